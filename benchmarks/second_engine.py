@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.profile.codec import dump
-from telemetry.lake.finish import profiles_of_place
 from telemetry.lake.place import PASSWORD, USER, place_of
+from telemetry.lake.profiles import profiles_of_place
 from telemetry.parsing.hints import Hints
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from planner.capacity.job_trace import TracedJob, TraceReading, ordered
+from planner.capacity.queueing import TracedJob, TraceReading, ordered
 from pricing.errors import InputError
 from telemetry.formats.cluster.slurm_cells import gpus_held, length_s
 

@@ -113,7 +113,7 @@ def _of_table(path: str, hints: Hints) -> tuple[Profile, ...] | None:
     place = place_of(path) if path != "-" and hints.format is None else None
     if place is None:
         return None
-    from telemetry.lake.finish import profiles_of_place  # noqa: PLC0415 - an extra
+    from telemetry.lake.profiles import profiles_of_place  # noqa: PLC0415 - an extra
 
     return profiles_of_place(place, {}, hints)
 

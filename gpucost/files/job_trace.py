@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from planner.capacity.job_trace import TraceReading
+from planner.capacity.queueing import TraceReading
 from telemetry.job_trace_file import read_trace
 from telemetry.parsing.payload import Stream
 

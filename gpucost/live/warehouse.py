@@ -24,7 +24,7 @@ def read_warehouse(sources: Sequence[str], hints: Hints) -> tuple[Profile, ...]:
     """
     if len(sources) != 1:
         raise InputError("a table of a warehouse is imported alone; give one SOURCE.")
-    from telemetry.lake.finish import profiles_of_place  # noqa: PLC0415 - pandas comes in
+    from telemetry.lake.profiles import profiles_of_place  # noqa: PLC0415 - pandas comes in
 
     place = place_of(sources[0])
     if place is None:

@@ -10,7 +10,7 @@ from planner.profile.codec import parse_profiles
 from planner.profile.model import SAMPLES, STEPS
 from pricing.errors import InputError
 from telemetry.formats.own.series_columns import HOST
-from telemetry.profiling.time_line import (
+from telemetry.profiling.phases import (
     HOST_LOAD,
     LOADS,
     MOST_POINTS,

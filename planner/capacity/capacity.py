@@ -7,7 +7,6 @@ from datetime import date
 from decimal import Decimal
 from statistics import fmean
 
-from planner.capacity.busy_weeks import block_days, drawn_traces
 from planner.capacity.capacity_document import (
     SCHEMA,
     AgainstNow,
@@ -22,9 +21,16 @@ from planner.capacity.capacity_document import (
     TraceDocument,
     Verdict,
 )
-from planner.capacity.erlang import erlang_wait
-from planner.capacity.job_trace import DAY_S, JobTrace, TraceReading
-from planner.capacity.queueing import Order, waits
+from planner.capacity.queueing import (
+    DAY_S,
+    JobTrace,
+    Order,
+    TraceReading,
+    block_days,
+    drawn_traces,
+    erlang_wait,
+    waits,
+)
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, cents
 

@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal
 
-from planner.capacity.erlang import ErlangWait
+from planner.capacity.queueing import ErlangWait
 
 SCHEMA = "gpucost.capacity/v1"
 Verdict = Literal["fewer", "keep", "more", "unknown"]

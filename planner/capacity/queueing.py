@@ -1,12 +1,193 @@
-"""Lets the jobs of a trace wait for the GPUs of one pool, event by event."""
+"""A trace of jobs, others drawn from it, and how long the jobs wait for the GPUs of one pool."""
 
 import heapq
+import math
+import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
-from planner.capacity.job_trace import TracedJob
+from pricing.errors import InputError
+
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedJob:
+    """One job of a trace.
+
+    Attributes:
+        submit_s: when it was submitted, seconds from any fixed moment.
+        duration_s: how long it ran, seconds, > 0.
+        gpus: GPUs that it held, >= 1.
+        limit_s: how long its user said it would run at most, seconds; None: not said.
+    """
+
+    submit_s: float
+    duration_s: float
+    gpus: int
+    limit_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.duration_s > 0 and self.gpus >= 1):
+            raise InputError(
+                f"a job of {self.duration_s:g} s on {self.gpus} GPUs cannot be replayed."
+            )
+
+    @property
+    def expected_s(self) -> float:
+        """How long a scheduler would expect it to run: its limit, else as long as it did."""
+        return self.duration_s if self.limit_s is None else max(self.limit_s, self.duration_s)
+
+
+@dataclass(frozen=True, slots=True)
+class JobTrace:
+    """Jobs in order of their submission; the first one is submitted at second 0.
+
+    Raises:
+        InputError: there is no job.
+    """
+
+    jobs: tuple[TracedJob, ...]
+
+    def __post_init__(self) -> None:
+        if not self.jobs:
+            raise InputError("the trace holds no job that ran on a GPU.")
+
+    @property
+    def span_s(self) -> float:
+        """From the first submission to the last one, in seconds, at least a second."""
+        return max(self.jobs[-1].submit_s, 1.0)
+
+    @property
+    def load_gpus(self) -> float:
+        """GPUs that are busy on average while jobs are submitted: GPU-seconds over seconds."""
+        return sum(job.duration_s * job.gpus for job in self.jobs) / self.span_s
+
+    @property
+    def widest(self) -> int:
+        """The most GPUs that one job holds."""
+        return max(job.gpus for job in self.jobs)
+
+    def only(self, fewest: int, most: int) -> "JobTrace":
+        """Return the jobs that hold so many GPUs.
+
+        Raises:
+            InputError: there is none.
+        """
+        kept = [job for job in self.jobs if fewest <= job.gpus <= most]
+        if not kept:
+            raise InputError(f"no job of the trace holds {fewest} to {most} GPUs.")
+        return ordered(kept)
+
+
+def ordered(jobs: Sequence[TracedJob]) -> JobTrace:
+    """Return a trace of jobs in any order, with the first submission at second 0."""
+    first = min((job.submit_s for job in jobs), default=0.0)
+    moved = (
+        TracedJob(
+            submit_s=job.submit_s - first,
+            duration_s=job.duration_s,
+            gpus=job.gpus,
+            limit_s=job.limit_s,
+        )
+        for job in jobs
+    )
+    return JobTrace(tuple(sorted(moved, key=lambda job: job.submit_s)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceReading:
+    """What a file of jobs holds.
+
+    Attributes:
+        trace: its jobs.
+        rows: rows of the file, header left out.
+        dropped: rows that cannot be replayed, by reason.
+        waits_s: how long each job really waited, where the file has submission and start.
+    """
+
+    trace: JobTrace
+    rows: int
+    dropped: Mapping[str, int]
+    waits_s: tuple[float, ...]
+
+
+_WEEK_D = 7
+_FEWEST_BLOCKS = 4
+"""Fewer weeks, or days, than that say nothing of how weeks, or days, differ (our own limit)."""
+
+
+def block_days(trace: JobTrace) -> int | None:
+    """Return 7 where the trace holds at least four weeks, 1 where four days, else None."""
+    days = trace.span_s / DAY_S
+    fitting = (size for size in (_WEEK_D, 1) if days >= _FEWEST_BLOCKS * size)
+    return next(fitting, None)
+
+
+def drawn_traces(trace: JobTrace, draws: int, seed: int = 0) -> Iterator[JobTrace]:
+    """Yield `draws` traces as long as this one, their blocks drawn with replacement.
+
+    Jobs keep their hour, their duration and their neighbours of the same week, so that the bursts
+    of a week stay together. The same seed draws the same traces. Yields nothing where the trace is
+    too short for blocks.
+    """
+    days = block_days(trace)
+    if days is None:
+        return
+    block_s = days * DAY_S
+    blocks: list[list[TracedJob]] = [[] for _ in range(int(trace.span_s // block_s) + 1)]
+    for job in trace.jobs:
+        blocks[int(job.submit_s // block_s)].append(job)
+    if trace.span_s % block_s < block_s / 2:
+        blocks.pop()  # a stub would be drawn as if it were a whole quiet week
+    chance = random.Random(seed)  # noqa: S311 - a simulation, the same each time
+    for _ in range(draws):
+        jobs: list[TracedJob] = []
+        for place in range(len(blocks)):
+            source = chance.randrange(len(blocks))
+            moved = (place - source) * block_s
+            jobs += (replace(job, submit_s=job.submit_s + moved) for job in blocks[source])
+        if jobs:
+            yield JobTrace(tuple(jobs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErlangWait:
+    """How long a job waits by Erlang's formula, in seconds.
+
+    Attributes:
+        mean_s: of all jobs.
+        p95_s: of 95 % of them at most.
+    """
+
+    mean_s: float
+    p95_s: float
+
+
+def erlang_wait(load_gpus: float, mean_duration_s: float, gpus: int) -> ErlangWait | None:
+    """Return the waits of M/M/c: jobs at random, durations exponential (Erlang 1917, formula C).
+
+    Args:
+        load_gpus: GPUs that are busy on average.
+        mean_duration_s: of a job, weighted by its GPUs.
+        gpus: of the pool.
+
+    Returns:
+        None where the load is as large as the pool: the queue grows without end.
+    """
+    if load_gpus >= gpus:
+        return None
+    blocked = 1.0  # Erlang B by its recursion, which does not overflow
+    for servers in range(1, gpus + 1):
+        blocked = load_gpus * blocked / (servers + load_gpus * blocked)
+    waiting = gpus * blocked / (gpus - load_gpus * (1 - blocked))
+    rate = (gpus - load_gpus) / mean_duration_s  # the wait of those who wait is exponential
+    p95 = math.log(waiting / 0.05) / rate if waiting > 0.05 else 0.0  # noqa: PLR2004 - 95 %
+    return ErlangWait(mean_s=waiting / rate, p95_s=p95)
+
 
 Order = Literal["backfill", "fcfs"]
 ORDERS: tuple[Order, ...] = ("backfill", "fcfs")

@@ -11,7 +11,7 @@ from planner.profile.metrics import SLOTS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from telemetry.lake.columns import SlotColumn, TableColumns
+    from telemetry.lake.profiles import SlotColumn, TableColumns
 
 _BUSY, _BUSY_SLOTS = 0.05, ("util.kernel_time", "util.sm_active")
 _GAP = 3.0

@@ -15,8 +15,7 @@ from telemetry.large.fields import MISSING, as_floats
 from telemetry.profiling.build import Taken, assembled, nothing_left
 from telemetry.profiling.doubts import AboutGpu, about_gpu, doubts_of
 from telemetry.profiling.merge import Merged
-from telemetry.profiling.statistics import durations, statistics
-from telemetry.profiling.window import main_times, window_over
+from telemetry.profiling.window import durations, main_times, statistics, window_over
 from telemetry.recording.recording import GPU, JOB, TIME
 
 if TYPE_CHECKING:

@@ -12,10 +12,15 @@ from telemetry.large.fields import MISSING, recounted
 from telemetry.large.lines import UnfitError
 from telemetry.large.profile import Counted, LargeRecording, profile_of
 from telemetry.large.smi_recording import read_large
-from telemetry.profiling.devices import device_names, identities, placed
-from telemetry.profiling.machines import LoggedRows, machines_of
+from telemetry.profiling.machines import (
+    Different,
+    LoggedRows,
+    device_names,
+    identities,
+    machines_of,
+    placed,
+)
 from telemetry.recording.recording import GPU, TIME
-from telemetry.recording.shared_rows import Different
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from planner.profile.model import Profile
     from telemetry.parsing.hints import Hints
-    from telemetry.recording.labels import JobLabels
+    from telemetry.recording.recording import JobLabels
 
 _SHOWN = 20
 _LINES = 10  # that say how far the making of profiles is

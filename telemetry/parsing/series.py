@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from telemetry.parsing.hints import Hints
     from telemetry.parsing.units import Meaning
-    from telemetry.recording.served import Served
+    from telemetry.recording.recording import Served
 
 _MEMORY = ("memory.total", "memory.free", "memory.reserved", "memory.rest")
 _COUNTER_POINTS = 10

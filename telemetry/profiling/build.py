@@ -27,18 +27,30 @@ from planner.profile.model import (
 )
 from pricing.errors import InputError
 from telemetry.parsing.payload import stem
-from telemetry.profiling.devices import device_of
 from telemetry.profiling.doubts import suspicions
 from telemetry.profiling.fill import labels_not_used
-from telemetry.profiling.hardware import hardware_of, slice_of
+from telemetry.profiling.machines import device_of
+from telemetry.profiling.merge import hardware_of, slice_of
 from telemetry.profiling.phases import phases
-from telemetry.profiling.served import server_of, window_served, work_served
-from telemetry.profiling.statistics import durations, statistics
-from telemetry.profiling.steps import ranks_of, step_of, waits_of, window_of_steps, work_of
-from telemetry.profiling.window import ActiveWindow, active_window, main_times
-from telemetry.recording.labels import JobLabels
+from telemetry.profiling.steps import (
+    ranks_of,
+    server_of,
+    step_of,
+    waits_of,
+    window_of_steps,
+    window_served,
+    work_of,
+    work_served,
+)
+from telemetry.profiling.window import (
+    ActiveWindow,
+    active_window,
+    durations,
+    main_times,
+    statistics,
+)
 from telemetry.recording.observed import Observed
-from telemetry.recording.served import Served
+from telemetry.recording.recording import JobLabels, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

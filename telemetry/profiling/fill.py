@@ -7,7 +7,7 @@ from planner.profile.kinds import JobKind
 from planner.profile.model import Job, Profile, Work
 from pricing.hardware import find
 from telemetry.parsing.hints import LABELS, Hints
-from telemetry.recording.labels import JobLabels
+from telemetry.recording.recording import JobLabels
 
 
 def fill(profile: Profile, hints: Hints) -> Profile:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pricing.errors import InputError
 from telemetry.profiling.build import build
-from telemetry.profiling.devices import device_of
+from telemetry.profiling.machines import device_of
 from telemetry.profiling.merge import ANY_JOB, Merged, merge
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
 

@@ -1,24 +1,92 @@
-"""Tells machines apart whose logs name GPUs by index alone: two nodes are never one."""
+"""Tells machines and devices apart: two nodes whose logs name GPUs by index are never one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
-from telemetry.recording.recording import GPU, TIME
-from telemetry.recording.shared_rows import Different, SharedRows
+from telemetry.recording.recording import GPU, TIME, GpuIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from planner.profile.model import Source
-    from telemetry.recording.recording import GpuIdentity, Recording
+    from telemetry.recording.recording import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Different:
+    """The different rows of a log: a number for each, and when they were read, ascending."""
+
+    hashes: NDArray[np.uint64]
+    t_s: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, hashes: NDArray[np.uint64], t_s: NDArray[np.float64]) -> Different:
+        """Return the rows with a number and a time each, repeated ones once."""
+        once, place = np.unique(hashes, return_index=True)
+        return cls(once, np.sort(t_s[place]))
+
+    @classmethod
+    def none(cls) -> Different:
+        """Return a log without rows."""
+        return cls(np.empty(0, dtype=np.uint64), np.empty(0))
+
+    def between(self, begin: float, end: float) -> int:
+        """Return how many were read from one time to another, both included."""
+        first = np.searchsorted(self.t_s, begin, side="left")
+        return int(np.searchsorted(self.t_s, end, side="right") - first)
+
+
+@dataclass(slots=True)
+class SharedRows:
+    """How many rows each log shares with each other one.
+
+    Attributes:
+        logs: the rows of each.
+    """
+
+    logs: Sequence[Different]
+    _owners: NDArray[np.int32] = field(init=False)
+    _groups: list[NDArray[np.int64]] = field(init=False)
+    _begins: NDArray[np.int64] = field(init=False)
+    _counts: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Sort the rows of all, and keep those that stand in several logs."""
+        sizes = [len(one.hashes) for one in self.logs]
+        every = np.concatenate([one.hashes for one in self.logs])
+        owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        order = np.argsort(every, kind="stable")
+        every, owners = every[order], owners[order]
+        changed = np.flatnonzero(every[1:] != every[:-1]) + 1
+        begins = np.concatenate(([0], changed))
+        counts = np.diff(np.append(begins, len(every)))
+        several = counts > 1
+        self._owners = owners[np.repeat(several, counts)]
+        self._counts = counts[several]
+        self._begins = np.cumsum(self._counts) - self._counts
+        group = np.repeat(np.arange(len(self._counts)), self._counts)
+        by_owner = np.argsort(self._owners, kind="stable")
+        ends = np.cumsum(np.bincount(self._owners, minlength=len(sizes)))[:-1]
+        self._groups = np.split(group[by_owner], ends)
+
+    def shared_with(self, log: int) -> NDArray[np.int64]:
+        """Return how many of a log's rows stand in each log."""
+        groups = self._groups[log]
+        counts = self._counts[groups]
+        ends = np.cumsum(counts)
+        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
+        places = np.repeat(self._begins[groups], counts) + within
+        return np.bincount(self._owners[places], minlength=len(self.logs))
+
 
 MACHINE = "machine "  # and its number, in place of a host that the sources do not name
 # Share of one log's rows that stand in the other to the digit: a copy, or a rotation with overlap.
@@ -218,3 +286,106 @@ def _either(one: LoggedRows, firsts: Sequence[LoggedRows]) -> str:
         f"{one.source.path}: names no uuid and no host, so it may be of the machine of {names}. "
         "Import the files of each machine alone (a folder a machine), or log uuid."
     )
+
+
+_T = TypeVar("_T")
+Devices = tuple[GpuIdentity, ...]
+"""The devices of one recording."""
+
+
+def placed(recordings: Sequence[Devices], places: Sequence[int]) -> list[Devices]:
+    """Return the devices, those without a name in the machine of their recording's number."""
+    if len(set(places)) < 2:  # noqa: PLR2004 - one machine needs no name
+        return list(recordings)
+    return [
+        tuple(g if named(g) else replace(g, host=f"{MACHINE}{place + 1}") for g in gpus)
+        for gpus, place in zip(recordings, places, strict=True)
+    ]
+
+
+def device_names(recordings: Sequence[Devices], places: Sequence[int]) -> list[dict[str, str]]:
+    """Return each recording's names of its keys: by uuid, index, as the only one, or the key."""
+    models: dict[int | None, set[str]] = defaultdict(set)
+    for gpu in (gpu for gpus in recordings for gpu in gpus):
+        models[gpu.index] |= {gpu.model} if gpu.model else set()
+    by_index: dict[tuple[int, int, str], set[tuple[str | None, str]]] = defaultdict(set)
+    everyone: dict[int, set[str]] = defaultdict(set)
+    everywhere = [(p, g) for p, gpus in zip(places, recordings, strict=True) for g in gpus]
+    for place, gpu in everywhere:
+        if gpu.uuid is not None:
+            everyone[place].add(_name(gpu.uuid, gpu))
+            if gpu.index is not None:
+                own = (gpu.host, _name(gpu.uuid, gpu))
+                by_index[place, gpu.index, gpu.partition or ""].add(own)
+    indexed: dict[str, str] = {}
+    for place, gpu in everywhere:
+        if gpu.uuid is None and gpu.index is not None:
+            near = by_index.get((place, gpu.index, gpu.partition or ""), set())
+            same = {name for host, name in near if None in {host, gpu.host} or host == gpu.host}
+            name = _indexed_name(gpu, models)
+            indexed[name] = next(iter(same)) if len(same) == 1 else name
+            everyone[place].add(indexed[name])
+
+    def name_of(gpu: GpuIdentity, place: int, beside: Devices) -> str:
+        if gpu.uuid is not None:
+            return _name(gpu.uuid, gpu)
+        if gpu.index is not None:
+            return indexed[_indexed_name(gpu, models)]
+        return _unnumbered_name(gpu, beside, everyone[place])
+
+    return [
+        {gpu.key: name_of(gpu, place, gpus) for gpu in gpus}
+        for place, gpus in zip(places, recordings, strict=True)
+    ]
+
+
+def _unnumbered_name(gpu: GpuIdentity, beside: Devices, alone: set[str]) -> str:
+    """Return the name of a device without uuid and index, given those beside it and the others."""
+    if sum(one.uuid is None and one.index is None for one in beside) > 1:
+        return f"{gpu.host or ''} {gpu.key}".lstrip()  # told apart by PCI address alone
+    return next(iter(alone)) if len(alone) == 1 else f"{gpu.host or ''} only".lstrip()
+
+
+def _indexed_name(gpu: GpuIdentity, models: Mapping[int | None, set[str]]) -> str:
+    """Return a device named by its index.
+
+    By its model too where one index stands for several models.
+    """
+    model = gpu.model if len(models[gpu.index]) > 1 else None
+    return _name(f"{gpu.host or ''} index {gpu.index or 0:04d} {model or ''}".rstrip(), gpu)
+
+
+def _name(device: str, gpu: GpuIdentity) -> str:
+    return f"{device}/{gpu.partition}" if gpu.partition else device
+
+
+def device_of(key: str) -> str:
+    """Return the physical device a key stands for."""
+    return key.partition("/")[0]
+
+
+def identities(recordings: Sequence[Devices], names: Sequence[Mapping[str, str]]) -> Devices:
+    """Return what all recordings say of each device, in the order of a profile."""
+    merged: dict[str, GpuIdentity] = {}
+    for gpus, named_as in zip(recordings, names, strict=True):
+        for gpu in gpus:
+            key = named_as[gpu.key]
+            before = merged.get(key, GpuIdentity(key=key))
+            merged[key] = GpuIdentity(
+                key=key,
+                index=_first(before.index, gpu.index),
+                uuid=_first(before.uuid, gpu.uuid),
+                model=_first(before.model, gpu.model),
+                memory_gib=_first(before.memory_gib, gpu.memory_gib),
+                partition=_first(before.partition, gpu.partition),
+                host=_first(before.host, gpu.host),
+            )
+    return tuple(sorted(merged.values(), key=_order))
+
+
+def _first(one: _T | None, other: _T | None) -> _T | None:
+    return one if one is not None else other
+
+
+def _order(gpu: GpuIdentity) -> tuple[str, int, str]:
+    return (gpu.host or "", gpu.index if gpu.index is not None else 1 << 30, gpu.key)

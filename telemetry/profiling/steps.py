@@ -1,4 +1,4 @@
-"""From the steps that the probe saw to the profile's step, work and window."""
+"""From the steps that the probe saw, and what servers told, to the profile's step and work."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.profile.model import Rank, Stalls, Step, Wait, Work
+from telemetry.profiling.window import ActiveWindow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
     from numpy.typing import NDArray
 
-    from telemetry.profiling.window import ActiveWindow
-    from telemetry.recording.observed import Observed, RankSeen
-    from telemetry.recording.step_times import StepTimes
+    from telemetry.recording.observed import Observed, RankSeen, StepTimes
+    from telemetry.recording.recording import Served
 
 _FEWEST_ROWS = 2
 _FEWEST_READINGS = 2
@@ -188,3 +190,36 @@ def _mean(rows: pd.DataFrame, name: str, n: float) -> float | None:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, _DIGITS)
+
+
+def server_of(served: Sequence[Served], label: str | None) -> Served | None:
+    """Return what the server of a job told: the one that its label names, else the only one."""
+    named = [one for one in served if one.job == label]
+    if len(named) == 1:
+        return named[0]
+    return served[0] if len(served) == 1 and (label is None or served[0].job is None) else None
+
+
+def window_served(server: Served) -> ActiveWindow:
+    """Return the time from a server's first reading to its last, for sources of no GPU."""
+    end = server.start_s + server.length_s
+    return ActiveWindow(
+        start_s=server.start_s,
+        end_s=end,
+        last_s=end,
+        begin_s=server.start_s,
+        whole_s=server.length_s,
+        interval_s=server.interval_s,
+    )
+
+
+def work_served(server: Served | None) -> Work | None:
+    """Return the tokens that a server generated, or the requests that it answered."""
+    if server is None or server.done is None:
+        return None
+    rate = server.done / server.length_s if server.length_s > 0 else None
+    return Work(
+        unit=server.unit,
+        done=server.done,
+        rate_per_s=None if rate is None else round(rate, _DIGITS),
+    )

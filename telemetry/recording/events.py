@@ -1,4 +1,7 @@
-"""The events that the probe wrote inside the job's processes, brought together as one job."""
+"""The events that the probe wrote inside the job's processes, brought together as one job.
+
+What became of the actions of a recipe, and settings that were tried in turns, are among them.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,26 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from planner.profile.kinds import PARALLELISMS
-from telemetry.recording.changes import changes
-from telemetry.recording.observed import STEP_COLUMNS, Pause, RankSeen
-from telemetry.recording.program_places import Seen, places
-from telemetry.recording.step_times import StepTimes, add_up, of_line
-from telemetry.recording.turns import trials, turns
+from planner.profile.change import Change
+from planner.profile.experiment import Trial, TurnsSeen
+from planner.profile.kinds import LEFT, OUTCOMES, PARALLELISMS
+from telemetry.recording.observed import (
+    STEP_COLUMNS,
+    Pause,
+    RankSeen,
+    Seen,
+    StepTimes,
+    add_up,
+    of_line,
+    places,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 Event = Mapping[str, Any]
 
@@ -377,3 +390,89 @@ def _of_loader(process: _Process, setting: str) -> int | None:
     values = {loader.get("loader"): loader.get(setting) for loader in process.by_kind["loader"]}
     value = values.get(fed)
     return None if value is None else int(value)
+
+
+_UNSEEN = "the program was never seen to use what it concerns"
+
+
+def changes(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> tuple[Change, ...]:
+    """Return the last word on each action and place, in the order in which they first came up.
+
+    Where several processes say something of the same place, as ranks do, the first of them is
+    heard. An action that was asked for and of which nobody says anything was left.
+
+    Args:
+        processes: the events of each, by kind.
+    """
+    found: dict[tuple[str, str], Change] = {}
+    asked: list[str] = []
+    for by_kind in processes:
+        own: dict[tuple[str, str], Change] = {}
+        for event in by_kind.get("change", ()):
+            change = _change(event)
+            if change.outcome in OUTCOMES:
+                own[str(change.action), change.where or ""] = change
+        for key, change in own.items():
+            found.setdefault(key, change)
+        for event in by_kind.get("asked", ()):
+            asked += map(str, event.get("actions") or ())
+    known = {action for action, _ in found}
+    left = [code for code in dict.fromkeys(asked) if code not in known]
+    return (*found.values(), *(Change(action=c, outcome=LEFT, what=_UNSEEN) for c in left))
+
+
+def _change(event: Mapping[str, Any]) -> Change:
+    return Change(
+        action=str(event.get("action")),
+        outcome=str(event.get("outcome")),
+        what=str(event.get("what")),
+        where=str(event["where"]) if event.get("where") else None,
+    )
+
+
+def trials(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> tuple[Trial, ...]:
+    """Return the values that the first process tried that tried any.
+
+    Args:
+        processes: the events of each, by kind.
+    """
+    found = next((tried for one in processes if (tried := one.get("trial"))), ())
+    return tuple(
+        Trial(
+            setting=str(each["setting"]),
+            value=int(each["value"]),
+            step_s=each.get("step_s") or None,
+            data_wait_s=each.get("wait_s"),
+            chosen="yes" if each.get("chosen") else "no",
+            where=str(each["where"]) if each.get("where") else None,
+        )
+        for each in found
+    )
+
+
+def turns(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> TurnsSeen | None:
+    """Return the experiment of the process that made the most blocks; None where there is none.
+
+    Ranks of a job switch at the same steps, so each of them tells the same.
+
+    Args:
+        processes: the events of each, by kind.
+    """
+    found = [one for one in processes if one.get("turns")]
+    if not found:
+        return None
+    best = max(found, key=lambda one: len(one.get("block", ())))
+    told = best["turns"][0]
+    over = best.get("turns-over") or ({},)
+    blocks = sorted(best.get("block", ()), key=lambda each: int(each["block"]))
+    return TurnsSeen(
+        actions=tuple(map(str, told["actions"])),
+        block_steps=int(told["block_steps"]),
+        settle_steps=int(told["settle_steps"]),
+        first_step=int(told["first_step"]),
+        pilot_fours=int(told["pilot_fours"]),
+        most_fours=int(told["most_fours"]),
+        blocks=tuple((bool(b["on"]), int(b["n"]), float(b["s"])) for b in blocks),
+        kept=over[0].get("kept"),
+        lost=over[0].get("lost"),
+    )

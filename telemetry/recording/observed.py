@@ -1,19 +1,159 @@
-"""What a measurement saw of the job itself, beside its devices: its steps, pauses and settings."""
+"""What a measurement saw of the job itself, beside its devices: steps, pauses, places, settings."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from telemetry.recording.step_times import StepTimes
+from math import floor, log2
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     import pandas as pd
 
     from planner.profile.change import Change
     from planner.profile.experiment import Trial, TurnsSeen
     from planner.profile.model import Machine, Run
-    from telemetry.recording.program_places import Seen
+
+# As the probe writes them (its timing/tally.py): bucket b holds 2**(b/16) to 2**((b+1)/16) s.
+BUCKETS = 16
+_SHORTEST_S = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Lengths of steps without evaluation and saving, each to within its bucket of 4.4 %.
+
+    Attributes:
+        counts: number of steps by bucket.
+        longest_s: the longest, exactly; None without any.
+    """
+
+    counts: Mapping[int, int] = field(default_factory=dict)
+    longest_s: float | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of steps."""
+        return sum(self.counts.values())
+
+    def quantile(self, share: float) -> float | None:
+        """Return the length that a share of the steps does not exceed, seconds; None without any.
+
+        The middle of its bucket, so it is within 2.2 % of the true one; never above the longest.
+        """
+        rank, seen = share * self.n, 0
+        for bucket in sorted(self.counts):
+            seen += self.counts[bucket]
+            if seen >= rank and self.longest_s is not None:
+                return min(_middle_s(bucket), self.longest_s)
+        return None
+
+    def from_length(self, length_s: float) -> tuple[int, float]:
+        """Return the number of steps of this length and more, and their sum, seconds.
+
+        A bucket counts by its middle.
+        """
+        long = {b: n for b, n in self.counts.items() if _middle_s(b) >= length_s}
+        longest_s = self.longest_s or 0.0
+        total_s = sum(min(_middle_s(b), longest_s) * n for b, n in long.items())
+        return sum(long.values()), total_s
+
+
+def add_up(parts: Iterable[StepTimes]) -> StepTimes:
+    """Return the steps of all parts, in whatever order they come."""
+    counts: Counter[int] = Counter()
+    longest_s: float | None = None
+    for part in parts:
+        counts.update(part.counts)
+        if part.longest_s is not None:
+            longest_s = part.longest_s if longest_s is None else max(longest_s, part.longest_s)
+    return StepTimes(dict(sorted(counts.items())), longest_s)
+
+
+def of_line(line: Mapping[str, Any]) -> StepTimes:
+    """Return the lengths in one line of the probe; empty where they are unknown.
+
+    A line without lengths, as older probes wrote, counts its steps at their mean.
+    """
+    n, step_s, longest_s = int(line.get("n") or 0), line.get("step_s"), line.get("longest_s")
+    if step_s is None or n <= 0:
+        return StepTimes()
+    lengths = line.get("lengths")
+    if lengths:
+        return StepTimes({int(b): int(k) for b, k in lengths.items()}, longest_s)
+    if longest_s is None:
+        longest_s = max(0.0, step_s - (line.get("checkpoint_s") or 0.0)) / n
+    return StepTimes({_bucket(longest_s): n}, longest_s)
+
+
+def _bucket(length_s: float) -> int:
+    return floor(log2(max(length_s, _SHORTEST_S)) * BUCKETS)
+
+
+def _middle_s(bucket: int) -> float:
+    return float(2.0 ** ((bucket + 0.5) / BUCKETS))
+
+
+# Phases that count: the rest is start-up and what follows the last step.
+ACTIVE = ("steady", "stall", "evaluation", "unstepped")
+_FEWEST = 10  # samples; at five a second these are two seconds
+_LEAST = 0.01
+_MOST = 16
+_LINE = re.compile(r"^(.*):(\d+)\)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A place in which the stepping thread was seen.
+
+    Attributes:
+        place: `function (file.py:line)`, the line in which it was seen most often; empty for the
+            sum of rare places.
+        doing: what it did there, as `kinds.WORK` names it.
+        phase: what went on, as `kinds.PHASES` names it; None where nothing stepped.
+        time_fraction: share of the time of the steps, evaluation and stalls included.
+    """
+
+    place: str
+    doing: str
+    phase: str | None
+    time_fraction: float
+
+
+def places(lines: Iterable[Mapping[str, Any]], *, stepped: bool) -> tuple[Seen, ...]:
+    """Return the places of the lines `stacks` of a process, the most frequent first.
+
+    Lines of one function are one place. Empty below two seconds of samples.
+
+    Args:
+        lines: of the probe.
+        stepped: whether the process stepped; what was seen before its first step is start-up then.
+    """
+    counts: Counter[tuple[str, str, str]] = Counter()
+    within: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    for line in lines:
+        for phase, place, doing, n in line.get("seen") or ():
+            if phase not in ACTIVE or (phase == "unstepped" and (stepped or doing == "import")):
+                continue
+            match = _LINE.match(place)
+            function, number = (match[1], match[2]) if match else (place, "")
+            counts[function, doing, phase] += n
+            within[function, doing, phase][number] += n
+    total = sum(counts.values())
+    if total < _FEWEST:
+        return ()
+    found = []
+    for key, n in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
+        function, doing, phase = key
+        number = max(sorted(within[key].items()), key=lambda each: each[1])[0]
+        named = f"{function}:{number})" if number else function
+        kept = None if phase == "unstepped" else phase
+        found.append(Seen(place=named, doing=doing, phase=kept, time_fraction=round(n / total, 4)))
+    return tuple(one for one in found[:_MOST] if one.time_fraction >= _LEAST)
+
 
 # Columns of `Observed.steps`; times and items are sums over the row's `n` steps, the loss is of the
 # last of them.

@@ -19,7 +19,7 @@ from telemetry.measure.capture_block import folded, sketched
 from telemetry.measure.capture_events import EventFold, EventTail, named
 from telemetry.measure.capture_file import CaptureFile
 from telemetry.parsing.hints import Hints
-from telemetry.profiling.statistics import durations
+from telemetry.profiling.window import durations
 from telemetry.recording.recording import GpuIdentity
 from telemetry.sources import read_source
 

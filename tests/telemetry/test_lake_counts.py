@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.lake.counts import SlotCounts, counted_by_device
+from telemetry.lake.profiles import SlotCounts, counted_by_device
 
 ROW = st.fixed_dictionaries(
     {

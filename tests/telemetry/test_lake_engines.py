@@ -5,7 +5,7 @@ import pytest
 import sqlglot
 
 from telemetry.lake import histogram
-from telemetry.lake.columns import columns_of
+from telemetry.lake.profiles import columns_of
 from telemetry.parsing.hints import Hints
 
 # Spark's own language is written as that of Databricks, for which Ibis needs no session.

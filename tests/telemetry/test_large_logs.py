@@ -17,7 +17,7 @@ from telemetry.formats.smi import nvidia_smi_csv
 from telemetry.large import lines
 from telemetry.large.several import profile_of_logs
 from telemetry.parsing.hints import Hints
-from telemetry.profiling.statistics import durations
+from telemetry.profiling.window import durations
 from telemetry.sources import read_source, read_telemetry
 
 UUIDS = [f"GPU-1b0f0c1e-0000-4000-8000-00000000000{i}" for i in range(3)]

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from planner.profile.model import Column, Profile, Source
 from pricing.errors import InputError
 from telemetry.parsing.hints import Hints
-from telemetry.profiling.machines import LoggedRows, machines_of
+from telemetry.profiling.machines import Different, LoggedRows, machines_of
 from telemetry.recording.recording import GpuIdentity
-from telemetry.recording.shared_rows import Different
 from telemetry.sources import read_telemetry
 
 Drawn = tuple[str, bool, int, int, list[int]]

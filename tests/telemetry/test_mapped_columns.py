@@ -8,7 +8,7 @@ from planner.profile.codec import rules
 from planner.profile.metrics import SLOTS
 from planner.profile.model import Host, Profile
 from pricing.errors import InputError
-from telemetry.lake.columns import columns_of
+from telemetry.lake.profiles import columns_of
 from telemetry.parsing.hints import Hints
 from telemetry.parsing.mapping.targets import NAMES, target_of
 from telemetry.parsing.units import HOST_UNITS

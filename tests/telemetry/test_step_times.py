@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from telemetry.probe.path.gpucost_probe.timing.tally import Spent
 from telemetry.probe.path.gpucost_probe.timing.tally import bucket as bucket_of_probe
 from telemetry.recording.events import together
-from telemetry.recording.step_times import StepTimes, add_up, of_line
+from telemetry.recording.observed import StepTimes, add_up, of_line
 
 BUCKET = 2 ** (1 / 16)
 lengths_s = st.lists(st.floats(1e-4, 100.0), min_size=1, max_size=80)

@@ -12,8 +12,8 @@ import pytest
 from planner.profile.codec import dump
 from planner.profile.model import Profile, Statistics
 from pricing.errors import InputError, UnreachableError
-from telemetry.lake.finish import profiles_of_place
 from telemetry.lake.place import PASSWORD, USER, is_address, place_of
+from telemetry.lake.profiles import profiles_of_place
 from telemetry.parsing.hints import Hints
 from telemetry.sources import read_source, read_telemetry
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from planner.proof.experiment import Design, hand_over, of_blocks
-from telemetry.recording.turns import turns
+from telemetry.recording.events import turns
 from tests.probe.child import Ended
 from tests.torch.conftest import Runner
 

@@ -23,8 +23,7 @@ from telemetry.formats.cluster.slurm_cells import gpus_held, length_s
 from telemetry.parsing import clock
 from telemetry.parsing.recording_builder import RecordingBuilder
 from telemetry.profiling.machines import MACHINE
-from telemetry.recording.labels import JobLabels
-from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
+from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, JobLabels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

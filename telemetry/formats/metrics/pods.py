@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from telemetry.parsing.series import JOB_LABELS
-from telemetry.recording.labels import JobLabels
+from telemetry.recording.recording import JobLabels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,8 +10,8 @@ import numpy as np
 
 from planner.profile.kinds import JobKind
 from planner.profile.serving import Latency, Serving
-from telemetry.profiling.statistics import durations, usual_interval
-from telemetry.recording.served import Served
+from telemetry.profiling.window import durations, usual_interval
+from telemetry.recording.recording import Served
 from telemetry.serving.names import (
     FRAMEWORKS,
     NAMES,

@@ -16,8 +16,7 @@ from planner.profile.serving import Latency, Serving
 from pricing.errors import InputError
 from telemetry.parsing.json_documents import documents
 from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.recording.recording import GPU, TIME
-from telemetry.recording.served import Served
+from telemetry.recording.recording import GPU, TIME, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

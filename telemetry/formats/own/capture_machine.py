@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from planner.profile.model import Machine, OtherGpu
-from telemetry.profiling.statistics import durations, statistics
+from telemetry.profiling.window import durations, statistics
 from telemetry.recording.observed import MachineIdentity
 from telemetry.recording.recording import GPU, GPU_USERS, JOB_GPUS, TIME
 

@@ -13,7 +13,7 @@ from telemetry.recording.recording import SERVING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from telemetry.recording.served import Served
+    from telemetry.recording.recording import Served
 
 _TWICE = 2
 

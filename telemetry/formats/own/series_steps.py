@@ -11,9 +11,8 @@ import pandas as pd
 
 from pricing.errors import InputError
 from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.recording.observed import STEP_COLUMNS, Observed
+from telemetry.recording.observed import STEP_COLUMNS, Observed, add_up, of_line
 from telemetry.recording.recording import GPU, TIME, Recording
-from telemetry.recording.step_times import add_up, of_line
 
 if TYPE_CHECKING:
     from telemetry.parsing.hints import Hints

@@ -21,9 +21,8 @@ from telemetry.formats.profilers.device_time import DeviceTime, plausible, sampl
 from telemetry.formats.profilers.intervals import union
 from telemetry.parsing.devices.json_texts import text_of, whole_of
 from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.recording.observed import STEP_COLUMNS, Observed, RankSeen
+from telemetry.recording.observed import STEP_COLUMNS, Observed, RankSeen, add_up, of_line
 from telemetry.recording.recording import GpuIdentity, Recording
-from telemetry.recording.step_times import add_up, of_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

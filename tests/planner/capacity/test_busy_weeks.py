@@ -4,8 +4,7 @@ from collections import Counter
 
 import pytest
 
-from planner.capacity.busy_weeks import block_days, drawn_traces
-from planner.capacity.job_trace import DAY_S, JobTrace, TracedJob
+from planner.capacity.queueing import DAY_S, JobTrace, TracedJob, block_days, drawn_traces
 
 
 def _trace(days: int) -> JobTrace:

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.capacity.erlang import erlang_wait
-from planner.capacity.job_trace import TracedJob, ordered
-from planner.capacity.queueing import ORDERS, Order, waits
+from planner.capacity.queueing import ORDERS, Order, TracedJob, erlang_wait, ordered, waits
 
 POOL = 4
 

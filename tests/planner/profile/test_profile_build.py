@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from planner.profile.model import Profile
 from telemetry.parsing.hints import Hints
-from telemetry.profiling.statistics import durations, statistics
-from telemetry.profiling.window import active_window
+from telemetry.profiling.window import active_window, durations, statistics
 from telemetry.sources import read_source
 
 FRACTIONS = st.lists(st.integers(0, 100).map(lambda p: p / 100), min_size=1, max_size=40)

@@ -21,7 +21,7 @@ from planner.profile.model import (
     Wait,
 )
 from telemetry.recording.events import together
-from telemetry.recording.program_places import places
+from telemetry.recording.observed import places
 
 
 def _stacks(*seen: tuple[str, str, str, int]) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.profiling.statistics import durations
-from telemetry.profiling.time_line import TimeLine, observed_steps, time_line
+from telemetry.profiling.phases import TimeLine, observed_steps, time_line
+from telemetry.profiling.window import durations
 
 LOAD = "util.kernel_time"
 

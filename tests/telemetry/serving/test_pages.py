@@ -7,8 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from telemetry.formats.own.capture_serving import served_in
-from telemetry.recording.recording import SERVING
-from telemetry.recording.served import Served
+from telemetry.recording.recording import SERVING, Served
 from telemetry.serving.names import metric_of
 from telemetry.serving.pages import Page, ServingTally, page_of
 from tests.conftest import ROOT

@@ -1,32 +1,249 @@
-"""What an engine counted, as profiles."""
+"""A table of readings to profiles: which columns it has, what an engine counted, one a job."""
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from planner.profile.metrics import SLOTS
 from planner.profile.model import GpuReadings, Source, Statistics
 from pricing.errors import InputError
-from telemetry.lake.columns import columns_of
-from telemetry.lake.counts import counted_by_device
 from telemetry.lake.place import TablePlace, in_batches, opened
+from telemetry.parsing.csv_columns import meaning
+from telemetry.parsing.prometheus_metrics import METRICS
 from telemetry.parsing.recording_builder import real_uuid
 from telemetry.profiling.build import Taken, assembled
 from telemetry.profiling.merge import Merged
-from telemetry.profiling.statistics import statistics
-from telemetry.profiling.window import ActiveWindow
+from telemetry.profiling.window import ActiveWindow, statistics
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from planner.profile.model import Profile
-    from telemetry.lake.columns import TableColumns
-    from telemetry.lake.counts import Device, SlotCounts
     from telemetry.parsing.hints import Hints
+
+_JOBS = ("job", "job_id", "jobid", "job_name", "slurm_job_id", "exported_pod", "pod", "workload")
+_ROLES = ("timestamp", "host", "uuid", "index", "name", "memory.total")
+# Quantiles are told apart to these, in a slot's unit.
+_STEPS = {"fraction": 0.001, "GiB": 0.01, "W": 1.0, "°C": 1.0, "MHz": 5.0, "MiB/s": 1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotColumn:
+    """A column of readings.
+
+    Attributes:
+        slot: what it fills.
+        column: its name.
+        scale: factor to the slot's unit.
+        step: what its values are rounded to, in the slot's unit.
+    """
+
+    slot: str
+    column: str
+    scale: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumns:
+    """The columns that are used.
+
+    Attributes:
+        time: when a row was taken.
+        job: the workload; None where no column names it.
+        host: the machine.
+        uuid: the device's identity.
+        index: its index.
+        model: its product name.
+        memory: its memory, and the factor to GiB.
+        slots: readings.
+    """
+
+    time: str
+    job: str | None
+    host: str | None
+    uuid: str | None
+    index: str | None
+    model: str | None
+    memory: tuple[str, float] | None
+    slots: tuple[SlotColumn, ...]
+
+
+def columns_of(names: Sequence[str], table: str, hints: Hints) -> TableColumns:
+    """Return which columns of a table are used.
+
+    Raises:
+        InputError: no column says when, or none is a reading, or the job's column is not there.
+    """
+    found: dict[str, tuple[int, str, float]] = {}
+    for name in names:
+        known = meaning(name, hints) or METRICS.get(name.lower())
+        target = name if name in SLOTS else known.target if known is not None else None
+        scale = 1.0 if name in SLOTS or known is None else known.scale
+        if name == "t_s":
+            target, scale = "timestamp", None
+        rank = -1 if name in SLOTS or known is None else known.rank
+        usable = target in _ROLES or (target in SLOTS and scale is not None)
+        if target is not None and usable and rank < found.get(target, (1 << 30,))[0]:
+            found[target] = (rank, name, scale or 1.0)
+    slots = tuple(
+        SlotColumn(slot=s, column=found[s][1], scale=found[s][2], step=_STEPS[SLOTS[s].unit])
+        for s in SLOTS
+        if s in found and SLOTS[s].unit in _STEPS
+    )
+    job_column = hints.job_label
+    lower = {name.lower(): name for name in names}
+    job = lower.get(job_column.lower()) if job_column else _first(lower)
+    _refuse(names, table, hints, (bool(slots), "timestamp" in found, job is not None))
+
+    def named(role: str) -> str | None:
+        return found[role][1] if role in found else None
+
+    return TableColumns(
+        time=found["timestamp"][1],
+        job=job,
+        host=named("host"),
+        uuid=named("uuid"),
+        index=named("index"),
+        model=named("name"),
+        memory=found["memory.total"][1:] if "memory.total" in found else None,
+        slots=slots,
+    )
+
+
+def _is_counted(name: str) -> bool:
+    return name in _ROLES or (name in SLOTS and SLOTS[name].unit in _STEPS)
+
+
+def _first(lower: dict[str, str]) -> str | None:
+    return next((lower[name] for name in _JOBS if name in lower), None)
+
+
+def _refuse(names: Sequence[str], table: str, hints: Hints, there: tuple[bool, bool, bool]) -> None:
+    slots, time, job = there
+    shown = ", ".join(names[:12])
+    problems = [
+        f"--map {column}={said}: a table is counted by its GPUs' readings, and {said} is not "
+        f"among those that can be. Leave it out, or export {table} as CSV."
+        for column, said in hints.map
+        if not _is_counted(said.partition(":")[0])
+    ]
+    if not time:
+        problems.append(f"{table}: no column says when ({shown}). Name it: --map COLUMN=timestamp.")
+    if not slots:
+        problems.append(
+            f"{table}: no column is a GPU reading that gpucost knows ({shown}). Name one: "
+            "--map COLUMN=util.kernel_time."
+        )
+    if hints.job_label and not job:
+        problems.append(f"{table}: no column {hints.job_label} ({shown}), which --job-label names.")
+    if problems:
+        raise InputError(problems)
+
+
+Device = tuple[str, str, str, str]
+"""Job, host, uuid, index."""
+_KEYS = ("job", "host", "uuid", "idx")
+_NUMBERS = ("code", "micros", "n", "area", "area_millionths", "least", "most", "slot")
+_MILLION = 1e6
+
+
+@dataclass(slots=True)
+class SlotCounts:
+    """The different values of one slot of one device, and how long each stood.
+
+    Attributes:
+        parts: codes (values over the slot's step) and microseconds, in the order they came in.
+        area: the sum of values times seconds, the whole part of each.
+        area_millionths: the sum of the rests.
+        least: the least value.
+        most: the greatest.
+        dropped: values out of range.
+    """
+
+    parts: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=list)
+    area: int = 0
+    area_millionths: int = 0
+    least: float = np.inf
+    most: float = -np.inf
+    dropped: int = 0
+
+    def stood(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the codes, ascending, and the seconds of each."""
+        if not self.parts:
+            return np.empty(0), np.empty(0)
+        codes, micros = (np.concatenate(part) for part in zip(*self.parts, strict=True))
+        order = np.argsort(codes, kind="stable")
+        return codes[order], micros[order] / _MILLION
+
+    @property
+    def value_seconds(self) -> float:
+        """Values times seconds, to the millionth."""
+        return (self.area * int(_MILLION) + self.area_millionths) / _MILLION
+
+    def add(self, rows: NDArray[np.float64]) -> None:
+        """Add rows of code, micros, n, area, its millionths, least, most, by column."""
+        good = np.isfinite(rows[0])
+        if not good.all():
+            self.dropped += int(rows[2][~good].sum())
+            rows = rows[:, good]
+        if rows.shape[1]:
+            self.parts.append((rows[0], rows[1]))
+            # Sums of whole numbers up to 2^53 are exact, whatever their order.
+            self.area += int(rows[3].sum())
+            self.area_millionths += int(rows[4].sum())
+            self.least = min(self.least, float(rows[5].min()))
+            self.most = max(self.most, float(rows[6].max()))
+
+
+def counted_by_device(batches: Iterable[pa.RecordBatch]) -> dict[Device, dict[int, SlotCounts]]:
+    """Return the counts of `histogram.values` by device and slot.
+
+    Args:
+        batches: its rows, in any order. Only numbers are kept of them, so that an engine's answer
+            never lies here as texts.
+    """
+    found: dict[Device, dict[int, SlotCounts]] = {}
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        numbers = np.vstack(
+            [
+                batch.column(name).to_numpy(zero_copy_only=False).astype(np.float64)
+                for name in _NUMBERS
+            ]
+        )
+        keys, texts = _keys(batch)
+        keys.append(numbers[-1].astype(np.int64))
+        order = np.lexsort(keys)
+        ordered = np.vstack([key[order] for key in keys])
+        begins = np.flatnonzero((ordered[:, 1:] != ordered[:, :-1]).any(axis=0)) + 1
+        numbers = numbers[:-1, order]
+        edges = [0, *begins.tolist(), batch.num_rows]
+        for first, last in itertools.pairwise(edges):
+            job, host, uuid, idx = (t[k] for t, k in zip(texts, ordered[:-1, first], strict=True))
+            slots = found.setdefault((job, host, uuid, idx), {})
+            slot = int(ordered[-1, first])
+            slots.setdefault(slot, SlotCounts()).add(numbers[:, first:last].copy())
+    return found
+
+
+def _keys(batch: pa.RecordBatch) -> tuple[list[NDArray[np.int64]], list[list[str]]]:
+    """Return each key's texts as numbers, and the texts that they stand for."""
+    encoded = [batch.column(name).dictionary_encode() for name in _KEYS]
+    codes = [one.indices.to_numpy(zero_copy_only=False).astype(np.int64) for one in encoded]
+    return codes, [one.dictionary.to_pylist() for one in encoded]
+
 
 _ENERGY, _POWER = "energy.total_j", "power.board_w"
 _LEAST_SHARE = 0.05
