@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gpucost.profiling.notebook import load_ipython_extension
     from planner.baseline.requirements import Requirements
     from planner.diagnosis.diagnose import diagnose
-    from planner.diagnosis.finding import Finding
+    from planner.diagnosis.rules.rule import Finding
     from planner.models.estimate import Estimate
     from planner.plan.plan import Plan
     from planner.plan_document.document import PlanDocument
@@ -81,7 +81,7 @@ _PACKAGES = ("planner", "pricing", "providers", "telemetry", "templates")
 _HOMES = {
     "Catalog": "pricing.catalog.catalog",
     "Estimate": "planner.models.estimate",
-    "Finding": "planner.diagnosis.finding",
+    "Finding": "planner.diagnosis.rules.rule",
     "FoundOption": "planner.plan_document.find",
     "GpucostError": "pricing.errors",
     "Measurement": "gpucost.profiling.measuring",

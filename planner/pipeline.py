@@ -15,8 +15,7 @@ from planner.baseline.workload import (
     choose_period,
     workload,
 )
-from planner.diagnosis.diagnose import diagnose
-from planner.diagnosis.fixes import fixes, reclaimable
+from planner.diagnosis.diagnose import diagnose, fixes, reclaimable
 from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.home import find_elsewhere, find_home
 from planner.models.power import cap_that_saves

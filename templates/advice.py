@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from templates.copies import copies
-from templates.language.speech import gap, join, say, told, word
+from templates.language.translate import _, gap, join, translate_text, word
 from templates.report_text import (
     STAY,
     beside,
@@ -18,36 +18,66 @@ from templates.report_text import (
     whole_dollars,
 )
 
-if TYPE_CHECKING:  # the words need to know the values' types, not the planner
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.plan_document.bill import OptionCost
     from planner.plan_document.document import PlanDocument
     from planner.plan_document.jobs import JobDocument, StepDocument
     from planner.plan_document.options import BaselineDocument, OptionDocument
 
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_DAY_H = 24
+
+
+def copies(by_hour: Sequence[int]) -> str:
+    """Return how many copies run when: `0-5 h: 1, 6-23 h: 4`, days that are alike together."""
+    if len(by_hour) == 1:
+        return _("{count} at any time", count=by_hour[0])
+    days = [by_hour[at : at + _DAY_H] for at in range(0, len(by_hour), _DAY_H)]
+    if len(days) == 1:
+        return _day(days[0])
+    told = []
+    for day, run in groupby(range(len(days)), key=days.__getitem__):
+        at = list(run)
+        first, last = (word("day", _DAYS[day]) for day in (at[0], at[-1]))
+        named = first if len(at) == 1 else f"{first}-{last}"
+        told.append(f"{named} {_day(day)}")
+    return _("; ").join(told)
+
+
+def _day(by_hour: Sequence[int]) -> str:
+    told = []
+    for count, run in groupby(range(len(by_hour)), key=by_hour.__getitem__):
+        at = list(run)
+        span = f"{at[0]}" if len(at) == 1 else f"{at[0]}-{at[-1]}"
+        told.append(_("{span} h: {count}", span=span, count=count))
+    return join(told)
+
 
 def headline(job: JobDocument, plan: PlanDocument) -> tuple[str, str]:
     """Return two sentences: what is paid and why, and what to do."""
     today, period = job.baseline.cost.total, period_words(plan)
-    known = say("at least ") if job.baseline.cost.at_least else ""
+    known = _("at least ") if job.baseline.cost.at_least else ""
     if today is None:
-        paid = say("What it costs today is unknown.")
+        paid = _("What it costs today is unknown.")
     elif job.baseline.assumed:
-        paid = say(
+        paid = _(
             "It would cost {known}{usd} {period} where it is assumed to run.",
             known=known,
             usd=beside(today),
             period=period,
         )
     else:
-        paid = say("You pay {known}{usd} {period}.", known=known, usd=beside(today), period=period)
+        paid = _("You pay {known}{usd} {period}.", known=known, usd=beside(today), period=period)
     return f"{paid}{gap()}{_cause(job)}", _advice(job, plan)
 
 
 def _cause(job: JobDocument) -> str:
     first = job.verdict
     if first is None or (first.code == "unmeasured" and first.waste_usd is None):
-        return say("Too little was measured to say what of it is wasted.")
-    return told(first.cause)
+        return _("Too little was measured to say what of it is wasted.")
+    return translate_text(first.cause)
 
 
 def _advice(job: JobDocument, plan: PlanDocument) -> str:
@@ -59,15 +89,15 @@ def _advice(job: JobDocument, plan: PlanDocument) -> str:
     taken = plan.fleet.taken if plan.fleet else None
     moves = taken is not None and job.name in taken.jobs
     if others:
-        first = say("Let it share {where} with {others}", where=where, others=join(others))
+        first = _("Let it share {where} with {others}", where=where, others=join(others))
     elif moves:
-        first = say("Run it on {where}", where=where)
+        first = _("Run it on {where}", where=where)
     else:
-        first = say("Keep it on {where}", where=where)
+        first = _("Keep it on {where}", where=where)
     if moves and shared.offer.by_hand_at:
-        first += say("; rent it at {site}", site=shared.offer.by_hand_at)
-    alone = say("On its own: {advice}", advice=_advice_alone(job, plan))
-    return f"{say('{step}.', step=first)}{gap()}{alone}"
+        first += _("; rent it at {site}", site=shared.offer.by_hand_at)
+    alone = _("On its own: {advice}", advice=_advice_alone(job, plan))
+    return f"{_('{step}.', step=first)}{gap()}{alone}"
 
 
 def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:
@@ -75,19 +105,19 @@ def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:
     if option is None:
         return _stay(job)
     less = saving(option, today)
-    advice = say(
+    advice = _(
         "Run it on {where}, {how}: {cost} {period}{less}.",
         where=place(option.offer, option.count),
         how=changes(option, plan),
         cost=_between(option.cost),
         period=period_words(plan),
-        less=say(", {less}", less=less) if less else "",
+        less=_(", {less}", less=less) if less else "",
     )
     parts = [advice]
     if option.offer.by_hand_at:
-        parts.append(say("Rent it at {site}.", site=option.offer.by_hand_at))
+        parts.append(_("Rent it at {site}.", site=option.offer.by_hand_at))
     if option.scaling is not None:
-        parts.append(say("Copies: {copies}.", copies=copies(option.scaling.by_hour)))
+        parts.append(_("Copies: {copies}.", copies=copies(option.scaling.by_hour)))
     return gap().join([*parts, *_to_launch(job, option, plan)])
 
 
@@ -110,15 +140,15 @@ def _to_launch(job: JobDocument, option: OptionDocument, plan: PlanDocument) -> 
         return []
     first = job.option(job.first_launchable)
     if first is None:
-        return [say("gpucost can start none of the options listed.")]
+        return [_("gpucost can start none of the options listed.")]
     less = saving(first, today.cost.total)
-    said = say(
+    said = _(
         "gpucost cannot start that; the first that it can is {id}, {where}: {cost} {period}{less}.",
         id=first.id,
         where=place(first.offer, first.count),
         cost=cost_range(first),
         period=period_words(plan),
-        less=say(", {less}", less=less) if less else "",
+        less=_(", {less}", less=less) if less else "",
     )
     return [said]
 
@@ -132,44 +162,42 @@ def _machine(way: BaselineDocument | OptionDocument) -> tuple[object, ...]:
 
 def _stay(job: JobDocument) -> str:
     if job.baseline.cost.total is None:
-        return say("Say what it costs with --current, and savings can be worked out.")
+        return _("Say what it costs with --current, and savings can be worked out.")
     if job.baseline.breaks:
         broken = join(sorted({word("reason", b.reason) for b in job.baseline.breaks}))
-        return say(
+        return _(
             "Nothing keeps every limit: today's machine breaks {limits}, and so does the rest.",
             limits=broken,
         )
     first = job.first_step
     if first is not None and first.kind == "end":
-        return say("{step}.", step=_sentence(first))
+        return _("{step}.", step=_sentence(first))
     if first is None:
         return _leave(job)
     step = f"{_sentence(first)[0].lower()}{_sentence(first)[1:]}"
-    return f"{_leave(job)}{gap()}{say('First {step}.', step=step)}"
+    return f"{_leave(job)}{gap()}{_('First {step}.', step=step)}"
 
 
 def _sentence(step: StepDocument) -> str:
     """Return a first step with its command, without the full stop."""
-    what = told(step.what)
+    what = translate_text(step.what)
     what = f"{what[0].upper()}{what[1:]}"
-    return say("{what}: {command}", what=what, command=step.command) if step.command else what
+    return _("{what}: {command}", what=what, command=step.command) if step.command else what
 
 
 def _leave(job: JobDocument) -> str:
     """Return why nothing is recommended, for what reason the cheapest is not."""
     if not job.options:
-        return say("Leave it: no other offer keeps every limit.")
+        return _("Leave it: no other offer keeps every limit.")
     cheapest = min(job.options, key=lambda o: o.cost.mid)
     saves = cheapest.saves.usd
     if saves is None or saves <= 0:
-        return say("Leave it: no option is cheaper.")
+        return _("Leave it: no option is cheaper.")
     worth = [o.benefit.saves_usd for o in job.options if o.benefit]
     sure = [saves for saves in worth if saves is not None and saves > 0]
     if not sure:
-        return say("Leave it: some options look cheaper, none is surely so (see their ranges).")
-    return say(
-        "Leave it: what is surely saved does not pay for the work and the move (see benefit)."
-    )
+        return _("Leave it: some options look cheaper, none is surely so (see their ranges).")
+    return _("Leave it: what is surely saved does not pay for the work and the move (see benefit).")
 
 
 def named(job: JobDocument) -> str:
@@ -177,8 +205,8 @@ def named(job: JobDocument) -> str:
     if job.smallest_change is None or job.cheapest is None:
         return ""
     first = job.option(job.first_launchable)
-    launch = f"{first.id} ({place(first.offer, first.count)})" if first else say("none of them")
-    return say(
+    launch = f"{first.id} ({place(first.offer, first.count)})" if first else _("none of them")
+    return _(
         "smallest change that pays: {small}; cheapest: {cheap}; "
         "first that gpucost can launch: {launch}",
         small=_id(job.smallest_change),
@@ -188,4 +216,4 @@ def named(job: JobDocument) -> str:
 
 
 def _id(option: str) -> str:
-    return say("{id} (leave it)", id=option) if option == STAY else option
+    return _("{id} (leave it)", id=option) if option == STAY else option

@@ -154,3 +154,42 @@ def units(deadline: datetime, ttl_s: int) -> dict[str, str]:
 def _calendar(at: datetime) -> str:
     """Return a time as systemd and people read it: 2026-11-21 20:15:00 UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+MPS: Mapping[str, str] = MappingProxyType(
+    {
+        "CUDA_MPS_PIPE_DIRECTORY": "/run/gpucost-mps",
+        "CUDA_MPS_LOG_DIRECTORY": "/var/log/gpucost-mps",
+    }
+)
+"""Where jobs find the control daemon of MPS; bootstrap.sh starts it there."""
+
+
+NOTICES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        # Compute Engine, "Spot VMs", preemption process: the key says TRUE, and the machine has
+        # up to 30 seconds, of which the looks for it take five.
+        "gcp": {
+            "header": "Metadata-Flavor: Google",
+            "taken_url": "http://metadata.google.internal/computeMetadata/v1/instance/preempted",
+            "says": "^TRUE$",
+            "least_s": "25",
+            # "Handle GPU host maintenance events": a machine with GPUs is stopped for maintenance,
+            # not moved, and this key says so an hour before.
+            "at_risk_url": "http://metadata.google.internal/computeMetadata/v1/instance/"
+            "maintenance-event",
+            "at_risk_says": "^TERMINATE_ON_HOST_MAINTENANCE$",
+        },
+        # Azure, "Scheduled Events" for Linux: an event Preempt, 30 seconds or more before its time.
+        "azure": {
+            "header": "Metadata: true",
+            "taken_url": "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01",
+            "says": '"EventType": *"Preempt"',
+            "least_s": "25",
+        },
+    }
+)
+"""By provider: header of the call, where to ask, what the answer holds, seconds left at least.
+
+`at_risk_url` and `at_risk_says`: the same of what comes later, or perhaps; it stops nothing yet.
+"""

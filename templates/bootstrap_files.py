@@ -22,12 +22,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pricing.errors import InputError
 from templates.bootstrap_deadline import (
     ENDS,
+    MPS,
     NOTICES_SERVICE,
     SCRIPTS,
     deadline_values,
     units,
 )
-from templates.bootstrap_settings import MPS
 
 _BOUNDARY = "==gpucost=="
 MOST_PLAIN = 15_360
@@ -67,7 +67,7 @@ class MachineBootstrap:
         idle_s: it ends itself once no GPU has worked for so long; None: it has no such rule.
         interconnect: between its GPUs, as offers say it; "nvlink" and "xgmi" are checked.
         notices: where a spot machine reads that it is taken back: `token_url`, `token_life`,
-            `token_header`, `taken_url`, `at_risk_url`, or as templates.spot_notices has it;
+            `token_header`, `taken_url`, `at_risk_url`, or as templates.bootstrap_deadline has it;
             empty: nowhere.
         power_cap_w: of each GPU, in watts; None: as it is.
         mig: profiles of the slices of each GPU, such as "3g.40gb"; empty: MIG is left as it is.

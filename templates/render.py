@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import NotBuiltYetError
-from templates.language.speech import LANGUAGES, gap, say, speaking, told, word
+from pricing.money import show
+from templates.language.translate import LANGUAGES, _, gap, translate_text, use_language, word
 from templates.markdown import cell, unbroken
 from templates.page.whole_page import render_page
-from templates.reports.alike import short
 from templates.reports.comment import change_comment, comment
+from templates.reports.fleet_rows import short
 from templates.reports.whole import markdown_report
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from planner.documents.plan_change import PlanChange
     from planner.plan_document.document import PlanDocument
+    from planner.proof.verify import VerificationDocument
 
 STYLES = ("md", "html", "github-comment")
 
@@ -48,7 +50,7 @@ def render_report(  # noqa: PLR0913 - what a style is made of
         NotBuiltYetError: another style or language of the contract.
     """
     check_style(style, lang)
-    with speaking(lang):
+    with use_language(lang):
         if style == "github-comment":
             return comment(plan, change, environment())
         if style == "html":
@@ -59,7 +61,7 @@ def render_report(  # noqa: PLR0913 - what a style is made of
 
 def render_change(change: PlanChange, *, lang: str = "en") -> str:
     """Return what changed between two plans as a comment on GitHub, in `en` or `zh`."""
-    with speaking(lang):
+    with use_language(lang):
         return change_comment(change, environment())
 
 
@@ -87,8 +89,13 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701 - markdown; `cell` keeps data from breaking tables
     )
-    filled.globals.update(say=say, told=told, word=word, gap=gap)
+    filled.globals.update(_=_, translate_text=translate_text, word=word, gap=gap)
     filled.filters["cell"] = cell
     filled.filters["unbroken"] = unbroken
     filled.filters["name"] = lambda text: cell(short(str(text)))
     return filled
+
+
+def render_proof(document: VerificationDocument) -> str:
+    """Return the report of a verification, as markdown to attach to a pull request."""
+    return environment().get_template("proof.md.j2").render(v=document, show=show)

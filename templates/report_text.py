@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from pricing import money
 from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.money import show
-from templates.language.currency import asked_rate
-from templates.language.speech import join, say, told, word
+from templates.language.translate import _, asked_rate, join, translate_text, word
 
 if TYPE_CHECKING:  # the words need to know the values' types, not the planner
     from collections.abc import Iterable, Mapping
@@ -48,12 +47,12 @@ def period_words(plan: PlanDocument) -> str:
 
 def period_name(period: str) -> str:
     """Return `a month` or `a run` of a period's code."""
-    return say(_PERIODS[period])
+    return _(_PERIODS[period])
 
 
 def dollars(amount: Decimal | None) -> str:
     """Return `$1,234.56`; `unknown` for None."""
-    return say("unknown") if amount is None else f"${show(amount)}"
+    return _("unknown") if amount is None else f"${show(amount)}"
 
 
 def plain_dollars(amount: Decimal) -> str:
@@ -63,7 +62,7 @@ def plain_dollars(amount: Decimal) -> str:
 
 def whole_dollars(amount: Decimal | None) -> str:
     """Return `$1,235`, cents kept below $10."""
-    return say("unknown") if amount is None else f"${money.whole_dollars(amount)}"
+    return _("unknown") if amount is None else f"${money.whole_dollars(amount)}"
 
 
 def beside(amount: Decimal | None) -> str:
@@ -77,7 +76,7 @@ def other_currency(*amounts: Decimal) -> str:
     if rate is None:
         return ""
     changed = "-".join(money.whole_dollars(usd * rate.per_usd) for usd in amounts)
-    return say(" ({currency} {amount})", currency=rate.currency, amount=changed)
+    return _(" ({currency} {amount})", currency=rate.currency, amount=changed)
 
 
 def hours(estimate: Estimate) -> str:
@@ -103,11 +102,11 @@ def times(estimate: Estimate) -> str:
 def place(offer: OfferDocument | None, count: int = 1) -> str:
     """Return `2x provider/type, region`, or `provider, by hand` for names nobody can rent by."""
     if offer is None:
-        return say("unknown")
+        return _("unknown")
     name = f"{offer.provider}/{offer.instance_type}"
     if offer.by_hand_at:
-        community = say(", community") if offer.host == "community" else ""
-        name = say("{provider}{community}, by hand", provider=offer.provider, community=community)
+        community = _(", community") if offer.host == "community" else ""
+        name = _("{provider}{community}, by hand", provider=offer.provider, community=community)
     region = "" if offer.region == "*" else f", {offer.region}"
     return f"{count}x {name}{region}" if count > 1 else f"{name}{region}"
 
@@ -115,11 +114,11 @@ def place(offer: OfferDocument | None, count: int = 1) -> str:
 def read_on(offer: OfferDocument | None) -> str:
     """Return the day on which a price was read, whether it is stale, and how little it is sure."""
     if offer is None:
-        return say("unknown")
+        return _("unknown")
     days = offer.age_days or 0
-    old = say("{days} days old", days=days) if days > STALE_AFTER_DAYS else ""
+    old = _("{days} days old", days=days) if days > STALE_AFTER_DAYS else ""
     sure = word("doubt", "low") if offer.confidence == "low" else ""
-    doubts = (say("stale") if offer.stale else old, sure)
+    doubts = (_("stale") if offer.stale else old, sure)
     return " ".join((str(offer.as_of), *(word for word in doubts if word)))
 
 
@@ -160,10 +159,10 @@ def saving(option: OptionDocument, today: Decimal | None) -> str | None:
     if round(low) == round(high):
         return change(low)
     if low < 0.0 < high:
-        return say("between {one} and {other}", one=change(high), other=change(low))
+        return _("between {one} and {other}", one=change(high), other=change(low))
     ends = sorted((abs(low), abs(high)))
     span = f"{ends[0]:.0f}-{ends[1]:.0f}"
-    return say("{share} % less", share=span) if low >= 0.0 else say("{share} % more", share=span)
+    return _("{share} % less", share=span) if low >= 0.0 else _("{share} % more", share=span)
 
 
 def share_saved(option: OptionDocument) -> str | None:
@@ -177,8 +176,8 @@ def share_saved(option: OptionDocument) -> str | None:
 def change(less: float) -> str:
     """Return `12 % less` or `12 % more`, of percent that it is less."""
     if less >= 0.0:
-        return say("{share} % less", share=f"{less:.0f}")
-    return say("{share} % more", share=f"{-less:.0f}")
+        return _("{share} % less", share=f"{less:.0f}")
+    return _("{share} % more", share=f"{-less:.0f}")
 
 
 def _less(cost: Decimal, today: Decimal) -> float:
@@ -194,12 +193,12 @@ def changes(option: OptionDocument, plan: PlanDocument | None = None) -> str:
     """Return what has to be done besides moving; in titles where a plan gives them, else codes."""
     codes = [code for code in option.actions if code not in _SEEN_IN_WHERE]
     todo = [action(code, plan) if plan else code for code in codes]
-    return say("with {changes}", changes=say(" + ").join(todo)) if todo else say("unchanged")
+    return _("with {changes}", changes=_(" + ").join(todo)) if todo else _("unchanged")
 
 
 def action(code: str, plan: PlanDocument) -> str:
     """Return the title of an action; its code where the plan does not know it."""
-    return told(plan.actions.get(code, code))
+    return translate_text(plan.actions.get(code, code))
 
 
 def columns(job: JobDocument) -> list[tuple[str, OptionDocument]]:
@@ -224,32 +223,32 @@ def confidence(job: JobDocument) -> str:
     """Return how sure the advice is, and each part of it, in words."""
     sure = job.confidence
     if sure is None:
-        return say("unknown: plan again to have it said")
+        return _("unknown: plan again to have it said")
     parts = (("diagnosis", sure.diagnosis), ("speed", sure.speed), ("price", sure.price))
     said = [
-        say(
+        _(
             "{part} {level} ({why})",
             part=word("part", name),
             level=word("level", part.level),
-            why=told(part.why),
+            why=translate_text(part.why),
         )
         for name, part in parts
         if part
     ]
-    return say("{level}: {parts}", level=word("level", sure.level), parts=say("; ").join(said))
+    return _("{level}: {parts}", level=word("level", sure.level), parts=_("; ").join(said))
 
 
 def benefit(option: OptionDocument, plan: PlanDocument) -> str:
     """Return what a change is worth: `$227 in 6 months ($677 saved - $450 work - $0 move)`."""
     worth = option.benefit
     if worth is None or worth.net_usd is None:
-        return say("unknown")
-    over = say("a run") if plan.period == "run" else say("{n} months", n=worth.periods)
+        return _("unknown")
+    over = _("a run") if plan.period == "run" else _("{n} months", n=worth.periods)
     if worth.net_usd <= 0:
-        return say("none in {over}", over=over)
+        return _("none in {over}", over=over)
     moving = worth.moving_usd
-    move = "" if moving == 0 else say(" - {usd} move", usd=whole_dollars(moving))
-    return say(
+    move = "" if moving == 0 else _(" - {usd} move", usd=whole_dollars(moving))
+    return _(
         "{net} in {over} ({saved} saved - {work} work{move})",
         net=whole_dollars(worth.net_usd),
         over=over,
@@ -268,21 +267,21 @@ def tested(finding: FindingDocument) -> list[str]:
     """Return the readings of a finding beside the rule's limits: `GPU busy 22 % (under 50 %)`."""
     return [
         reading(e.name, e.value, e.unit)
-        + (say(" ({rule})", rule=asked) if (asked := _asked(e)) else "")
+        + (_(" ({rule})", rule=asked) if (asked := _asked(e)) else "")
         for e in finding.evidence
     ]
 
 
 def _asked(evidence: ReadingDocument) -> str:
     """Return the comparison that held, a share in percent; empty for words, which are the test."""
-    op, _, limit = evidence.test.partition(" ")
+    op, limit = (*evidence.test.split(" ", 1), "")[:2]
     try:
         share = float(limit)
     except ValueError:
         return ""
     amount = f"{share * _HUNDRED:g} %" if evidence.unit == _SHARE else limit
     compared = word("compared", _COMPARED.get(op, op))
-    return say("the rule: {compared} {amount}", compared=compared, amount=amount)
+    return _("the rule: {compared} {amount}", compared=compared, amount=amount)
 
 
 def detail(job: JobDocument, code: str) -> str:
@@ -301,9 +300,9 @@ def detail(job: JobDocument, code: str) -> str:
         span = f"x{known.effect.low:.3g}-{known.effect.high:.3g}"
         said.append(f"{word('acts_on', known.acts_on or '')} {span}")
     if known.kind == "numeric":
-        said.append(say("may change results"))
-    more = say("; ").join(words for words in said if words)
-    return say(": {more}", more=more) if more else ""
+        said.append(_("may change results"))
+    more = _("; ").join(words for words in said if words)
+    return _(": {more}", more=more) if more else ""
 
 
 def against(finding: FindingDocument) -> str:
@@ -325,12 +324,12 @@ def reading(name: str, value: float | str, unit: str | None) -> str:
 
 def probe(proposal: ExperimentDocument) -> str:
     """Return the experiment that would narrow a plan most, what it costs and what it gains."""
-    return say(
+    return _(
         "{option} is known to x/÷ {now}: {what} ({cost}), and it is known to x/÷ {after}.",
         option=proposal.option,
         now=f"{proposal.factor_now:.2f}",
-        what=told(proposal.what),
-        cost=whole_dollars(proposal.usd) if proposal.usd else say("free"),
+        what=translate_text(proposal.what),
+        cost=whole_dollars(proposal.usd) if proposal.usd else _("free"),
         after=f"{proposal.factor_after:.2f}",
     )
 
@@ -339,14 +338,14 @@ def risk(option: OptionDocument) -> str:
     """Return what could go wrong with an option."""
     said = []
     if option.offer.purchase == "spot":
-        said.append(say("may be interrupted"))
+        said.append(_("may be interrupted"))
     if option.offer.purchase.startswith("reserved"):
-        said.append(say("a commitment"))
+        said.append(_("a commitment"))
     if option.hours.weak or (option.speed is not None and option.speed.weak):
-        said.append(say("weak prediction"))
+        said.append(_("weak prediction"))
     if option.offer.stale:
-        said.append(say("price of {day}", day=option.offer.as_of))
-    return join(said) or say("low")
+        said.append(_("price of {day}", day=option.offer.as_of))
+    return join(said) or _("low")
 
 
 def fastest(options: Iterable[OptionDocument]) -> OptionDocument | None:
@@ -378,4 +377,4 @@ def _with_unit(estimate: Estimate, unit: str) -> str:
 def per_work(record: Way) -> str:
     """Return `$2.68 per 1M image`; `unknown` without measured work."""
     per = record.cost_per_work
-    return say("${usd} per {unit}", usd=per.mid, unit=per.unit) if per else say("unknown")
+    return _("${usd} per {unit}", usd=per.mid, unit=per.unit) if per else _("unknown")

@@ -14,8 +14,7 @@ from pricing.catalog.known_names import unknown_names
 from pricing.catalog.regions import destination
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, usd
-from templates.language.currency import ExchangeRate
-from templates.language.speech import LANGUAGES
+from templates.language.translate import LANGUAGES, ExchangeRate
 
 DEFAULT_PROFILE = "profile.json"  # that `profile` writes and `plan` reads
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpucost.files.plan_file import load_plan
 from gpucost.launch.rental_pages import page_of
-from planner.actions.machine_settings import MachineSettings, plain_settings, shared_settings
+from planner.actions.settings import MachineSettings, plain_settings, shared_settings
 from planner.documents.machine import read_machine
 from planner.documents.tools import that_start
 from planner.plan_document.bill import OfferDocument

@@ -6,7 +6,7 @@ from planner.documents.recipe import make_recipe
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import find_option, find_recommended
 from pricing.errors import InputError
-from templates.framework_files import render_config
+from templates.task_files import render_config
 
 WORDS = (*FRAMEWORKS, "xgboost")
 _READ_BY = {

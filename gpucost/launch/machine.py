@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from planner.actions.machine_settings import MachineSettings
+from planner.actions.settings import MachineSettings
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import Gpu, gpus

@@ -11,7 +11,7 @@ from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import find_option, find_recommended
 from pricing.errors import InputError
 from providers.registry import CLOUDS
-from templates.spot_notices import NOTICES
+from templates.bootstrap_deadline import NOTICES
 from templates.task_files import FILES, render_task
 
 TOOLS = tuple(FILES)

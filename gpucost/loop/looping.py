@@ -33,7 +33,7 @@ from gpucost.views.output import Output
 from planner.documents.application import SWITCHED
 from planner.plan_document.jobs import Effect
 from planner.profile.model import Profile
-from planner.signals.others_work import others_work
+from planner.signals.compute_share import others_work
 from pricing.errors import GpucostError, InputError, RefusedError
 from pricing.money import EXACT, show
 

@@ -21,7 +21,7 @@ from gpucost.views.terminal.progress import Told, progress
 from gpucost.views.terminal.size import message_width, terminal_width
 from gpucost.views.wrapping import wrapped
 from pricing.money import plain, price_text
-from templates.language.speech import ENGLISH, join, say, spoken
+from templates.language.translate import ENGLISH, _, current_language, join
 from templates.markdown import cell
 
 FORMATS = ("table", "json", "csv", "md")
@@ -184,7 +184,7 @@ def print_prose(text: str, *, indent: str = "", err: bool = False) -> int:
     What is wider than the terminal stays whole.
     """
     shown, width = printable(text), max(terminal_width(), _LEAST_NAME)
-    if not shown.isascii() and spoken() != ENGLISH:
+    if not shown.isascii() and current_language() != ENGLISH:
         lines = [f"{indent}{line}" for line in wrapped(shown, width - len(indent))]
     else:
         lines = paragraph(shown, width, indent)
@@ -224,7 +224,7 @@ def _print_rich(table: Table, output: Output) -> None:
     click.echo("\n".join(line.rstrip() for line in caught.get().split("\n")).rstrip("\n"))
     if fit.left_out:
         names = join(fit.left_out)
-        output.say(say("left out in {n} columns: {names} (-f md has all)", n=width, names=names))
+        output.say(_("left out in {n} columns: {names} (-f md has all)", n=width, names=names))
 
 
 def _cells(table: Table, cells: Sequence[str], fit: Fitted) -> list[str]:

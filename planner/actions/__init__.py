@@ -10,8 +10,7 @@ provider).
 
 from collections.abc import Mapping
 
-from planner.actions.action import Action
-from planner.actions.combine import combined
+from planner.actions.action import Action, combined
 from planner.actions.effects import fitted
 from planner.actions.families import for_its_families
 from planner.actions.tables import actions

@@ -1,20 +1,27 @@
-"""The values that an action sets on one machine, worked out where the profile says enough.
+"""The values that an action sets on one machine, and what is set on the machines of an option.
 
 `num_workers` and the batch are what fits. A value that cannot be worked out is left out, and the
-how-to names the setting. What is set on the machine as a whole is in `machine_settings`.
+how-to names the setting. plan.json, recipes, reports and the bootstrap carry these values and work
+out none of their own.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
 
-from planner.actions.effects import batch_growth
-from planner.actions.loaders import loader_workers
+from planner.actions import ACTIONS
+from planner.actions.effects import batch_growth, loader_workers
+from planner.actions.instructions import HOW_TO
 from planner.models.failures import Survival, survival
 from planner.models.interruption import CHECKPOINTS, CheckpointCosts
 from planner.profile.model import Profile
-from planner.signals.condition import Signals
+from planner.signals.condition import Signals, Test
 from planner.signals.signals import capability
+from planner.signals.thresholds import TRAINS
+from pricing.frozen import by_name
 from pricing.hardware import Gpu
 from pricing.money import HOURS_PER_MONTH
 
@@ -186,3 +193,286 @@ def settings_of_job(code: str, signals: Signals) -> Settings | None:
 def settings_of_run(code: str, run: PlannedRun) -> Settings:
     """Return what an action sets of which `settings_of_job` is None."""
     return _SETTINGS_OF_RUN[code](run)
+
+
+_NUMA = "numa-binding"
+# NCCL may take an interface that other machines cannot reach; `^` excludes by the beginning.
+_SEVERAL_NODES = MappingProxyType({"NCCL_SOCKET_IFNAME": "^lo,docker"})
+_THREADS, _MPS_SHARE = "OMP_NUM_THREADS", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+_MPS_OVERCOMMIT = 2.0  # of the equal share: jobs that share are rarely busy at the same time
+
+
+VARIABLES = frozenset(
+    (
+        _THREADS,
+        _MPS_SHARE,
+        *_SEVERAL_NODES,
+        *(name for how in HOW_TO.values() for name in how.environment),
+    )
+)
+"""Every variable that is ever set; a plan that names another one is not of our making."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSettings:
+    """What is set on each machine of an option, so that it runs as the plan says.
+
+    Attributes:
+        values: by code of each action that applies there, what it would set.
+        environment: variables of its own actions and of its processes.
+        nproc_per_node: processes of the job on each machine.
+        nodes: machines of one copy of the job.
+        nnodes: torchrun's --nnodes: MIN:MAX where the job can lose a machine.
+        max_restarts: torchrun's --max-restarts; None where torchrun starts nothing.
+        numa: whether each process is bound to the CPUs beside its GPU.
+        checkpoint_every_s: work between checkpoints; None where nothing is trained.
+    """
+
+    values: Mapping[str, Settings] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    nproc_per_node: int = 1
+    nodes: int = 1
+    nnodes: str = "1"
+    max_restarts: int | None = None
+    numa: bool = False
+    checkpoint_every_s: float | None = None
+
+    @property
+    def launcher(self) -> dict[str, int | str]:
+        """What the launcher of the processes is told."""
+        told: dict[str, int | str] = {"nproc_per_node": self.nproc_per_node}
+        if self.nodes > 1:
+            told["nnodes"] = self.nnodes
+        if self.numa:
+            told["numa"] = "auto"
+        if self.max_restarts is not None:
+            told["max_restarts"] = self.max_restarts
+        return told
+
+    def also(self, codes: Iterable[str]) -> "MachineSettings":
+        """Return the settings with more actions; one that does not apply here sets nothing."""
+        added = tuple(code for code in codes if code in self.values)
+        if not added:
+            return self
+        return replace(
+            self,
+            environment=_sorted({**self.environment, **variables(added, self.values)}),
+            numa=self.numa or _NUMA in added,
+            max_restarts=_restarts(added, self.values)
+            if self.max_restarts is None
+            else self.max_restarts,
+        )
+
+    def on_nodes(self, nodes: int) -> "MachineSettings":
+        """Return the settings with another number of machines, none of which can be lost."""
+        if nodes == self.nodes:
+            return self
+        rest = {k: v for k, v in self.environment.items() if k not in _SEVERAL_NODES}
+        environment = {**rest, **(_SEVERAL_NODES if nodes > 1 else {})}
+        return replace(self, nodes=nodes, nnodes=str(nodes), environment=_sorted(environment))
+
+
+_made = by_name(MachineSettings)
+_Sets = Mapping[str, Settings | None]
+"""By code of each action that applies on a machine, what it sets; None: that hangs on the run."""
+
+
+@dataclass(slots=True)
+class Applying:
+    """What applies, of the signals of one job; worked out when it is asked for.
+
+    Attributes:
+        actions: that apply on some machine, as far as nothing of the job stands against them.
+        there: what applies on each kind of machine.
+    """
+
+    actions: "tuple[_OfJob, ...] | None" = None
+    there: dict[object, _Sets] = field(default_factory=dict)
+
+
+class _OfJob(NamedTuple):
+    """An action to which nothing of a job itself stands against.
+
+    Attributes:
+        code: its code.
+        tests: that its machine must pass, too.
+        hangs: whether what it sets hangs on the machine.
+        sets: else what it sets.
+    """
+
+    code: str
+    tests: tuple[Test, ...]
+    hangs: bool
+    sets: Settings | None
+
+
+def machine_settings(  # noqa: PLR0913 - what is set, and what it is worked out from
+    actions: Iterable[str],
+    signals: Signals,
+    gpu: Gpu,
+    run: PlannedRun,
+    known: Applying,
+    *,
+    nnodes: str = "",
+) -> MachineSettings:
+    """Return what to set on the machines of an option.
+
+    Args:
+        actions: codes of the option.
+        signals: of the profile.
+        gpu: of the option's machines.
+        run: one copy of the job on them.
+        known: what applies on machines, of these signals; what is worked out is added.
+        nnodes: torchrun's, where it is elastic; empty: as many as there are.
+    """
+    values = _values(_applying_there(signals, gpu, run, known), run)
+    trains, processes = _trains(signals), run.processes
+    added = tuple([code for code in actions if code in values])
+    together = run.needs.max_restarts if trains and run.gpus > 1 else None
+    return _made(
+        values=values,
+        environment=_sorted(
+            {**_plain(processes, run.nodes, run.vcpus), **variables(added, values)}
+        ),
+        nproc_per_node=processes,
+        nodes=run.nodes,
+        nnodes=nnodes or str(run.nodes),
+        max_restarts=_restarts(added, values) if together is None else together,
+        numa=processes > 1 or _NUMA in added,
+        checkpoint_every_s=run.needs.checkpoint_every_s if trains else None,
+    )
+
+
+def today_settings(
+    signals: Signals, run: PlannedRun, known: Applying | None = None
+) -> MachineSettings:
+    """Return the job as it runs today: nothing is set, and what each action would set there."""
+    return MachineSettings(
+        values=_values(_applying(signals, _of_job(signals, known or Applying())), run),
+        nproc_per_node=run.processes,
+        nodes=run.nodes,
+        nnodes=str(run.nodes),
+        checkpoint_every_s=run.needs.checkpoint_every_s if _trains(signals) else None,
+    )
+
+
+def _applying_there(signals: Signals, gpu: Gpu, run: PlannedRun, known: Applying) -> _Sets:
+    """Return what applies on a machine."""
+    key = (gpu.name, run.gpus, run.nodes, run.cores)
+    if key not in known.there:
+        there = on_machine(signals, gpu, run)
+        known.there[key] = _applying(there, _of_job(signals, known))
+    return known.there[key]
+
+
+def _applying(there: Signals, actions: Iterable[_OfJob]) -> _Sets:
+    found: dict[str, Settings | None] = {}
+    for code, tests, hangs, sets in actions:
+        if not tests or all(test.holds(there) for test in tests):
+            found[code] = settings_of_job(code, there) if hangs else sets
+    return found
+
+
+def _of_job(signals: Signals, known: Applying) -> tuple[_OfJob, ...]:
+    """Return the actions to which nothing of the job itself stands against."""
+    if known.actions is None:
+        known.actions = tuple(
+            _OfJob(code, tests, hangs, None if hangs else settings_of_job(code, signals))
+            for code, of_job, tests, hangs in _actions()
+            if all(test.holds(signals) for test in of_job)
+        )
+    return known.actions
+
+
+@cache
+def _actions() -> tuple[tuple[str, tuple[Test, ...], tuple[Test, ...], bool], ...]:
+    """Return each action on a job: its tests of the job and of the machine, if it hangs on it."""
+    return tuple(
+        (
+            code,
+            tuple(test for test in one.when if test.signal not in OF_MACHINE),
+            tuple(test for test in one.when if test.signal in OF_MACHINE),
+            hangs_on_machine(code),
+        )
+        for code, one in ACTIONS.items()
+        if one.kind != "structural"
+    )
+
+
+def _values(there: _Sets, run: PlannedRun) -> dict[str, Settings]:
+    return {
+        code: settings_of_run(code, run) if settings is None else settings
+        for code, settings in there.items()
+    }
+
+
+def _trains(signals: Signals) -> bool:
+    return signals["job.kind"] in TRAINS
+
+
+def plain_settings(processes: int, nodes: int, vcpus: float | None) -> MachineSettings:
+    """Return what is set on a machine whatever runs there.
+
+    Args:
+        processes: on each machine, >= 1.
+        nodes: machines that work together.
+        vcpus: of one machine; None where unknown.
+    """
+    return MachineSettings(
+        environment=_sorted(_plain(processes, nodes, vcpus)),
+        nproc_per_node=processes,
+        nodes=nodes,
+        nnodes=str(nodes),
+        numa=processes > 1,
+    )
+
+
+def _plain(processes: int, nodes: int, vcpus: float | None) -> dict[str, str]:
+    """Return the variables that are set whatever runs there."""
+    several = _SEVERAL_NODES if nodes > 1 else {}
+    return {**threads(processes, vcpus), **several}
+
+
+def _restarts(codes: Iterable[str], values: Mapping[str, Settings]) -> int | None:
+    """Return the first number of restarts that an action sets; None where none does."""
+    asked = (values[code].get("max_restarts") for code in codes)
+    return next((int(most) for most in asked if most is not None), None)
+
+
+def _sorted(environment: Mapping[str, str]) -> dict[str, str]:
+    return dict(sorted(environment.items()))
+
+
+def shared_settings(mode: str, jobs: int, vcpus: float | None) -> MachineSettings:
+    """Return what is set on a machine whose GPU several jobs share, one process each.
+
+    Args:
+        mode: "mps", "time-slicing" or "mig".
+        jobs: how many, >= 1.
+        vcpus: of the machine; None where unknown.
+    """
+    environment = threads(jobs, vcpus)
+    if mode == "mps":
+        share = min(100, round(100 * _MPS_OVERCOMMIT / jobs))
+        environment[_MPS_SHARE] = str(share)
+    return MachineSettings(environment=_sorted(environment))
+
+
+def threads(processes: int, vcpus: float | None) -> dict[str, str]:
+    """Return the variable for threads of each process: half of its cores, the rest for loaders."""
+    if vcpus is None:
+        return {}
+    return {_THREADS: str(max(1, int(vcpus) // max(1, processes) // 2))}
+
+
+def variables(codes: Iterable[str], values: Mapping[str, Settings]) -> dict[str, str]:
+    """Return the variables of actions; those whose setting could not be worked out are left out."""
+    found: dict[str, str] = {}
+    for code in codes:
+        how = HOW_TO.get(code)
+        for name, text in how.environment.items() if how else ():
+            try:
+                found[name] = text.format_map(values.get(code, {}))
+            except KeyError:
+                continue
+    return found

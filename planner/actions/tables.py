@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from planner.actions.action import Action
-from planner.signals import job_kinds, thresholds
+from planner.signals import thresholds
 from planner.signals.condition import Test
 
 _THEMES = ("input", "compute", "machines")
@@ -36,5 +36,5 @@ def _value(name: str, value: Any) -> Any:  # noqa: ANN401 - what TOML holds
 
 def _test(*, limit: Any = None, named: str = "", **fields: Any) -> Test:  # noqa: ANN401 - the same
     if named:
-        limit = getattr(thresholds if hasattr(thresholds, named) else job_kinds, named)
+        limit = getattr(thresholds, named)
     return Test(limit=tuple(limit) if isinstance(limit, list) else limit, **fields)

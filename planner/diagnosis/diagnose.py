@@ -1,16 +1,16 @@
-"""Applies the rule table to a profile: findings, ranked, the first one being the verdict."""
+"""Applies the rule table to a profile: findings, ranked, and the actions that they call for."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.actions import ACTIONS
-from planner.diagnosis.finding import Finding
+from planner.actions import ACTIONS, action
+from planner.actions.action import Action, compatible
 from planner.diagnosis.rules import RULES
-from planner.diagnosis.rules.rule import Case, Confidence, Rule, Severity
+from planner.diagnosis.rules.rule import Case, Confidence, Finding, Rule, Severity
 from planner.profile.model import Profile
 from planner.signals.condition import Evidence, Signals, Test
-from planner.signals.signals import is_snapshot, read_signals
+from planner.signals.signals import idle_share, is_snapshot, read_signals
 from planner.signals.thresholds import BUSY
 from pricing.errors import InputError
 from pricing.money import cents
@@ -178,3 +178,36 @@ def _price(finding: Finding, cost: Decimal | None) -> Finding:
     if cost is None or finding.waste_fraction is None:
         return finding
     return replace(finding, waste_usd=cents(cost * Decimal(str(finding.waste_fraction))))
+
+
+SWITCH_HOURS = 1.0  # what takes no longer is done beside a better action of the same mechanism
+
+
+def reclaimable(findings: tuple[Finding, ...], profile: Profile) -> float | None:
+    """Return the share of held time that `idle-shutdown` may save; None without a reason."""
+    called = any("idle-shutdown" in f.actions and f.confidence != "possible" for f in findings)
+    return idle_share(profile) if called else None
+
+
+def fixes(findings: tuple[Finding, ...], signals: Signals) -> tuple[Action, ...]:
+    """Return the safe actions that the findings call for and that gain something, best first.
+
+    Of each mechanism the strongest, and beside it what is only a switch.
+    """
+    codes = dict.fromkeys(code for finding in findings for code in finding.actions)
+    wanted = compatible(
+        one
+        for one in (action(code, signals) for code in codes)
+        if one.kind == "safe" and _gain(one) > 1.0 and one.is_proved(signals)
+    )
+    return tuple(
+        one for one in wanted if one.effort_hours <= SWITCH_HOURS or one is _strongest(one, wanted)
+    )
+
+
+def _gain(one: Action) -> float:
+    return one.gain[1] if one.gain else 1.0
+
+
+def _strongest(one: Action, actions: Iterable[Action]) -> Action:
+    return max((a for a in actions if a.mechanism == one.mechanism), key=_gain)

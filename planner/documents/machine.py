@@ -2,8 +2,7 @@
 
 import re
 
-from planner.actions.machine_settings import VARIABLES, MachineSettings, plain_settings
-from planner.actions.settings import Settings
+from planner.actions.settings import VARIABLES, MachineSettings, Settings, plain_settings
 from planner.plan_document.find import FoundOption
 from planner.plan_document.options import MachineDocument
 from pricing.errors import InputError

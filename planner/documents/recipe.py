@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from planner.actions import ACTIONS
-from planner.actions.combine import compatible
+from planner.actions.action import compatible
 from planner.actions.instructions import HOW_TO
-from planner.actions.machine_settings import MachineSettings
+from planner.actions.settings import MachineSettings
 from planner.documents.machine import read_machine
 from planner.plan_document.find import FoundOption
 from planner.plan_document.jobs import Effect

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.actions import ACTIONS
 from planner.actions.instructions import HOW_TO
-from planner.actions.machine_settings import VARIABLES
+from planner.actions.settings import VARIABLES
 from planner.documents.recipe import SCHEMA
 from planner.plan_document.options import Settings
 from pricing.errors import InputError

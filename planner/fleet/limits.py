@@ -23,7 +23,7 @@ from planner.options.host_room import crowded, host_need, is_full
 from planner.prediction.queueing import busiest, on_gpu_ms, stretch
 from planner.prediction.sharing.growth import memory_growth
 from planner.prediction.sharing.shares import most_beside
-from planner.signals.gpu_parts import PARTS
+from planner.signals.signals import PARTS
 from planner.signals.thresholds import USABLE
 
 _ROUNDING = 1e-9

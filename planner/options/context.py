@@ -5,12 +5,12 @@ from decimal import Decimal
 from functools import cached_property
 
 from planner.actions import Action
-from planner.actions.machine_settings import Applying
+from planner.actions.settings import Applying
 from planner.baseline.baseline import Baseline, where
 from planner.baseline.rejection import Reason
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import Workload
-from planner.diagnosis.finding import Finding
+from planner.diagnosis.rules.rule import Finding
 from planner.models.estimate import Estimate
 from planner.models.work_cost import WorkCost, work_cost
 from planner.options.host_room import HostNeed, host_need
@@ -50,7 +50,7 @@ class JobContext:
         misfits: why the job cannot run on GPUs, by `OnSale.room`; None: it can; kept by
             `planner.options.feasibility`.
         applying: by machine, what actions apply there and what they set; kept by
-            `planner.actions.machine_settings`.
+            `planner.actions.settings`.
     """
 
     profile: Profile

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from planner.actions.machine_settings import MachineSettings
+from planner.actions.settings import MachineSettings
 from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
 from planner.models.saving import Saving

@@ -1,7 +1,12 @@
 """How a candidate runs on its machines: spread over GPUs, what it survives, what is set there."""
 
-from planner.actions.machine_settings import MachineSettings, machine_settings, today_settings
-from planner.actions.settings import PlannedRun, profiled_run
+from planner.actions.settings import (
+    MachineSettings,
+    PlannedRun,
+    machine_settings,
+    profiled_run,
+    today_settings,
+)
 from planner.baseline.baseline import gpu_memory_gib
 from planner.models.failures import survival
 from planner.options.candidate import Candidate

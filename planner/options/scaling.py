@@ -19,8 +19,7 @@ from planner.options.context import JobContext, machines
 from planner.options.feasibility import BUSIEST
 from planner.prediction.queueing import busiest, on_gpu_ms, stretch
 from planner.profile.model import Profile
-from planner.signals.gpu_parts import PARTS
-from planner.signals.signals import worst_latency_ms
+from planner.signals.signals import PARTS, worst_latency_ms
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
 from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer

@@ -10,7 +10,7 @@ from planner.actions import ACTIONS, Action
 from planner.baseline.baseline import over_limits
 from planner.baseline.rejection import Reason, Rejected
 from planner.baseline.tenancy import Tenancy
-from planner.diagnosis.fixes import SWITCH_HOURS
+from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.estimate import Estimate, divide
 from planner.options.candidate import Candidate
 from planner.options.context import (

@@ -6,7 +6,7 @@ it is kept as `LeftOut`.
 
 from dataclasses import replace
 
-from planner.actions.machine_settings import MachineSettings
+from planner.actions.settings import MachineSettings
 from planner.options.energy import Energy
 from planner.plan.plan import JobPlan, LeftOut
 from planner.ranking.ranking import Named

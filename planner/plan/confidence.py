@@ -9,8 +9,7 @@ from datetime import date
 from typing import Literal
 
 from planner.baseline.baseline import Baseline
-from planner.diagnosis.finding import Finding
-from planner.diagnosis.rules.rule import Confidence
+from planner.diagnosis.rules.rule import Confidence, Finding
 from planner.models.estimate import Estimate
 from planner.options.option import Option
 from planner.profile.model import Profile

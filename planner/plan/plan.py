@@ -5,12 +5,12 @@ from datetime import date
 from decimal import Decimal
 
 from planner.actions import ACTIONS, Action
-from planner.actions.machine_settings import MachineSettings
+from planner.actions.settings import MachineSettings
 from planner.baseline.baseline import Baseline
 from planner.baseline.rejection import Rejected
 from planner.baseline.requirements import Objective, Period
 from planner.baseline.workload import Workload
-from planner.diagnosis.finding import Finding
+from planner.diagnosis.rules.rule import Finding
 from planner.fleet.fleet import Fleet
 from planner.fleet.home import Elsewhere, Home
 from planner.models.power import Cap

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import date
 
 from planner.actions.action import Action, Range
-from planner.actions.machine_settings import MachineSettings
-from planner.diagnosis.finding import Finding
+from planner.actions.settings import MachineSettings
+from planner.diagnosis.rules.rule import Finding
 from planner.options.machine_sizes import MachineSize
 from planner.plan.confidence import Assurance, Part
 from planner.plan.experiment import Experiment

@@ -5,7 +5,7 @@ from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 
-from planner.actions.machine_settings import MachineSettings
+from planner.actions.settings import MachineSettings
 from planner.baseline.tenancy import Tenancy
 from planner.models.copies import Scaling
 from planner.models.estimate import Estimate

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from planner.actions import Action, combined
-from planner.diagnosis.finding import Finding
+from planner.diagnosis.rules.rule import Finding
 from planner.models.estimate import Estimate, exactly, product, within
 from planner.models.input_pipeline import WAITS, loader_factor, loader_rate
 from planner.prediction.bounds import Lifted, lifted_by
 from planner.profile.model import Profile
-from planner.signals.reading import reading_cores
+from planner.signals.compute_share import reading_cores
 from planner.signals.thresholds import STARVED
 
 # GPU preprocessing adds to the GPU's own work; our estimate.

@@ -38,7 +38,7 @@ from planner.proof.speed import (
     settled,
     speed_up,
 )
-from planner.signals.others_work import others_work
+from planner.signals.compute_share import others_work
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 from pricing.money import EXACT, cents

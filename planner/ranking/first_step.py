@@ -9,7 +9,7 @@ from typing import Literal
 
 from planner.actions import Action, action
 from planner.baseline.requirements import Requirements
-from planner.diagnosis.finding import Finding
+from planner.diagnosis.rules.rule import Finding
 from planner.options.context import JobContext
 from pricing.money import usd, whole_dollars
 

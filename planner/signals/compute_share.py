@@ -1,4 +1,4 @@
-"""The share of a GPU's time that a job takes: the better of two readings."""
+"""The shares of a GPU, a host and its cores that a job takes, and what others leave."""
 
 from dataclasses import replace
 
@@ -58,3 +58,61 @@ def _times(found: Statistics, factor: float) -> Statistics:
         if value is not None
     }
     return Statistics(**told)
+
+
+# Of all cores: who wants one more waits for it. As what a profile notes of itself.
+_FULL = 0.9
+# Of all cores: less than this of others' work is the machine's own; our choice.
+_THEIRS = 0.1
+
+
+def others_work(profile: Profile) -> str | None:
+    """Return how full the machine was with others' work; None where it was not, or is not known."""
+    host, machine = profile.host, profile.machine
+    whole = machine.cpu_util.typical if machine and machine.cpu_util else None
+    own, cores = (
+        host.cpu_util.typical if host and host.cpu_util else None,
+        profile.hardware.cpu_cores,
+    )
+    if whole is None or own is None or machine is None or not machine.cpu_cores or not cores:
+        return None
+    share = own * cores / machine.cpu_cores
+    if whole < _FULL or whole - share < _THEIRS:
+        return None
+    return f"{whole:.0%} of the machine's cores were busy, {share:.0%} with this job"
+
+
+_FAIR = 0.5
+
+
+def reading_cores(profile: Profile) -> float | None:
+    """Return the cores that a process keeps busy while it reads; None where that is not known.
+
+    Where it was not measured, at most all of the job's work is in that time; not on a machine that
+    others fill, where what waits for a core looks like what waits for a disk.
+    """
+    step, host = profile.step, profile.host
+    cpu = host.cpu_util.typical if host and host.cpu_util else None
+    cores = profile.hardware.cpu_cores
+    if step is None or step.loader_workers != 0 or not step.mean_s or not step.data_wait_s:
+        return None
+    if step.reading_cores is not None:
+        return step.reading_cores
+    if cpu is None or cores is None or others_work(profile) is not None:
+        return None
+    waiting = min(1.0, step.data_wait_s / step.mean_s)
+    return min(1.0, cpu * cores / profile.gpu_count / waiting)
+
+
+def cores_left(profile: Profile) -> float | None:
+    """Return the cores that the job may use and others leave; all of its own where unknown.
+
+    Who wants all of a machine that others fill gets half of it: the scheduler is fair.
+    """
+    host, machine, cores = profile.host, profile.machine, profile.hardware.cpu_cores
+    own = host.cpu_util.typical if host and host.cpu_util else None
+    whole = machine.cpu_util.typical if machine and machine.cpu_util else None
+    if cores is None or own is None or machine is None or whole is None or not machine.cpu_cores:
+        return cores
+    others = max(0.0, whole * machine.cpu_cores - own * cores)
+    return max(own * cores, _FAIR * cores, min(cores, machine.cpu_cores - others))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from statistics import median
 
 from planner.profile.model import Profile, Wait
-from planner.signals.signal import FRACTION, Signal
+from planner.signals.condition import FRACTION, Signal
 
 # Groups of what a thread does: (work, phases in which it counts; None where nothing stepped).
 _STEPPING = (None, "steady")

@@ -10,8 +10,8 @@ from planner.profile.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
 from planner.profile.source import memory_room_gib
 from planner.signals import program_places as places
-from planner.signals.reading import cores_left, reading_cores
-from planner.signals.signal import FRACTION, Signal, Value
+from planner.signals.compute_share import cores_left, reading_cores
+from planner.signals.condition import FRACTION, Signal, Value
 from pricing import hardware
 
 # Share of the time in which a GPU must be idle at a quantile for that quantile to count as idle.
@@ -392,3 +392,12 @@ SIGNALS: dict[str, Signal] = {
         )
     },
 }
+
+
+PARTS: tuple[tuple[str, Callable[[Profile], float | None]], ...] = (
+    ("memory bandwidth", lambda profile: profile.mean("util.dram_active")),
+    ("PCIe link", pcie_share),
+    ("video encoder", lambda profile: profile.mean("util.encoder")),
+    ("video decoder", lambda profile: profile.mean("util.decoder")),
+)
+"""Each with the share of it that a job uses, 0 to 1; what was not measured is unused."""

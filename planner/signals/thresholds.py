@@ -1,7 +1,9 @@
-"""The limits that rules, actions and checks name.
+"""The limits and the groups of kinds of job (MAY_ takes unknown ones in) that rules name.
 
 Limits are round figures from practice, each with its reason; they are not fitted to any file.
 """
+
+from planner.profile.kinds import kinds, ways
 
 STARVED = 0.7  # below this a GPU waits for a third of the time or more
 LOW = 0.5  # what guides to GPU use, and NVIDIA's to SM activity, call low
@@ -43,3 +45,15 @@ CPU = "host.cpu_util.mean"
 DATA_WAIT = "step.data_wait_exposed"
 COPIES = "step.h2d_exposed"
 COMMUNICATION = "step.comm_fraction"
+
+
+TRAINS = kinds(lambda kind: kind.trains)
+MAY_TRAIN = kinds(lambda kind: kind.may_train, or_unknown=True)
+WORKS = kinds(lambda kind: kind.has_fixed_work)
+MAY_WORK = kinds(lambda kind: kind.has_fixed_work, or_unknown=True)
+LEARNS = kinds(lambda kind: kind.has_fixed_work and not kind.serves, or_unknown=True)
+SERVES = kinds(lambda kind: kind.serves)
+MAY_SERVE = kinds(lambda kind: kind.serves, or_unknown=True)
+ANSWERS = kinds(lambda kind: kind.answers)
+MAY_ANSWER = kinds(lambda kind: kind.answers, or_unknown=True)
+TOGETHER = ways(lambda way: way.works_together)

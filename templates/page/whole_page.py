@@ -4,40 +4,204 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from templates import advice, report_text
-from templates.language.currency import rate_words
-from templates.language.speech import (
+from templates.language.translate import (
+    _,
+    current_language,
     gap,
     join,
     page_words,
-    say,
-    spoken,
-    told,
+    rate_words,
+    translate_text,
     word,
 )
-from templates.page.fleet_map import after, before
-from templates.page.over_time import drawn
-from templates.reports.alike import Alike, alike
-from templates.reports.bottom_line import bottom_line
+from templates.report_text import place
 from templates.reports.decision import decision, named_options, year_words
-from templates.reports.fleet_rows import fleet_rows, group_row, held, paid, sureness
-from templates.totals import alternative, total
+from templates.reports.fleet_rows import (
+    Alike,
+    alike,
+    alternative,
+    bottom_line,
+    fleet_rows,
+    group_row,
+    held,
+    paid,
+    sureness,
+    total,
+)
 
-if TYPE_CHECKING:  # the words need to know the values' types, not the planner
-    from collections.abc import Mapping
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from planner.plan_document.document import PlanDocument
+    from planner.plan_document.bill import OfferDocument
+    from planner.plan_document.document import PlacementDocument, PlanDocument
     from planner.plan_document.jobs import JobDocument
     from planner.plan_document.options import BaselineDocument, OptionDocument
 
     Way = BaselineDocument | OptionDocument
+
+# A unit is used from twice its length on.
+_UNITS = ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes"))
+
+
+def drawn(line: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a time line for the page; None where nothing was recorded over time."""
+    if line is None:
+        return None
+    points = len(line["busy"])
+    unit_s, unit = _unit(line["point_s"] * points)
+    return {
+        "gpus": line["gpus"],
+        "unit": unit,
+        "point": float(f"{line['point_s'] / unit_s:.6g}"),
+        **{
+            name: [_percent(share) for share in line[name]]
+            for name in ("busy", "least", "most", "host")
+        },
+        "phases": _stretches(line["phases"]),
+    }
+
+
+def _unit(length_s: float) -> tuple[float, str]:
+    return next(((s, name) for s, name in _UNITS if length_s >= 2 * s), (1.0, "seconds"))
+
+
+def _percent(share: float | None) -> int | None:
+    return None if share is None else round(100 * share)
+
+
+def _stretches(phases: Sequence[str | None]) -> list[list[Any]]:
+    """Return each phase in words, the point that it begins with and the one that it ends before."""
+    found, at = [], 0
+    for kind, members in groupby(phases):
+        end = at + len(list(members))
+        if kind is not None:
+            found.append([word("phase", kind), at, end])
+        at = end
+    return found
+
+
+_MOST_CELLS = 16  # of one job; more GPUs are counted in one cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A GPU on the map.
+
+    Attributes:
+        jobs: who runs on it; empty where it is free.
+        percent: of the time that kernels run; None where it is not known.
+        mode: how jobs share it; None for one alone.
+        gpus: that the cell stands for.
+        placement: its number in the plan; None where nobody is to share it.
+    """
+
+    jobs: tuple[str, ...]
+    percent: int | None
+    mode: str | None = None
+    gpus: int = 1
+    placement: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A machine on the map, or several alike: where it is rented, and its GPUs."""
+
+    title: str
+    cells: tuple[Cell, ...]
+
+
+def before(plan: PlanDocument) -> list[Box]:
+    """Return the machines of today."""
+    return list(_today(plan.jobs))
+
+
+def after(plan: PlanDocument) -> list[Box]:
+    """Return the machines as recommended: GPUs that are shared first, then each job's own."""
+    taken = {job.placement for job in plan.jobs} - {None}
+    places = plan.fleet.recommended if plan.fleet else ()
+    boxes = list(_shared(one for one in places if one.id in taken))
+    own = [job for job in plan.jobs if job.placement is None]
+    boxes += [_box(job, job.choice, None) for job in own if job.choice is not None]
+    return [*boxes, *_today([job for job in own if job.choice is None])]
+
+
+def _shared(places: Iterable[PlacementDocument]) -> Iterator[Box]:
+    """Yield machines of GPUs that are shared; GPUs are numbered on within one."""
+    machine: list[PlacementDocument] = []
+    for one in places:
+        if machine and (one.offer != machine[0].offer or one.gpu <= machine[-1].gpu):
+            yield _machine(machine)
+            machine = []
+        machine.append(one)
+    if machine:
+        yield _machine(machine)
+
+
+def _machine(places: list[PlacementDocument]) -> Box:
+    cells = tuple(
+        Cell(
+            jobs=one.jobs,
+            percent=_percent(one.busy_fraction),
+            mode=one.mode,
+            placement=one.id if one.mode else None,
+        )
+        for one in places
+    )
+    return Box(title=_title(places[0].offer, 1), cells=cells)
+
+
+def _today(jobs: Iterable[JobDocument]) -> Iterator[Box]:
+    """Yield today's machines; jobs of one machine stand in one box, with what none holds."""
+    known = {job.name: job for job in jobs}
+    while known:
+        job = known.pop(next(iter(known)))
+        share = job.baseline.share
+        if share is None:
+            yield _box(job, job.baseline, job.busy_fraction)
+            continue
+        beside = [known.pop(name) for name in share.beside if name in known]
+        cells = [cell for one in (job, *beside) for cell in _held(one)]
+        offer = job.baseline.offer
+        # Without a neighbour that is known the rest of the machine is somebody else's.
+        gpus = round(offer.gpu_count) if offer and share.beside else 0
+        nobody = [Cell(jobs=(), percent=0)] * max(0, gpus - sum(cell.gpus for cell in cells))
+        yield Box(title=_title(job.baseline.offer, 1), cells=(*cells, *nobody))
+
+
+def _held(job: JobDocument) -> list[Cell]:
+    held = job.baseline.share.held if job.baseline.share else 1
+    return _cells(job, max(1, round(held)), job.busy_fraction)
+
+
+def _box(job: JobDocument, way: BaselineDocument | OptionDocument, busy: float | None) -> Box:
+    gpus = max(1, round(way.offer.gpu_count * way.count)) if way.offer else way.count
+    return Box(title=_title(way.offer, way.count), cells=tuple(_cells(job, gpus, busy)))
+
+
+def _cells(job: JobDocument, gpus: int, busy: float | None) -> list[Cell]:
+    percent = _percent(busy)
+    if gpus > _MOST_CELLS:
+        return [Cell(jobs=(job.name,), percent=percent, gpus=gpus)]
+    return [Cell(jobs=(job.name,), percent=percent)] * gpus
+
+
+def _title(offer: OfferDocument | None, count: int) -> str:
+    """Return where a machine is rented, and the GPUs of one."""
+    if offer is None:
+        return _("a machine without a known price")
+    gpus = f"{offer.gpu_count:g}x {offer.gpu}" if offer.gpu_count != 1 else offer.gpu
+    return f"{place(offer, count)}: {gpus}"
+
 
 _TOLD = 10  # jobs of which the causes are told: our own choice
 _NOTES = 200
@@ -55,7 +219,7 @@ def render_page(
         over_time: what was recorded over time, by job.
     """
     single = len(plan.jobs) == 1
-    notes = [told(note) for note in (*plan.assumptions, *plan.warnings)]
+    notes = [translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
     groups = alike(plan)
     return (
         _environment()
@@ -63,8 +227,8 @@ def render_page(
         .render(
             plan=plan,
             w=report_text,
-            title=plan.jobs[0].name if single else say("{n} jobs", n=len(plan.jobs)),
-            language=spoken(),
+            title=plan.jobs[0].name if single else _("{n} jobs", n=len(plan.jobs)),
+            language=current_language(),
             rate_words=rate_words(),
             held=held,
             sureness=sureness,
@@ -87,7 +251,7 @@ def render_page(
                         {**_job(job), "over_time": drawn(over_time.get(job.name))}
                         for job in plan.jobs
                     ],
-                    "words": page_words(spoken()),
+                    "words": page_words(current_language()),
                 }
             ),
             css=_part("page.css"),
@@ -108,7 +272,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         autoescape=True,
     )
-    filled.globals.update(say=say, told=told, word=word, gap=gap, join=join)
+    filled.globals.update(_=_, translate_text=translate_text, word=word, gap=gap, join=join)
     return filled
 
 
@@ -153,23 +317,23 @@ def _ticks(plan: PlanDocument) -> list[tuple[str, str, list[tuple[str, str]]]]:
     providers = sorted({option.offer.provider for option in options})
     purchases = sorted({option.offer.purchase for option in options})
     return [
-        ("provider", say("Providers"), [(name, name) for name in providers]),
-        ("purchase", say("Purchase"), [(name, _purchase(name)) for name in purchases]),
-        ("cure", say("Cures"), [(code, report_text.action(code, plan)) for code in used]),
+        ("provider", _("Providers"), [(name, name) for name in providers]),
+        ("purchase", _("Purchase"), [(name, _purchase(name)) for name in purchases]),
+        ("cure", _("Cures"), [(code, report_text.action(code, plan)) for code in used]),
     ]
 
 
 def _job(job: JobDocument) -> dict[str, Any]:
     named = named_options(job)
     wanted = job.choice or job.option(job.cheapest)
-    bill = [{"title": say("today"), "lines": _lines(job.baseline)}]
-    for id_, (_, option) in named.items():
-        title = say("{id} (at least)", id=id_) if option.cost.at_least else id_
+    bill = [{"title": _("today"), "lines": _lines(job.baseline)}]
+    for id_, (_titles, option) in named.items():
+        title = _("{id} (at least)", id=id_) if option.cost.at_least else id_
         bill.append({"title": title, "lines": _lines(option)})
     return {
         "hours": _ends(job.baseline),
         "about": wanted.id if wanted else None,
-        "ladder": [[_short(titles[0]), id_] for id_, (titles, _) in named.items()],
+        "ladder": [[_short(titles[0]), id_] for id_, (titles, _option) in named.items()],
         "bill": bill,
         "options": [_option(option) for option in job.options],
     }

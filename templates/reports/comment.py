@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from templates import report_text
-from templates.language.speech import say
+from templates.language.translate import _
 from templates.reports.fleet_rows import names
 from templates.reports.whole import MOST_CHARACTERS, markdown_report
 
@@ -40,11 +40,11 @@ def change_text(change: PlanChange, environment: Environment) -> str:
     """Return what changed between two plans in markdown: causes, findings, jobs."""
     totals = change.totals
     causes = (
-        (say("prices moved, for the same use"), totals.price_usd),
-        (say("use moved, at the same prices"), totals.usage_usd),
-        (say("other machines"), totals.machine_usd),
-        (say("new jobs"), totals.new_jobs_usd),
-        (say("jobs that ended"), totals.gone_jobs_usd),
+        (_("prices moved, for the same use"), totals.price_usd),
+        (_("use moved, at the same prices"), totals.usage_usd),
+        (_("other machines"), totals.machine_usd),
+        (_("new jobs"), totals.new_jobs_usd),
+        (_("jobs that ended"), totals.gone_jobs_usd),
     )
     moved = [one for one in change.jobs if one.what != "stays" or one.before != one.after]
     moved.sort(key=_moved, reverse=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from templates.language.speech import join, say, word
+from templates.language.translate import _, join, word
 from templates.report_text import (
     STAY,
     beside,
@@ -22,7 +22,7 @@ from templates.report_text import (
     whole_dollars,
 )
 
-if TYPE_CHECKING:  # the words need to know the values' types, not the planner
+if TYPE_CHECKING:
     from decimal import Decimal
 
     from planner.plan_document.bill import OfferDocument
@@ -72,14 +72,14 @@ def decision(job: JobDocument, plan: PlanDocument) -> list[Row]:
     for titles, option in named_options(job).values():
         how = changes(option, plan)
         first = said.setdefault(how, option.id)
-        same = first != option.id and how != say("unchanged")
-        words = say("changed as {id}", id=first) if same else how
+        same = first != option.id and how != _("unchanged")
+        words = _("changed as {id}", id=first) if same else how
         rows.append(_row(join(titles), option, words, job, plan))
     if job.first_launchable is None and job.choice is not None:
         rows.append(
             Row(
-                title=say("first that gpucost can start"),
-                what=say("none of the options"),
+                title=_("first that gpucost can start"),
+                what=_("none of the options"),
                 cost=_NONE,
             )
         )
@@ -90,11 +90,11 @@ def named_options(job: JobDocument) -> dict[str, tuple[list[str], OptionDocument
     """Return the options worth a row by id, each with what it is called."""
     smallest = job.option(job.smallest_change)
     named = (
-        (say("recommended"), job.choice),
-        (say("smallest change: same machine, software only"), software_only(job)),
-        (say("smallest change that pays"), smallest),
-        (say("cheapest"), job.option(job.cheapest)),
-        (say("first that gpucost can start"), job.option(job.first_launchable)),
+        (_("recommended"), job.choice),
+        (_("smallest change: same machine, software only"), software_only(job)),
+        (_("smallest change that pays"), smallest),
+        (_("cheapest"), job.option(job.cheapest)),
+        (_("first that gpucost can start"), job.option(job.first_launchable)),
     )
     found: dict[str, tuple[list[str], OptionDocument]] = {}
     for title, option in named:
@@ -120,7 +120,7 @@ def _machine(offer: OfferDocument) -> tuple[str, str, str, str]:
 def _today(job: JobDocument) -> Row:
     today = job.baseline
     return Row(
-        title=say("today (assumed)") if today.assumed else say("today"),
+        title=_("today (assumed)") if today.assumed else _("today"),
         what=_with_gpu(today.offer, today.count),
         cost=today_cost(today.cost),
         price=read_on(today.offer),
@@ -128,27 +128,27 @@ def _today(job: JobDocument) -> Row:
 
 
 def _leave(job: JobDocument) -> Row:
-    what = say("nothing keeps every limit") if job.baseline.breaks else say("leave it")
+    what = _("nothing keeps every limit") if job.baseline.breaks else _("leave it")
     sure = level(job.confidence.level if job.confidence else None)
     cost = "-" if job.baseline.breaks else today_cost(job.baseline.cost)
-    return Row(title=say("recommended"), what=what, cost=cost, sure=sure, chosen=True)
+    return Row(title=_("recommended"), what=what, cost=cost, sure=sure, chosen=True)
 
 
 def _with_gpu(offer: OfferDocument | None, count: int) -> str:
     where = place(offer, count)
     if offer is None:
         return where
-    return say("{where} ({more})", where=where, more=f"{offer.gpu_count}x {offer.gpu}")
+    return _("{where} ({more})", where=where, more=f"{offer.gpu_count}x {offer.gpu}")
 
 
 def _row(title: str, option: OptionDocument, how: str, job: JobDocument, plan: PlanDocument) -> Row:
     worth = option.benefit
     return Row(
-        title=say("{title} ({id})", title=title, id=option.id),
-        what=say("{where}, {how}", where=_with_gpu(option.offer, option.count), how=how),
+        title=_("{title} ({id})", title=title, id=option.id),
+        what=_("{where}, {how}", where=_with_gpu(option.offer, option.count), how=how),
         cost=cost_range(option),
         saves=year(option.saves.usd, plan, at_most=option.cost.at_least),
-        work=f"{worth.effort_hours:g} h" if worth else say("unknown"),
+        work=f"{worth.effort_hours:g} h" if worth else _("unknown"),
         paid_back=paid_back(option, plan),
         price=read_on(option.offer),
         sure=level(option.confidence),
@@ -158,33 +158,33 @@ def _row(title: str, option: OptionDocument, how: str, job: JobDocument, plan: P
 
 def level(code: str | None) -> str:
     """Return how sure something is, in words."""
-    return word("level", code) if code else say("unknown")
+    return word("level", code) if code else _("unknown")
 
 
 def year(saves: Decimal | None, plan: PlanDocument, *, at_most: bool = False) -> str:
     """Return what is saved in a year, in a plan per run in a run; `$120 more` where it is not."""
     if saves is None:
-        return say("unknown")
+        return _("unknown")
     amount = saves if plan.period == "run" else saves * _MONTHS
     if amount < 0:
-        return say("costs {usd} more", usd=whole_dollars(-amount))
+        return _("costs {usd} more", usd=whole_dollars(-amount))
     return f"{'<= ' if at_most else ''}{beside(amount)}"
 
 
 def year_words(plan: PlanDocument) -> str:
     """Return for how long a saving is said: `a year`, or `a run`."""
-    return say("a run") if plan.period == "run" else say("a year")
+    return _("a run") if plan.period == "run" else _("a year")
 
 
 def paid_back(option: OptionDocument, plan: PlanDocument) -> str:
     """Return after how long the expected saving has paid for the work and the move."""
     worth = option.benefit
     if worth is None:
-        return say("unknown")
+        return _("unknown")
     if worth.pays_back_periods is None:
-        return say("never") if option.saves.usd is not None else say("unknown")
+        return _("never") if option.saves.usd is not None else _("unknown")
     time = after(worth.pays_back_periods, plan)
-    return say("{time} at least", time=time) if worth.moving_usd is None else time
+    return _("{time} at least", time=time) if worth.moving_usd is None else time
 
 
 def after(periods: float, plan: PlanDocument) -> str:
@@ -192,12 +192,12 @@ def after(periods: float, plan: PlanDocument) -> str:
     if plan.period == "run":
         runs = max(1, -int(-periods // 1))
         if not periods:
-            return say("at once")
-        return say("{n} runs", n=runs) if runs > 1 else say("1 run")
+            return _("at once")
+        return _("{n} runs", n=runs) if runs > 1 else _("1 run")
     days = periods * _DAYS_PER_MONTH
     if days > _LONG_DAYS:
-        return say("over 3 years")
+        return _("over 3 years")
     whole = round(days)
     if whole == 0:
-        return say("at once")
-    return say("{n} days", n=whole) if whole != 1 else say("1 day")
+        return _("at once")
+    return _("{n} days", n=whole) if whole != 1 else _("1 day")

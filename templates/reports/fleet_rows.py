@@ -3,35 +3,181 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from templates import report_text
-from templates.language.speech import join, say, told, word
-from templates.reports.alike import Alike, short
+from templates.language.translate import _, join, translate_text, word
+from templates.report_text import (
+    beside,
+    change,
+    changes,
+    dollars,
+    other_currency,
+    period_words,
+    place,
+    whole_dollars,
+)
 from templates.reports.decision import Row, level, paid_back, year
 
-if TYPE_CHECKING:  # the words need to know the values' types, not the planner
+if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.plan_document.document import FleetDocument, PlacementDocument, PlanDocument
+    from planner.plan_document.bill import CostRange
+    from planner.plan_document.document import (
+        AlternativeDocument,
+        FleetDocument,
+        PlacementDocument,
+        PlanDocument,
+    )
+    from planner.plan_document.jobs import JobDocument
+    from planner.plan_document.options import OptionDocument
 
-_NAMES = 8  # of a list; the rest is counted
-_LEVELS = ("good", "fair", "low")
+_LONGEST_NAME = 60
 _ZERO = Decimal(0)
+_NAMES = 8  # of a list; the rest is counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alike:
+    """Jobs that stand in one row; the first of them is told.
+
+    Attributes:
+        jobs: at least one, in the plan's order.
+    """
+
+    jobs: tuple[JobDocument, ...]
+
+    @property
+    def first(self) -> JobDocument:
+        """The job whose figures are told."""
+        return self.jobs[0]
+
+    @property
+    def title(self) -> str:
+        """`infer-captions`, or `4 x like infer-captions`."""
+        name = short(self.first.name)
+        if len(self.jobs) == 1:
+            return name
+        return _("{n} x like {name}", n=len(self.jobs), name=name)
+
+    @property
+    def before(self) -> Decimal | None:
+        """Today's bill of all of them; None where it is not known."""
+        each = [job.baseline.cost.total for job in self.jobs]
+        known = [usd for usd in each if usd is not None]
+        return sum(known, _ZERO) if len(known) == len(each) else None
+
+    @property
+    def choices(self) -> tuple[OptionDocument, ...]:
+        """What each is to do, where it is to do something on its own."""
+        return tuple(job.choice for job in self.jobs if job.choice is not None)
+
+    @property
+    def at_stake(self) -> Decimal:
+        """What their recommended options save in the period."""
+        return sum((one.saves.usd or _ZERO for one in self.choices), _ZERO)
+
+
+def short(name: str) -> str:
+    """Return a name as it fits into a row."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def alike(plan: PlanDocument) -> list[Alike]:
+    """Return the jobs of a plan in groups of which the same is said, the largest saving first."""
+    groups: dict[tuple[object, ...], list[JobDocument]] = {}
+    for job in plan.jobs:
+        groups.setdefault(_said(job, plan), []).append(job)
+    found = [Alike(jobs=tuple(jobs)) for jobs in groups.values()]
+    return sorted(found, key=lambda one: (-one.at_stake, -(one.before or _ZERO)))
+
+
+def _said(job: JobDocument, plan: PlanDocument) -> tuple[object, ...]:
+    """Return what a row says of a job: where it runs, what it costs, why, and what to do."""
+    today, option, shared = job.baseline, job.choice, plan.placement_of(job)
+    advice: tuple[object, ...] = ()
+    if option is not None:
+        cost = option.cost
+        where = place(option.offer, option.count)
+        advice = (where, changes(option), cost.low, cost.mid, cost.high, option.confidence)
+    return (
+        job.kind,
+        place(today.offer, today.count),
+        today.assumed,
+        today.cost.total,
+        tuple(finding.code for finding in job.findings),
+        shared is not None,
+        shared is not None and len(shared.jobs) > 1,
+        advice,
+    )
+
+
+def total(plan: PlanDocument) -> str:
+    """Return the one recommended total of several jobs, and how it comes about; else nothing."""
+    found = plan.recommended
+    if found is None:  # a plan of an earlier version
+        return ""
+    least = _("at least ") if found.at_least else ""
+    said = _(
+        "Recommended: {least}{usd} {period}",
+        least=least,
+        usd=dollars(found.cost.mid) + other_currency(found.cost.mid),
+        period=period_words(plan),
+    )
+    if found.saves.fraction:
+        said += _(
+            " in place of {usd}, {less}",
+            usd=dollars(found.cost_before),
+            less=change(100.0 * found.saves.fraction),
+        )
+    else:
+        said += _(", as today")
+    if found.packed:
+        more = len(found.packed) - _NAMES
+        rest = _(" and {more} more", more=more) if more > 0 else ""
+        taken = plan.fleet.taken if plan.fleet else None
+        there = f" {_machine(taken)}" if taken else ""
+        jobs = join(found.packed[:_NAMES])
+        said += _("; {jobs}{rest} share{there}", jobs=jobs, rest=rest, there=there)
+    if found.unknown:
+        said += _("; without {jobs}, whose cost is not known", jobs=join(found.unknown))
+    return _("{step}.", step=said)
+
+
+def alternative(found: AlternativeDocument, plan: PlanDocument) -> str:
+    """Return what all jobs cost with some of them on another machine type."""
+    moved = len(found.jobs)
+    who = _("all jobs") if moved == len(plan.jobs) else _("{n} of the jobs", n=moved)
+    return _(
+        "{who} on {machine}: {many} in all, {usd} {period}; what moving costs once is not in it",
+        who=who,
+        machine=_machine(found),
+        many=_("1 GPU") if found.gpus_after == 1 else _("{n} GPUs", n=found.gpus_after),
+        usd=dollars(found.cost_after),
+        period=period_words(plan),
+    )
+
+
+def _machine(found: AlternativeDocument) -> str:
+    return _("{gpu} at {where}", gpu=found.offer.gpu, where=place(found.offer))
+
+
+_LEVELS = ("good", "fair", "low")
 
 
 def paid(plan: PlanDocument, groups: Sequence[Alike]) -> str:
     """Return what several jobs cost today, and of how many kinds they are."""
     known = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
     before = sum((cost.total or _ZERO for cost in known), _ZERO)
-    least = say("at least ") if any(cost.at_least for cost in known) else ""
+    least = _("at least ") if any(cost.at_least for cost in known) else ""
     n = len(groups)
-    kinds = say(" of {n} kinds", n=n) if n > 1 else say(" of 1 kind")
+    kinds = _(" of {n} kinds", n=n) if n > 1 else _(" of 1 kind")
     kinds = kinds if n < len(plan.jobs) else ""
     unknown = len(plan.jobs) - len(known)
-    without = say("; what {n} of them cost is unknown", n=unknown) if unknown else ""
-    return say(
+    without = _("; what {n} of them cost is unknown", n=unknown) if unknown else ""
+    return _(
         "You pay {least}{usd} {period} for {n} jobs{kinds}{without}.",
         least=least,
         usd=report_text.beside(before),
@@ -46,15 +192,15 @@ def held(fleet: FleetDocument) -> str:
     """Return how many GPUs are held, and how many are enough."""
     many = {"before": fleet.gpus_before, "after": fleet.gpus_after}
     if fleet.gpus_after == 1:
-        return say("{before} GPUs are held; {after} is enough.", **many)
-    return say("{before} GPUs are held; {after} are enough.", **many)
+        return _("{before} GPUs are held; {after} is enough.", **many)
+    return _("{before} GPUs are held; {after} are enough.", **many)
 
 
 def sureness(plan: PlanDocument) -> str:
     """Return how sure the advice is, as counts of jobs."""
     levels = Counter(job.confidence.level if job.confidence else "unknown" for job in plan.jobs)
     said = [
-        say(
+        _(
             "{level} for {n} of {all} jobs",
             level=word("level", level),
             n=levels[level],
@@ -63,7 +209,7 @@ def sureness(plan: PlanDocument) -> str:
         for level in (*_LEVELS, "unknown")
         if levels[level]
     ]
-    return say("Confidence of the advice: {levels}.", levels=join(said))
+    return _("Confidence of the advice: {levels}.", levels=join(said))
 
 
 def fleet_rows(plan: PlanDocument) -> list[Row]:
@@ -71,15 +217,15 @@ def fleet_rows(plan: PlanDocument) -> list[Row]:
     found, fleet = plan.recommended, plan.fleet
     if found is None:
         return []
-    rows = [Row(title=say("today"), what="", cost=report_text.whole_dollars(found.cost_before))]
+    rows = [Row(title=_("today"), what="", cost=report_text.whole_dollars(found.cost_before))]
     if fleet is not None and fleet.gpus_after < fleet.gpus_before:
         saves = year(fleet.cost_before - fleet.cost_after, plan)
         cost = report_text.whole_dollars(fleet.cost_after)
-        rows.append(Row(title=say("sharing today's GPUs"), what="", cost=cost, saves=saves))
+        rows.append(Row(title=_("sharing today's GPUs"), what="", cost=cost, saves=saves))
     days = plan.roi.payback_days
-    back = "-" if days is None else say("{n} days", n=f"{days:.0f}")
+    back = "-" if days is None else _("{n} days", n=f"{days:.0f}")
     row = Row(
-        title=say("recommended"),
+        title=_("recommended"),
         what="",
         cost=_range(found.cost.low, found.cost.mid, found.cost.high, at_least=found.at_least),
         saves=year(found.cost_before - found.cost.mid, plan, at_most=found.at_least),
@@ -106,15 +252,15 @@ def group_row(group: Alike, plan: PlanDocument) -> Row:
     sure = level(job.confidence.level if job.confidence else None)
     shared, option = plan.placement_of(job), job.choice
     if shared is not None and len(shared.jobs) > 1:
-        what = say("share: {gpus}", gpus=_gpus(group, plan))
-        return Row(title=cause, what=what, cost=say("shared"), sure=sure)
+        what = _("share: {gpus}", gpus=_gpus(group, plan))
+        return Row(title=cause, what=what, cost=_("shared"), sure=sure)
     if shared is not None:
         cost = report_text.whole_dollars(sum((p.cost for p in _places(group, plan)), _ZERO))
-        what = say("run on {gpus}", gpus=_gpus(group, plan))
+        what = _("run on {gpus}", gpus=_gpus(group, plan))
         return Row(title=cause, what=what, cost=cost, sure=sure)
     if option is None:
         cost = report_text.whole_dollars(group.before)
-        return Row(title=cause, what=say("leave it"), cost=cost, sure=sure)
+        return Row(title=cause, what=_("leave it"), cost=cost, sure=sure)
     costs = [one.cost for one in group.choices]
     ends = (sum((getattr(cost, end) for cost in costs), _ZERO) for end in ("low", "mid", "high"))
     saves = None if option.saves.usd is None else group.at_stake
@@ -122,7 +268,7 @@ def group_row(group: Alike, plan: PlanDocument) -> Row:
     how = report_text.changes(option, plan)
     return Row(
         title=cause,
-        what=say(
+        what=_(
             "{id}: {where}, {how}",
             id=option.id,
             where=report_text.place(option.offer, option.count),
@@ -130,7 +276,7 @@ def group_row(group: Alike, plan: PlanDocument) -> Row:
         ),
         cost=_range(*ends, at_least=option.cost.at_least),
         saves=year(saves, plan, at_most=option.cost.at_least),
-        work=f"{n * worth.effort_hours:g} h" if worth else say("unknown"),
+        work=f"{n * worth.effort_hours:g} h" if worth else _("unknown"),
         paid_back=paid_back(option, plan),
         price=report_text.read_on(option.offer),
         sure=level(option.confidence) if option.confidence else sure,
@@ -141,7 +287,7 @@ def _gpus(group: Alike, plan: PlanDocument) -> str:
     """Return on which GPUs jobs of a group are: `GPU 1`, `GPUs 1, 2, 3`."""
     ids = sorted(place.id for place in _places(group, plan))
     shown = join(map(str, ids[:_NAMES])) + (" ..." if len(ids) > _NAMES else "")
-    return say("GPUs {ids}", ids=shown) if len(ids) > 1 else say("GPU {ids}", ids=shown)
+    return _("GPUs {ids}", ids=shown) if len(ids) > 1 else _("GPU {ids}", ids=shown)
 
 
 def _places(group: Alike, plan: PlanDocument) -> list[PlacementDocument]:
@@ -154,7 +300,7 @@ def names(some: Sequence[str]) -> str:
     """Return names between commas, cut where long, those beyond a few counted."""
     shown = join(short(name) for name in some[:_NAMES])
     more = len(some) - _NAMES
-    return shown + (say(" and {more} more", more=more) if more > 0 else "")
+    return shown + (_(" and {more} more", more=more) if more > 0 else "")
 
 
 def speeds(placement: PlacementDocument) -> str:
@@ -170,4 +316,70 @@ def risks(plan: PlanDocument) -> list[tuple[str, str]]:
     for placement in plan.fleet.recommended if plan.fleet else ():
         for risk in placement.risks or ():
             where.setdefault(risk, []).append(str(placement.id))
-    return [(names(tuple(ids)), told(risk)) for risk, ids in where.items()]
+    return [(names(tuple(ids)), translate_text(risk)) for risk, ids in where.items()]
+
+
+def bottom_line(plan: PlanDocument) -> str:
+    """Return cost, work and payback of what is recommended; empty where the plan does not know."""
+    if all(_is_left(job) for job in plan.jobs) and not _is_packed(plan):
+        return _("Nothing has to be done, so there is nothing to pay back.")
+    if len(plan.jobs) == 1:
+        return _of_job(plan.jobs[0], plan)
+    return _of_all(plan)
+
+
+def _is_left(job: JobDocument) -> bool:
+    """Return whether a job whose bill is known stays as it is, and nothing is to be tried first."""
+    today = job.baseline
+    stays = job.choice is None and job.first_step is None and not today.breaks
+    return stays and today.cost.total is not None and not today.assumed
+
+
+def _is_packed(plan: PlanDocument) -> bool:
+    return plan.recommended is not None and bool(plan.recommended.packed)
+
+
+def _of_job(job: JobDocument, plan: PlanDocument) -> str:
+    option = job.choice
+    if option is None or option.benefit is None:
+        return ""
+    least = _("at least ") if option.cost.at_least else ""
+    return _(
+        "Expected: {cost} {period}; work: {work} (our estimate); paid back in: {time}.",
+        cost=least + beside(option.cost.mid),
+        period=period_words(plan),
+        work=f"{option.benefit.effort_hours:g} h",
+        time=paid_back(option, plan),
+    )
+
+
+def _of_all(plan: PlanDocument) -> str:
+    found = plan.recommended
+    if found is None or not found.saves.fraction:
+        return ""
+    row = fleet_rows(plan)[-1]
+    least = _("at least ") if found.at_least else ""
+    return _(
+        "Expected: {cost} {period}{range}; work: {work} (our estimate); paid back in: {time}.",
+        cost=least + beside(found.cost.mid),
+        period=period_words(plan),
+        range=_bill_range(found.cost, plan),
+        work=row.work,
+        time=_("unknown") if row.paid_back == "-" else row.paid_back,
+    )
+
+
+def _bill_range(cost: CostRange, plan: PlanDocument) -> str:
+    """Return between what the cost is expected, or that only today's machines and prices count."""
+    if cost.low == cost.high:
+        if plan.fleet is None or plan.fleet.taken is not None:
+            return ""
+        packed = set(plan.recommended.packed) if plan.recommended else set()
+        if any(job.choice for job in plan.jobs if job.name not in packed):
+            return ""
+        return _(" (no range: today's machines, fewer of them, at today's price)")
+    return _(
+        " ({low}-{high} nine times in ten)",
+        low=whole_dollars(cost.low),
+        high=whole_dollars(cost.high).removeprefix("$"),
+    )

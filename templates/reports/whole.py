@@ -6,16 +6,28 @@ most, first all of them in brief, then the first of them in full, until the room
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from templates import advice, report_text
-from templates.language.currency import rate_words
-from templates.language.speech import say, told
-from templates.markdown import cell
-from templates.reports.alike import Alike, alike
-from templates.reports.bottom_line import bottom_line
+from templates.language.translate import (
+    ENGLISH,
+    _,
+    current_language,
+    gap,
+    glossary,
+    rate_words,
+    translate_text,
+)
+from templates.markdown import cell, command
 from templates.reports.decision import decision, year_words
 from templates.reports.fleet_rows import (
+    Alike,
+    alike,
+    alternative,
+    bottom_line,
     fleet_rows,
     group_row,
     held,
@@ -24,17 +36,160 @@ from templates.reports.fleet_rows import (
     risks,
     speeds,
     sureness,
+    total,
 )
-from templates.reports.glossary import glossed
-from templates.reports.rejections import next_steps, why_not
-from templates.totals import alternative, total
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
     from planner.plan_document.document import PlanDocument
-    from planner.plan_document.jobs import JobDocument
+    from planner.plan_document.jobs import JobDocument, RejectedDocument
     from planner.plan_document.options import BaselineDocument, OptionDocument
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    pattern: re.Pattern[str]
+    word: str
+    means: str
+
+
+def _word(pattern: str, word: str, means: str) -> _Word:
+    return _Word(re.compile(pattern), word, means)
+
+
+_ENGLISH = (
+    _word(
+        r"90 % interval",
+        "90 % interval",
+        "nine times in ten the true figure is meant to lie between its two ends",
+    ),
+    _word(
+        r"[Mm]ixed precision(?: \(AMP\))?",
+        "mixed precision",
+        "shorter numbers where a model bears them, which a GPU calculates faster",
+    ),
+    _word(
+        r"\bon[_ ]demand\b",
+        "on demand",
+        "rented as long as it is used, without a commitment",
+    ),
+    _word(r"--probe\b|\b[Pp]robes?\b(?! =)", "probe", "a short measured run of the job elsewhere"),
+    _word(r"\bspot\b", "spot", "cheaper, and may be taken away at short notice"),
+    _word(r"\bMPS\b|\bmps\b", "mps", "NVIDIA's way to let several programs use one GPU at once"),
+)
+
+
+@cache
+def _of(language: str) -> tuple[_Word, ...]:
+    if language == ENGLISH:
+        return _ENGLISH
+    return tuple(_word(**entry) for entry in glossary(language))
+
+
+_CODE = re.compile(r"(`[^`]*`)")
+
+
+def glossed(report: str) -> str:
+    """Return a report with each word explained at its first use.
+
+    In a sentence the meaning follows the word in brackets. In a table, where it would widen the
+    cell, it stands below the table. Headings, folds' titles and commands explain nothing.
+    """
+    left, lines = list(_of(current_language())), list[str]()
+    waiting: list[_Word] = []
+    for line in report.split("\n"):
+        in_table = line.startswith("|")
+        if waiting and not in_table:
+            lines += ["", gap().join(_meaning(word) for word in waiting)]
+            waiting = []
+        if line.startswith(("#", "<")):
+            lines.append(line)
+            continue
+        for word in tuple(left):
+            if in_table and word.pattern.search(_CODE.sub("", line)):
+                waiting.append(word)
+                left.remove(word)
+            elif not in_table:
+                line, done = _explained(line, word)  # noqa: PLW2901 - a line gains meanings
+                if done:
+                    left.remove(word)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _explained(line: str, word: _Word) -> tuple[str, bool]:
+    """Return a line with the meaning behind the first use outside of commands."""
+    parts = _CODE.split(line)
+    for at, part in enumerate(parts):
+        found = None if part.startswith("`") else word.pattern.search(part)
+        if found is not None:
+            parts[at] = _explains(part, found.end(), word)
+            return "".join(parts), True
+    return line, False
+
+
+def _explains(text: str, at: int, word: _Word) -> str:
+    return text[:at] + _(" ({rule})", rule=word.means) + text[at:]
+
+
+def _meaning(word: _Word) -> str:
+    return _("*{word}*: {means}.", word=word.word, means=word.means)
+
+
+# Limits of the job come first, then ways to buy. That a machine has GPUs which the job does not
+# use, or one that nobody knows, is not asked.
+_ASKED = (
+    "memory",
+    "latency",
+    "slowdown",
+    "deadline",
+    "budget",
+    "interconnect",
+    "region",
+    "stale-price",
+    "purchase",
+    "capability",
+    "unavailable",
+)
+_KINDS_A_REASON = 2
+_FIGURE = re.compile(r"[\d.,]+")
+
+
+def why_not(job: JobDocument) -> list[tuple[RejectedDocument, int]]:
+    """Return the rejections worth reading, each with how many others were for the same reason.
+
+    Of rejections that differ only in their figures one is told, where there is one of today's
+    provider.
+    """
+    today = job.baseline.offer.provider if job.baseline.offer else ""
+    kinds: dict[tuple[str, str], list[RejectedDocument]] = {}
+    for one in sorted(job.rejected, key=lambda r: (not r.offer.startswith(f"{today}/"), r.offer)):
+        if one.reason in _ASKED:
+            kinds.setdefault((one.reason, _FIGURE.sub("", one.detail)), []).append(one)
+    shown: list[tuple[RejectedDocument, int]] = []
+    for reason in _ASKED:
+        alike = [same for (kind, _), same in kinds.items() if kind == reason]
+        alike.sort(key=lambda same: -len(same))
+        shown += [(same[0], len(same) - 1) for same in alike[:_KINDS_A_REASON]]
+    return shown
+
+
+def next_steps(job: JobDocument, plan: PlanDocument) -> list[str]:
+    """Return commands that can be run now."""
+    option = job.choice
+    steps = []
+    if option is not None:
+        quote = command("gpucost", "quote", "--option", f"{job.name}/{option.id}")
+        saved = "`gpucost plan ... -o plan.json`"
+        steps.append(_("{quote}, once the plan is saved with {plan}", quote=quote, plan=saved))
+    first = job.verdict
+    if first is not None:
+        steps.append(command("gpucost", "explain", first.code))
+    if plan.fleet is None and option is None:
+        steps.append(command("gpucost", "prices", "--sort", "gpu-price"))
+    return steps
+
 
 MOST_CHARACTERS = 64_000
 """Of a report of several jobs: below GitHub's 65,536, with room for a marker and meanings."""
@@ -54,7 +209,7 @@ def markdown_report(
     """Return the report of a plan as GitHub reads markdown; of several jobs within a length."""
     if len(plan.jobs) == 1:
         (job,) = plan.jobs
-        title = f"# {say('GPU cost report: {name}', name=cell(job.name))}\n\n"
+        title = f"# {_('GPU cost report: {name}', name=cell(job.name))}\n\n"
         body = _job(job, plan, environment, level="full", mark="##")
         teams, end = _teams(plan, environment, _ROWS[0]), _end(plan, environment)
         return _tidy(glossed(title + body + teams + end))
@@ -63,7 +218,7 @@ def markdown_report(
 
 def _several(plan: PlanDocument, environment: Environment, most: int) -> str:
     groups = alike(plan)
-    title = f"# {say('GPU cost report: {n} jobs', n=len(plan.jobs))}\n\n"
+    title = f"# {_('GPU cost report: {n} jobs', n=len(plan.jobs))}\n\n"
     end = _end(plan, environment)
     for rows in _ROWS:
         top = title + _summary(plan, groups, environment, rows)
@@ -144,7 +299,7 @@ def _job(
 
 def _end(plan: PlanDocument, environment: Environment) -> str:
     single = len(plan.jobs) == 1
-    notes = [told(note) for note in (*plan.assumptions, *plan.warnings)]
+    notes = [translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
     shown = notes if single else [_cut(note) for note in notes[:_NOTES]]
     jobs = plan.jobs if single else [group.first for group in alike(plan)[:_TOLD]]
     left = len(notes) - len(shown)

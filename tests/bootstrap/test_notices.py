@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from templates.spot_notices import NOTICES as NOTICES_ELSEWHERE
+from templates.bootstrap_deadline import NOTICES as NOTICES_ELSEWHERE
 from tests.bootstrap.box import BOOT_S, NOW_S, Box
 from tests.bootstrap.machines import NOTICES, a_machine
 from tests.waiting import CEILING_S, until

@@ -15,7 +15,7 @@ from gpucost.launch.choice import LaunchChoice, choose_type
 from gpucost.launch.machine import check_machine
 from gpucost.launch.preview import Wish, build_spec
 from gpucost.prices.cache import load_catalog
-from planner.actions.machine_settings import MachineSettings, shared_settings
+from planner.actions.settings import MachineSettings, shared_settings
 from providers.registry import launchable
 from templates.bootstrap_files import MOST_PLAIN, render_bootstrap
 from tests.bootstrap.box import parts

@@ -8,7 +8,7 @@ from typing import Any
 from planner.baseline.baseline import Baseline
 from planner.baseline.requirements import Requirements
 from planner.baseline.workload import apply_requirements, choose_period
-from planner.diagnosis.finding import Finding
+from planner.diagnosis.rules.rule import Finding
 from planner.options.context import JobContext
 from planner.pipeline import assess, make_plan
 from planner.plan.plan import Plan

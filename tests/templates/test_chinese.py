@@ -19,8 +19,16 @@ from planner.documents.plan_change import plan_change
 from planner.documents.what_if.what_if import what_if_table
 from planner.plan_document.document import PlanDocument
 from planner.signals.signals import SIGNALS
-from templates.language.currency import ExchangeRate, showing
-from templates.language.speech import page_words, say, sentences, speaking, told, words
+from templates.language.translate import (
+    ExchangeRate,
+    _,
+    page_words,
+    sentences,
+    showing,
+    translate_text,
+    use_language,
+    words,
+)
 from templates.render import environment, render_change, render_report
 from tests.templates.documents import CASES, planned
 
@@ -46,7 +54,7 @@ def _said_in_python() -> Iterator[str]:
     for folder in ("templates", "gpucost/views"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Call) and ast.unparse(node.func) == "say":
+                if isinstance(node, ast.Call) and ast.unparse(node.func) == "_":
                     yield from _texts(node.args[0])
 
 
@@ -61,7 +69,7 @@ def _said_in_templates() -> Iterator[str]:
         for path in sorted((ROOT / "templates" / folder).glob("*.j2")):
             parsed = environment().parse(path.read_text())
             for call in parsed.find_all(nodes.Call):
-                if isinstance(call.node, nodes.Name) and call.node.name == "say":
+                if isinstance(call.node, nodes.Name) and call.node.name == "_":
                     first = call.args[0]
                     assert isinstance(first, nodes.Const), f"{path.name}: {call.lineno}"
                     yield first.value
@@ -95,10 +103,10 @@ def test_every_sentence_of_the_page_has_a_chinese_one() -> None:
 
 def test_every_cause_action_reason_and_reading_has_chinese_words() -> None:
     """A cause, an action, a reason or a reading cannot be added without its Chinese."""
-    with speaking("zh"):
+    with use_language("zh"):
         prose = [case.cause for rule in RULES for case in rule.cases]
         prose += [action.title for action in ACTIONS.values()]
-        assert [one for one in prose if told(one) == one] == []
+        assert [one for one in prose if translate_text(one) == one] == []
     assert set(get_args(Reason)) == set(words("zh")["reason"])
     unnamed = {"precision": "精度"}
     known = {**words("zh")["reading"], **unnamed}
@@ -155,9 +163,9 @@ def test_what_changed_is_said_in_chinese() -> None:
 )
 def test_a_finished_sentence_is_said_anew(english: str, chinese: str) -> None:
     """Figures of plan.json's sentences are kept; a user's own sentence stays as it is."""
-    with speaking("zh"):
-        assert told(english) == (chinese or english)
-    assert told(english) == english
+    with use_language("zh"):
+        assert translate_text(english) == (chinese or english)
+    assert translate_text(english) == english
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -179,9 +187,9 @@ def test_another_currency_stands_beside_dollars(style: str, lang: str) -> None:
 
 def test_the_language_ends_with_what_it_was_asked_for() -> None:
     """Outside of the block English is spoken again, also after an error."""
-    with speaking("zh"):
-        assert say("leave it") == "保持现状"
-        with pytest.raises(KeyError), speaking("en"):
-            say("You pay {known}{usd} {period}.", known="")
-        assert say("leave it") == "保持现状"
-    assert say("leave it") == "leave it"
+    with use_language("zh"):
+        assert _("leave it") == "保持现状"
+        with pytest.raises(KeyError), use_language("en"):
+            _("You pay {known}{usd} {period}.", known="")
+        assert _("leave it") == "保持现状"
+    assert _("leave it") == "leave it"

@@ -7,7 +7,7 @@ import pytest
 
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.from_plan import plan_document
-from templates.page.fleet_map import Box, after, before
+from templates.page.whole_page import Box, after, before
 from tests.planner.factories import TODAY, plan
 from tests.planner.packing.test_one_answer import EIGHT, cheap, four, job
 from tests.templates.documents import CASES, planned

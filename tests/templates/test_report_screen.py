@@ -8,8 +8,8 @@ import pytest
 from planner.plan_document.document import PlanDocument
 from templates.markdown import unbroken
 from templates.render import render_report
-from templates.reports.glossary import glossed
-from templates.totals import total
+from templates.reports.fleet_rows import total
+from templates.reports.whole import glossed
 from tests.gpucost.documents import changed, example
 from tests.templates.documents import CASES, planned
 

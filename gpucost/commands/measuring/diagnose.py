@@ -8,10 +8,9 @@ from gpucost.schemas.small_documents import DiagnosedJob, DiagnosisDocument
 from gpucost.views.output import READING, Output, Table, output_options, print_json, print_table
 from gpucost.views.plan_views.findings import print_findings, shown_readings
 from planner.actions import action
-from planner.actions.machine_settings import today_settings
-from planner.actions.settings import profiled_run
+from planner.actions.settings import profiled_run, today_settings
 from planner.diagnosis.diagnose import diagnose
-from planner.diagnosis.finding import Finding
+from planner.diagnosis.rules.rule import Finding
 from planner.plan_document.from_job import finding_document, remedy_documents
 from planner.plan_document.jobs import RemedyDocument
 from planner.profile.model import Profile

@@ -115,7 +115,7 @@ def _write(
     if target is not None:
         write_file(target, to_text(document))
     if report_path is not None:
-        from templates.proof_report import render_proof  # noqa: PLC0415 - jinja2 only for reports
+        from templates.render import render_proof  # noqa: PLC0415 - jinja2 only for reports
 
         write_file(report_path, render_proof(document))
     for path in (target, report_path):
@@ -127,7 +127,7 @@ def _print(document: VerificationDocument, output: Output) -> None:
     if output.format == "json":
         print_json(document)
     elif output.format == "md":
-        from templates.proof_report import render_proof  # noqa: PLC0415 - jinja2 only for reports
+        from templates.render import render_proof  # noqa: PLC0415 - jinja2 only for reports
 
         click.echo(render_proof(document), nl=False)
     else:

@@ -7,7 +7,7 @@ from gpucost.files.plan_file import load_plan
 from gpucost.views.output import Output, output_options
 from gpucost.views.plan_views.change import print_change
 from planner.documents.plan_change import plan_change
-from templates.language.speech import ENGLISH, speaking
+from templates.language.translate import ENGLISH, use_language
 
 
 @click.command(name="diff", epilog="Example: gpucost diff base.json plan.json")
@@ -27,7 +27,7 @@ def command(old: str, new: str, style: str | None, lang: str, output: Output) ->
     """
     change = plan_change(load_plan(old), load_plan(new))
     if style is None:
-        with speaking(lang if output.format in ("table", "md") else ENGLISH):
+        with use_language(lang if output.format in ("table", "md") else ENGLISH):
             print_change(change, output)
         return
     from templates.render import render_change  # noqa: PLC0415 - jinja2 only here

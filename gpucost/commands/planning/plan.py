@@ -28,8 +28,13 @@ from gpucost.views.output import PLANNING, READING, Output, output_options, prin
 from gpucost.views.plan_views.screen import print_plan
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.from_plan import plan_document
-from templates.language.currency import ExchangeRate, showing
-from templates.language.speech import ENGLISH, speaking, spoken
+from templates.language.translate import (
+    ENGLISH,
+    ExchangeRate,
+    current_language,
+    showing,
+    use_language,
+)
 
 
 @click.command(
@@ -104,7 +109,7 @@ def _without_collecting() -> Iterator[None]:
 def _saying(lang: str, rate: ExchangeRate | None, output: Output) -> Iterator[None]:
     """Print for people in their language and currency; data for programs stay as they are."""
     for_people = output.format in ("table", "md")
-    with speaking(lang if for_people else ENGLISH), showing(rate if for_people else None):
+    with use_language(lang if for_people else ENGLISH), showing(rate if for_people else None):
         yield
 
 
@@ -125,6 +130,6 @@ def _print(plan: PlanDocument, output: Output, *, all_options: bool) -> None:
     elif output.format == "md":
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
-        click.echo(render_report(plan, lang=spoken()), nl=False)
+        click.echo(render_report(plan, lang=current_language()), nl=False)
     else:
         print_plan(plan, output, all_options=all_options)

@@ -17,7 +17,7 @@ from planner.documents.plan_change import PlanChange, plan_change
 from planner.documents.what_if.what_if import what_if_table
 from planner.plan_document.document import PlanDocument
 from pricing.errors import InputError
-from templates.language.currency import ExchangeRate, showing
+from templates.language.translate import ExchangeRate, showing
 
 
 @click.command(name="report", epilog="Example: gpucost report plan.json -o report.md")

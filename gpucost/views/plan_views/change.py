@@ -5,7 +5,7 @@ from decimal import Decimal
 from gpucost.views.output import Output, Table, print_json, print_prose, print_table
 from planner.documents.plan_change import JobChange, PlanChange
 from pricing.money import show
-from templates.language.speech import join, say, word
+from templates.language.translate import _, join, word
 from templates.report_text import period_name
 
 _SHOWN = 15
@@ -31,35 +31,35 @@ def print_change(change: PlanChange, output: Output) -> None:
     if output.format != "table":
         return
     if len(moved) > len(shown):
-        print_prose(say("{n} more jobs changed: -v.", n=len(moved) - len(shown)))
+        print_prose(_("{n} more jobs changed: -v.", n=len(moved) - len(shown)))
     if new := _waste(change, "new"):
-        print_prose(say("New waste: {names}.", names=new))
+        print_prose(_("New waste: {names}.", names=new))
     if gone := _waste(change, "gone"):
-        print_prose(say("Gone waste: {names}.", names=gone))
+        print_prose(_("Gone waste: {names}.", names=gone))
     if change.unknown:
         jobs = join(change.unknown)
-        print_prose(say("In no total, for their cost is unknown: {jobs}.", jobs=jobs))
+        print_prose(_("In no total, for their cost is unknown: {jobs}.", jobs=jobs))
     print_prose(change_text(change))
 
 
 def _columns() -> tuple[str, ...]:
     return (
-        say("job"),
-        say("what"),
-        say("before"),
-        say("after"),
-        say("change"),
-        say("by price"),
-        say("by use"),
-        say("by machine"),
+        _("job"),
+        _("what"),
+        _("before"),
+        _("after"),
+        _("change"),
+        _("by price"),
+        _("by use"),
+        _("by machine"),
     )
 
 
 def _waste(change: PlanChange, what: str) -> str:
     """Return what came or went, by job; empty where nothing did."""
-    found = [say("{job}: {paid}", job=o.job, paid=o.code) for o in change.waste if o.what == what]
+    found = [_("{job}: {paid}", job=o.job, paid=o.code) for o in change.waste if o.what == what]
     more = len(found) - _SHOWN
-    return join(found[:_SHOWN]) + (say(", and {n} more", n=more) if more > 0 else "")
+    return join(found[:_SHOWN]) + (_(", and {n} more", n=more) if more > 0 else "")
 
 
 def change_text(change: PlanChange) -> str:
@@ -67,21 +67,21 @@ def change_text(change: PlanChange) -> str:
     totals = change.totals
     moved = totals.after - totals.before
     causes = (
-        (say("prices"), totals.price_usd),
-        (say("use"), totals.usage_usd),
-        (say("other machines"), totals.machine_usd),
-        (say("new jobs"), totals.new_jobs_usd),
-        (say("jobs that ended"), totals.gone_jobs_usd),
+        (_("prices"), totals.price_usd),
+        (_("use"), totals.usage_usd),
+        (_("other machines"), totals.machine_usd),
+        (_("new jobs"), totals.new_jobs_usd),
+        (_("jobs that ended"), totals.gone_jobs_usd),
     )
     parts = join(f"{name} {_signed(usd)}" for name, usd in causes if usd)
     said = {
-        "span": say("{low} to {high}", low=change.earlier, high=change.later),
+        "span": _("{low} to {high}", low=change.earlier, high=change.later),
         "after": f"${show(totals.after)}",
         "period": period_name(change.period),
     }
     if not parts:
-        return say("{span}: {after} {period}, unchanged.", **said)
-    return say(
+        return _("{span}: {after} {period}, unchanged.", **said)
+    return _(
         "{span}: {before} -> {after} {period} ({change}): {causes}.",
         **said,
         before=f"${show(totals.before)}",
@@ -99,7 +99,7 @@ def _row(job: JobChange) -> tuple[str, ...]:
         word("change", job.what),
         _dollars(job.before),
         _dollars(job.after),
-        say("unknown") if moved is None else _signed(moved),
+        _("unknown") if moved is None else _signed(moved),
         *(
             "" if usd is None else _signed(usd)
             for usd in (job.price_usd, job.usage_usd, job.machine_usd)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from gpucost.views.output import print_prose
 from gpucost.views.terminal.size import terminal_height
-from planner.diagnosis.finding import Finding
+from planner.diagnosis.rules.rule import Finding
 from planner.profile.model import Profile
 from planner.signals.condition import Evidence
 from planner.signals.signals import SIGNALS

@@ -8,8 +8,8 @@ from planner.plan_document.document import PlanDocument
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import OptionDocument
 from templates import advice, report_text
-from templates.language.speech import join, say
-from templates.totals import alternative, total
+from templates.language.translate import _, join
+from templates.reports.fleet_rows import alternative, total
 
 _OPTIONS_SHOWN = 5
 _JOBS_SHOWN = 12
@@ -31,15 +31,15 @@ def print_plan(plan: PlanDocument, output: Output, *, all_options: bool = False)
 
 def _print_job(job: JobDocument, plan: PlanDocument, output: Output) -> None:
     """Print one job: what is paid and why, today and the options worth a look."""
-    paid, _ = advice.headline(job, plan)
-    print_prose(say("{job}: {paid}", job=job.name, paid=paid))
+    paid = advice.headline(job, plan)[0]
+    print_prose(_("{job}: {paid}", job=job.name, paid=paid))
     shown = _worth_a_look(job)
     rows = [_today_row(job), *(_option_row(job, option) for option in shown)]
     ids = [report_text.STAY, *(option.id for option in shown)]
     dollars = report_text.period_words(plan)
-    where, span, saves = say("where"), say("range"), say("saves")
+    where, span, saves = _("where"), _("range"), _("saves")
     table = Table(
-        columns=(say("option"), where, "GPU", dollars, span, saves),
+        columns=(_("option"), where, "GPU", dollars, span, saves),
         rows=tuple(rows),
         right=frozenset((dollars, span, saves)),
         spare=(span, "GPU"),
@@ -49,9 +49,9 @@ def _print_job(job: JobDocument, plan: PlanDocument, output: Output) -> None:
     )
     print_table(table, output)
     more = len(job.options) - len(shown)
-    hidden = say("{n} more options: --all; causes", n=more) if more > 0 else say("Causes")
+    hidden = _("{n} more options: --all; causes", n=more) if more > 0 else _("Causes")
     rest = "{hidden}, confidence and notes: -v; the whole report: --report FILE."
-    print_prose(say(rest, hidden=hidden))
+    print_prose(_(rest, hidden=hidden))
 
 
 def _worth_a_look(job: JobDocument) -> list[OptionDocument]:
@@ -70,12 +70,12 @@ def _today_row(job: JobDocument) -> tuple[str, ...]:
     star = _MARK if job.recommended == report_text.STAY else ""
     return (
         f"{report_text.STAY}{star}",
-        say(
+        _(
             "{where}, {how}",
             where=report_text.place(offer, today.count),
-            how=say("assumed") if today.assumed else say("today"),
+            how=_("assumed") if today.assumed else _("today"),
         ),
-        f"{offer.gpu_count}x {offer.gpu}" if offer else say("unknown"),
+        f"{offer.gpu_count}x {offer.gpu}" if offer else _("unknown"),
         report_text.today_cost(today.cost),
         "",
         "",
@@ -93,7 +93,7 @@ def _option_row(job: JobDocument, option: OptionDocument) -> tuple[str, ...]:
         f"{option.offer.gpu_count}x {option.offer.gpu}",
         least + report_text.beside(cost.mid),
         "" if low == high else f"{low}-{high.removeprefix('$')}",
-        report_text.share_saved(option) or say("unknown"),
+        report_text.share_saved(option) or _("unknown"),
     )
 
 
@@ -102,10 +102,10 @@ def _print_jobs(plan: PlanDocument, output: Output) -> None:
     print_prose(total(plan))
     fleet = plan.fleet
     if fleet and fleet.taken:
-        print_prose(say("Sharing: {what}.", what=alternative(fleet.taken, plan)))
+        print_prose(_("Sharing: {what}.", what=alternative(fleet.taken, plan)))
     elif fleet and fleet.gpus_after < fleet.gpus_before:
         print_prose(
-            say(
+            _(
                 "Sharing: {before} GPUs -> {after} (no fewer than {least}).",
                 before=fleet.gpus_before,
                 after=fleet.gpus_after,
@@ -114,20 +114,20 @@ def _print_jobs(plan: PlanDocument, output: Output) -> None:
         )
     jobs = sorted(plan.jobs, key=lambda job: -_saved(job))
     dollars = report_text.period_words(plan)
-    do, today, saves = say("do"), say("today"), say("saves")
+    do, today, saves = _("do"), _("today"), _("saves")
     table = Table(
-        columns=(say("job"), do, today, dollars, saves),
+        columns=(_("job"), do, today, dollars, saves),
         rows=tuple(_job_row(job, plan) for job in jobs[:_JOBS_SHOWN]),
         right=frozenset((today, dollars, saves)),
         cut=frozenset((do,)),
     )
     print_table(table, output)
     more = len(jobs) - _JOBS_SHOWN
-    hidden = say("{n} more jobs and every option", n=more) if more > 0 else say("Every option")
+    hidden = _("{n} more jobs and every option", n=more) if more > 0 else _("Every option")
     if fleet and fleet.roll_back:
-        hidden += say(", risks of sharing")
+        hidden += _(", risks of sharing")
     rest = "{hidden}: --all; causes, confidence and notes: -v; the report: --report FILE."
-    print_prose(say(rest, hidden=hidden))
+    print_prose(_(rest, hidden=hidden))
 
 
 def _saved(job: JobDocument) -> Decimal:
@@ -139,15 +139,15 @@ def _job_row(job: JobDocument, plan: PlanDocument) -> tuple[str, ...]:
     today, option, shared = job.baseline.cost, job.choice, plan.placement_of(job)
     if shared is not None and len(shared.jobs) > 1:
         others = join(name for name in shared.jobs if name != job.name)
-        what = say("share GPU {id} with {others}", id=shared.id, others=others)
+        what = _("share GPU {id} with {others}", id=shared.id, others=others)
     elif shared is not None:
         where = report_text.place(shared.offer)
-        what = say("run alone on GPU {id} ({where})", id=shared.id, where=where)
+        what = _("run alone on GPU {id} ({where})", id=shared.id, where=where)
     elif option is None:
-        what = say("leave it")
+        what = _("leave it")
     else:
         where = report_text.place(option.offer, option.count)
-        what = say("{what}: {command}", what=option.id, command=where)
+        what = _("{what}: {command}", what=option.id, command=where)
     return (job.name, what, report_text.today_cost(today), *_job_cost(job, plan))
 
 
@@ -156,12 +156,12 @@ def _job_cost(job: JobDocument, plan: PlanDocument) -> tuple[str, str]:
     option, shared = job.choice, plan.placement_of(job)
     if shared is not None:
         alone = len(shared.jobs) == 1
-        return report_text.whole_dollars(shared.cost) if alone else say("shared"), ""
+        return report_text.whole_dollars(shared.cost) if alone else _("shared"), ""
     if option is None:
         return report_text.today_cost(job.baseline.cost), ""
     cost = report_text.whole_dollars(option.cost.mid)
     least = ">= " if option.cost.at_least else ""
-    return least + cost, report_text.share_saved(option) or say("unknown")
+    return least + cost, report_text.share_saved(option) or _("unknown")
 
 
 def _ages(plan: PlanDocument) -> str:
@@ -171,12 +171,12 @@ def _ages(plan: PlanDocument) -> str:
     offers += [job.baseline.offer for job in plan.jobs if job.baseline.offer is not None]
     ages = [offer.age_days for offer in offers if offer.age_days is not None]
     if not ages:
-        return say("No price here has a date.")
+        return _("No price here has a date.")
     least, most = min(ages), max(ages)
-    span = say("{low} to {high}", low=least, high=most) if least != most else f"{least}"
+    span = _("{low} to {high}", low=least, high=most) if least != most else f"{least}"
     stale = len({(o.provider, o.instance_type, o.region) for o in offers if o.stale})
-    risen = say("; {n} may have risen by over a fifth (stale)", n=stale) if stale else ""
-    return say("Prices are {span} days old{risen}: gpucost prices update.", span=span, risen=risen)
+    risen = _("; {n} may have risen by over a fifth (stale)", n=stale) if stale else ""
+    return _("Prices are {span} days old{risen}: gpucost prices update.", span=span, risen=risen)
 
 
 def _answer(plan: PlanDocument) -> str:

@@ -7,8 +7,8 @@ from planner.plan_document.document import FleetDocument, PlanDocument
 from planner.plan_document.find import FoundOption, every_option
 from planner.plan_document.jobs import FindingDocument, JobDocument
 from templates import advice, report_text
-from templates.language.speech import join, say, told, word
-from templates.totals import alternative, total
+from templates.language.translate import _, join, translate_text, word
+from templates.reports.fleet_rows import alternative, total
 
 _SPARE = (8, 7, 4, 2, 3)  # columns that a narrow terminal leaves out, the first one first
 _CSV = (
@@ -32,15 +32,15 @@ def print_whole_plan(plan: PlanDocument, output: Output) -> None:
     for job in plan.jobs:
         _print_job(job, plan, output)
     for note in (*plan.assumptions, *plan.warnings) if output.verbose else ():
-        output.say(say("note: {note}", note=told(note)))
+        output.say(_("note: {note}", note=translate_text(note)))
 
 
 def _print_job(job: JobDocument, plan: PlanDocument, output: Output) -> None:
     paid, todo = advice.headline(job, plan)
-    print_prose(say("{job}: {paid}", job=job.name, paid=paid))
+    print_prose(_("{job}: {paid}", job=job.name, paid=paid))
     print_prose(todo)
     if output.verbose:
-        print_prose(say("Confidence {sure}.", sure=report_text.confidence(job)))
+        print_prose(_("Confidence {sure}.", sure=report_text.confidence(job)))
         for finding in job.findings:
             print_prose(_finding(finding), indent="  ")
     columns = _columns(plan)
@@ -55,22 +55,22 @@ def _print_job(job: JobDocument, plan: PlanDocument, output: Output) -> None:
     )
     print_table(table, output)
     if job.options:
-        print_prose(say("named: {what}", what=advice.named(job)), indent="  ")
+        print_prose(_("named: {what}", what=advice.named(job)), indent="  ")
     if job.probe:
-        print_prose(say("probe: {what}", what=report_text.probe(job.probe)), indent="  ")
+        print_prose(_("probe: {what}", what=report_text.probe(job.probe)), indent="  ")
 
 
 def _columns(plan: PlanDocument) -> tuple[str, ...]:
     return (
-        say("option"),
-        say("where"),
+        _("option"),
+        _("where"),
         "GPU",
-        say("how"),
-        say("hours"),
-        say("USD {period}", period=report_text.period_words(plan)),
-        say("saves"),
-        say("per work"),
-        say("price read"),
+        _("how"),
+        _("hours"),
+        _("USD {period}", period=report_text.period_words(plan)),
+        _("saves"),
+        _("per work"),
+        _("price read"),
     )
 
 
@@ -80,9 +80,9 @@ def _rows(job: JobDocument) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         (
             f"{report_text.STAY}" + ("*" if job.recommended == report_text.STAY else ""),
-            report_text.place(offer, today.count) + (say(" (assumed)") if today.assumed else ""),
-            f"{offer.gpu_count}x {offer.gpu}" if offer else say("unknown"),
-            say("as today"),
+            report_text.place(offer, today.count) + (_(" (assumed)") if today.assumed else ""),
+            f"{offer.gpu_count}x {offer.gpu}" if offer else _("unknown"),
+            _("as today"),
             report_text.hours(today.hours),
             report_text.today_cost(today.cost),
             "",
@@ -102,7 +102,7 @@ def _rows(job: JobDocument) -> list[tuple[str, ...]]:
                 report_text.changes(option),
                 report_text.hours(option.hours),
                 report_text.cost_range(option),
-                say("unknown") if fraction is None else f"{most}{fraction:.0%}",
+                _("unknown") if fraction is None else f"{most}{fraction:.0%}",
                 report_text.per_work(option),
                 report_text.read_on(option.offer),
             )
@@ -137,23 +137,23 @@ def _record(found: FoundOption) -> tuple[str, ...]:
 
 def _finding(finding: FindingDocument) -> str:
     waste = finding.waste_usd
-    cost = "" if waste is None else say(", costs {usd}", usd=report_text.whole_dollars(waste))
-    return say(
+    cost = "" if waste is None else _(", costs {usd}", usd=report_text.whole_dollars(waste))
+    return _(
         "{code} ({sure}{cost}): {what}",
         code=finding.code,
         sure=word("confidence", finding.confidence),
         cost=cost,
-        what=report_text.evidence(finding) or told(finding.cause),
+        what=report_text.evidence(finding) or translate_text(finding.cause),
     )
 
 
 def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> None:
     held = fleet.gpus_before
     print_prose(
-        say(
+        _(
             "fleet: {held} -> {after} (at least {least}), {usd} -> {then} {period}, "
             "{share} less{alone}",
-            held=say("{n} GPUs", n=held) if held != 1 else say("1 GPU"),
+            held=_("{n} GPUs", n=held) if held != 1 else _("1 GPU"),
             after=fleet.gpus_after,
             least=fleet.gpus_lower_bound,
             usd=report_text.dollars(fleet.cost_before),
@@ -164,33 +164,35 @@ def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> No
         )
     )
     rows = tuple(
-        (str(p.id), report_text.place(p.offer), p.mode or say("alone"), join(p.jobs))
+        (str(p.id), report_text.place(p.offer), p.mode or _("alone"), join(p.jobs))
         for p in fleet.recommended
     )
-    columns = ("GPU", say("machine"), say("mode"), say("jobs"))
+    columns = ("GPU", _("machine"), _("mode"), _("jobs"))
     print_table(Table(columns=columns, rows=rows), output)
     for placement in fleet.recommended:
         for risk in placement.risks or ():
-            print_prose(say("GPU {id}: {risk}", id=placement.id, risk=told(risk)), indent="  ")
+            print_prose(
+                _("GPU {id}: {risk}", id=placement.id, risk=translate_text(risk)), indent="  "
+            )
     if fleet.roll_back:
-        print_prose(told(fleet.roll_back))
+        print_prose(translate_text(fleet.roll_back))
     for one in () if fleet.taken else fleet.unmoved:
         output.say(
-            say(
+            _(
                 "note: {job} stays on its GPU: {reason}, {detail}",
                 job=one.job,
                 reason=word("reason", one.reason),
-                detail=told(one.detail),
+                detail=translate_text(one.detail),
             )
         )
     for other in fleet.alternatives:
         what = alternative(other, plan)
         taken = other is fleet.taken
-        print_prose(say("recommended: {what}", what=what) if taken else say("or {what}", what=what))
-    click.echo(say("Job by job, on its own:") + "\n")
+        print_prose(_("recommended: {what}", what=what) if taken else _("or {what}", what=what))
+    click.echo(_("Job by job, on its own:") + "\n")
 
 
 def _alone(fleet: FleetDocument, plan: PlanDocument) -> str:
     """Return what the fleet's saving leaves out, where it is not the whole recommendation."""
     whole = plan.recommended is None or plan.recommended.cost.mid == fleet.cost_after
-    return "" if whole else say(", by sharing GPUs alone")
+    return "" if whole else _(", by sharing GPUs alone")

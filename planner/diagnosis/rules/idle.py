@@ -1,27 +1,41 @@
-"""The GPU is held and little or nothing runs: idle, interactive, thinly used."""
+"""The GPU is held and little or nothing runs, or nobody measured it."""
 
-from planner.diagnosis.rules.conditions import HOST_KEEPS_UP, NO_VIDEO, NOT_AT_WORK, WORK_SHOWN
-from planner.diagnosis.rules.rule import Case, Rule
-from planner.diagnosis.rules.waste import SPINNING, WAITING, step_share
+from planner.diagnosis.rules.rule import (
+    HOST_KEEPS_UP,
+    NO_VIDEO,
+    NOT_AT_WORK,
+    SPINNING,
+    WAITING,
+    WORK_SHOWN,
+    Case,
+    Rule,
+    step_share,
+)
 from planner.profile.kinds import JobKind
 from planner.signals.condition import is_, unless_known, where, where_known
-from planner.signals.job_kinds import SERVES, TRAINS, WORKS
 from planner.signals.thresholds import (
     BUSY,
     BUSY_NOW,
     CPU,
     CPU_FULL,
+    DATA_WAIT,
     FEW_ITEMS,
     IDLE,
     IDLE_POWER,
+    LEARNS,
     LOW,
     NEAR_IDLE_POWER,
     PAUSE_S,
     POWER,
+    SERVES,
     SM,
     SPINNING_POWER,
+    STARVED,
     STEP_SHARE,
+    TRAINS,
+    VIDEO,
     WORKING_POWER,
+    WORKS,
 )
 
 _NOTHING_RUNS = (
@@ -253,6 +267,77 @@ RULES: tuple[Rule, ...] = (
                     is_("job.latency_slo_ms", ">", 0.0),
                     is_("latency.of_target", "unknown"),
                 ),
+            ),
+        ),
+    ),
+)
+
+
+UNMEASURED: tuple[Rule, ...] = (
+    Rule(
+        code="unmeasured",
+        meaning="Something that would decide the case was not measured.",
+        source="NVML and DCGM field definitions",
+        cases=(
+            Case(
+                confidence="possible",
+                cause="GPU use was not measured: record utilization.gpu or DCGM_FI_PROF_SM_ACTIVE.",
+                tests=(is_(BUSY, "unknown"),),
+            ),
+            Case(
+                confidence="possible",
+                cause="The GPU waits and nothing says for what: record CPU use beside it "
+                "(W&B does), or write host.cpu_util and hardware.cpu_cores into the profile.",
+                tests=(
+                    is_(BUSY, "<", STARVED),
+                    where("util.kernel_time.most", ">=", IDLE),
+                    is_(CPU, "unknown"),
+                    is_(DATA_WAIT, "unknown"),
+                    where("job.kind", "in", LEARNS),
+                    unless_known(VIDEO, "<", LOW),
+                ),
+                waste=WAITING,
+            ),
+            *(
+                Case(
+                    confidence="possible",
+                    cause="Utilisation reads 0 % while the board draws the power of work: the "
+                    "reading is missing, not 0 (MIG, a collector without rights). Record "
+                    "DCGM_FI_PROF_SM_ACTIVE.",
+                    tests=(is_("util.kernel_time.most", "<", IDLE), drawing),
+                )
+                for drawing in (
+                    is_(POWER, ">=", IDLE_POWER),
+                    is_("power.over_idle", ">=", WORKING_POWER),
+                )
+            ),
+            Case(
+                confidence="possible",
+                cause="Utilisation is exactly 100 % in every sample and nothing else was read: "
+                "collectors write that where the driver reports none (MIG). Record power or "
+                "DCGM_FI_PROF_SM_ACTIVE.",
+                tests=(
+                    is_("util.kernel_time.constant", ">=", 1.0),
+                    is_(BUSY, ">=", BUSY_NOW),
+                    is_(SM, "unknown"),
+                    is_(POWER, "unknown"),
+                ),
+            ),
+            Case(
+                confidence="possible",
+                cause="Kernels run all the time at little power: they may only wait. SM activity "
+                "(DCGM_FI_PROF_SM_ACTIVE) would tell work from waiting.",
+                tests=(
+                    is_(BUSY, ">=", BUSY_NOW),
+                    is_(SM, "unknown"),
+                    is_(POWER, "<", IDLE_POWER),
+                ),
+            ),
+            Case(
+                confidence="possible",
+                cause="SM activity was not measured: DCGM_FI_PROF_SM_ACTIVE would tell useful work "
+                "from kernels that wait, and narrow predictions for other GPUs.",
+                tests=(is_(SM, "unknown"),),
             ),
         ),
     ),

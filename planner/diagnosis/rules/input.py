@@ -1,11 +1,18 @@
 """The GPU waits for the host: loading, copying, launching, writing."""
 
-from planner.diagnosis.rules.conditions import FED, LINKS_QUIET, NO_VIDEO, WORK_SHOWN
-from planner.diagnosis.rules.rule import Case, Rule
-from planner.diagnosis.rules.waste import WAITING, step_share
+from planner.diagnosis.rules.rule import (
+    FED,
+    LINKS_QUIET,
+    NO_VIDEO,
+    WAITING,
+    WORK_SHOWN,
+    Case,
+    Rule,
+    step_share,
+)
 from planner.signals.condition import is_, unless_known, where
-from planner.signals.job_kinds import ANSWERS, LEARNS, MAY_WORK
 from planner.signals.thresholds import (
+    ANSWERS,
     BUSY,
     BUSY_NOW,
     CHECKPOINT_SHARE,
@@ -16,8 +23,10 @@ from planner.signals.thresholds import (
     DATA_WAIT,
     FAST_READS_MIB_S,
     IDLE,
+    LEARNS,
     LINK_FULL,
     LOW,
+    MAY_WORK,
     PAUSE_S,
     STARVED,
     STEP_SHARE,

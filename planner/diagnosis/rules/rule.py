@@ -1,10 +1,103 @@
-"""What a diagnosis rule is: tests on signals, and the share of the bill at stake when they hold."""
+"""What a rule and a finding are, the shares of the bill and the conditions that rules share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
-from planner.diagnosis.rules.waste import Waste
-from planner.signals.condition import Test
+from planner.profile.frameworks import LEARNING, OTHER
+from planner.signals.condition import Evidence, Signals, Test, is_, unless_known
+from planner.signals.thresholds import (
+    BUSY,
+    COMMUNICATION,
+    COPIES,
+    CPU,
+    CPU_FULL,
+    DATA_WAIT,
+    FAST_READS_MIB_S,
+    FILLED,
+    IDLE,
+    LINK_FULL,
+    LOW,
+    POWER,
+    SM,
+    STEP_SHARE,
+    VIDEO,
+    WORK_POWER,
+)
+
+Pool = Literal["idle", "busy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waste:
+    """A share of the bill.
+
+    Attributes:
+        pool: the time it is taken from, so that two causes never claim the same second.
+        share: the share of the whole bill, 0-1, from the signals; None where unknown.
+        words: how it is worked out.
+    """
+
+    pool: Pool
+    share: Callable[[Signals], float | None]
+    words: str
+
+
+def _number(signals: Signals, name: str) -> float | None:
+    value = signals[name]
+    return value if isinstance(value, float | int) else None
+
+
+def _unbusy(signals: Signals) -> float | None:
+    busy = _number(signals, BUSY)
+    return None if busy is None else 1.0 - busy
+
+
+def _unfilled(signals: Signals) -> float | None:
+    busy, sm = _number(signals, BUSY), _number(signals, SM)
+    return None if busy is None or sm is None else max(0.0, busy - sm)
+
+
+def _uneven(signals: Signals) -> float | None:
+    mean, most = _number(signals, BUSY), _number(signals, "util.kernel_time.most")
+    return None if mean is None or not most else max(0.0, 1.0 - mean / most)
+
+
+def step_share(name: str) -> Waste:
+    """Return the waste of a timed part of every step in which no kernel runs."""
+    return Waste(pool="idle", share=lambda s: _number(s, name), words=f"{name} of every step")
+
+
+def _behind(signals: Signals) -> float | None:
+    """Return the share of GPU time that waits for the slowest rank."""
+    behind, gpus = _number(signals, "ranks.behind"), _number(signals, "hardware.gpu_count")
+    return None if behind is None or not gpus else behind * (gpus - 1.0) / gpus
+
+
+def of_busy(factor: float) -> Waste:
+    """Return the waste of kernels that could run `factor` times faster."""
+
+    def share(signals: Signals) -> float | None:
+        busy = _number(signals, BUSY)
+        return None if busy is None else busy * (1.0 - 1.0 / factor)
+
+    return Waste(pool="busy", share=share, words=f"busy time x (1 - 1/{factor:g})")
+
+
+WAITING = Waste(pool="idle", share=_unbusy, words="time in which the GPU ran no kernel")
+UNFILLED = Waste(pool="busy", share=_unfilled, words="busy time less SM-active time")
+UNEVEN = Waste(pool="idle", share=_uneven, words="1 - mean use / use of the busiest GPU")
+SPINNING = Waste(
+    pool="busy", share=lambda s: _number(s, BUSY), words="time in which kernels ran and did nothing"
+)
+# Collectives are kernels: a GPU that waits in one reads as busy.
+COMMUNICATING = Waste(
+    pool="busy", share=lambda s: _number(s, COMMUNICATION), words=f"{COMMUNICATION} of every step"
+)
+# So does one that waits for another rank.
+BEHIND = Waste(pool="busy", share=_behind, words="ranks.behind x (GPUs - 1) / GPUs")
+
 
 Severity = Literal["high", "medium", "low", "info"]
 Confidence = Literal["measured", "likely", "possible"]
@@ -55,3 +148,60 @@ class Rule:
     against: tuple[Test, ...] = ()
     severity: Severity = "info"
     source: str
+
+
+def _of(*families: str) -> Test:
+    return Test(signal="job.family", op="in", limit=families, or_unknown=True, quiet=True)
+
+
+# Programs that train networks or run them, and those that read a set of data as they go.
+NEURAL = _of(*LEARNING, "server")
+FED = _of(*LEARNING, "server", "boosting", "video", OTHER)
+NO_VIDEO = unless_known(VIDEO, "<", IDLE)
+NOT_AT_WORK = (
+    unless_known("util.dram_active.mean", "<", LOW),
+    unless_known("util.tensor_active.mean", "<", 0.3),
+    unless_known(POWER, "<", WORK_POWER),
+    NO_VIDEO,
+)
+NOT_STARVED = (unless_known(DATA_WAIT, "<", STEP_SHARE), unless_known(COPIES, "<", STEP_SHARE))
+HOST_KEEPS_UP = (unless_known(CPU, "<", CPU_FULL), *NOT_STARVED)
+LINKS_QUIET = (
+    unless_known("host.disk_read_mib_s.mean", "<", FAST_READS_MIB_S),
+    unless_known("host.net_rx_mib_s.mean", "<", FAST_READS_MIB_S),
+    unless_known("io.pcie_rx_fraction", "<", LINK_FULL),
+)
+# Readings of real work that speak against waste of the GPU itself.
+WORK_SHOWN = (
+    is_(SM, ">=", FILLED),
+    is_("util.tensor_active.mean", ">=", 0.3),
+    is_(POWER, ">=", WORK_POWER),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One cause.
+
+    Attributes:
+        code: one of the finding codes.
+        severity: how much of the bill is at stake.
+        confidence: `measured` when the cause itself was timed, `likely` when counters point to it,
+            `possible` when they allow it.
+        cause: one sentence for a person.
+        evidence: the readings that led here.
+        against: the readings that speak against it.
+        actions: codes of what would help, best first.
+        waste_fraction: share of the bill that this cause wastes, 0-1; None where unknown.
+        waste_usd: the same in dollars of the plan's period; None without a price.
+    """
+
+    code: str
+    severity: Severity
+    confidence: Confidence
+    cause: str
+    evidence: tuple[Evidence, ...] = ()
+    against: tuple[Evidence, ...] = ()
+    actions: tuple[str, ...] = ()
+    waste_fraction: float | None = None
+    waste_usd: Decimal | None = None

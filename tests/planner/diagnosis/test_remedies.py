@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.actions import ACTIONS, Action, action, combined
-from planner.actions.action import PART_OF
-from planner.actions.combine import compatible
+from planner.actions.action import PART_OF, compatible
 from planner.actions.instructions import FRAMEWORKS, HOW_TO
 from planner.actions.settings import (
     Settings,
@@ -18,8 +17,7 @@ from planner.actions.settings import (
     settings_of_job,
     settings_of_run,
 )
-from planner.diagnosis.diagnose import diagnose
-from planner.diagnosis.fixes import fixes
+from planner.diagnosis.diagnose import diagnose, fixes
 from planner.models.failures import checkpoint_every_s, mean_up_s
 from planner.models.interruption import CheckpointCosts
 from planner.profile.model import Profile, Statistics, Wait

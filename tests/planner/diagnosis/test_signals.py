@@ -5,7 +5,7 @@ import pytest
 from planner.plan_document.jobs import ReadingDocument
 from planner.profile.kinds import JobKind
 from planner.profile.model import Wait
-from planner.signals.signal import FRACTION
+from planner.signals.condition import FRACTION
 from planner.signals.signals import SIGNALS, read_signals
 from templates.report_text import reading
 from tests.planner.factories import a_profile

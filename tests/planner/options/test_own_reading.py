@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from planner.actions.loaders import workers_effect
-from planner.actions.machine_settings import MachineSettings
+from planner.actions.effects import workers_effect
+from planner.actions.settings import MachineSettings
 from planner.models.estimate import Estimate
 from planner.options.context import JobContext
 from planner.options.running import how_it_runs

@@ -19,7 +19,7 @@ from planner.plan_document.read import read_plan
 from planner.profile.model import Profile, Statistics
 from planner.profile.serving import Latency, Replicas, Serving
 from pricing.errors import InputError
-from templates.copies import copies
+from templates.advice import copies
 from templates.render import render_report
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 

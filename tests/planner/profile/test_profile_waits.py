@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from planner.diagnosis.diagnose import diagnose
-from planner.diagnosis.finding import Finding
+from planner.diagnosis.rules.rule import Finding
 from planner.profile.join import join
 from planner.profile.model import (
     GpuReadings,

@@ -13,6 +13,7 @@ import re
 import tomllib
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from string import Formatter
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from datetime import date
+    from decimal import Decimal
 
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "zh")
@@ -29,7 +32,7 @@ _NEXT_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 
 
 @contextmanager
-def speaking(language: str) -> Iterator[None]:
+def use_language(language: str) -> Iterator[None]:
     """Let everything that is said inside be said in a language: `en` or `zh`."""
     before = _SPOKEN.set(language)
     try:
@@ -38,7 +41,7 @@ def speaking(language: str) -> Iterator[None]:
         _SPOKEN.reset(before)
 
 
-def spoken() -> str:
+def current_language() -> str:
     """Return the language that is spoken."""
     return _SPOKEN.get()
 
@@ -79,9 +82,9 @@ def glossary(language: str) -> tuple[dict[str, str], ...]:
     return tuple(entry for table in _tables(language) for entry in table.get("glossary", ()))
 
 
-def say(english: str, **fields: object) -> str:
+def _(english: str, **fields: object) -> str:
     """Return a sentence with its figures; a sentence without Chinese is said in English."""
-    language = spoken()
+    language = current_language()
     if language == ENGLISH:
         return english.format(**fields) if fields else english
     known = sentences(language).get(english)
@@ -92,19 +95,19 @@ def say(english: str, **fields: object) -> str:
 
 def word(kind: str, code: str) -> str:
     """Return a code in the words of the language; the code itself in English, or if not known."""
-    if spoken() == ENGLISH:
+    if current_language() == ENGLISH:
         return code
-    return words(spoken()).get(kind, {}).get(code, code)
+    return words(current_language()).get(kind, {}).get(code, code)
 
 
-def told(sentence: str) -> str:
+def translate_text(sentence: str) -> str:
     """Return a finished English sentence, or several, in the language that is spoken.
 
     What no table knows stays as it is: a note that a user wrote into a profile is the user's.
     """
-    if spoken() == ENGLISH or not sentence:
+    if current_language() == ENGLISH or not sentence:
         return sentence
-    whole = _recognised(sentence, spoken())
+    whole = _recognised(sentence, current_language())
     if whole is not None:
         return whole
     return _one_by_one(_NEXT_SENTENCE.split(sentence))
@@ -115,7 +118,7 @@ def _one_by_one(parts: list[str]) -> str:
     said, at, before = "", 0, True
     while at < len(parts):
         runs = (range(at + 1, len(parts) + 1))[::-1]
-        found = ((end, _recognised(" ".join(parts[at:end]), spoken())) for end in runs)
+        found = ((end, _recognised(" ".join(parts[at:end]), current_language())) for end in runs)
         end, known = next(((end, text) for end, text in found if text), (at + 1, None))
         apart = "" if known is not None or before else " "
         said += apart + (_clauses(parts[at]) if known is None else known)
@@ -125,17 +128,17 @@ def _one_by_one(parts: list[str]) -> str:
 
 def _part(text: str) -> str:
     """Return a part of a sentence, which may itself be one."""
-    return _recognised(text, spoken(), "parts") or told(text)
+    return _recognised(text, current_language(), "parts") or translate_text(text)
 
 
 def join(words: Iterable[str]) -> str:
     """Return words between commas."""
-    return say(", ").join(words)
+    return _(", ").join(words)
 
 
 def gap() -> str:
     """Return what stands between two sentences: a space; in Chinese nothing."""
-    return " " if spoken() == ENGLISH else ""
+    return " " if current_language() == ENGLISH else ""
 
 
 def _clauses(text: str) -> str:
@@ -143,11 +146,11 @@ def _clauses(text: str) -> str:
     clauses = text.split("; ")
     if len(clauses) == 1:
         return text
-    known = [_recognised(one, spoken()) for one in clauses]
+    known = [_recognised(one, current_language()) for one in clauses]
     if not any(known):  # a note of the user's
         return text
     both = zip(known, clauses, strict=True)
-    return say("; ").join(said or clause for said, clause in both)
+    return _("; ").join(said or clause for said, clause in both)
 
 
 def _recognised(text: str, language: str, kind: str = "finished") -> str | None:
@@ -199,3 +202,50 @@ class _Filler(Formatter):
 
 
 _FILLED = _Filler()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeRate:
+    """What a dollar is worth.
+
+    Attributes:
+        currency: its code in three letters: CNY.
+        per_usd: units of it for one dollar, above 0.
+        day: the day of the rate.
+    """
+
+    currency: str
+    per_usd: Decimal
+    day: date
+
+
+_ASKED: ContextVar[ExchangeRate | None] = ContextVar("rate", default=None)
+
+
+@contextmanager
+def showing(rate: ExchangeRate | None) -> Iterator[None]:
+    """Let totals that are said inside have another currency beside them; None: dollars alone."""
+    before = _ASKED.set(rate)
+    try:
+        yield
+    finally:
+        _ASKED.reset(before)
+
+
+def asked_rate() -> ExchangeRate | None:
+    """Return the rate that was asked for."""
+    return _ASKED.get()
+
+
+def rate_words() -> str:
+    """Return the rate with its day in a sentence; empty where none was asked for."""
+    rate = asked_rate()
+    if rate is None:
+        return ""
+    return _(
+        "{currency} beside dollars at {rate} for one, the rate given for {day}; what is billed "
+        "is dollars.",
+        currency=rate.currency,
+        rate=f"{rate.per_usd:f}",
+        day=rate.day.isoformat(),
+    )
