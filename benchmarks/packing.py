@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.fleet.search.first_fit import best_fit, decreasing, first_fit
-from planner.fleet.search.search import pack_rows
-from planner.fleet.search.sizes import Bins, Sizes
+from planner.fleet.search import pack_rows
+from planner.fleet.sizes import Bins, Sizes, best_fit, decreasing, first_fit
 
 COUNTS = (300, 5000)
 SEEDS = (1, 2, 3)

@@ -14,8 +14,7 @@ from pathlib import Path
 from gpucost.api import load_profile
 from planner.diagnosis.diagnose import diagnose
 from planner.prediction.layout import Layout
-from planner.prediction.parts import split_time
-from planner.prediction.predict import Predictions
+from planner.prediction.predict import Predictions, split_time
 from pricing.catalog.offer_rows import bundled_offers
 from pricing.hardware import gpus
 

@@ -20,7 +20,7 @@ from page_text import MADE, prose, table
 
 from gpucost.cli import COMMANDS, LATER
 from gpucost.schemas.documents import DOCUMENTS
-from planner.baseline.requirements import BOOT_DISK_GIB
+from planner.choice.requirements import BOOT_DISK_GIB
 from planner.profile.codec import record_class, rules
 from planner.profile.fields import FieldRule
 from planner.profile.metrics import SLOTS

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpucost.prices.cache import load_catalog
     from gpucost.profiling.measuring import Measurement, measure
     from gpucost.profiling.notebook import load_ipython_extension
-    from planner.baseline.requirements import Requirements
+    from planner.choice.requirements import Requirements
     from planner.diagnosis.diagnose import diagnose
     from planner.diagnosis.rules.rule import Finding
     from planner.models.estimate import Estimate
@@ -90,7 +90,7 @@ _HOMES = {
     "PlanDocument": "planner.plan_document.document",
     "Profile": "planner.profile.model",
     "Quote": "pricing.billing.quote",
-    "Requirements": "planner.baseline.requirements",
+    "Requirements": "planner.choice.requirements",
     "Usage": "pricing.billing.quote",
     "diagnose": "planner.diagnosis.diagnose",
     "find_option": "gpucost.api",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from planner import pipeline
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.documents.what_if.what_if import what_if_table
 from planner.fleet.at_once import AtOnce, in_turn
 from planner.models.estimate import Estimate
@@ -113,7 +113,7 @@ def predict_sharing(
             not measured; a job that must be isolated (`job.trust`) would share without slices; the
             GPU cannot be cut so.
     """
-    from planner.prediction.sharing.modes import speeds_in  # noqa: PLC0415 - keeps the import of gpucost light
+    from planner.prediction.sharing import speeds_in  # noqa: PLC0415 - keeps the import of gpucost light
 
     return speeds_in(tuple(profiles), mode, on_slice)
 

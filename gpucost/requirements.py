@@ -6,8 +6,7 @@ from typing import Any
 
 from gpucost.files.outcomes import read_history
 from gpucost.files.sources import read_sources, read_trace
-from planner.baseline.requirements import Requirements
-from planner.baseline.site import Site
+from planner.choice.requirements import Requirements, Site
 from planner.models.interruption import CheckpointCosts
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time

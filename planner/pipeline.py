@@ -5,26 +5,30 @@ from dataclasses import dataclass
 from datetime import date
 
 from planner.actions import action
-from planner.baseline.baseline import find_baseline, find_today, with_gpu
-from planner.baseline.requirements import Period, Requirements, check_sold
-from planner.baseline.tenancy import Resident, Tenancy, gpus_held, tenancies
-from planner.baseline.workload import (
+from planner.choice.baseline import find_baseline, find_today, with_gpu
+from planner.choice.changes import first_step
+from planner.choice.context import JobContext
+from planner.choice.machine_sizes import machine_sizes
+from planner.choice.offers import Market
+from planner.choice.option import energy_today, how_it_runs_today
+from planner.choice.ranking import rank_candidates
+from planner.choice.requirements import Period, Requirements, check_sold
+from planner.choice.search import find_candidates
+from planner.choice.workload import (
+    Resident,
+    Tenancy,
     apply_requirements,
     check_asked,
     check_horizon,
     choose_period,
+    gpus_held,
+    tenancies,
     workload,
 )
 from planner.diagnosis.diagnose import diagnose, fixes, reclaimable
 from planner.fleet.at_once import AtOnce, in_turn
-from planner.fleet.home import find_elsewhere, find_home
+from planner.fleet.placements import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
-from planner.options.context import JobContext
-from planner.options.energy import energy_today
-from planner.options.machine_sizes import machine_sizes
-from planner.options.market import Market
-from planner.options.running import how_it_runs_today
-from planner.options.search import find_candidates
 from planner.plan.confidence import rate_confidence
 from planner.plan.experiment import suggest_experiment
 from planner.plan.leaving import leave_together
@@ -32,12 +36,10 @@ from planner.plan.notes import assumptions, unknown_moves, warnings
 from planner.plan.one_answer import answer, with_sharing
 from planner.plan.plan import JobPlan, Plan
 from planner.plan.roi import roi
-from planner.prediction.parts import split_time
+from planner.prediction.predict import split_time
 from planner.prediction.probes import check_probes, probes_of
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart
-from planner.ranking.first_step import first_step
-from planner.ranking.ranking import rank_candidates
 from planner.signals.signals import read_signals
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError

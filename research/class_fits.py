@@ -16,10 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.models.gpu_speed.arithmetic import CUDA
-from planner.models.gpu_speed.gpu_family import family
-from planner.models.gpu_speed.speed_laws import FEATURES, scale_of, steps
-from planner.models.gpu_speed.work_class import WorkClass
+from planner.models.gpu_speed import CUDA, FEATURES, WorkClass, family, scale_of, steps
 from pricing.hardware import gpus
 from research.published import Case, of_class
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from planner.models.coefficients import coefficients, fitted_as
-from planner.prediction.sharing.shares import contention, expected_speed, shared_speed
+from planner.prediction.sharing import contention, expected_speed, shared_speed
 from planner.profile.kinds import JobKind
 from planner.profile.model import GpuReadings, Hardware, Job, Profile, Statistics
 from research.class_fits import quantile

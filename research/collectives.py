@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from planner.models.allreduce import interpolate
+from planner.models.communication import interpolate
 from research.score import Array, Score, Section, errors
 
 # Every power of two from 2 KiB to 512 MiB, where measured: algorithms switch between sizes.

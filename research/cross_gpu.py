@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.models.coefficients import coefficients
-from planner.models.gpu_speed.fitted_speed import log_spread
+from planner.models.gpu_speed import log_spread
 from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus

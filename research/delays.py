@@ -13,7 +13,7 @@ from functools import cache
 from statistics import median
 from typing import Any
 
-from planner.prediction.sharing.shares import expected_speed
+from planner.prediction.sharing import expected_speed
 from planner.signals.compute_share import compute_share, time_on_gpu
 from research.class_fits import quantile
 from research.h200_runs import MODES, Measured, measured, runs

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.models.coefficients import coefficients, fitted_as
 from planner.pipeline import make_plan
 from planner.profile.kinds import JobKind

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.models.coefficients import fitted_as
-from planner.models.gpu_speed.gpu_family import families
+from planner.models.gpu_speed import families
 from research import (
     class_fits,
     co_location,
@@ -36,7 +36,7 @@ from research.throughput import runs
 _OUT = Path(__file__).resolve().parent.parent / "planner" / "models" / "data"
 _BY_MAKE = "Written by `make fit`; do not edit."
 _SPEED = f"""\
-# Coefficients of planner/models/gpu_speed/fitted_speed.py. {_BY_MAKE}
+# Coefficients of planner/models/gpu_speed.py. {_BY_MAKE}
 # Source: our own regression on lambdal/deeplearning-benchmark (GitHub; no licence stated):
 # published PyTorch training throughput of one GPU (v1, v2). No figure of theirs is reproduced.
 # Widths: likeliest on the older runs (v0) of the same repository.
@@ -51,14 +51,14 @@ _HOST = f"""\
 # Sources: msr-fiddle/synergy (MIT), ml-energy/zeus (Apache-2.0). Our own fits.
 """
 _SHARING = f"""\
-# Sharing a GPU, planner/prediction/sharing: shares, slices, slice_probe, ... {_BY_MAKE}
+# Sharing a GPU, planner/prediction: sharing.py, slices.py. {_BY_MAKE}
 # Sources: factor, pair: stanford-futuredata/gavel (MIT), pairs of jobs on a K80 and a P100;
 # again, delay: our own pairs on an H200 (research/measured/side_by_side, 2026-11-26);
 # slice.width, probe: MISO (MIT), training jobs on slices of an A100;
 # growth: alibaba/clusterdata v2026, 72 serving pods over 23 h. Quantiles and our own regression.
 """
 _CLASSES = f"""\
-# Laws of the classes of work, planner/models/gpu_speed/speed_laws.py. {_BY_MAKE}
+# Laws of the classes of work, planner/models/gpu_speed.py. {_BY_MAKE}
 # Sources: our own regressions on published measurements; no figure of theirs is reproduced:
 # mosaicml/llm-foundry (Apache-2.0): llm-training; NeuSight's labels: fp32; MLCommons results v4.0
 # and v4.1 (Apache-2.0), pytorch-image-models (Apache-2.0), ml-energy/leaderboard (none stated) and

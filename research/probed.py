@@ -15,8 +15,7 @@ from planner.models.coefficients import coefficients, fitted_as
 from planner.models.communication import ring
 from planner.models.estimate import Estimate
 from planner.prediction.layout import Layout
-from planner.prediction.parts import split_time
-from planner.prediction.predict import predict_from
+from planner.prediction.predict import predict_from, split_time
 from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus

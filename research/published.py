@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from planner.models.gpu_speed.work_class import WorkClass, work_class
+from planner.models.gpu_speed import WorkClass, work_class
 from planner.prediction.kernels import used_precision
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus

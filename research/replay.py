@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.fleet.fleet import Fleet
 from planner.models.coefficients import coefficients, fitted_as
 from planner.pipeline import make_plan

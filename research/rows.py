@@ -14,8 +14,7 @@ import numpy as np
 
 from planner.models.coefficients import coefficients, fitted_as
 from planner.models.estimate import Estimate
-from planner.models.gpu_speed.arithmetic import CUDA, peak_tflops
-from planner.models.gpu_speed.work_class import WorkClass
+from planner.models.gpu_speed import CUDA, WorkClass, peak_tflops
 from planner.prediction.predict import predict
 from pricing.hardware import gpus
 from research import class_fits

@@ -15,11 +15,11 @@ from textwrap import fill
 
 import numpy as np
 
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.models.coefficients import coefficients, fitted_as
 from planner.models.estimate import Estimate
 from planner.pipeline import make_plan
-from planner.prediction.sharing.modes import speeds_in
+from planner.prediction.sharing import speeds_in
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog, load_catalog
 from research import delays

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from planner.models.coefficients import coefficients, fitted_as
-from planner.prediction.sharing.slice_probe import OFFSET, slowdown_there, speed_by_probe
+from planner.prediction.slices import OFFSET, slowdown_there, speed_by_probe
 from research.class_fits import quantile
 from research.score import Coverage, Score, Section, errors
 

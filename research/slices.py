@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from planner.models.coefficients import coefficients, fitted_as
-from planner.prediction.sharing.slices import POWER, slice_speed
+from planner.prediction.slices import POWER, slice_speed
 from research.class_fits import quantile
 from research.score import Coverage, Score, Section, errors
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from planner.models.gpu_speed.fitted_speed import Specs, specs
+from planner.models.gpu_speed import Specs, specs
 from pricing.hardware import gpus
 
 # Substrings of the systems' names, in the order of the match. v1 and v2 are the published tables;

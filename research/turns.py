@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.prediction.sharing.shares import expected_speed
-from planner.prediction.sharing.time_slices import terms
+from planner.prediction.sharing import expected_speed, terms
 from research.class_fits import quantile
 from research.co_location import Together, measured, pairs
 from research.score import Array, Coverage, Errors, Score, Section, errors

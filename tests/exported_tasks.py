@@ -16,8 +16,8 @@ from planner.documents.task import AUTOSCALERS, TaskRequest
 from planner.plan_document.from_plan import plan_document
 from pricing.errors import InputError
 from tests.conftest import ROOT
+from tests.planner.choice.test_replicas import OFFICE, by_hour
 from tests.planner.factories import plan as planned
-from tests.planner.options.test_replicas import OFFICE, by_hour
 
 
 def main(folder: Path) -> int:

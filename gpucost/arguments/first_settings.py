@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from gpucost.arguments.parameters import DOLLARS, HOURS_A_MONTH
-from planner.baseline.requirements import ENGINEER_USD_PER_HOUR
+from planner.choice.requirements import ENGINEER_USD_PER_HOUR
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.known_names import unknown_names
 from pricing.catalog.regions import known_regions

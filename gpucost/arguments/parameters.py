@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from planner.baseline import ranges
-from planner.baseline.ranges import NumberRange
+from planner.choice import requirements as ranges
+from planner.choice.requirements import NumberRange
 from pricing.catalog.known_names import unknown_names
 from pricing.catalog.regions import destination
 from pricing.errors import InputError

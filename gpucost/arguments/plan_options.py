@@ -24,7 +24,7 @@ from gpucost.arguments.parameters import (
     SLOWDOWN,
 )
 from gpucost.arguments.usage_options import EGRESS_TO
-from planner.baseline.requirements import (
+from planner.choice.requirements import (
     BOOT_DISK_GIB,
     ENGINEER_USD_PER_HOUR,
     HORIZON_MONTHS,

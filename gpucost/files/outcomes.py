@@ -4,8 +4,13 @@ import fcntl
 import os
 from pathlib import Path
 
-from planner.models.outcome_lines import outcome_line, parse_outcomes
-from planner.models.track_record import PastPrediction, TrackRecord, track_record
+from planner.models.track_record import (
+    PastPrediction,
+    TrackRecord,
+    outcome_line,
+    parse_outcomes,
+    track_record,
+)
 from pricing.errors import InputError
 from providers.private_files import open_private, private_folder
 

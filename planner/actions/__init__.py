@@ -2,7 +2,7 @@
 
 An effect is a range of speed-up of one *mechanism*, which is a share of one *part* of the time:
 `input` (the pipeline that feeds the GPU), `host` (launching, waiting, serial code) or `kernels`
-(the GPU's own work). `planner.prediction.parts` turns parts into run time, so an effect on a part
+(the GPU's own work). `planner.prediction.predict` turns parts into run time, so an effect on a part
 that does not limit the job gains nothing. `numeric` actions change results and are never part of an
 option unless asked for; `structural` actions are what an option does anyway (another GPU,
 provider).

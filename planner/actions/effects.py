@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from planner.actions.action import Action, Range
-from planner.models.failures import checkpoint_every_s
 from planner.models.input_pipeline import (
     MOST_WORKERS,
     WAITS,
@@ -17,7 +16,7 @@ from planner.models.input_pipeline import (
     loader_factor,
     loader_power,
 )
-from planner.models.interruption import CheckpointCosts
+from planner.models.interruption import CheckpointCosts, checkpoint_every_s
 from planner.signals.condition import Signals
 from planner.signals.thresholds import (
     BUSY,

@@ -15,8 +15,7 @@ from typing import NamedTuple
 from planner.actions import ACTIONS
 from planner.actions.effects import batch_growth, loader_workers
 from planner.actions.instructions import HOW_TO
-from planner.models.failures import Survival, survival
-from planner.models.interruption import CHECKPOINTS, CheckpointCosts
+from planner.models.interruption import CHECKPOINTS, CheckpointCosts, Survival, survival
 from planner.profile.model import Profile
 from planner.signals.condition import Signals, Test
 from planner.signals.signals import capability

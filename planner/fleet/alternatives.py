@@ -11,15 +11,13 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import count
 
-from planner.baseline.baseline import gpu_memory_gib
-from planner.baseline.requirements import Requirements
-from planner.fleet.consolidate import drafts
-from planner.fleet.draft import Draft
+from planner.choice.baseline import gpu_memory_gib
+from planner.choice.feasibility import BUSIEST
+from planner.choice.requirements import Requirements
+from planner.fleet.consolidate import Draft, drafts
 from planner.fleet.fleet import Alternative, Fleet, Placement, Together
-from planner.fleet.home import Elsewhere, Home
-from planner.fleet.movable import Away, Movable
+from planner.fleet.placements import Away, Elsewhere, Home, Movable
 from planner.fleet.tenant import CONTEXT_GIB, PackedBefore, Tenant, why_alone
-from planner.options.feasibility import BUSIEST
 from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer

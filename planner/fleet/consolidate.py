@@ -2,21 +2,378 @@
 
 Jobs share a GPU only when memory, compute share, slowdown and latency all hold for everyone there;
 who does not is told why. A GPU freed in a machine of several saves nothing by itself: what counts
-is the machines that are left (planner/fleet/machines_left.py).
+is the machines that are left (planner/fleet/consolidate.py).
+
+Which machines are left when jobs of one machine type are packed on fewer of its GPUs.
+A freed GPU of a machine saves nothing unless the machine goes or a smaller one takes its place.
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
-from planner.baseline.baseline import Baseline
-from planner.baseline.requirements import Requirements
-from planner.fleet.draft import Draft
-from planner.fleet.fleet import Fleet
-from planner.fleet.home import Home, today
-from planner.fleet.tenant import PackedBefore, Tenant, why_alone
+from planner.actions import ACTIONS
+from planner.choice.baseline import Baseline
+from planner.choice.context import host_lacks, host_need, host_unknown, together
+from planner.choice.requirements import Requirements
+from planner.fleet.fleet import Fleet, Placement, Together, total
+from planner.fleet.placements import Home, today
+from planner.fleet.tenant import (
+    PackedBefore,
+    Tenant,
+    Unmoved,
+    by_slices,
+    side_by_side,
+    slices_of,
+    speeds,
+    why_alone,
+)
+from planner.models.estimate import exactly
 from planner.profile.model import Profile
+from pricing.billing.lines import QuoteLine
+from pricing.billing.quote import Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
+from pricing.money import whole_dollars
+
+if TYPE_CHECKING:
+    from planner.fleet.packing import Packing
+
+_SHARE_H = ACTIONS["share-gpu"].effort_hours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """The machines that carry the packed jobs.
+
+    Attributes:
+        offer: their size.
+        shares: GPUs that each job holds, summed; the bill is split over them. Jobs that take turns
+            on a machine hold more together than it has.
+        bill: of all machines, for as long as any job holds them.
+        notes: what becomes of freed GPUs.
+    """
+
+    offer: Offer
+    shares: int
+    bill: Quote
+    notes: tuple[str, ...]
+
+    def lines(self, held: int) -> tuple[QuoteLine, ...]:
+        """Return the bill of so many of the GPUs."""
+        return part_of(self.bill, held, self.shares).lines
+
+
+def machines_left(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None) -> Left:
+    """Return the cheapest machines that carry the packing: today's, fewer of them, or smaller ones.
+
+    Args:
+        bins: jobs that share a GPU each, all at home on one machine type.
+        alone: jobs on these machines that share with nobody; with them the type stays.
+        catalog: where smaller sizes are looked for; None keeps the type.
+    """
+    tenants = [*(t for group in bins for t in group), *alone]
+    home = tenants[0].home
+    if home is None:
+        raise ValueError("only jobs with a priced machine are packed")
+    today, day = home.offer, home.quote.usage.as_of
+    hours = Decimal(str(round(max(_hours(t) for t in tenants), 6)))
+    needed = len(bins) + gpus_held(alone)
+    machines = _machines_today(tenants)
+    sizes = [today, *(_smaller(today, tenants, needed, catalog) if catalog and not alone else ())]
+
+    def bill(size: Offer) -> Quote:
+        count = math.ceil(needed / size.gpu_count)
+        while size is today and count < machines and not _host_fits(tenants, size, count):
+            count += 1
+        use = Usage(
+            duration_s=hours * 3600,
+            count=count,
+            boot_disk_bytes=home.quote.usage.boot_disk_bytes,
+            addresses=count if home.quote.usage.addresses else 0,
+            as_of=day,
+        )
+        return quote(size, use)
+
+    bills = [(size, bill(size)) for size in sizes]
+    size, chosen = min(bills, key=lambda one: (one[1].exact, one[0] is not today, one[0].place))
+    notes = tuple(_notes(today, size, chosen.usage.count, machines, needed))
+    shares = len(bins) + sum(t.profile.gpu_count for t in alone)
+    return Left(offer=size, shares=shares, bill=chosen, notes=notes)
+
+
+def gpus_held(tenants: list[Tenant]) -> int:
+    """Return the GPUs that jobs hold; those beside each other hold no more than their machine has.
+
+    Jobs of one machine that hold more together take turns.
+    """
+    held, machines = 0, dict[tuple[str, ...], list[Tenant]]()
+    for one in tenants:
+        tenancy, offer = one.baseline.tenancy, one.baseline.offer
+        if tenancy is None or not tenancy.beside or offer is None:
+            held += one.profile.gpu_count * one.baseline.replicas
+        else:
+            names = tuple(sorted((one.name, *tenancy.beside)))
+            machines.setdefault(names, []).append(one)
+    for group in machines.values():
+        offer = group[0].baseline.offer
+        size = round(offer.gpu_count) if offer else 0
+        held += min(sum(t.profile.gpu_count for t in group), max(size, 1))
+    return held
+
+
+def _hours(one: Tenant) -> float:
+    """Return how long the machine is held by the job or by those beside it."""
+    tenancy = one.baseline.tenancy
+    return max(one.baseline.hours.mid, tenancy.hours if tenancy else 0.0)
+
+
+def _machines_today(tenants: list[Tenant]) -> int:
+    """Return on how many machines the jobs stand; jobs beside each other stand on one."""
+    stands = {
+        tuple(sorted((t.name, *(t.baseline.tenancy.beside if t.baseline.tenancy else ()))))
+        for t in tenants
+    }
+    return len(stands)
+
+
+def _smaller(today: Offer, tenants: list[Tenant], needed: int, catalog: Catalog) -> Iterator[Offer]:
+    """Yield sizes with fewer of the same GPUs, in the same place, that have the cores and RAM."""
+    for offer in catalog.offers:
+        alike = all(
+            getattr(offer, key) == getattr(today, key)
+            for key in ("provider", "region", "gpu", "purchase", "host")
+        )
+        if alike and 1 <= offer.gpu_count < today.gpu_count:
+            count = math.ceil(needed / offer.gpu_count)
+            if _host_fits(tenants, offer, count):
+                yield offer
+
+
+def _host_fits(tenants: list[Tenant], offer: Offer, count: int) -> bool:
+    """Return whether cores and RAM that were measured in use are there.
+
+    Unknown needs need nothing.
+    """
+    need = together(host_need(t.profile) for t in tenants)
+    vcpus = None if offer.vcpus is None else offer.vcpus * count
+    ram_gib = None if offer.ram_gib is None else offer.ram_gib * count
+    unknown = host_unknown(need, vcpus, ram_gib)
+    return unknown is None and host_lacks(need, vcpus, ram_gib) is None
+
+
+def _notes(today: Offer, size: Offer, count: int, machines: int, needed: int) -> Iterator[str]:
+    if size is not today:
+        yield f"{count}x {size.place} in place of {machines}x {today.name} carries the packed jobs."
+        return
+    total = count * round(today.gpu_count)
+    gone, free = machines - count, total - needed
+    if gone:
+        yield f"{gone} of {machines}x {today.name} can go once the jobs are packed."
+    if free > 0:
+        yield (
+            f"{free} of the {total} GPUs of {count}x {today.name} are free once "
+            "the jobs are packed; no smaller size there is cheaper, so that saves nothing unless "
+            "others use them."
+        )
+
+
+class _Gpu(NamedTuple):
+    """One GPU, who shares it by name, and its bill."""
+
+    group: list[Tenant]
+    offer: Offer
+    gpu: int
+    lines: tuple[QuoteLine, ...]
+    cost: Decimal
+
+
+class _Joined(NamedTuple):
+    """Jobs that are packed all or none: by name, on GPUs by their places, with their bill."""
+
+    group: list[Tenant]
+    gpus: tuple[int, ...]
+    cost: Decimal
+    others: tuple[QuoteLine, ...] = ()
+
+
+class Draft:
+    """A fleet whose GPUs and bill are known.
+
+    What else is said of it, such as how fast jobs run together and how dear their bill may get, is
+    worked out by `fleet`: of several drafts few are taken.
+
+    Args:
+        tenants: all of its jobs.
+        unmoved: who takes no part in packing, and why.
+
+    Attributes:
+        unmoved: whom a GPU is held for while others are, and why it cannot join them.
+    """
+
+    def __init__(self, tenants: list[Tenant], unmoved: Iterable[Unmoved]) -> None:
+        self.unmoved = list(unmoved)
+        self._tenants = tenants
+        self._gpus: list[_Gpu] = []
+        self._joined: list[_Joined] = []
+        self._notes: list[str] = []
+        self._kept, self._held, self._bound, self._stopped = Decimal(0), 0, 0, False
+
+    @property
+    def cost_after(self) -> Decimal:
+        """The bill after packing, dollars of the period, exact."""
+        return sum((one.cost for one in self._gpus), self._kept)
+
+    def fleet(self, taken: int = 0) -> Fleet:
+        """Return the fleet, its placements numbered on from those that are taken."""
+        return Fleet(
+            gpus_before=gpus_held(self._tenants),
+            gpus_after=len(self._gpus) + self._held,
+            gpus_lower_bound=self._bound + self._held,
+            search_ended_early=self._stopped,
+            cost_before=sum((t.baseline.cost or Decimal(0) for t in self._tenants), Decimal(0)),
+            cost_after=self.cost_after,
+            placements=tuple(
+                _placement(one, number) for number, one in enumerate(self._gpus, taken + 1)
+            ),
+            unmoved=tuple(sorted(self.unmoved, key=lambda u: u.job)),
+            together=tuple(_together(one, taken) for one in self._joined),
+            notes=tuple(self._notes),
+        )
+
+    def add(self, packing: "Packing", alone: list[Tenant], catalog: Catalog | None) -> None:
+        """Place the jobs of one machine type; those in `alone` share with nobody."""
+        self._stopped = self._stopped or packing.stopped
+        everyone = [*(t for group in packing.groups for t in group), *alone]
+        if not any(_has_neighbours(t) for t in everyone):
+            self._bound += packing.bound
+            self._add_gpus(packing.groups)
+            self.add_alone(alone)
+            return
+        left = machines_left(packing.groups, alone, catalog)
+        before = sum((t.baseline.cost or Decimal(0) for t in everyone), Decimal(0))
+        after = left.bill.exact + sum(
+            (total(t.home.data_lines if t.home else ()) for t in everyone), Decimal(0)
+        )
+        if after > before:
+            self._leave(everyone, left, after - before)
+        else:
+            self._bound += packing.bound
+            self._add_machines(packing.groups, alone, left)
+
+    def _leave(self, everyone: list[Tenant], left: Left, dearer: Decimal) -> None:
+        """Leave the jobs of machines that would cost more once they are packed."""
+        self._kept += sum((t.baseline.cost or Decimal(0) for t in everyone), Decimal(0))
+        self._held += gpus_held(everyone)
+        self._notes.append(
+            f"the jobs on {left.offer.name} stay where they are: packed they would cost "
+            f"${whole_dollars(dearer)} more, as all of their machines would be held for as long as "
+            "the longest job."
+        )
+
+    def add_alone(self, tenants: Iterable[Tenant]) -> None:
+        """Count jobs that stay as they are."""
+        for one in tenants:
+            self._kept += one.baseline.cost or Decimal(0)
+            self._held += one.profile.gpu_count * one.baseline.replicas
+
+    def _add_gpus(self, bins: list[list[Tenant]]) -> None:
+        """Place jobs on GPUs that are rented one by one, or as a part of a machine."""
+        for group in bins:
+            longest = max(group, key=lambda t: (t.home.hours if t.home else 0.0, t.name))
+            home = longest.home
+            if home is None:
+                raise ValueError("only jobs with a priced machine are packed")
+            others = [line for t in group if t is not longest for line in _data(t)]
+            cost = self._place(group, home.offer, 0, (*home.quote.lines, *others))
+            if len(group) > 1:
+                self._joined.append(_Joined(_by_name(group), (len(self._gpus),), cost))
+
+    def _add_machines(self, bins: list[list[Tenant]], alone: list[Tenant], left: Left) -> None:
+        """Place jobs on machines of several GPUs whose bill they share."""
+        self._notes.extend(left.notes)
+        size, cost, first = round(left.offer.gpu_count), Decimal(0), len(self._gpus) + 1
+        for number, group in enumerate(bins):
+            data = [line for t in group for line in _data(t)]
+            cost += self._place(group, left.offer, number % size, (*left.lines(1), *data))
+        self._held += gpus_held(alone)
+        others: list[QuoteLine] = []
+        for one in alone:
+            own = (*left.lines(one.profile.gpu_count), *_data(one))
+            self._kept, cost = self._kept + total(own), cost + total(own)
+            others.extend(own)
+        everyone = _by_name([*(t for group in bins for t in group), *alone])
+        gpus = tuple(range(first, len(self._gpus) + 1))
+        self._joined.append(_Joined(everyone, gpus, cost, tuple(others)))
+
+    def _place(
+        self, group: list[Tenant], offer: Offer, gpu: int, lines: tuple[QuoteLine, ...]
+    ) -> Decimal:
+        """Put jobs on one GPU; return its bill."""
+        self._gpus.append(_Gpu(_by_name(group), offer, gpu, lines, total(lines)))
+        return self._gpus[-1].cost
+
+
+def _by_name(group: list[Tenant]) -> list[Tenant]:
+    return sorted(group, key=lambda t: t.name)
+
+
+def _placement(one: _Gpu, number: int) -> Placement:
+    group = one.group
+    pieces = slices_of(group) if by_slices(group) else ()
+    return Placement(
+        id=number,
+        offer=one.offer,
+        gpu=one.gpu,
+        mode=None if len(group) == 1 else "mig" if pieces else side_by_side(one.offer),
+        slices=tuple(one.profile for one in pieces if not isinstance(one, str)),
+        jobs=tuple(t.name for t in group),
+        speed=speeds(group) if len(group) > 1 else {group[0].name: exactly(1.0, "alone")},
+        hours=max(t.home.hours for t in group if t.home),
+        lines=one.lines,
+        busy_fraction=_busy(group),
+    )
+
+
+def _together(one: _Joined, taken: int) -> Together:
+    """Return jobs that are packed all or none.
+
+    A GPU's bill is that of whoever holds it longest, so it is at most as much dearer than expected
+    as the dearest of its jobs may get.
+    """
+    homes = [t.home for t in one.group if t.home]
+    off = [[end - home.usd for end in home.ends] for home in homes]
+    return Together(
+        jobs=tuple(t.name for t in one.group),
+        placements=tuple(gpu + taken for gpu in one.gpus),
+        cost=one.cost,
+        low=max(Decimal(0), one.cost + min(low for low, _ in off)),
+        high=one.cost + max(high for _, high in off),
+        effort_hours=sum(_SHARE_H + home.effort_hours for home in homes),
+        moving_usd=sum((home.moving_usd or Decimal(0) for home in homes), Decimal(0)),
+        others=one.others,
+    )
+
+
+def _has_neighbours(one: Tenant) -> bool:
+    tenancy = one.baseline.tenancy
+    return (
+        tenancy is not None and bool(tenancy.beside) and one.home is not None and not one.home.moved
+    )
+
+
+def _busy(group: Iterable[Tenant]) -> float | None:
+    loads = [one.home.profile.busy_fraction if one.home else None for one in group]
+    known = [load for load in loads if load is not None]
+    return min(1.0, sum(known)) if len(known) == len(loads) else None
+
+
+def _data(one: Tenant) -> tuple[QuoteLine, ...]:
+    return one.home.data_lines if one.home else ()
 
 
 def consolidate(  # noqa: PLR0913 - what a packing is made of

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.fleet.tenant import Unmoved
+from planner.models.costs import Saving, saving
 from planner.models.estimate import Estimate
-from planner.models.saving import Saving, saving
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import Offer
 from pricing.money import EXACT

@@ -3,13 +3,293 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 
-from planner.baseline.requirements import Requirements
+import numpy as np
+
+from planner.choice.baseline import gpu_memory_gib
+from planner.choice.context import crowded, host_need, is_full
+from planner.choice.feasibility import BUSIEST
+from planner.choice.requirements import Reason, Requirements
+from planner.choice.workload import hourly_demand, measured_requests_per_s
 from planner.fleet.at_once import AtOnce, in_turn
-from planner.fleet.limits import refuses, shares_with_nobody, sizes_of
-from planner.fleet.search.search import StopSearch, pack_rows
-from planner.fleet.tenant import Tenant, Unmoved, least_slice
+from planner.fleet.search import StopSearch, pack_rows
+from planner.fleet.sizes import Sizes
+from planner.fleet.tenant import (
+    CONTEXT_GIB,
+    Tenant,
+    Unmoved,
+    by_slices,
+    least_slice,
+    slices_of,
+    speeds,
+    vcpus_of,
+)
+from planner.models.copies import busiest, on_gpu_ms, stretch
+from planner.prediction.sharing import most_beside
+from planner.prediction.slices import memory_growth
+from planner.signals.signals import PARTS
+from planner.signals.thresholds import USABLE
+
+
+def wanted_by_hour(one: Tenant) -> tuple[float, ...]:
+    """Return the share of the GPU that a job takes in each hour of a day or week, each at least 0.
+
+    It is the measured share, times the demand of the hour over the requests that were measured.
+    Empty where demand by the hour, requests or GPU use are not known.
+    """
+    demand, measured = hourly_demand(one.profile), measured_requests_per_s(one.profile)
+    if demand is None or not measured or one.share is None:
+        return ()
+    return tuple(one.share * rate / measured for rate in demand)
+
+
+def wanted_together(group: Sequence[Tenant]) -> tuple[float, ...]:
+    """Return the share that jobs want together in each hour; empty where it is not known of all.
+
+    A day beside a week is known: every day of the week is then like that day.
+    """
+    each = [wanted_by_hour(one) for one in group]
+    longest = max((len(one) for one in each), default=0)
+    if not longest or not all(each):
+        return ()
+    whole = [one * (longest // len(one)) for one in each]
+    return reduce(lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), whole)
+
+
+_ROUNDING = 1e-9
+
+
+def refuses(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
+    """Return why these jobs cannot share one GPU; None when they can."""
+    checks = _ON_SLICES if by_slices(group) else _ON_ONE
+    return next((refusal for check in checks if (refusal := check(group, asked))), None)
+
+
+def _slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    """Refuse slices to jobs that need none, and what the GPU cannot be cut into."""
+    isolated = sorted(t.name for t in group if t.is_isolated)
+    if len(isolated) < len(group):
+        return "capability", f"{', '.join(isolated)} must be isolated: a slice of its own, or alone"
+    found = slices_of(group)
+    return ("capability", f"{len(group)} jobs: {found}") if isinstance(found, str) else None
+
+
+def _memory(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    unknown = [t.name for t in group if t.memory_gib is None]
+    if unknown:
+        return "memory", f"memory use of {', '.join(sorted(unknown))} was not measured"
+    need = sum((t.memory_gib or 0.0) + CONTEXT_GIB for t in group)
+    room = room_gib(group)
+    if need <= room:
+        return None
+    grows = any(memory_growth(t.profile) > 1.0 for t in group)
+    with_what = "contexts and room to grow, as less than a day was seen" if grows else "contexts"
+    return (
+        "memory",
+        f"{len(group)} jobs need {need:.1f} GiB with {with_what}; {room:.1f} may be filled",
+    )
+
+
+def _host(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    home = group[0].home
+    if home is None or home.offer.gpu_count != 1:
+        return None
+    return crowded([t.profile for t in group], vcpus_of(group), home.offer.ram_gib)
+
+
+def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    with_target = [t for t in group if t.profile.job.latency_slo_ms is not None]
+    found = speeds(group) if with_target else {}
+    for one in sorted(with_target, key=lambda t: t.name):
+        target, measured = one.profile.job.latency_slo_ms or 0.0, one.latency_ms
+        if measured is None:
+            return "latency", f"{one.name} has a target of {target:g} ms and no measured latency"
+        joint = _peak_on_slice(one, found[one.name].low) if one.is_isolated else None
+        longer = stretch(one.peak, sum(t.peak for t in group) if joint is None else joint) - 1.0
+        queued = measured + _queueing_ms(one, measured) * longer
+        worst = max(measured / found[one.name].low, queued)
+        if worst > target * (1.0 + _ROUNDING):
+            return (
+                "latency",
+                f"{one.name} would take up to {worst:.3g} ms; its target is {target:g}",
+            )
+    return None
+
+
+def _queueing_ms(one: Tenant, measured_ms: float) -> float:
+    return on_gpu_ms(measured_ms, one.profile.job.requests_per_s, one.share or 0.0, one.peak)
+
+
+def _peaks(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    by_hour = wanted_together(group)
+    if by_hour:
+        return _busiest_hour(by_hour)
+    together = sum(t.peak for t in group)
+    if not any(t.profile.job.kind.answers for t in group) or together <= 1.0 + _ROUNDING:
+        return None
+    return (
+        "slowdown",
+        f"at their 95th percentiles they would want {together:.0%} of the GPU at once",
+    )
+
+
+def _busiest_hour(by_hour: Sequence[float]) -> tuple[Reason, str] | None:
+    most = max(by_hour)
+    if most <= 1.0 + _ROUNDING:
+        return None
+    hour = by_hour.index(most)
+    return "slowdown", f"in hour {hour} they would want {most:.0%} of the GPU"
+
+
+def _peak_on_slice(one: Tenant, speed: float) -> float:
+    """Return the share of its slice's time that a job takes at the 95th percentile.
+
+    Its rate of requests stays; the time that the GPU is busy with it grows.
+    """
+    share = one.share or 0.0
+    return one.peak * (1.0 + (1.0 / speed - 1.0) / share) if share else 0.0
+
+
+def _peaks_on_slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    found = speeds(group)
+    peaks = {t.name: _peak_on_slice(t, found[t.name].mid) for t in group}
+    full = sorted(
+        t.name for t in group if t.profile.job.kind.answers and peaks[t.name] > 1.0 + _ROUNDING
+    )
+    if not full:
+        return None
+    return "slowdown", f"{', '.join(full)} would fill its slice at the 95th percentile"
+
+
+def _other_parts(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    for title, part in PARTS:
+        together = sum(part(t.profile) or 0.0 for t in group)
+        if together > BUSIEST + _ROUNDING:
+            busy = f"together they would keep the {title} {together:.0%} busy"
+            return "slowdown", f"{busy}; {BUSIEST:.0%} is the limit"
+    return None
+
+
+def _unmeasured(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
+    unknown = sorted(t.name for t in group if t.share is None)
+    return ("slowdown", f"GPU use of {', '.join(unknown)} was not measured") if unknown else None
+
+
+def _slowdown(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
+    return _busy(group) or _slowest(group, asked)
+
+
+def _busy(group: list[Tenant]) -> tuple[Reason, str] | None:
+    total = sum(t.share or 0.0 for t in group)
+    if total <= BUSIEST:
+        return None
+    return (
+        "slowdown",
+        f"together they would keep the GPU {total:.0%} busy; {BUSIEST:.0%} is the limit",
+    )
+
+
+def _slowest(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
+    slowest = min(s.mid for s in speeds(group).values())
+    if slowest < 1.0 / asked.max_slowdown:
+        return "slowdown", f"the slowest would run at {slowest:.2f} of its speed alone"
+    return None
+
+
+_ON_ONE = (_memory, _host, _unmeasured, _latency, _slowdown, _peaks, _other_parts)
+_ON_SLICES = (_slices, _host, _latency, _slowest, _peaks_on_slices)
+"""A slice has its own memory, bandwidth and compute; cores and RAM of the host are everybody's."""
+
+
+def room_gib(group: list[Tenant]) -> float:
+    """Return the memory of the GPU that jobs may fill, GiB."""
+    return USABLE * min(gpu_memory_gib(t.home.offer) for t in group if t.home)
+
+
+def shares_with_nobody(one: Tenant) -> bool:
+    """Return whether no limit could hold beside any other job."""
+    if one.memory_gib is None or one.share is None:
+        return True
+    target, measured = one.profile.job.latency_slo_ms, one.latency_ms
+    late = target is not None and (measured is None or measured > target)
+    if one.is_isolated:
+        return late or isinstance(slices_of([one, one]), str)
+    full = one.share > BUSIEST or one.memory_gib + 2 * CONTEXT_GIB > room_gib([one])
+    return late or full
+
+
+def sizes_of(group: list[Tenant], asked: Requirements) -> Sizes:
+    """Return jobs of one machine type that may share as rows: memory, compute, host RAM, cores."""
+    room = room_gib(group)
+    by_hour, vcpus = wanted_together(group), vcpus_of(group)
+    rows = [_row(one, vcpus, room, len(by_hour), asked.max_slowdown) for one in group]
+    return Sizes(
+        takes=np.array([[takes for takes, _ in row] for row in rows]),
+        limits=np.array([[limit for _, limit in row] for row in rows]),
+        hours=np.array([one.home.hours if one.home else 0.0 for one in group]),
+    )
+
+
+def _row(
+    one: Tenant, vcpus: float | None, room: float, hours: int, slowdown: float
+) -> list[tuple[float, float]]:
+    """Return what a job takes of each resource, and the most for it and those beside it.
+
+    Args:
+        one: the job.
+        vcpus: cores of the host; None: not known.
+        room: memory of the GPU that may be filled, GiB.
+        hours: in which every job's share is known, a resource each; 0: its peak counts.
+        slowdown: the most that is expected of any job.
+    """
+    share = one.share or 0.0
+    # A job on the GPU for a time t is expected to take max(1, t + what others take) as long.
+    most = min(BUSIEST, share + _most_beside(one), share + max(0.0, slowdown - one.time_on_gpu))
+    ram, cores = (math.inf, math.inf)
+    home = one.home
+    if home is not None and home.offer.gpu_count == 1:
+        ram = math.inf if home.offer.ram_gib is None else home.offer.ram_gib
+        cores = math.inf if not is_full(one.profile) else vcpus or math.inf
+    need = host_need(one.profile)
+    takes_and_most = [
+        ((one.memory_gib or 0.0) + CONTEXT_GIB, room),
+        (share, most),
+        (need.ram_gib or 0.0, ram),
+        (need.cores or 0.0, cores),
+        *_at_peak(one, hours),
+        *((part(one.profile) or 0.0, BUSIEST) for _, part in PARTS),
+    ]
+    # What a job takes beyond its limit alone does not forbid it a GPU of its own.
+    return [(min(takes, limit), limit) for takes, limit in takes_and_most]
+
+
+def _at_peak(one: Tenant, hours: int) -> list[tuple[float, float]]:
+    """Return what a job takes of the GPU's time at its busiest, or in each hour."""
+    if not hours:
+        return [(one.peak, _most_at_peak(one))]
+    wanted = wanted_by_hour(one)
+    return [(share, 1.0) for share in wanted * (hours // len(wanted))]
+
+
+def _most_beside(one: Tenant) -> float:
+    """Return the share of a GPU that others may take before a latency target is missed."""
+    target, measured = one.profile.job.latency_slo_ms, one.latency_ms
+    if target is None or not measured:
+        return math.inf
+    return most_beside(measured / target, in_turns=one.takes_turns)
+
+
+def _most_at_peak(one: Tenant) -> float:
+    """Return the share that all may want at their peaks: 1 beside a service, less for a target."""
+    target, measured = one.profile.job.latency_slo_ms, one.latency_ms
+    most = 1.0 if one.profile.job.kind.answers else math.inf
+    queued = _queueing_ms(one, measured) if measured else 0.0
+    if target is None or not measured or not queued:
+        return most
+    longest = 1.0 + (target - measured) / queued
+    return min(most, busiest(one.peak, longest))
+
 
 Groups = list[list[Tenant]]
 

@@ -5,19 +5,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planner.baseline.baseline import Baseline
-from planner.baseline.rejection import Reason
-from planner.baseline.requirements import Requirements
+from planner.choice.baseline import Baseline
+from planner.choice.context import host_share
+from planner.choice.requirements import Reason, Requirements
 from planner.fleet.at_once import AtOnce, in_turn
-from planner.fleet.home import Home
-from planner.fleet.movable import Away
+from planner.fleet.placements import Away, Home
 from planner.models.estimate import Estimate
-from planner.options.host_room import host_share
 from planner.prediction.probes import speed_on_slice
-from planner.prediction.sharing.growth import memory_growth
-from planner.prediction.sharing.partitions import partitioned
-from planner.prediction.sharing.shares import peak_share, shared_speed
-from planner.prediction.sharing.slices import Probes, compute_of, cut, smallest, speeds_on
+from planner.prediction.sharing import partitioned, peak_share, shared_speed
+from planner.prediction.slices import Probes, compute_of, cut, memory_growth, smallest, speeds_on
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.compute_share import compute_share, time_on_gpu
@@ -224,7 +220,7 @@ def _on_slices(group: list[Tenant]) -> tuple[Estimate, ...] | None:
 def vcpus_of(group: list[Tenant]) -> float | None:
     """Return the cores of the host that a group would have; None if unknown.
 
-    On a machine of several GPUs the hosts are looked at as a whole: `planner.fleet.machines_left`.
+    On a machine of several GPUs the hosts are looked at as a whole: `planner.fleet.consolidate`.
     """
     home = group[0].home
     if home is None or home.offer.gpu_count != 1:

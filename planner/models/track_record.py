@@ -12,12 +12,15 @@ Width: the factor that makes the shifted intervals hold the seen outcomes as oft
 of them (the split-conformal quantile); all of them while there are fewer than nine. Never below 1.
 """
 
+import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
 
 from planner.models.estimate import Estimate
+from pricing.errors import InputError
 
 _SD_OF_90 = 1.645  # standard deviations in half of a 90 % interval
 _SD_OF_95 = 1.96
@@ -209,3 +212,47 @@ def _quantile(reaches: list[float]) -> float:
     """Return the reach that 90 % of new ones stay within: the split-conformal quantile."""
     place = math.ceil((len(reaches) + 1) * _COVERAGE)
     return sorted(reaches)[min(place, len(reaches)) - 1]
+
+
+SCHEMA = "gpucost.outcome/v1"
+
+
+def outcome_line(one: PastPrediction) -> str:
+    """Return an outcome as one line, with its end."""
+    item = {"schema": SCHEMA, **asdict(one), "recorded": f"{one.recorded.astimezone(UTC):%FT%TZ}"}
+    return json.dumps(item, ensure_ascii=True, separators=(",", ":")) + "\n"
+
+
+def parse_outcomes(text: str, origin: str) -> tuple[PastPrediction, ...]:
+    """Return the outcomes in a file; a last line that was cut off is left out.
+
+    Raises:
+        InputError: another line is not an outcome, each named with its number.
+    """
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    found: list[PastPrediction] = []
+    problems: list[str] = []
+    for number, line in lines:
+        try:
+            found.append(_outcome(json.loads(line)))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if number == lines[-1][0] and not text.endswith("\n"):
+                break
+            problems.append(
+                f"{origin}:{number}: not an outcome ({error!r}). `gpucost verify BEFORE AFTER "
+                "--plan PLAN` records them; take the line out."
+            )
+    if problems:
+        raise InputError(problems)
+    return tuple(found)
+
+
+def _outcome(item: dict[str, Any]) -> PastPrediction:
+    if item.pop("schema") != SCHEMA:
+        raise ValueError(f"its schema is not {SCHEMA}")
+    recorded = datetime.fromisoformat(item.pop("recorded"))
+    actions = tuple(str(code) for code in item.pop("actions"))
+    predicted, measured = Ends(**item.pop("predicted")), Ends(**item.pop("measured"))
+    return PastPrediction(
+        recorded=recorded, actions=actions, predicted=predicted, measured=measured, **item
+    )

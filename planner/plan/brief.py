@@ -7,9 +7,9 @@ it is kept as `LeftOut`.
 from dataclasses import replace
 
 from planner.actions.settings import MachineSettings
-from planner.options.energy import Energy
+from planner.choice.option import Energy
+from planner.choice.ranking import Named
 from planner.plan.plan import JobPlan, LeftOut
-from planner.ranking.ranking import Named
 
 
 def in_brief(job: JobPlan) -> JobPlan:

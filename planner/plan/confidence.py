@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal
 
-from planner.baseline.baseline import Baseline
+from planner.choice.baseline import Baseline
+from planner.choice.option import Option
 from planner.diagnosis.rules.rule import Confidence, Finding
 from planner.models.estimate import Estimate
-from planner.options.option import Option
 from planner.profile.model import Profile
 from planner.signals.signals import is_snapshot
 from pricing.catalog.offer import Offer

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.actions import ACTIONS
-from planner.baseline.bill_of_work import bill_of_work
-from planner.baseline.workload import Workload
+from planner.choice.baseline import bill_of_work
+from planner.choice.context import JobContext
+from planner.choice.option import Option
+from planner.choice.workload import Workload
 from planner.models.coefficients import coefficients
 from planner.models.communication import link_class
-from planner.options.context import JobContext
-from planner.options.option import Option
 from planner.profile.kinds import JobKind
 from pricing.catalog.offer import Offer
 

@@ -6,8 +6,8 @@ Who moves off such a machine alone saves nothing: those who stay are billed for 
 from collections.abc import Iterable
 from dataclasses import replace
 
+from planner.choice.ranking import STAY
 from planner.plan.plan import JobPlan
-from planner.ranking.ranking import STAY
 
 
 def leave_together(jobs: Iterable[JobPlan]) -> tuple[JobPlan, ...]:

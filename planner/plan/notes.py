@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
-from planner.baseline.requirements import Period, Requirements
+from planner.choice.requirements import Period, Requirements
 from planner.models.track_record import TrackRecord
 from planner.plan.confidence import thin
 from planner.plan.plan import JobPlan
 from planner.plan.recommendation import Recommendation
 from planner.prediction.bounds import contradictions
-from planner.prediction.sharing.slices import whole_gpu
+from planner.prediction.slices import whole_gpu
 from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.signals import holds_in_advance
 from pricing.catalog.catalog import Catalog

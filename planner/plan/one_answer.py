@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 
-from planner.baseline.requirements import Period, Requirements
+from planner.choice.requirements import Period, Requirements
 from planner.fleet.alternatives import find_alternatives, searched
 from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.consolidate import consolidate
 from planner.fleet.fleet import Fleet, Placement
-from planner.fleet.movable import Movable
+from planner.fleet.placements import Movable
 from planner.fleet.tenant import PackedBefore
 from planner.models.estimate import Estimate, exactly, product
 from planner.plan.confidence import Assurance, if_shared

@@ -6,26 +6,24 @@ from decimal import Decimal
 
 from planner.actions import ACTIONS, Action
 from planner.actions.settings import MachineSettings
-from planner.baseline.baseline import Baseline
-from planner.baseline.rejection import Rejected
-from planner.baseline.requirements import Objective, Period
-from planner.baseline.workload import Workload
+from planner.choice.baseline import Baseline
+from planner.choice.changes import FirstStep
+from planner.choice.machine_sizes import MachineSize
+from planner.choice.option import Energy, Option
+from planner.choice.ranking import Named, recommended_option
+from planner.choice.requirements import Objective, Period, Rejected
+from planner.choice.workload import Workload
 from planner.diagnosis.rules.rule import Finding
 from planner.fleet.fleet import Fleet
-from planner.fleet.home import Elsewhere, Home
+from planner.fleet.placements import Elsewhere, Home
+from planner.models.costs import WorkCost
 from planner.models.power import Cap
 from planner.models.track_record import TrackRecord
-from planner.models.work_cost import WorkCost
-from planner.options.energy import Energy
-from planner.options.machine_sizes import MachineSize
-from planner.options.option import Option
 from planner.plan.confidence import Assurance
 from planner.plan.experiment import Experiment
 from planner.plan.recommendation import JobAlone, Recommendation
 from planner.plan.roi import Roi
 from planner.profile.model import Profile
-from planner.ranking.first_step import FirstStep
-from planner.ranking.ranking import Named, recommended_option
 from pricing.catalog.offer import Offer
 from pricing.errors import NoFeasibleOptionError
 

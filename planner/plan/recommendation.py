@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.fleet.fleet import Alternative, Fleet, Placement, Together
-from planner.models.saving import Saving, saving
+from planner.models.costs import Saving, saving
 from pricing.money import usd
 
 _ZERO = Decimal(0)

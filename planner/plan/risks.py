@@ -6,11 +6,11 @@ on that GPU) and of MIG (each slice has memory, caches and engines of its own).
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from planner.baseline.baseline import gpu_memory_gib
+from planner.choice.baseline import gpu_memory_gib
 from planner.fleet.fleet import Fleet, Placement
 from planner.fleet.tenant import CONTEXT_GIB
 from planner.plan.plan import JobPlan
-from planner.prediction.sharing.growth import DAY_S, memory_growth, recorded_s
+from planner.prediction.slices import DAY_S, memory_growth, recorded_s
 from planner.profile.model import Profile
 from planner.signals.compute_share import SHARES
 from planner.signals.signals import memory_need_gib

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.baseline.requirements import Period
+from planner.choice.requirements import Period
 from planner.plan.recommendation import Recommendation
 
 _DAYS_PER_MONTH = 30.4  # 730 h

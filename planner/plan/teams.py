@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 
-from planner.models.team_share import Label, TeamShare
+from planner.models.costs import Label, TeamShare
 from planner.plan.plan import JobPlan, Plan
 from pricing.billing.quote import OF_THE_DATA
 from pricing.money import EXACT, cents

@@ -14,9 +14,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal
 
+from planner.models.costs import Saving, TeamShare
 from planner.models.estimate import Estimate
-from planner.models.saving import Saving
-from planner.models.team_share import TeamShare
 from planner.models.track_record import TrackRecord
 from planner.plan_document.bill import CostLine, CostRange, OfferDocument
 from planner.plan_document.checks import distinct, need, not_negative

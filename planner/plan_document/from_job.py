@@ -5,8 +5,9 @@ from datetime import date
 
 from planner.actions.action import Action, Range
 from planner.actions.settings import MachineSettings
+from planner.choice.changes import FirstStep
+from planner.choice.machine_sizes import MachineSize
 from planner.diagnosis.rules.rule import Finding
-from planner.options.machine_sizes import MachineSize
 from planner.plan.confidence import Assurance, Part
 from planner.plan.experiment import Experiment
 from planner.plan.plan import JobPlan
@@ -33,7 +34,6 @@ from planner.plan_document.jobs import (
     Sureness,
     SurePart,
 )
-from planner.ranking.first_step import FirstStep
 from planner.signals.condition import Evidence
 from planner.signals.signals import SIGNALS
 from pricing.frozen import builder

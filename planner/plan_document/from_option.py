@@ -6,16 +6,13 @@ from decimal import Decimal
 from functools import lru_cache
 
 from planner.actions.settings import MachineSettings
-from planner.baseline.tenancy import Tenancy
+from planner.choice.candidate import UsdRange
+from planner.choice.option import Distribution, Energy, Move, Option
+from planner.choice.workload import Tenancy
 from planner.models.copies import Scaling
+from planner.models.costs import Saving, WorkCost
 from planner.models.estimate import Estimate
 from planner.models.power import Cap
-from planner.models.saving import Saving
-from planner.models.work_cost import WorkCost
-from planner.options.candidate import UsdRange
-from planner.options.energy import Energy
-from planner.options.option import Move, Option
-from planner.options.parallelism import Distribution
 from planner.plan.confidence import if_taken
 from planner.plan.plan import JobPlan
 from planner.plan_document.bill import (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.fleet.fleet import Fleet, Placement, Together
-from planner.models.team_share import TeamShare
+from planner.models.costs import TeamShare
 from planner.plan.plan import Plan
 from planner.plan.recommendation import Recommendation
 from planner.plan.risks import risks, roll_back

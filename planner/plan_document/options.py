@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
+from planner.models.costs import Saving
 from planner.models.estimate import Estimate
-from planner.models.saving import Saving
 from planner.plan_document.bill import OfferDocument, OptionCost, TodayCost
 from planner.plan_document.checks import need
 

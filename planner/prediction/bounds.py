@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from planner.actions import Action
 from planner.models.estimate import Estimate
-from planner.models.gpu_speed.arithmetic import peak_tflops
+from planner.models.gpu_speed import peak_tflops
 from planner.prediction.layout import Layout
-from planner.prediction.work_rate import operations_per_s
+from planner.prediction.profiled_step import operations_per_s
 from planner.profile.model import Profile
 from planner.profile.source import memory_measured, part_measured, source_gpu
 from pricing.errors import InputError

@@ -1,5 +1,10 @@
-"""How much faster another GPU runs a job's kernels: from counters, or from fitted specifications.
+"""How much faster another GPU runs a job's kernels, and whether it can run them at all.
 
+What a job uses of its GPU that another chip may not have: formats, FP64, video, NVLink.
+Each need comes from the profile, and asks for no more than today's GPU has: what works there
+without, works elsewhere without.
+
+How much faster another GPU runs a job's kernels: from counters, or from fitted specifications.
 Counters measured (SM or pipe, and DRAM activity): speed-up = R^a, R = (F_d/F_s)^wc (B_d/B_s)^wm, wc
 = c/(c+m), wm = m/(c+m), a = 0.5 + 0.5 max(c, m). F is the dense peak of the precision really used,
 B the memory bandwidth. Without them the law of the job's class (planner/models/gpu_speed): training
@@ -10,31 +15,132 @@ GPUs and precisions alone, so what they answer is kept for all jobs.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from planner.models.coefficients import coefficients, kept
 from planner.models.estimate import Estimate, product, within
-from planner.models.gpu_speed.arithmetic import CUDA, has_tf32, is_single, peak_tflops
-from planner.models.gpu_speed.fitted_speed import (
+from planner.models.gpu_speed import (
+    CUDA,
     Family,
     Specs,
+    WorkClass,
+    covers,
+    family,
+    has_tf32,
     interval_factor,
     is_fitted,
+    is_single,
     knows_architecture,
+    law,
     log_score,
+    peak_tflops,
+    predicted,
     specs,
+    work_class,
 )
-from planner.models.gpu_speed.gpu_family import family
-from planner.models.gpu_speed.speed_laws import covers, law, predicted
-from planner.models.gpu_speed.work_class import WorkClass, work_class
-from planner.prediction.chip_needs import uses_fp64
-from planner.prediction.sharing.slices import whole_gpu
+from planner.prediction.slices import whole_gpu
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from pricing.errors import InputError
 from pricing.hardware import Gpu
+
+# Compute capability from which NVIDIA's GPUs have a format (CUDA programming guide).
+_FIRST_CAPABILITY = {
+    "fp16": (5.3, "fp16"),
+    "amp-fp16": (5.3, "fp16"),
+    "amp-bf16": (8.0, "bf16"),
+    "bf16": (8.0, "bf16"),
+    "tf32": (8.0, "TF32"),
+    "fp8": (8.9, "fp8"),
+    "fp4": (10.0, "fp4"),
+    "int8": (6.1, "int8 dot products"),
+}
+# FP64 at 1/2 or 1/3 of FP32 is built for it; at 1/32 or 1/64 it is there for compatibility.
+_FULL_FP64 = 0.25
+_USES_FP64 = 0.05  # of the cycles: above what index arithmetic and stray kernels take
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Need:
+    """A part of a chip.
+
+    Attributes:
+        used: whether a job uses it.
+        has: whether a GPU has it; None = unknown.
+        says: what the other GPU is without.
+    """
+
+    used: Callable[[Profile], bool]
+    has: Callable[[Gpu], bool | None]
+    says: Callable[[Gpu], str]
+
+
+def missing(profile: Profile, today: Gpu, target: Gpu) -> Iterator[str]:
+    """Yield what the job uses of today's GPU and the target does not have, or is not known to."""
+    yield from _format(profile, today, target)
+    for need in _NEEDS:
+        if not need.used(profile) or need.has(today) is False:
+            continue
+        found = need.has(target)
+        if not found:
+            yield need.says(target) + (" (unknown)" if found is None else "")
+
+
+def uses_fp64(profile: Profile) -> bool:
+    """Return whether double precision carries the job: named, or its pipe was seen busy."""
+    busy = profile.mean("util.fp64_active")
+    return profile.job.precision == "fp64" or (busy is not None and busy >= _USES_FP64)
+
+
+def has_full_fp64(gpu: Gpu) -> bool | None:
+    """Return whether FP64 runs at a full rate, a third of FP32's or more; None = unknown."""
+    if gpu.fp64_tflops is None or not gpu.fp32_tflops:
+        return None
+    return gpu.fp64_tflops / gpu.fp32_tflops >= _FULL_FP64
+
+
+def _format(profile: Profile, today: Gpu, target: Gpu) -> Iterator[str]:
+    first, name = _FIRST_CAPABILITY.get(profile.job.precision or "", (0.0, ""))
+    here, there = (float(gpu.compute_capability or first) for gpu in (today, target))
+    if there < min(first, here):
+        yield f"{target.name} has no {name}; compute capability {first:g} has"
+
+
+def _video(slot: str) -> Callable[[Profile], bool]:
+    return lambda profile: (profile.mean(slot) or 0.0) > 0.0
+
+
+def _count(field: str) -> Callable[[Gpu], bool | None]:
+    def has(gpu: Gpu) -> bool | None:
+        engines: int | None = getattr(gpu, field)
+        return None if engines is None else engines > 0
+
+    return has
+
+
+def _rate(gpu: Gpu) -> str:
+    if gpu.fp64_tflops is None or not gpu.fp32_tflops:
+        return f"FP64 rate of {gpu.name}"
+    share = gpu.fp32_tflops / gpu.fp64_tflops
+    return f"{gpu.name} does FP64 at 1/{share:.0f} of its FP32 rate; this job computes in FP64"
+
+
+_NEEDS = (
+    _Need(used=uses_fp64, has=has_full_fp64, says=_rate),
+    _Need(
+        used=_video("util.encoder"),
+        has=_count("video_encoders"),
+        says=lambda gpu: f"{gpu.name} has no video encoder (NVENC); this job uses one",
+    ),
+    _Need(
+        used=_video("util.decoder"),
+        has=_count("video_decoders"),
+        says=lambda gpu: f"{gpu.name} has no video decoder (NVDEC); this job uses one",
+    ),
+)
+
 
 # Where nothing of the kind was measured: specifications alone, 90 % of 1,188 pairs of Lambda's.
 _SPECIFICATION_FACTOR = 1.57

@@ -9,9 +9,9 @@ costs, and so how more GPUs scale.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from planner.baseline.workload import rate_per_s
 from planner.models.estimate import Estimate
 from planner.prediction.layout import layout_of
+from planner.prediction.profiled_step import rate_per_s
 from planner.profile.model import Profile, Step
 from planner.profile.source import source_gpu, source_slice, unknown_slice
 from pricing.errors import InputError

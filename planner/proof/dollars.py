@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
-from planner.baseline.baseline import find_baseline, find_today
-from planner.baseline.bill_of_work import bill_of_work
-from planner.baseline.requirements import Requirements
-from planner.baseline.workload import choose_period, workload
+from planner.choice.baseline import bill_of_work, find_baseline, find_today
+from planner.choice.requirements import Requirements
+from planner.choice.workload import choose_period, workload
 from planner.plan_document.bill import CostLine, OfferDocument
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import FoundOption

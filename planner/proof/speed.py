@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from planner.baseline.workload import rate_per_s
+from planner.prediction.profiled_step import rate_per_s
 from pricing.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
-from planner.baseline.requirements import Requirements
 from planner.bills.bill import Bill
 from planner.bills.reconcile import Reconciliation, reconcile
 from planner.bills.reconcile_document import sum_usd
+from planner.choice.requirements import Requirements
 from planner.documents.selection import Selection
+from planner.models.costs import saving
 from planner.models.estimate import Estimate
-from planner.models.saving import saving
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import FoundOption
 from planner.plan_document.from_option import digits, digits_of, in_cents, rounded

@@ -17,8 +17,7 @@ from gpucost.loop.loop_record import LoopRecord, Round
 from gpucost.profiling.batch_search import BatchSearch, BatchTried
 from gpucost.profiling.series_files import StepLine
 from gpucost.schemas.documents import DOCUMENTS
-from planner.models.outcome_lines import outcome_line
-from planner.models.track_record import Ends, PastPrediction
+from planner.models.track_record import Ends, PastPrediction, outcome_line
 from planner.plan_document.encode import encode
 from planner.plan_document.jobs import Effect
 from telemetry.measure.capture_block import Block

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan.plan import Plan
 from planner.profile.codec import parse_profiles

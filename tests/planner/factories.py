@@ -5,11 +5,11 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from planner.baseline.baseline import Baseline
-from planner.baseline.requirements import Requirements
-from planner.baseline.workload import apply_requirements, choose_period
+from planner.choice.baseline import Baseline
+from planner.choice.context import JobContext
+from planner.choice.requirements import Requirements
+from planner.choice.workload import apply_requirements, choose_period
 from planner.diagnosis.rules.rule import Finding
-from planner.options.context import JobContext
 from planner.pipeline import assess, make_plan
 from planner.plan.plan import Plan
 from planner.profile.model import (

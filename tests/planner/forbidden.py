@@ -1,6 +1,6 @@
 """What measurement, machine and clock forbid, said anew from the raw fields: the oracle of tests.
 
-It shares no code with planner/prediction/bounds.py and planner/options/feasibility.py, so a mistake
+It shares no code with planner/prediction/bounds.py and planner/choice/feasibility.py, so a mistake
 there is seen here.
 """
 

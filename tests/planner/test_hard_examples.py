@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.baseline.requirements import Requirements
-from planner.options.option import Option
+from planner.choice.option import Option
+from planner.choice.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan.plan import JobPlan, Plan
 from planner.profile.codec import parse_profiles

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan_document.to_json import dump
 from planner.profile.codec import dump as dump_profiles

@@ -13,14 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from planner.choice.context import gpus_used
+from planner.choice.search import find_candidates
 from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate
-from planner.options.context import gpus_used
-from planner.options.search import find_candidates
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout
-from planner.prediction.parts import split_time
-from planner.prediction.predict import predict, predict_from
+from planner.prediction.predict import predict, predict_from, split_time
 from planner.profile.model import Profile
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.baseline.requirements import Requirements
-from planner.models.team_share import TeamShare
+from planner.choice.requirements import Requirements
+from planner.models.costs import TeamShare
 from planner.pipeline import make_plan
 from planner.plan.teams import apportioned, teams
 from planner.plan_document.from_plan import plan_document

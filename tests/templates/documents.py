@@ -4,7 +4,7 @@ import json
 from datetime import date
 from typing import Any
 
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.from_plan import plan_document

@@ -13,7 +13,7 @@ import pytest
 from jinja2 import nodes
 
 from planner.actions import ACTIONS
-from planner.baseline.rejection import Reason
+from planner.choice.requirements import Reason
 from planner.diagnosis.rules import RULES
 from planner.documents.plan_change import plan_change
 from planner.documents.what_if.what_if import what_if_table

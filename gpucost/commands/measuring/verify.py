@@ -15,7 +15,7 @@ from gpucost.files.writing import write_file
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.verification import print_verification
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.encode import to_text
 from planner.proof.comparability import CHANGEABLE

@@ -10,7 +10,7 @@ from gpucost.arguments.parameters import today
 from gpucost.files.writing import write_file
 from gpucost.views.output import Output, output_options, print_json
 from gpucost.views.plan_views.screen import print_plan
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog

@@ -18,8 +18,7 @@ from planner.actions.settings import (
     settings_of_run,
 )
 from planner.diagnosis.diagnose import diagnose, fixes
-from planner.models.failures import checkpoint_every_s, mean_up_s
-from planner.models.interruption import CheckpointCosts
+from planner.models.interruption import CheckpointCosts, checkpoint_every_s, mean_up_s
 from planner.profile.model import Profile, Statistics, Wait
 from planner.signals.signals import SIGNALS, read_signals
 from tests.planner.diagnosis.test_diagnose import profiles

@@ -8,14 +8,12 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from planner.baseline.requirements import Requirements
-from planner.fleet import packing
+from planner.choice.requirements import Requirements
+from planner.fleet import packing, search
 from planner.fleet.consolidate import consolidate
-from planner.fleet.home import Home, today
-from planner.fleet.search import search
-from planner.fleet.search.first_fit import best_fit, first_fit, fullness
-from planner.fleet.search.search import pack_rows, plain_bound
-from planner.fleet.search.sizes import Bins, Sizes
+from planner.fleet.placements import Home, today
+from planner.fleet.search import pack_rows, plain_bound
+from planner.fleet.sizes import Bins, Sizes, best_fit, first_fit, fullness
 from planner.fleet.tenant import PackedBefore
 from planner.profile.model import Statistics
 from tests.planner.factories import TODAY, a_baseline, a_profile, running

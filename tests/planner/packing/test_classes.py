@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from planner.fleet.search.classes import classes_of, enough_of_each, that_pair
-from planner.fleet.search.columns import Columns, Relaxed
-from planner.fleet.search.search import pack_rows
-from planner.fleet.search.sizes import Sizes
+from planner.fleet.patterns import Columns, Relaxed, classes_of, enough_of_each, that_pair
+from planner.fleet.search import pack_rows
+from planner.fleet.sizes import Sizes
 
 KINDS = ((0.5, 0.9), (0.3, 0.9), (0.3, 0.6), (0.2, 0.9), (0.45, 0.46))
 """Share of a GPU, and the most of it that is taken beside."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.fleet.consolidate import consolidate
 from planner.fleet.fleet import Fleet
 from planner.profile.model import GpuReadings, Latency, Profile, Statistics, Window

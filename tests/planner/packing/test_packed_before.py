@@ -1,10 +1,10 @@
 """What a search packed stays packed so while the fleet is looked at with some jobs elsewhere."""
 
-from planner.baseline.baseline import Baseline
-from planner.baseline.requirements import Requirements
+from planner.choice.baseline import Baseline
+from planner.choice.requirements import Requirements
 from planner.fleet.consolidate import consolidate
 from planner.fleet.fleet import Fleet
-from planner.fleet.home import Home, today
+from planner.fleet.placements import Home, today
 from planner.fleet.tenant import PackedBefore
 from planner.profile.model import Profile, Statistics
 from tests.planner.factories import a_baseline, a_profile, running

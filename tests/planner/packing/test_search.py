@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.fleet.search.first_fit import best_fit, by_length, decreasing, first_fit
-from planner.fleet.search.search import Packed, pack_rows, plain_bound, plain_hours
-from planner.fleet.search.sizes import Bins, Sizes
+from planner.fleet.search import Packed, pack_rows, plain_bound, plain_hours
+from planner.fleet.sizes import Bins, Sizes, best_fit, by_length, decreasing, first_fit
 
 ROOM = 76.0
 

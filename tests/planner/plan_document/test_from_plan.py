@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan.plan import Plan
 from planner.plan_document.encode import encode

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.baseline.requirements import Requirements
+from planner.choice.requirements import Requirements
 from planner.pipeline import make_plan
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.encode import to_text

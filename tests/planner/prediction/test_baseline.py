@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.baseline.baseline import Baseline
+from planner.choice.baseline import Baseline
 from planner.models.estimate import exactly
 from planner.profile.model import Latency, Profile
 from pricing.catalog.offer import Offer, parse_place

@@ -10,9 +10,8 @@ from planner.models.estimate import Estimate
 from planner.prediction.bounds import contradictions, utilisation
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout
-from planner.prediction.parts import split_time
-from planner.prediction.predict import predict, predict_from
-from planner.prediction.work_rate import operations_per_s, step_s
+from planner.prediction.predict import predict, predict_from, split_time
+from planner.prediction.profiled_step import operations_per_s, step_s
 from planner.profile.model import Profile
 from pricing.hardware import gpus
 from tests.planner.factories import a_profile, plan, running, sold

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.baseline.baseline import Baseline, gpu_memory_gib
-from planner.baseline.requirements import Requirements
+from planner.choice.baseline import Baseline, gpu_memory_gib
+from planner.choice.requirements import Requirements
 from planner.fleet.consolidate import consolidate
 from planner.fleet.fleet import Fleet
 from planner.fleet.tenant import CONTEXT_GIB

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from planner.baseline.site import Site
+from planner.choice.option import Energy, energy_today
+from planner.choice.requirements import Site
 from planner.models.estimate import exactly
 from planner.models.power import idle_fraction, other_gpu_factor
-from planner.options.energy import Energy, energy_today
 from planner.plan_document.to_json import to_json
 from planner.profile.model import Profile, Statistics, Window
 from pricing.errors import InputError

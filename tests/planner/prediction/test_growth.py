@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from planner.fleet.home import busy_there
+from planner.fleet.placements import busy_there
 from planner.models.coefficients import fitted_as
-from planner.prediction.sharing.growth import memory_growth
-from planner.prediction.sharing.shares import peak_share
+from planner.prediction.sharing import peak_share
+from planner.prediction.slices import memory_growth
 from planner.profile.model import Profile, Statistics, Window
 from tests.planner.factories import a_profile
 

@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.estimate import Estimate
-from planner.models.outcome_lines import outcome_line, parse_outcomes
-from planner.models.track_record import Ends, PastPrediction, correction, track_record
+from planner.models.track_record import (
+    Ends,
+    PastPrediction,
+    correction,
+    outcome_line,
+    parse_outcomes,
+    track_record,
+)
 from pricing.errors import InputError
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

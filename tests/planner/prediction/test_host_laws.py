@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.models.allreduce import interpolate, typical_all_reduce_s
-from planner.models.communication import combine, growth, ring
+from planner.models.communication import combine, growth, interpolate, ring, typical_all_reduce_s
 from planner.models.input_pipeline import OwnReading, fed_rate, loader_rate
 from planner.models.power import best_cap, cap_law, carried_w
 

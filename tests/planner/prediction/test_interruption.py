@@ -10,20 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.models.failures import checkpoint_every_s, mean_up_s
+from planner.choice.candidate import misses_deadline, rate
 from planner.models.interruption import (
     Availability,
     Billed,
     CheckpointCosts,
+    checkpoint_every_s,
     checkpoint_interval_s,
     expected_billed,
     mean_up_from_monthly_share,
+    mean_up_s,
     miss_probability,
     parse_trace,
     replay,
     replay_starts,
 )
-from planner.options.spot import misses_deadline, rate
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.interruptions import interruptions
 from pricing.errors import InputError

@@ -9,8 +9,7 @@ from planner.actions import ACTIONS
 from planner.diagnosis.diagnose import diagnose
 from planner.models.coefficients import coefficients, fitted_as, kept
 from planner.prediction.layout import Layout
-from planner.prediction.parts import split_time
-from planner.prediction.predict import Predictions, predict_from
+from planner.prediction.predict import Predictions, predict_from, split_time
 from pricing.hardware import gpus
 from tests.planner.jobs_drawn import COMPLETE, LINKS, Drawn, Source, job
 

@@ -10,8 +10,8 @@ import pytest
 from planner.prediction.bounds import utilisation
 from planner.prediction.predict import predict
 from planner.prediction.probes import speed_on_slice
-from planner.prediction.sharing.modes import speeds_in
-from planner.prediction.sharing.slices import on_whole, whole_gpu
+from planner.prediction.sharing import speeds_in
+from planner.prediction.slices import on_whole, whole_gpu
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.model import Hardware, Profile, Statistics
 from planner.profile.source import memory_room_gib, source_slice, unknown_slice

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import gpucost
 from planner.documents.shared_gpus import FleetRequest, shared_gpus
 from planner.plan_document.from_plan import plan_document
-from planner.prediction.sharing.partitions import partition_speed, partitioned
+from planner.prediction.sharing import partition_speed, partitioned
 from planner.profile.model import Profile, Statistics, Window
 from planner.signals.signals import memory_need_gib
 from planner.signals.thresholds import USABLE

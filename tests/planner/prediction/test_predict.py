@@ -8,13 +8,10 @@ from hypothesis import strategies as st
 
 from planner.actions import ACTIONS
 from planner.diagnosis.diagnose import diagnose
-from planner.models.gpu_speed.arithmetic import has_tf32
-from planner.models.gpu_speed.gpu_family import family
-from planner.models.gpu_speed.speed_laws import law
+from planner.models.gpu_speed import family, has_tf32, law
 from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout
-from planner.prediction.parts import Split, split_time
-from planner.prediction.predict import predict, predict_from
+from planner.prediction.predict import Split, predict, predict_from, split_time
 from planner.profile.model import PRECISIONS, Profile
 from planner.profile.source import source_gpu
 from pricing.errors import InputError, UnknownGpuError

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.coefficients import coefficients
-from planner.prediction.sharing.shares import most_beside, shared_speed
+from planner.prediction.sharing import most_beside, shared_speed
 from planner.signals.compute_share import compute_share, time_on_gpu
 from pricing.errors import InputError
 from tests.planner.factories import a_profile

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.prediction.sharing.modes import speeds_in
-from planner.prediction.sharing.slices import cut, slice_speed, speeds_on
+from planner.prediction.sharing import speeds_in
+from planner.prediction.slices import cut, slice_speed, speeds_on
 from planner.profile.model import Profile, Statistics
 from pricing.errors import InputError
 from pricing.hardware import gpus

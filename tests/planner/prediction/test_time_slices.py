@@ -2,8 +2,7 @@
 
 import pytest
 
-from planner.prediction.sharing.modes import speeds_in
-from planner.prediction.sharing.shares import shared_speed
+from planner.prediction.sharing import shared_speed, speeds_in
 from planner.profile.model import Profile, Step
 from tests.planner.factories import a_profile
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from planner.models.coefficients import coefficients, fitted_as
-from planner.models.gpu_speed.speed_laws import FEATURES, law
-from planner.models.gpu_speed.work_class import work_class
+from planner.models.gpu_speed import FEATURES, law, work_class
 from planner.prediction.kernels import kernel_speed_up, used_precision
 from pricing.hardware import gpus
 from tests.planner.factories import a_profile

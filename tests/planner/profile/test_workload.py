@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from planner.baseline.requirements import Requirements
-from planner.baseline.workload import GIB, Workload, apply_requirements, choose_period, workload
+from planner.choice.requirements import Requirements
+from planner.choice.workload import GIB, Workload, apply_requirements, choose_period, workload
 from planner.profile.model import MonthlyUse, Profile, Window, Work
 from pricing.errors import InputError
 from tests.planner.factories import a_profile

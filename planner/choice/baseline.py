@@ -1,0 +1,447 @@
+"""Finds what a job costs today: the offer it runs on, its price, and the bill of the period."""
+
+import math
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
+
+from planner.choice.requirements import Rejected, Requirements
+from planner.choice.workload import Tenancy, Workload, assumption
+from planner.models.estimate import Estimate
+from planner.models.interruption import Billed
+from planner.profile.model import Profile
+from planner.profile.source import source_gpu
+from planner.signals.signals import worst_latency_ms
+from pricing.billing.quote import OF_THE_DATA, Quote, Usage, part_of, quote
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
+from pricing.catalog.regions import placed
+from pricing.errors import InputError
+from pricing.hardware import find
+from pricing.money import show
+
+OWN = "own"
+"""The provider of a machine that no price list has."""
+_SOURCE = "--price, given by the user"
+
+
+def at_price(listed: Offer | None, profile: Profile, usd_per_hour: Decimal, day: date) -> Offer:
+    """Return today's machine at the user's price.
+
+    Args:
+        listed: the machine in the catalog; None where it was not stated.
+        profile: what was measured.
+        usd_per_hour: for one whole machine, > 0.
+        day: of the plan.
+
+    Raises:
+        InputError: the profile names no known GPU.
+    """
+    if listed is not None:
+        return replace(
+            listed,
+            usd_per_hour=usd_per_hour,
+            source=_SOURCE,
+            as_of=day,
+            as_of_text="",
+            dated=True,
+            valid_from=None,
+            valid_until=None,
+            withdrawn=False,
+        )
+    hardware, gpu = profile.hardware, source_gpu(profile)
+    nodes = hardware.nodes or 1
+    return Offer(
+        provider=hardware.provider or OWN,
+        region=hardware.region or "*",
+        instance_type=hardware.instance_type or f"{profile.gpu_count // nodes or 1}x-{gpu.name}",
+        gpu=gpu.name,
+        gpu_count=profile.gpu_count // nodes or 1,
+        gpu_memory_gib=hardware.gpu_memory_gib or gpu.memory_gib,
+        vcpus=hardware.cpu_cores and hardware.cpu_cores / nodes,
+        ram_gib=hardware.ram_gib and hardware.ram_gib / nodes,
+        interconnect=hardware.interconnect,
+        network_gbps=hardware.network_gbps,
+        purchase=hardware.purchase or "on_demand",
+        usd_per_hour=usd_per_hour,
+        source=_SOURCE,
+        as_of=day,
+    )
+
+
+def bill_of_work(  # noqa: PLR0913, PLR0917 - one bill has that many parts
+    offer: Offer,
+    count: int,
+    hours: float,
+    work: Workload,
+    catalog: Catalog,
+    extra: Billed | None = None,
+    *,
+    tenancy: Tenancy | None = None,
+) -> Quote:
+    """Return the bill of so many machines for so many hours of work, with the job's data.
+
+    Each machine has its boot disk and its public address; those of an own machine are its owner's.
+    `extra` adds what interruptions cost: lost work and checkpoints, lines of their own. Of a
+    machine that several jobs share the job bears its part, for as long as anyone holds it.
+    """
+    if tenancy is not None:
+        hours = max(hours, tenancy.hours)
+    whole = quote(offer, usage_of_work(offer, count, hours, work, catalog, extra))
+    return whole if tenancy is None else part_of(whole, tenancy.held, tenancy.of)
+
+
+def usage_of_work(  # noqa: PLR0913, PLR0917 - one use has that many parts
+    offer: Offer,
+    count: int,
+    hours: float,
+    work: Workload,
+    catalog: Catalog,
+    extra: Billed | None = None,
+) -> Usage:
+    """Return what `bill_of_work` prices: so many machines for so many hours, with the data."""
+    added = None if extra is None else (extra.lost_s, extra.checkpoint_s)
+    key = (hours, count, offer.provider == OWN, added, catalog.as_of)
+    known = work.uses.get(key)
+    if known is None:
+        times_s = [seconds(time_s) for time_s in (hours * 3600.0, *(added or ()))]
+        known = work.uses[key] = use_of_work(offer, count, work, catalog).lasting(*times_s)
+    return known
+
+
+def use_of_work(offer: Offer, count: int, work: Workload, catalog: Catalog) -> Usage:
+    """Return the use of so many machines with the job's data, for no time at all."""
+    bought, day = offer.provider != OWN, catalog.as_of
+    known = work.uses.get((count, bought, day))
+    if known is None:
+        known = work.uses[count, bought, day] = Usage(
+            duration_s=0,
+            count=count,
+            boot_disk_bytes=work.boot_disk_bytes if bought else 0,
+            addresses=count if work.public_address and bought else 0,
+            egress_bytes=work.egress_bytes,
+            egress_to=work.egress_to,
+            storage_bytes=work.storage_bytes + work.dataset_bytes,
+            storage_h=work.storage_h,
+            as_of=day,
+        )
+    return known
+
+
+@lru_cache(maxsize=1024)
+def seconds(value: float) -> Decimal:
+    """Return a time as bills count it, to the millisecond."""
+    return Decimal(str(round(value, 3)))
+
+
+_TINY = 1e-9  # a limit of zero is exceeded by any amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """The job as it runs now.
+
+    Attributes:
+        offer: what is paid today; None where no price is known.
+        count: machines, of all replicas together.
+        hours: hours of the period.
+        quote: the bill of the period; None without a price.
+        assumed: whether the offer was assumed rather than stated.
+        replicas: copies of the job, on `count` / `replicas` machines each.
+        tenancy: the job's part in the bill of a machine that others use; None where it bears all.
+        broken: the flags of the command line that it breaks.
+        notes: what was assumed.
+        warnings: what contradicts itself.
+    """
+
+    offer: Offer | None
+    count: int
+    hours: Estimate
+    quote: Quote | None
+    assumed: bool
+    replicas: int = 1
+    tenancy: Tenancy | None = None
+    broken: tuple[Rejected, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The bill of the period, exact; None without a price."""
+        return self.quote.exact if self.quote else None
+
+    @property
+    def machine_cost(self) -> Decimal | None:
+        """Return the part of the bill that is for machines: what a job's waste is a share of."""
+        if self.quote is None:
+            return None
+        machines = (line.usd for line in self.quote.lines if line.what not in OF_THE_DATA)
+        return sum(machines, Decimal(0))
+
+    def has_size(self, offer: Offer) -> bool:
+        """Return whether an offer is today's size, wherever and however bought."""
+        today = self.offer
+        if today is None or offer.instance_type != today.instance_type:
+            return False
+        return offer.provider == today.provider
+
+    def has_size_bought_alike(self, offer: Offer) -> bool:
+        """Return whether it is that size, bought in the same way."""
+        return (
+            self.offer is not None
+            and self.has_size(offer)
+            and offer.purchase == self.offer.purchase
+        )
+
+    def has_size_there(self, offer: Offer) -> bool:
+        """Return whether it is that size where the job runs today."""
+        return self.has_size(offer) and self.keeps_data(offer)
+
+    def keeps_data(self, offer: Offer) -> bool:
+        """Return whether data may stay where they are.
+
+        A size sold everywhere is taken where they are.
+        """
+        today = self.offer
+        if today is None or today.provider != offer.provider:
+            return False
+        return today.region == offer.region or EVERYWHERE in (today.region, offer.region)
+
+    def is_paid(self, offer: Offer, count: int) -> bool:
+        """Return whether so many of an offer are the machines paid today, at their price."""
+        if self.offer is None or count != self.count or not self.has_size_bought_alike(offer):
+            return False
+        everywhere = self.offer.region == EVERYWHERE
+        return offer == self.offer or (everywhere and offer.usd_per_hour == self.offer.usd_per_hour)
+
+
+def find_baseline(
+    profile: Profile,
+    work: Workload,
+    catalog: Catalog,
+    requirements: Requirements,
+    tenancy: Tenancy | None = None,
+) -> Baseline:
+    """Return today's machine, its hours and its bill.
+
+    Args:
+        profile: what was measured.
+        work: hours and data of the period.
+        catalog: for the day.
+        requirements: what was asked.
+        tenancy: the job's part in the bill of its machine; None where it bears all.
+
+    Raises:
+        InputError: the stated provider, type or region is not in the catalog, or neither a GPU nor
+            a machine is named.
+    """
+    offer, assumed, notes = find_today(profile, catalog, requirements)
+    each = _machines(profile, offer) if offer else profile.hardware.nodes or 1
+    count = each * work.replicas
+    hours = work.hours.mid
+    bill = bill_of_work(offer, count, hours, work, catalog, tenancy=tenancy) if offer else None
+    if offer and tenancy:
+        notes = (*notes, assumption(profile.job.name, tenancy, offer))
+    baseline = Baseline(
+        offer=offer,
+        count=count,
+        hours=work.hours,
+        quote=bill,
+        assumed=assumed,
+        replicas=work.replicas,
+        tenancy=tenancy if offer else None,
+        notes=(*work.notes, *notes),
+        warnings=_contradiction(profile, offer) if offer and not assumed else (),
+    )
+    return replace(baseline, broken=tuple(_broken(profile, baseline, requirements)))
+
+
+def with_gpu(profile: Profile, baseline: Baseline) -> Profile:
+    """Return the profile with the GPU and the host of a stated machine filled in where missing."""
+    offer, hardware = baseline.offer, profile.hardware
+    if offer is None or baseline.assumed:
+        return profile
+    count = hardware.gpu_count or (len(profile.gpus) or round(offer.gpu_count) * baseline.count)
+    return replace(
+        profile,
+        hardware=replace(
+            hardware,
+            gpu=hardware.gpu or offer.gpu,
+            gpu_count=max(1, count),
+            cpu_cores=hardware.cpu_cores or (offer.vcpus and offer.vcpus * baseline.count),
+            interconnect=hardware.interconnect or offer.interconnect,
+            nodes=hardware.nodes or baseline.count,
+            network_gbps=hardware.network_gbps or offer.network_gbps,
+        ),
+    )
+
+
+def find_today(
+    profile: Profile, catalog: Catalog, requirements: Requirements
+) -> tuple[Offer | None, bool, tuple[str, ...]]:
+    """Return what runs the job today, whether that is assumed, and what was assumed.
+
+    Raises:
+        InputError: the stated machine is not in the catalog, or no GPU is named.
+    """
+    paid = requirements.price_usd_per_hour
+    if paid is None:
+        return _listed(profile, catalog, requirements)
+    name, hardware = profile.job.name, profile.hardware
+    stated = requirements.current or (hardware.provider and hardware.instance_type)
+    try:
+        listed, _, notes = _listed(profile, catalog, requirements) if stated else (None, False, ())
+    except InputError:
+        if requirements.current:
+            raise
+        listed, notes = None, ()  # a size that no list has; its price is given
+    offer = at_price(listed, profile, paid, catalog.as_of)
+    note = f"{name}: today's {offer.name} costs ${paid:f} an hour, as --price says."
+    return offer, False, (*notes, note)
+
+
+def _listed(
+    profile: Profile, catalog: Catalog, requirements: Requirements
+) -> tuple[Offer | None, bool, tuple[str, ...]]:
+    name, hardware = profile.job.name, profile.hardware
+    purchase = hardware.purchase or "on_demand"
+    provider, instance_type, region = hardware.provider, hardware.instance_type, hardware.region
+    if requirements.current is not None:
+        provider, instance_type, region = parse_place(requirements.current)
+    if provider and instance_type:
+        return _stated(catalog, (provider, instance_type, region, purchase), name)
+    return _assumed(profile, catalog, provider)
+
+
+def _stated(
+    catalog: Catalog, place: tuple[str, str, str | None, str], name: str
+) -> tuple[Offer, bool, tuple[str, ...]]:
+    provider, instance_type, region, purchase = place
+    try:
+        return catalog.find(provider, instance_type, region, purchase), False, ()
+    except InputError as error:
+        alike = [
+            o
+            for o in catalog.offers
+            if (o.provider, o.instance_type, o.purchase) == (provider, instance_type, purchase)
+        ]
+        if region is not None or not alike:
+            raise InputError([f"{name}: {problem}" for problem in error.problems]) from error
+    offer = min(alike, key=lambda o: (o.usd_per_hour, o.region))
+    note = f"{name}: region not given; today's price taken from {offer.region}, the cheapest."
+    return offer, False, (note,)
+
+
+def _contradiction(profile: Profile, offer: Offer) -> tuple[str, ...]:
+    """Return what the measurement says against the stated machine; both are kept as they are."""
+    gpu = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    if gpu is None or gpu.name == offer.gpu:
+        return ()
+    note = (
+        f"{profile.job.name}: measured on {gpu.name}, but {offer.name} has {offer.gpu}; "
+        "today's price is that machine's (--current, or the profile's instance_type), predictions "
+        "start from what was measured."
+    )
+    return (note,)
+
+
+def _assumed(
+    profile: Profile, catalog: Catalog, provider: str | None
+) -> tuple[Offer | None, bool, tuple[str, ...]]:
+    gpu, name = source_gpu(profile), profile.job.name
+    sold = [
+        o
+        for o in catalog.offers
+        if o.gpu == gpu.name
+        and o.purchase == "on_demand"
+        and o.gpu_count >= 1
+        and (o.provider == provider if provider else not o.is_community)
+    ]
+    wanted = profile.gpu_count
+    counts = sorted(
+        {o.gpu_count for o in sold}, key=lambda n: (n != wanted, n < wanted, abs(n - wanted))
+    )
+    if not counts:
+        whose = f"at {provider}" if provider else "in the catalog"
+        note = f"{name}: no price of {gpu.name} {whose}; say what it costs with --current."
+        return None, True, (note,)
+    offer = min(
+        (o for o in sold if o.gpu_count == counts[0]),
+        key=lambda o: (o.usd_per_hour, o.place),
+    )
+    note = (
+        f"{name}: where it runs today was not given; {offer.place}, the cheapest on-demand offer "
+        f"of {offer.gpu_count:g}x {gpu.name}, is assumed."
+    )
+    return offer, True, (note,)
+
+
+def _machines(profile: Profile, offer: Offer) -> int:
+    wanted = profile.hardware.gpu_count or len(profile.gpus)
+    by_gpus = math.ceil(wanted / offer.gpu_count) if wanted and offer.gpu_count >= 1 else 1
+    return max(1, by_gpus, profile.hardware.nodes or 1)
+
+
+def _broken(profile: Profile, baseline: Baseline, asked: Requirements) -> list[Rejected]:
+    """Return the flags of the command line that today's machine breaks."""
+    offer, hours, cost = baseline.offer, baseline.hours, baseline.cost
+    name = offer.place if offer else "today's machine"
+    found: list[Rejected] = []
+
+    def reject(reason: str, detail: str) -> None:
+        found.append(Rejected(offer=name, reason=reason, detail=detail))  # type: ignore[arg-type]
+
+    if offer is not None:
+        if asked.providers and offer.provider not in asked.providers:
+            reject("unavailable", f"runs at {offer.provider}")
+        if asked.regions and placed(where(offer, profile), asked.regions) is None:
+            known = where(offer, profile).region
+            unknown = "in which region it runs is not known (hardware.region says it)"
+            reject("region", unknown if known == EVERYWHERE else f"runs in {known}")
+        if asked.purchases and offer.purchase not in asked.purchases:
+            reject("purchase", f"is bought {offer.purchase}")
+        if asked.gpus and offer.gpu not in asked.gpus:
+            reject("capability", f"runs on {offer.gpu}")
+    if asked.gpu_counts and not asked.gpu_counts[0] <= profile.gpu_count <= asked.gpu_counts[1]:
+        reject("gpu-count", f"runs on {profile.gpu_count} GPUs")
+    latency = worst_latency_ms(profile)
+    if asked.slo_ms is not None and latency is not None and latency > asked.slo_ms:
+        reject("latency", f"takes {latency:g} ms; the target is {asked.slo_ms:g} ms")
+    found.extend(over_limits(name, hours, cost, asked))
+    return found
+
+
+def where(offer: Offer, profile: Profile) -> Offer:
+    """Return today's machine in the profile's region, where its price is for everywhere."""
+    region = profile.hardware.region
+    return replace(offer, region=region) if region and offer.region == EVERYWHERE else offer
+
+
+def over_limits(
+    name: str, hours: Estimate, cost_high: Decimal | None, asked: Requirements
+) -> list[Rejected]:
+    """Return how hours and cost break the deadline and the budget, at the end of their interval."""
+    found: list[Rejected] = []
+    if asked.deadline_h is not None and hours.high > asked.deadline_h:
+        detail = f"{hours.mid:.1f} h expected, up to {hours.high:.1f} h; the deadline is "
+        found.append(
+            Rejected(
+                offer=name,
+                reason="deadline",
+                detail=f"{detail}{asked.deadline_h:.3g} h",
+                excess=hours.high / max(asked.deadline_h, _TINY),
+            )
+        )
+    if asked.budget_usd is not None and cost_high is not None and cost_high > asked.budget_usd:
+        detail = f"costs up to ${show(cost_high)}; the budget is ${show(asked.budget_usd)}"
+        times_over = cost_high / max(asked.budget_usd, Decimal(str(_TINY)))
+        found.append(Rejected(offer=name, reason="budget", detail=detail, excess=float(times_over)))
+    return found
+
+
+def gpu_memory_gib(offer: Offer) -> float:
+    """Return the memory of one GPU of the offer that a process can use, GiB."""
+    gpu = find(offer.gpu)
+    usable = gpu.usable_memory_gib if gpu and offer.gpu_count >= 1 else None
+    return usable or offer.gpu_memory_gib

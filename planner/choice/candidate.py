@@ -1,0 +1,362 @@
+"""A candidate: an offer with actions, its hours, its interruptions, and its bill at each end.
+
+What spot capacity adds to a job: lost work, restarts, checkpoints, and whether it ends in time.
+How often machines are taken back comes from the user's availability trace, else from the provider's
+published bucket; where neither is known, nothing is added and a warning says so. Wall time and
+deadlines need a trace: without one, a job with a deadline is refused.
+
+One job on N machines stops when any of them is taken: where they are taken independently of each
+other, as a Poisson process of rate 1/M each, that is N times as often, every M/N. Machines of one
+pool may also be taken together, which counts once; so the rare end keeps the rate of one machine.
+
+An option in the making: an offer with actions, its hours, and its bill at each end of them.
+The bill at each end also holds what a price may have moved by since it was read. The two are
+independent, so they add in quadrature as shares of the expected bill.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from planner.choice.baseline import bill_of_work, seconds, usage_of_work, use_of_work
+from planner.choice.requirements import Reason
+from planner.choice.workload import Tenancy, Workload
+from planner.models.copies import Scaling
+from planner.models.estimate import Estimate
+from planner.models.interruption import (
+    Availability,
+    Billed,
+    CheckpointCosts,
+    checkpoint_every_s,
+    expected_billed,
+    mean_up_from_monthly_share,
+    miss_probability,
+    replay_starts,
+)
+from pricing.billing.quote import Quote, Usage
+from pricing.billing.sums import Part, Sums, in_sums, sums_of
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.interruptions import interruptions
+from pricing.catalog.offer import Offer
+from pricing.catalog.price_age import UNMOVED, PriceRange
+from pricing.errors import InputError
+from pricing.lazily import lazy_property
+
+MOST_LIKELY_TO_MISS = 0.05
+# The open bucket (> 20 % a month) has no upper end; half of the machines is taken for it.
+_OPEN_END = 0.5
+# No machine of a closed lowest bucket (< 5 %) may be taken back; a tenth of its end is taken.
+_NEVER = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruptions:
+    """Mean time between interruptions of one copy of a job, in seconds: rare, expected, often.
+
+    Attributes:
+        rare_s: at the low end of what is known.
+        mean_s: expected.
+        often_s: at the high end.
+        checkpoints: what one costs.
+        interval_s: of work between checkpoints, as it is set on the machine.
+        basis: where the rate comes from.
+    """
+
+    rare_s: float
+    mean_s: float
+    often_s: float
+    checkpoints: CheckpointCosts
+    interval_s: float
+    basis: str
+
+    def billed(self, work_h: float, end: str) -> Billed:
+        """Return the billed time of so many hours of work at one end: low, mid or high cost."""
+        mean_up_s = {"low": self.rare_s, "mid": self.mean_s, "high": self.often_s}[end]
+        return expected_billed(work_h * 3600.0, mean_up_s, self.checkpoints, self.interval_s)
+
+
+def rate(
+    offer: Offer,
+    trace: Availability | None,
+    checkpoints: CheckpointCosts,
+    gpus: int,
+    machines: int = 1,
+) -> Interruptions | None:
+    """Return how often a job on a spot offer is interrupted; None where that is not known.
+
+    Args:
+        offer: spot capacity.
+        trace: of one machine; None: the provider's published bucket counts.
+        checkpoints: what one costs.
+        gpus: at work in one copy of the job, >= 1; they fail, too.
+        machines: that one copy of the job stands on, >= 1; it stops when any of them is taken.
+    """
+    if trace is not None:
+        up_s = trace.mean_up_s
+        if up_s is None:
+            return None
+        # The rate of one half of a trace predicts billed hours of the other within 8 % (median).
+        return Interruptions(
+            rare_s=up_s * 2.0,
+            mean_s=up_s / machines,
+            often_s=up_s / 2.0 / machines,
+            checkpoints=checkpoints,
+            interval_s=checkpoint_every_s(gpus, checkpoints, up_s / machines),
+            basis=f"availability trace: {up_s / 3600.0:.1f} h between interruptions"
+            + _any_of(machines),
+        )
+    bucket = interruptions(offer)
+    if bucket is None:
+        return None
+    high = bucket.high if bucket.high is not None else _OPEN_END
+    low = bucket.low or high * _NEVER
+    shares = (low, (bucket.low + high) / 2.0, high)
+    rare_s, mean_s, often_s = (mean_up_from_monthly_share(share) for share in shares)
+    return Interruptions(
+        rare_s=rare_s,
+        mean_s=mean_s / machines,
+        often_s=often_s / machines,
+        checkpoints=checkpoints,
+        interval_s=checkpoint_every_s(gpus, checkpoints, mean_s / machines),
+        basis=f"{bucket.text} of machines interrupted a month ({bucket.source}, {bucket.as_of})"
+        + _any_of(machines),
+    )
+
+
+def _any_of(machines: int) -> str:
+    return f", any of {machines} stops the job" if machines > 1 else ""
+
+
+def misses_deadline(
+    work_h: float,
+    trace: Availability | None,
+    checkpoints: CheckpointCosts,
+    deadline_h: float | None,
+    gpus: int,
+) -> tuple[Reason, str] | None:
+    """Return why spot cannot keep a deadline; None where it can, or none is asked for."""
+    if deadline_h is None:
+        return None
+    if trace is None:
+        return "deadline", "when spot capacity comes back is unknown; give a trace (--spot-trace)"
+    up_s = trace.mean_up_s or len(trace.up) * trace.tick_s
+    runs = replay_starts(
+        trace,
+        work_h * 3600.0,
+        checkpoints,
+        interval_s=checkpoint_every_s(gpus, checkpoints, up_s),
+    )
+    missed = miss_probability(runs, deadline_h * 3600.0)
+    if missed <= MOST_LIKELY_TO_MISS:
+        return None
+    return "deadline", f"{missed:.0%} chance to miss the {deadline_h:.3g} h deadline on spot"
+
+
+def check_ends(found: Interruptions, work_h: float) -> tuple[Reason, str] | None:
+    """Return why the work never ends under these interruptions; None when it does."""
+    try:
+        found.billed(work_h, "high")
+    except InputError as error:
+        return "purchase", error.problems[0]
+    return None
+
+
+_NOTHING = Decimal(0)
+End = Literal["low", "mid", "high"]
+_BY_TIME = (
+    "compute",
+    "boot",
+    "lost-work",
+    "checkpoint",
+    "idle-tail",
+)  # what the hourly price bills
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsdRange:
+    """Dollars of the period, from the 5 % to the 95 % end."""
+
+    low: Decimal
+    high: Decimal
+
+
+def _quadrature(one: Decimal, other: Decimal) -> Decimal:
+    """Return the length of two independent parts; one alone is itself, to the last digit."""
+    if not one or not other:
+        return abs(one + other)
+    return (one * one + other * other).sqrt()
+
+
+def _of_kinds(kinds: Collection[str], parts: Iterable[Part]) -> Decimal:
+    """Return what a bill's parts of some kinds come to."""
+    amount = _NOTHING
+    for what, usd in parts:
+        if what in kinds:
+            amount += usd
+    return amount
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """An option before ranking.
+
+    Attributes:
+        offer: what is rented.
+        count: machines, of all replicas together.
+        actions: codes of actions applied.
+        speed: speed-up over today.
+        work_hours: hours of useful work in the period.
+        work: hours and data of the job today.
+        interruptions: of spot capacity; None where there are none or the rate is unknown.
+        catalog: for the day.
+        dearest: the most that anybody asks for a part of a use; None where nobody's is known.
+        moved: the factors between which the hourly price lies today, over what was read; none for
+            the machine that is paid today, whose price is the same on both sides.
+        tenancy: the job's part in the bill, on today's machine where others use it, too.
+        unknown_today: parts of the bill whose price is unknown at this provider today as well.
+        scaling: copies by the hour; None where as many run as today, all the time.
+    """
+
+    offer: Offer
+    count: int
+    actions: tuple[str, ...]
+    speed: Estimate
+    work_hours: Estimate
+    work: Workload
+    interruptions: Interruptions | None
+    catalog: Catalog
+    dearest: Callable[[str, Usage], Decimal | None]
+    moved: PriceRange = UNMOVED
+    tenancy: Tenancy | None = None
+    unknown_today: tuple[str, ...] = ()
+    scaling: Scaling | None = None
+
+    @property
+    def copies(self) -> int:
+        """Copies of the job, at the peak."""
+        return self.work.replicas if self.scaling is None else self.scaling.peak
+
+    @lazy_property
+    def hours(self) -> Estimate:
+        """Machine hours of the period: useful work, and what interruptions add to it."""
+        found = self.interruptions
+        if found is None:
+            return self.work_hours
+        low, mid, high = (
+            found.billed(getattr(self.work_hours, end), end).total_s / 3600.0
+            for end in ("low", "mid", "high")
+        )
+        basis = f"{self.work_hours.basis}; {found.basis}"
+        return Estimate(low=low, mid=mid, high=high, basis=basis, weak=self.work_hours.weak)
+
+    @lazy_property
+    def quote(self) -> Quote:
+        """The bill at the expected hours."""
+        return self._bill("mid")
+
+    @lazy_property
+    def missing(self) -> Decimal:
+        """What parts of the bill without a known price cost at most, by the dearest known price.
+
+        A part that is unknown where the job runs today as well is unknown on both sides.
+        """
+        amount = _NOTHING
+        for what in self._sums.unknown:
+            if what not in self.unknown_today:
+                most = self.dearest(what, self._usage("mid")) or _NOTHING
+                amount += max(_NOTHING, most - _of_kinds((what,), self._sums.parts))
+        return amount
+
+    @lazy_property
+    def expected(self) -> Decimal:
+        """The expected bill, exact; unknown parts are missing in it."""
+        return self._sums.exact
+
+    @property
+    def at_least(self) -> bool:
+        """Whether a part of the bill has no known price, so that it costs more."""
+        return bool(self._sums.unknown)
+
+    @lazy_property
+    def comparable(self) -> Decimal:
+        """The expected bill, complete: unknown parts at the dearest known price."""
+        found = self._sums
+        return found.exact + self.missing if found.unknown else found.exact
+
+    def cost_at(self, end: End) -> Decimal:
+        """Return the exact bill at one end of hours and price.
+
+        Unknown parts are missing in it, but at the high end, where they have the dearest price.
+        """
+        expected, of_hours, of_price = self.expected, self.by_hours, self.by_price
+        if end == "low":
+            off = _quadrature(of_hours.low - expected, of_price.low - expected)
+            return max(_NOTHING, expected - off)
+        if end == "high":
+            off = _quadrature(of_hours.high - expected, of_price.high - expected)
+            return expected + off + self.missing
+        return expected
+
+    @property
+    def compared(self) -> Decimal:
+        """The bill by which options that pay are told apart: hours at their high end, complete.
+
+        The price is as it was read: in the backtest on the price history (research/price_moves.md)
+        no rule that asks for more caution chose prices that cost less later. A price of low trust
+        must win at the high end of what it may have moved by.
+        """
+        if self.offer.confidence == "low":
+            return self.cost_at("high")
+        return self.by_hours.high + self.missing
+
+    @lazy_property
+    def by_hours(self) -> UsdRange:
+        """What the bill may be for its hours alone, the price as it was read."""
+        return UsdRange(low=self._sums_at("low").exact, high=self._sums_at("high").exact)
+
+    @lazy_property
+    def by_price(self) -> UsdRange:
+        """What the bill may be for the age of its price alone, at the expected hours."""
+        by_time, moved, expected = _of_kinds(_BY_TIME, self._sums.parts), self.moved, self.expected
+        low, high = by_time * (moved.low - 1), by_time * (moved.high - 1)
+        return UsdRange(low=expected + low, high=expected + high)
+
+    @lazy_property
+    def _sums(self) -> Sums:
+        return self._sums_at("mid")
+
+    def _sums_at(self, end: End) -> Sums:
+        """Return what the bill comes to at one end of the hours."""
+        if end != "mid" and self.interruptions is None and self._hours_at(end) == self._hours_at():
+            return self._sums  # held time stays
+        if self.tenancy is not None or self.interruptions is not None:
+            return in_sums(self._bill(end))
+        held = use_of_work(self.offer, self.count, self.work, self.catalog)
+        return sums_of(self.offer, held, seconds(self._hours_at(end) * 3600.0))
+
+    def _hours_at(self, end: End = "mid") -> float:
+        hours: float = getattr(self.work_hours, end)
+        return hours
+
+    def _extra(self, end: End) -> Billed | None:
+        found = self.interruptions
+        return None if found is None else found.billed(self._hours_at(end), end)
+
+    def _usage(self, end: End) -> Usage:
+        hours = self._hours_at(end)
+        extra = None if self.interruptions is None else self._extra(end)
+        if self.tenancy is not None:
+            hours = max(hours, self.tenancy.hours)
+        return usage_of_work(self.offer, self.count, hours, self.work, self.catalog, extra)
+
+    def _bill(self, end: End) -> Quote:
+        return bill_of_work(
+            self.offer,
+            self.count,
+            self._hours_at(end),
+            self.work,
+            self.catalog,
+            self._extra(end),
+            tenancy=self.tenancy,
+        )

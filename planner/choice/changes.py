@@ -1,0 +1,253 @@
+"""What an option changes against today and why, and what to do first where nothing is changed.
+
+What to do first where a plan leaves a job where it is: end it, measure it, or try the cure.
+A job that wastes money needs a next step even where it is left alone: its cause may be unknown, its
+cure may not surely pay, or no machine may help it because it does nothing.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Literal
+
+from planner.actions import ACTIONS, Action, action
+from planner.choice.candidate import Candidate
+from planner.choice.context import JobContext, gpus_used, idle_gpus
+from planner.choice.feasibility import unproven
+from planner.choice.requirements import Requirements
+from planner.choice.workload import Tenancy
+from planner.diagnosis.rules.rule import Finding
+from planner.models.copies import Scaling
+from planner.models.estimate import Estimate
+from pricing.catalog.offer import Offer
+from pricing.hardware import gpus
+from pricing.money import usd, whole_dollars
+
+_BY_PURCHASE = {
+    "spot": "spot",
+    "reserved_180d": "commit",
+    "reserved_1y": "commit",
+    "reserved_3y": "commit",
+}
+_TEN = 10
+# To start the job on another size of the same provider, where no action says so: our estimate.
+_OTHER_MACHINE_H = 1.0
+
+
+def codes(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
+    """Return everything that has to be done: the actions on the job, and what the machine adds."""
+    return (*candidate.actions, *_structural(candidate, context))
+
+
+def size(candidate: Candidate, context: JobContext) -> tuple[bool, bool, int]:
+    """Return how large a change it is, to compare: another provider, another machine, actions.
+
+    Where the job runs weighs more than how many settings change: contracts, data and habits hang
+    on the provider, a setting is undone in a minute.
+    """
+    today, offer = context.baseline.offer, candidate.offer
+    away = today is None or today.provider != offer.provider
+    return (away, _is_other(candidate, context), len(codes(candidate, context)))
+
+
+def effort_hours(candidate: Candidate, context: JobContext) -> float:
+    """Return the engineering hours of a change: each action's own, and another machine's.
+
+    All of them are our estimates, one for each action (`planner/actions`).
+    """
+    structural = _structural(candidate, context)
+    return _effort_h(candidate.actions, structural, _is_other(candidate, context))
+
+
+@lru_cache(maxsize=4096)
+def _effort_h(actions: tuple[str, ...], structural: tuple[str, ...], other: bool) -> float:  # noqa: FBT001 - a key
+    moves = sum(ACTIONS[code].effort_hours for code in structural)
+    machine = _OTHER_MACHINE_H if other else 0.0
+    return sum(ACTIONS[code].effort_hours for code in actions) + max(moves, machine)
+
+
+def _is_other(candidate: Candidate, context: JobContext) -> bool:
+    return not context.baseline.has_size_bought_alike(candidate.offer)
+
+
+def _structural(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
+    """Return the codes for what the choice of machine changes against today."""
+    offer = candidate.offer
+    key = (offer.gpu, offer.provider, offer.purchase, gpus_used(offer, context))
+    known = context.changes.get(key)
+    if known is None:
+        known = context.changes[key] = tuple(_changes(offer, context))
+    return known
+
+
+def _changes(offer: Offer, context: JobContext) -> list[str]:
+    today = context.baseline.offer
+    before, after = context.profile.gpu_count, gpus_used(offer, context)
+    found = []
+    if offer.gpu != context.gpu.name:
+        slower = context.kernel_speed(gpus()[offer.gpu]).mid < 1.0
+        found.append("smaller-gpu" if slower else "newer-gpu")
+    if after > before:
+        found.extend(("more-gpus", "data-parallel") if before == 1 else ("more-gpus",))
+    if after < before:
+        found.append("fewer-gpus")
+    if today is not None and today.provider != offer.provider:
+        found.append("move-provider")
+    if offer.purchase in _BY_PURCHASE and (today is None or today.purchase != offer.purchase):
+        found.append(_BY_PURCHASE[offer.purchase])
+    return found
+
+
+def why(candidate: Candidate, context: JobContext) -> str:
+    """Return one sentence on what changes: the speed, the actions, the hourly price."""
+    today, offer = context.baseline.offer, candidate.offer
+    said = []
+    if offer.gpu == context.gpu.name:
+        said.append("the same GPU")
+    elif context.work.fixed_work or candidate.speed.mid != 1.0:
+        said.append(f"{_times(candidate.speed)} today's speed on {offer.gpu}")
+    if (each := candidate.count // candidate.copies) > 1:
+        said.append(f"on {each} machines over the network")
+    if idle := idle_gpus(offer, context):
+        said.append(f"{idle} of {offer.gpu_count:g} GPUs idle: no machine with fewer is sold")
+    if offer.cpu_architecture != (
+        today.cpu_architecture if today else context.gpu.host_architecture
+    ):
+        said.append(
+            f"on {offer.cpu_architecture} hosts: images and packages must be built for them"
+        )
+    if doubt := unproven(offer, context):
+        said.append(doubt)
+    if candidate.scaling is not None:
+        said.append(_copies(candidate.scaling, context))
+    elif candidate.actions:
+        said.append(f"with {', '.join(candidate.actions)}")
+    if today is not None and today.usd_per_hour:
+        here = today.usd_per_hour * context.baseline.count * _part(context.baseline.tenancy)
+        ratio = offer.usd_per_hour * candidate.count * _part(candidate.tenancy) / here
+        most = "up to " if candidate.scaling and len(candidate.scaling.by_hour) > 1 else ""
+        said.append(f"at {most}{_percent(ratio)} of today's hourly price")
+    return ", ".join(said)
+
+
+def _copies(found: Scaling, context: JobContext) -> str:
+    """Return how many copies run instead of today's, how busy they are, and what bounds that."""
+    few, most = found.fewest, found.peak
+    span = f"{few} to {most}" if few != most else f"{most}"
+    busy = f"{found.busiest_fraction:.0%} busy at the most"
+    late = "" if found.latency_ms is None else f" and {found.latency_ms:.3g} ms"
+    today = context.work.replicas
+    many = "copy" if most == 1 else "copies"
+    return f"{span} {many} instead of {today}, {busy}{late} (limit: {found.limit})"
+
+
+def _part(tenancy: Tenancy | None) -> Decimal:
+    """Return the part of a machine's price that the job bears."""
+    return Decimal(tenancy.held) / tenancy.of if tenancy else Decimal(1)
+
+
+def _times(speed: Estimate) -> str:
+    low, mid, high = (_figure(x) for x in (speed.low, speed.mid, speed.high))
+    return f"{mid}x ({low}-{high})"
+
+
+def _figure(value: float) -> str:
+    return f"{value:.0f}" if value >= _TEN else f"{value:.2g}"
+
+
+def _percent(ratio: Decimal) -> str:
+    return f"{ratio * 100:.0f} %"
+
+
+END = "end-job"
+_WORTH = 0.1  # of the bill; less waste needs no first step
+_GAINS = 1.1  # on its part of the time; less is not worth a try
+_RECORD = "gpucost profile -o profile.json -- COMMAND"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStep:
+    """What to do before anything else.
+
+    Attributes:
+        kind: `end` the job, `measure` it, or `try` a cure.
+        what: one sentence, without its full stop.
+        command: what to type; None where the program itself has to change.
+    """
+
+    kind: Literal["end", "measure", "try"]
+    what: str
+    command: str | None
+
+
+def must_end(findings: tuple[Finding, ...]) -> bool:
+    """Return whether the job does nothing that another machine could do faster or cheaper."""
+    return bool(findings) and END in findings[0].actions and findings[0].confidence != "possible"
+
+
+def first_step(context: JobContext) -> FirstStep | None:
+    """Return what to do first about a job that is left where it is; None where nothing is worth it.
+
+    A cure is named only where all of the waste over the horizon would pay for its work.
+    """
+    if must_end(context.findings):
+        return FirstStep(
+            kind="end",
+            what="end it and start it again from its last checkpoint: it holds the machine and "
+            "gets nothing done, and it would do no more elsewhere",
+            command=None,
+        )
+    wasting = [f for f in context.findings if (f.waste_fraction or 0.0) >= _WORTH]
+    worst = max(wasting, key=lambda f: f.waste_fraction or 0.0, default=None)
+    if worst is None:
+        return None
+    if worst.code == "unmeasured":
+        return FirstStep(
+            kind="measure",
+            what="find the cause: record the CPU and the steps beside the GPU, one command",
+            command=_RECORD,
+        )
+    if worst.confidence == "possible" or not worst.actions:
+        return FirstStep(
+            kind="measure",
+            what=f"make sure of the cause ({worst.code}): record the job while it works",
+            command=_RECORD,
+        )
+    cure = _cure(worst, context)
+    if cure is None:
+        return None
+    return FirstStep(kind="try", what=_attempt(cure, context.asked), command=_way(cure))
+
+
+def _cure(cause: Finding, context: JobContext) -> Action | None:
+    """Return the first action that gains something, and whose work the waste would pay for.
+
+    Where no gain of any is known, the first that the waste would pay for.
+    """
+    signals, rate = context.signals, context.asked.engineer_usd_per_hour
+    at_stake = None if cause.waste_usd is None else cause.waste_usd * context.periods
+    found = [action(code, signals) for code in cause.actions]
+    known = [one for one in found if one.effect is not None]
+    helping = [one for one in known if one.gain and one.gain[1] >= _GAINS] if known else found
+    return next(
+        (
+            one
+            for one in helping
+            if at_stake is None or usd(str(one.effort_hours)) * rate < at_stake
+        ),
+        None,
+    )
+
+
+def _attempt(cure: Action, asked: Requirements) -> str:
+    rate, hours = asked.engineer_usd_per_hour, cure.effort_hours
+    effort = (
+        f"about {hours:g} h, ${whole_dollars(rate * round(hours * 4) / 4)}" if hours else "a switch"
+    )
+    return f"try on today's machine: {cure.title} ({effort}); measure before and after"
+
+
+def _way(cure: Action) -> str:
+    if cure.kind == "numeric":
+        return f"gpucost recipe plan.json --option o0 --numeric {cure.code}"
+    return f"gpucost explain {cure.code}"

@@ -1,0 +1,340 @@
+"""All that the checks of one job need: its host, and how many machines of a size it would take."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property
+
+from planner.actions import Action
+from planner.actions.settings import Applying
+from planner.choice.baseline import Baseline, where
+from planner.choice.offers import Market, Sizing, Standing
+from planner.choice.requirements import Reason, Requirements
+from planner.choice.workload import Workload
+from planner.diagnosis.rules.rule import Finding
+from planner.models.costs import WorkCost, work_cost
+from planner.models.estimate import Estimate
+from planner.prediction.layout import GPUS_PER_NODE, Layout
+from planner.prediction.predict import Predictions, Split
+from planner.profile.model import Profile
+from planner.profile.source import source_gpu
+from planner.signals.condition import Signals
+from planner.signals.signals import memory_need_gib, worst_latency_ms
+from planner.signals.thresholds import CPU_FULL
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
+from pricing.catalog.regions import continent_of
+from pricing.hardware import Gpu
+
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostNeed:
+    """What jobs keep busy of their host; None = not measured.
+
+    Attributes:
+        cores: busy most of the time (95 % of it), over all machines.
+        ram_gib: the most memory held, over all machines, GiB.
+    """
+
+    cores: float | None
+    ram_gib: float | None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything of it was measured."""
+        return self.cores is not None or self.ram_gib is not None
+
+
+def host_need(profile: Profile) -> HostNeed:
+    """Return what one job takes of its host: the cores' 95th percentile, the memory's maximum."""
+    host, cores = profile.host, profile.hardware.cpu_cores
+    used, held = (host.cpu_util, host.ram_used_gib) if host else (None, None)
+    share = None if used is None else used.p95 if used.p95 is not None else used.typical
+    return HostNeed(
+        cores=None if share is None or cores is None else share * cores,
+        ram_gib=None if held is None else held.peak if held.peak is not None else held.typical,
+    )
+
+
+def together(needs: Iterable[HostNeed]) -> HostNeed:
+    """Return what several jobs take of one host, as far as they were measured."""
+    known = tuple(needs)
+    cores = [need.cores for need in known if need.cores is not None]
+    ram = [need.ram_gib for need in known if need.ram_gib is not None]
+    return HostNeed(cores=sum(cores) if cores else None, ram_gib=sum(ram) if ram else None)
+
+
+def host_lacks(
+    need: HostNeed, vcpus: float | None, ram_gib: float | None
+) -> tuple[Reason, str] | None:
+    """Return why a host does not carry that; None where it does, or if it is unknown."""
+    if need.cores is not None and vcpus is not None and need.cores > vcpus + _ROUNDING:
+        return "capability", f"the host has {vcpus:g} vCPUs; {need.cores:.1f} cores are busy"
+    if need.ram_gib is not None and ram_gib is not None and need.ram_gib > ram_gib + _ROUNDING:
+        return "memory", f"the host has {ram_gib:g} GiB; {need.ram_gib:.0f} GiB are in use"
+    return None
+
+
+def host_unknown(need: HostNeed, vcpus: float | None, ram_gib: float | None) -> str | None:
+    """Return what of a host is unknown although the job was seen to need it; None otherwise."""
+    missing = []
+    if vcpus is None and need.cores is not None:
+        missing.append(f"vCPUs ({need.cores:.1f} cores are busy)")
+    if ram_gib is None and need.ram_gib is not None:
+        missing.append(f"memory ({need.ram_gib:.0f} GiB are in use)")
+    return f"its host's {' and '.join(missing)} unknown" if missing else None
+
+
+def crowded(
+    profiles: Sequence[Profile], vcpus: float | None, ram_gib: float | None
+) -> tuple[Reason, str] | None:
+    """Return why jobs cannot stand on one host; None where nothing measured speaks against it.
+
+    Memory adds up. Cores add up only where a job fills its own host: below that, runtimes that spin
+    while they wait for the GPU keep cores busy, too, so the sum is not proof (`host_share` has it).
+    """
+    if len(profiles) == 1:
+        return None
+    need = together(host_need(profile) for profile in profiles)
+    if not any(is_full(profile) for profile in profiles):
+        need = replace(need, cores=None)
+    return host_lacks(need, vcpus, ram_gib)
+
+
+def host_share(profiles: Sequence[Profile], vcpus: float | None) -> float:
+    """Return the speed of jobs together if all cores that they keep busy do needed work, <= 1."""
+    used = []
+    for profile in profiles:
+        host, cores = profile.host, profile.hardware.cpu_cores
+        share = host.cpu_util.typical if host and host.cpu_util else None
+        used.append((share or 0.0) * (cores or 0.0))
+    total = sum(used)
+    return 1.0 if vcpus is None or len(used) == 1 or total <= vcpus else vcpus / total
+
+
+def is_full(profile: Profile) -> bool:
+    """Return whether a job keeps all cores of its own host busy."""
+    used = profile.host.cpu_util if profile.host else None
+    return used is not None and (used.typical or 0.0) >= CPU_FULL
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobContext:
+    """All that the checks of one job need.
+
+    Attributes:
+        profile: what was measured.
+        baseline: what runs today.
+        work: the hours and data of the period.
+        signals: every signal of the profile.
+        parts: where the time goes.
+        fixes: safe actions with a known effect.
+        findings: the causes, as diagnosed.
+        idle_share: share of the time that ending the machine when idle may save; None where none.
+        catalog: offers and rules of the day.
+        asked: limits and wishes.
+        probes: the same job measured elsewhere.
+        shared: what all jobs of the plan share; None: a plan of this job alone.
+        changes: codes of what another machine changes, by its GPU, provider, purchase and number
+            of GPUs; kept by `planner.choice.changes`.
+        misfits: why the job cannot run on GPUs, by `OnSale.room`; None: it can; kept by
+            `planner.choice.feasibility`.
+        applying: by machine, what actions apply there and what they set; kept by
+            `planner.actions.settings`.
+    """
+
+    profile: Profile
+    baseline: Baseline
+    work: Workload
+    findings: tuple[Finding, ...]
+    signals: Signals
+    parts: Split
+    fixes: tuple[Action, ...]
+    idle_share: float | None
+    catalog: Catalog
+    asked: Requirements
+    probes: tuple[Profile, ...] = ()
+    shared: Market | None = None
+    changes: dict[object, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    misfits: dict[int, tuple[Reason, str] | None] = field(default_factory=dict, repr=False)
+    applying: Applying = field(default_factory=Applying, repr=False)
+
+    @cached_property
+    def gpu(self) -> Gpu:
+        """The GPU that was profiled."""
+        return source_gpu(self.profile)
+
+    @cached_property
+    def market(self) -> Market:
+        """What all jobs of the plan share."""
+        return self.shared or Market(catalog=self.catalog, asked=self.asked)
+
+    @property
+    def periods(self) -> Decimal:
+        """How many of the plan's periods the horizon holds: months, or the one run."""
+        return self.asked.horizon if self.work.storage_h is not None else Decimal(1)
+
+    @cached_property
+    def alike(self) -> Standing:
+        """What is worked out once for all jobs that stand alike: nothing of it was measured."""
+        hardware, job, today = self.profile.hardware, self.profile.job, self.baseline.offer
+        place = today and (today.name, today.purchase, today.gpu, today.region)
+        copies = (self.work.replicas, self.baseline.count, self.baseline.replicas)
+        wanted = (self.gpu.name, self.profile.gpu_count, hardware.nodes)
+        kind = (job.kind, job.splits_the_model, self.stays_on)
+        return self.market.alike((place, copies, wanted, kind))
+
+    def sizing(self, offer: Offer) -> Sizing:
+        """Return the machines of a size that one copy of the job would take, and their GPUs."""
+        known = self.alike.sizings.get(id(offer))
+        if known is None or known[0] is not offer:
+            known = self.alike.sizings[id(offer)] = (offer, _sizing(offer, self))
+        return known[1]
+
+    def work_cost(self, cost: Decimal | None) -> WorkCost | None:
+        """Return what an amount of the job's work costs, of a bill of the period."""
+        unit = self.profile.work.unit if self.profile.work else None
+        return work_cost(cost, self.work.units, unit)
+
+    @cached_property
+    def host(self) -> HostNeed:
+        """What the job takes of its host today."""
+        return host_need(self.profile)
+
+    @cached_property
+    def memory_gib(self) -> float | None:
+        """The most memory that one GPU held."""
+        return memory_need_gib(self.profile)
+
+    @cached_property
+    def load(self) -> float | None:
+        """The share of time in which requests keep the GPU busy; None where not measured.
+
+        Kernels of one job run one after another, so it is their time that a slower GPU stretches.
+        """
+        known = (self.profile.mean("util.kernel_time"), self.profile.mean("util.sm_active"))
+        return max((share for share in known if share is not None), default=None)
+
+    @cached_property
+    def latency_ms(self) -> float | None:
+        """The longest latency that was measured."""
+        return worst_latency_ms(self.profile)
+
+    @cached_property
+    def stays_on(self) -> str | None:
+        """The continent that a service with a latency target stays on, unless regions were asked.
+
+        None for other jobs, and where today's machine is assumed or its place is not known.
+        """
+        today, job = self.baseline.offer, self.profile.job
+        bound = job.kind.answers and job.latency_slo_ms is not None
+        if not bound or self.asked.regions or today is None or self.baseline.assumed:
+            return None
+        return continent_of(where(today, self.profile))
+
+    def there(self, offer: Offer) -> Offer | None:
+        """Return the offer in a region where the job may run; None where nothing shows one."""
+        return self.market.there(offer, self.stays_on)
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """How fast the job is elsewhere."""
+        return Predictions(
+            profile=self.profile,
+            parts=self.parts,
+            probes=self.probes,
+            record=self.asked.history,
+        )
+
+    def kernel_speed(self, gpu: Gpu) -> Estimate:
+        """Return how much faster one such GPU runs the job's kernels."""
+        return self.predictions.kernels(gpu)
+
+    def speed(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
+        """Return the predicted speed-up."""
+        return self.predictions.speed(target, actions)
+
+    def scaling(self, target: Layout) -> Estimate:
+        """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
+        return self.predictions.scaling(target)
+
+
+def measured_cores(offer: Offer, context: JobContext) -> float | None:
+    """Return the threads of one machine of today's size that the job was seen to have, else None.
+
+    They may be fewer than the size has: a container's, or those of one of several GPUs.
+    """
+    cores = context.profile.hardware.cpu_cores
+    if cores is None or not context.baseline.has_size(offer):
+        return None
+    return cores / (context.profile.hardware.nodes or 1)
+
+
+def machines(offer: Offer, context: JobContext) -> int:
+    """Return how many machines of a size one copy of the job would take."""
+    return context.sizing(offer).machines
+
+
+def gpus_used(offer: Offer, context: JobContext) -> int:
+    """Return the GPUs at work: all of them, but what the job wants where more must be paid."""
+    return context.sizing(offer).used
+
+
+def idle_gpus(offer: Offer, context: JobContext) -> int:
+    """Return the GPUs that would be paid for and not used, in the next larger machine sold."""
+    return context.sizing(offer).idle
+
+
+def _sizing(offer: Offer, context: JobContext) -> Sizing:
+    count, idle = _machines(offer, context), _idle(offer, context)
+    today = context.baseline.has_size(offer)
+    used = context.profile.gpu_count if today or idle else round(offer.gpu_count) * count
+    vcpus, ram_gib = (
+        stated * count if stated else least and least * used
+        for stated, least in zip(
+            (offer.vcpus, offer.ram_gib), context.market.least_host(offer.gpu), strict=True
+        )
+    )
+    return Sizing(machines=count, used=used, idle=idle, today=today, vcpus=vcpus, ram_gib=ram_gib)
+
+
+def _machines(offer: Offer, context: JobContext) -> int:
+    """Return as many nodes as today, or whole large machines.
+
+    Where a provider sells a GPU by ones and by eights and the job wants a number between, training
+    takes as many single ones as it wants.
+    """
+    each = context.baseline.count // context.baseline.replicas
+    if same_machine(offer, context):
+        return each
+    wanted, nodes = context.profile.gpu_count, context.profile.hardware.nodes or each
+    if nodes > 1 and offer.gpu_count * nodes == wanted:
+        return nodes
+    if offer.gpu_count >= GPUS_PER_NODE and wanted % offer.gpu_count == 0:
+        return max(1, int(wanted // offer.gpu_count))
+    job = context.profile.job
+    spreads = job.kind.trains and not job.splits_the_model  # else it needs the links of one machine
+    if offer.gpu_count == 1 and spreads and _not_sold(offer, context):
+        return wanted
+    return 1
+
+
+def _idle(offer: Offer, context: JobContext) -> int:
+    wanted = context.profile.gpu_count
+    if wanted == 1 or not _not_sold(offer, context):
+        return 0
+    larger = [n for n in context.catalog.gpu_counts(offer) if n > wanted]
+    return round(offer.gpu_count) - wanted if larger and offer.gpu_count == larger[0] else 0
+
+
+def _not_sold(offer: Offer, context: JobContext) -> bool:
+    """Return whether the provider sells this GPU, but no machine with as many as the job wants."""
+    wanted = context.profile.gpu_count
+    return 1 < wanted < GPUS_PER_NODE and wanted not in context.catalog.gpu_counts(offer)
+
+
+def same_machine(offer: Offer, context: JobContext) -> bool:
+    """Return whether the offer is the size that runs the job today."""
+    return context.baseline.has_size(offer)

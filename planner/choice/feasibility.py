@@ -1,0 +1,283 @@
+"""Why an offer cannot run a job: each check yields a reason with its figures."""
+
+from collections.abc import Callable, Iterable
+
+from planner.choice.baseline import gpu_memory_gib
+from planner.choice.candidate import Candidate
+from planner.choice.context import (
+    HostNeed,
+    JobContext,
+    gpus_used,
+    host_lacks,
+    host_unknown,
+    machines,
+    same_machine,
+)
+from planner.choice.offers import OnSale
+from planner.choice.requirements import Reason, Rejected
+from planner.prediction.kernels import missing
+from planner.signals.signals import holds_in_advance
+from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
+from pricing.catalog.offer import BOUGHT, Offer
+from pricing.catalog.regions import continent_of, regions_of
+from pricing.hardware import gpus
+from pricing.money import HOURS_PER_MONTH
+
+BUSIEST = 0.9  # of a GPU's time: the contract's compute share
+Why = tuple[Reason, str]
+Check = Callable[[Offer, JobContext], Iterable[Why]]
+JobCheck = Callable[[OnSale, JobContext], Why | None]
+
+_FAST_LINKS = ("nvlink", "xgmi")
+_HOURS_PER_MONTH = float(HOURS_PER_MONTH)
+
+
+def checks_of(context: JobContext) -> tuple[JobCheck, ...]:
+    """Return the checks of an offer by what was measured, without those that cannot fail."""
+    splits, gpus_wanted = context.profile.job.splits_a_step, context.profile.gpu_count
+    needed: dict[JobCheck, bool] = {
+        _carried: context.host.is_known,
+        _connected: splits or gpus_wanted > 1 or (context.profile.hardware.nodes or 1) > 1,
+        _started: context.asked.launchable_only,
+    }
+    return tuple(check for check in _FOR_THE_JOB if needed.get(check, True))
+
+
+def refusal(size: OnSale, context: JobContext, checks: Iterable[JobCheck]) -> Rejected | None:
+    """Return why the offer cannot run the job, by what was measured; None where it can."""
+    for check in checks:
+        found = check(size, context)
+        if found is not None:
+            return Rejected(offer=size.offer.name, reason=found[0], detail=found[1])
+    return None
+
+
+def refusal_of_alike(offer: Offer, context: JobContext) -> Rejected | None:
+    """Return why no job on such machines can take the offer, the plainest reason first."""
+    for check in _FOR_ALL_ALIKE:
+        for reason, detail in check(offer, context):
+            return Rejected(offer=offer.name, reason=reason, detail=detail)
+    return None
+
+
+def _who(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    asked, gpu = context.asked, gpus().get(offer.gpu)
+    named = offer.gpu in asked.gpus
+    if gpu is None or gpu.memory_bandwidth_gb_s is None:
+        yield "unknown-gpu", f"the specifications of {offer.gpu} are not known"
+        return
+    if offer.gpu_count < 1:
+        yield "capability", f"a slice of {offer.gpu_count:g} GPU: needs a check of what it can do"
+    if offer.is_community and not (
+        "community" in asked.include or offer.provider in asked.providers
+    ):
+        yield "unavailable", "a community host; --include community offers it"
+    ordered = offer.gpu_count * machines(offer, context) * context.work.replicas
+    if ordered < offer.minimum_gpus and not same_machine(offer, context):
+        yield "unavailable", f"sold from {offer.minimum_gpus} GPUs on; these would be {ordered:g}"
+    if gpu.vendor != context.gpu.vendor and not (named or "any-vendor" in asked.include):
+        yield (
+            "capability",
+            f"{gpu.vendor}, today {context.gpu.vendor}; --include any-vendor offers it",
+        )
+    today = (
+        context.baseline.offer.cpu_architecture
+        if context.baseline.offer
+        else context.gpu.host_architecture
+    )
+    if offer.cpu_architecture != today and not (named or "any-arch" in asked.include):
+        yield (
+            "capability",
+            f"{offer.cpu_architecture} host, today {today}; --include any-arch offers it",
+        )
+
+
+def _how_many(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    wanted, total = context.profile.gpu_count, gpus_used(offer, context)
+    if context.asked.gpu_counts:
+        least, most = context.asked.gpu_counts
+        if not least <= total <= most:
+            asked = f"{least}" if least == most else f"{least} to {most}"
+            yield "gpu-count", f"{total} GPUs; {asked} asked for"
+        return
+    if total == wanted:
+        return
+    if not context.profile.job.kind.trains:
+        rest = f"{total - wanted} would idle" if total > wanted else "too few"
+        yield "gpu-count", f"{total} GPUs; the job uses {wanted}: {rest}"
+    elif total > wanted and not _in_a_hurry(context):
+        hurry = f"--objective time, --deadline or --gpus {total}"
+        yield "gpu-count", f"{total} GPUs; the job uses {wanted}: more only cost more ({hurry})"
+
+
+def _in_a_hurry(context: JobContext) -> bool:
+    return context.asked.objective == "time" or context.asked.deadline_h is not None
+
+
+def _region(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    if context.there(offer) is not None:
+        return
+    asked, there = context.asked.regions, continent_of(offer)
+    if asked:
+        why = "not sold" if regions_of(offer) else "its region is not known, so not surely"
+        yield "region", f"{why} in {', '.join(asked)}"
+        return
+    place = f"in {there}" if there else "in a place that is not known"
+    stays = f"a service with a latency target stays in {context.stays_on}"
+    yield "region", f"{place}; {stays} unless --region says otherwise"
+
+
+def _purchase(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
+    today = context.baseline.offer
+    allowed = context.asked.purchases or ("on_demand", today.purchase if today else "on_demand")
+    if offer.purchase not in allowed:
+        yield "purchase", f"sold as {offer.purchase}; --purchase {offer.purchase} offers it"
+    elif offer.purchase == "spot" and not context.profile.job.kind.has_fixed_work:
+        yield "purchase", f"spot may be interrupted, and this job is {context.profile.job.kind}"
+
+
+def _takes(size: OnSale, context: JobContext) -> Why | None:
+    """Return why the GPUs cannot run the job; many offers have the same ones."""
+    known, room = context.misfits, size.room
+    if room not in known:
+        known[room] = _capable(size.offer, context) or _fits(size, context)
+    return known[room]
+
+
+def _capable(offer: Offer, context: JobContext) -> Why | None:
+    lack = next(missing(context.profile, context.gpu, gpus()[offer.gpu]), None)
+    return ("capability", lack) if lack else None
+
+
+def _fits(size: OnSale, context: JobContext) -> Why | None:
+    offer, total = size.offer, size.sizing.used
+    room = gpu_memory_gib(offer)
+    same = offer.gpu == context.gpu.name and total >= context.profile.gpu_count
+    splits = context.profile.job.splits_the_model
+    each = (
+        max(1.0, context.profile.gpu_count / total) if splits else 1.0
+    )  # shares that one GPU holds
+    if context.memory_gib is None:
+        today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
+        if offer.gpu_memory_gib < today and (offer.gpu != context.gpu.name or each > 1.0):
+            less = f"{offer.gpu_memory_gib:g} GiB, less than today's {today:g}"
+            less += f" of the {each:g} GPUs that it would replace" if each > 1.0 else ""
+            return "memory", f"{less}; {_unseen_need(context)}, so nothing shows that it fits"
+        return None
+    need = context.memory_gib * each
+    if need > USABLE * room and not same:
+        return "memory", f"needs {need:.1f} GiB of {room:.1f}; {USABLE:.0%} may be filled"
+    return None
+
+
+def _host_need_on(gpus_at_work: int, context: JobContext) -> HostNeed:
+    """Return what the job takes of the hosts of so many GPUs.
+
+    Training on fewer GPUs feeds and launches for fewer; a service has the same requests anywhere.
+    """
+    need, today = context.host, context.profile.gpu_count
+    if need.cores is None or gpus_at_work >= today or not context.profile.job.kind.trains:
+        return need
+    share = gpus_at_work / today
+    return HostNeed(cores=need.cores * share, ram_gib=need.ram_gib)
+
+
+def _carried(size: OnSale, context: JobContext) -> Why | None:
+    offer, sizing = size.offer, size.sizing
+    if sizing.today:
+        return None
+    count = sizing.machines
+    return host_lacks(
+        _host_need_on(sizing.used, context),
+        None if offer.vcpus is None else offer.vcpus * count,
+        None if offer.ram_gib is None else offer.ram_gib * count,
+    )
+
+
+def unproven(offer: Offer, context: JobContext) -> str | None:
+    """Return what the job needs of a host that the offer does not state; None otherwise.
+
+    A machine that has as little as the least one sold with that GPU would do: then nothing is said.
+    """
+    if not context.host.is_known:
+        return None
+    sizing = context.sizing(offer)
+    if sizing.today:
+        return None
+    need, vcpus, ram_gib = _host_need_on(sizing.used, context), sizing.vcpus, sizing.ram_gib
+    if vcpus and ram_gib and host_lacks(need, vcpus, ram_gib) is None:
+        return None
+    return host_unknown(need, offer.vcpus, offer.ram_gib)
+
+
+def _unseen_need(context: JobContext) -> str:
+    if holds_in_advance(context.profile):
+        return f"what {context.profile.job.framework} holds it took in advance, whatever it needs"
+    return "memory use was not measured"
+
+
+def _connected(size: OnSale, context: JobContext) -> Why | None:
+    offer, count, today = size.offer, size.sizing.machines, context.profile.hardware
+    splits = context.profile.job.splits_a_step
+    fast = today.interconnect in _FAST_LINKS or (
+        today.interconnect is None and context.profile.gpu_count > 1 and "SXM" in context.gpu.name
+    )
+    if splits and fast and offer.gpu_count > 1 and offer.interconnect not in _FAST_LINKS:
+        link = {None: "unknown links", "pcie": "PCIe"}.get(offer.interconnect, offer.interconnect)
+        return "interconnect", f"{link} between the GPUs; this job splits its model over NVLink"
+    if count == 1 or size.sizing.today:
+        return None
+    network = offer.network_gbps
+    if network is None:
+        return "interconnect", f"{count} machines, and the network between them is not known"
+    if splits and network < min(NODE_NETWORK_GBPS, today.network_gbps or NODE_NETWORK_GBPS):
+        said = f"{network:g} Gbit/s between {count} machines"
+        return "interconnect", f"{said}; this job splits its model over them"
+    return None
+
+
+def _started(size: OnSale, context: JobContext) -> Why | None:
+    asked, offer = context.asked, size.offer
+    if asked.launchable_only and not asked.can_launch(offer):
+        return "unavailable", f"gpucost cannot launch it ({_why_not(offer)}): --launchable"
+    return None
+
+
+# Of the machine, the GPUs wanted and the kind of job alone: what `JobContext.alike` tells apart.
+_FOR_ALL_ALIKE: tuple[Check, ...] = (_who, _how_many, _region, _purchase)
+_FOR_THE_JOB: tuple[JobCheck, ...] = (_takes, _carried, _connected, _started)
+
+
+def _why_not(offer: Offer) -> str:
+    if offer.purchase not in BOUGHT:
+        return f"{offer.purchase} is bought at the provider's"
+    return "sold by contract" if offer.contract_only else f"no launches at {offer.provider}"
+
+
+def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
+    """Return why a candidate would be too slow for the job; None where it is not."""
+    speed, work = candidate.speed, context.work
+    if work.fixed_work and not context.profile.job.kind.answers:
+        month = work.storage_h is not None
+        if month and candidate.hours.mid > max(_HOURS_PER_MONTH, work.hours.mid):
+            return "deadline", f"{candidate.hours.mid:,.0f} h of work a month; a month has 730"
+        return None
+    latency, target = context.latency_ms, context.profile.job.latency_slo_ms
+    same = candidate.offer.gpu == context.gpu.name
+    if latency is not None and target is not None:
+        worst = latency / speed.low
+        if worst > target and not same:
+            return "latency", f"up to {worst:.0f} ms; the target is {target:g} ms"
+    elif target is not None and not same:
+        return "latency", "there is a latency target and no measured latency to predict from"
+    busy = context.load
+    if busy is not None and busy / speed.mid > BUSIEST and not same and candidate.scaling is None:
+        return (
+            "slowdown",
+            f"the GPU would be {busy / speed.mid:.0%} busy; {BUSIEST:.0%} is the limit",
+        )
+    judged = latency is not None and target is not None
+    if speed.mid < 1.0 / context.asked.max_slowdown and not same and not judged:
+        flag = f"--max-slowdown {1.0 / speed.mid:.1f}"
+        return "slowdown", f"runs at {speed.mid:.2f} of today's speed; {flag} allows it"
+    return None

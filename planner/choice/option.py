@@ -1,0 +1,474 @@
+"""An option: an offer with actions, its hours, its bill, its energy, and how the job runs there.
+
+Energy and carbon beside the dollars: from measured board power, else unknown.
+kWh = mean board power x GPUs at work x hours / 1000, of the boards alone unless the host's share of
+a node's power and the site's PUE are given; a GPU that is paid for and not used, in the next larger
+machine sold, draws its idle power. kgCO2e = kWh x grid intensity / 1000, where that is
+given. The nameplate power is not a stand-in: measured jobs drew 0.57 of it on average, a quarter of
+them under 0.28 (Zeus traces).
+
+Power on another GPU: the same fraction of (TDP - idle) as measured today (planner/models/power.py);
+idle power that nobody measured is taken as the typical share of TDP of such boards.
+
+How a training job spreads over several GPUs, and how it survives their failures.
+Data parallel where model, gradients and optimiser fit one GPU; sharded (FSDP) where they do not and
+links are fast; tensor parallel inside a machine and pipeline between machines where the network is
+slow. What it needs to survive failures is worked out in `planner.models.interruption`.
+"""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from planner.actions import ACTIONS
+from planner.actions.settings import (
+    MachineSettings,
+    PlannedRun,
+    machine_settings,
+    profiled_run,
+    today_settings,
+)
+from planner.choice.baseline import gpu_memory_gib
+from planner.choice.candidate import Candidate, UsdRange
+from planner.choice.context import JobContext, gpus_used, idle_gpus, measured_cores
+from planner.choice.requirements import Site
+from planner.models.communication import link_class
+from planner.models.copies import Scaling
+from planner.models.costs import Saving, WorkCost
+from planner.models.estimate import Estimate
+from planner.models.interruption import Survival, survival
+from planner.models.power import idle_w, other_gpu_factor
+from planner.prediction.layout import Layout
+from planner.profile.kinds import Parallelism
+from planner.profile.model import Profile
+from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
+from pricing.billing.quote import Quote
+from pricing.catalog.offer import Offer
+from pricing.hardware import Gpu, find, gpus
+
+_MEASURED = "power.board_w"
+_COUNTED = "energy.total_j"
+# Of actions that change no code: this one leaves the GPU fewer idle hours.
+_LESS_IDLE = "idle-shutdown"
+# These spread the same work over GPUs, so that none is busier for it.
+_SPREADING = ("data-parallel", "sharded-data-parallel", "tensor-parallel", "pipeline-parallel")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """What a period takes.
+
+    Attributes:
+        kwh: None where power was not measured, or cannot be carried over to another GPU.
+        kgco2e: None where the energy or the grid's intensity is unknown.
+    """
+
+    kwh: Estimate | None = None
+    kgco2e: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Power:
+    """Mean power of one GPU board, and where it comes from."""
+
+    low_w: float
+    mid_w: float
+    high_w: float
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Boards:
+    """The boards of an option, of all replicas together.
+
+    Attributes:
+        working: GPUs that work.
+        idle_w: drawn by all of those that do not.
+    """
+
+    working: int
+    idle_w: float = 0.0
+
+
+def energy_today(profile: Profile, hours: Estimate, site: Site, replicas: int = 1) -> Energy:
+    """Return the energy of the period on the measured hardware, of so many copies of the job."""
+    power = _measured(profile)
+    return (
+        Energy()
+        if power is None
+        else _energy(power, _Boards(working=profile.gpu_count * replicas), hours, site)
+    )
+
+
+def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContext) -> Energy:
+    """Return the energy of the period on a candidate.
+
+    Args:
+        candidate: its GPU, machines, speed and hours.
+        actions: codes of all that changes.
+        context: what was measured, where it runs today, what is known of the place.
+    """
+    profile, site, hours = context.profile, context.asked.site, candidate.hours
+    measured, boards = _measured(profile), _boards(candidate, context)
+    if measured is None or boards is None:
+        return Energy()
+    copies = candidate.scaling
+    busier = copies is not None or any(_makes_busier(code) for code in actions)
+    today = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+    there = find(candidate.offer.gpu)
+    if today is not None and there == today and not busier:
+        return _energy(measured, boards, hours, site)
+    today_h = context.baseline.hours.mid * context.work.replicas / candidate.copies
+    work = max(1.0, candidate.speed.high, today_h / max(hours.low, 1e-9)) if busier else 1.0
+    power = _carried(measured, today, there, work)
+    return Energy() if power is None else _energy(power, boards, hours, site)
+
+
+def _boards(candidate: Candidate, context: JobContext) -> _Boards | None:
+    """Return the boards that draw power; None for a slice of a GPU, or where idling is unknown."""
+    offer, replicas = candidate.offer, candidate.copies
+    if context.baseline.has_size(offer):
+        return _Boards(working=context.profile.gpu_count * replicas)
+    if offer.gpu_count < 1:
+        return None
+    working, idle = gpus_used(offer, context), idle_gpus(offer, context)
+    gpu = find(offer.gpu)
+    idles_at_w = 0.0 if not idle else None if gpu is None else idle_w(gpu)
+    if idles_at_w is None:
+        return None
+    return _Boards(working=working * replicas, idle_w=idles_at_w * idle * replicas)
+
+
+def _makes_busier(code: str) -> bool:
+    return code == _LESS_IDLE or (ACTIONS[code].kind != "structural" and code not in _SPREADING)
+
+
+def _measured(profile: Profile) -> _Power | None:
+    """Return the mean power of one board: by its energy counter, else by its power readings."""
+    joules = profile.mean(_COUNTED)
+    duration_s = profile.window.duration_s if profile.window else None
+    if joules and duration_s:
+        power_w, basis = joules / duration_s, "energy counters over the window"
+    else:
+        mean_w = profile.mean(_MEASURED)
+        if mean_w is None:
+            return None
+        power_w, basis = mean_w, "measured board power"
+    return _Power(low_w=power_w, mid_w=power_w, high_w=power_w, basis=basis)
+
+
+def _carried(measured: _Power, today: Gpu | None, there: Gpu | None, work: float) -> _Power | None:
+    """Return the power on a GPU from today's fraction of (TDP - idle).
+
+    Args:
+        measured: on today's GPU.
+        today: the GPU measured.
+        there: the GPU of the option.
+        work: the most by which it may be busier than today, >= 1.
+    """
+    here, other = _range_w(today), _range_w(there)
+    if here is None or other is None:
+        return None
+    fraction = min(1.0, max(0.0, (measured.mid_w - here[0]) / (here[1] - here[0])))
+    most = min(1.0, fraction * work)
+    factor = 1.0 if there == today else other_gpu_factor()
+    low_w, mid_w, high_w = (
+        other[0] + share * (other[1] - other[0])
+        for share in (fraction, (fraction + most) / 2.0, most)
+    )
+    basis = f"{measured.basis}, carried over as the same fraction of (TDP - idle)"
+    if work > 1.0:
+        basis += ", up to that times the speed-up, as the GPU is busier"
+    return _Power(
+        low_w=max(other[0], low_w / factor),
+        mid_w=mid_w,
+        high_w=min(other[1], high_w * factor),
+        basis=basis,
+    )
+
+
+def _range_w(gpu: Gpu | None) -> tuple[float, float] | None:
+    """Return idle power and TDP of a GPU; None where either is unknown."""
+    idle = None if gpu is None else idle_w(gpu)
+    if gpu is None or idle is None or gpu.tdp_w is None:
+        return None
+    return idle, gpu.tdp_w
+
+
+def _energy(power: _Power, boards: _Boards, hours: Estimate, site: Site) -> Energy:
+    low_w, mid_w, high_w = (
+        one_w * boards.working + boards.idle_w for one_w in (power.low_w, power.mid_w, power.high_w)
+    )
+    scale = site.factor / 1000.0
+    kwh = Estimate(
+        low=low_w * hours.low * scale,
+        mid=mid_w * hours.mid * scale,
+        high=high_w * hours.high * scale,
+        basis=f"{power.basis}; {site.covers}",
+    )
+    grid = site.grid_g_per_kwh
+    if grid is None:
+        return Energy(kwh=kwh)
+    kg = grid / 1000.0
+    carbon = Estimate(
+        low=kwh.low * kg,
+        mid=kwh.mid * kg,
+        high=kwh.high * kg,
+        basis=f"{kwh.basis}; {grid:g} gCO2e/kWh as given",
+    )
+    return Energy(kwh=kwh, kgco2e=carbon)
+
+
+# Weights, gradients and two moments of Adam, in single precision or AMP: bytes a parameter.
+_STATE_BYTES = 16.0
+_GIB = 2.0**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """How to run on several GPUs.
+
+    Attributes:
+        mode: `ddp`, `fsdp`, `tensor` or `pipeline`, as in profile.json.
+        why: one sentence.
+        failures: expected over the hours of the period.
+        max_restarts: torchrun's --max-restarts.
+        nnodes: torchrun's --nnodes: elastic, MIN:MAX, where the mode can lose a machine.
+        checkpoint_every_s: time of work between checkpoints.
+    """
+
+    mode: Parallelism
+    why: str
+    failures: float
+    max_restarts: int
+    nnodes: str
+    checkpoint_every_s: float
+
+
+def distribution(
+    profile: Profile, layout: Layout, *, memory_gib: float, needs: Survival
+) -> Distribution | None:
+    """Return how a training job would run on a layout; None for other jobs and for one GPU.
+
+    Args:
+        profile: what was measured.
+        layout: the GPUs.
+        memory_gib: that a process can use on one of them.
+        needs: what it takes to survive failures there.
+    """
+    if not profile.job.kind.trains or layout.gpu_count == 1:
+        return None
+    mode, why = _mode(profile, layout, memory_gib)
+    nodes = layout.machines
+    least = nodes - 1 if nodes > 1 and mode.survives_a_lost_machine else nodes
+    return Distribution(
+        mode=mode,
+        why=why,
+        failures=needs.failures,
+        max_restarts=needs.max_restarts,
+        nnodes=f"{least}:{nodes}" if least < nodes else str(nodes),
+        checkpoint_every_s=needs.checkpoint_every_s,
+    )
+
+
+def _mode(profile: Profile, layout: Layout, memory_gib: float) -> tuple[Parallelism, str]:
+    job, room = profile.job, USABLE * memory_gib
+    states = None if job.parameters is None else job.parameters * _STATE_BYTES / _GIB
+    held = profile.peak("mem.used_gib")
+    whole = not job.splits_the_model
+    if states is None:
+        if not whole and job.parallelism is not None:
+            return job.parallelism, "as today; parameters are not stated"
+        fits = held is None or held <= room
+        return (Parallelism.DDP, "what one GPU holds today fits each") if fits else _sharded(layout)
+    if max(states, held or 0.0 if whole else 0.0) <= room:
+        return Parallelism.DDP, f"{states:.1f} GiB of weights, gradients and optimiser fit each GPU"
+    if states / layout.gpu_count <= room:
+        return _sharded(layout)
+    return (
+        Parallelism.PIPELINE,
+        f"{states:.0f} GiB of states exceed all GPUs sharded; offload or use more",
+    )
+
+
+def _sharded(layout: Layout) -> tuple[Parallelism, str]:
+    """Return how to split what one GPU cannot hold, by the links."""
+    fast = link_class(layout.interconnect, layout.gpu_name) == "nvlink"
+    network = layout.network_gbps
+    if layout.machines == 1 or (network is not None and network >= NODE_NETWORK_GBPS):
+        link = "NVLink" if fast else "PCIe"
+        return Parallelism.FSDP, f"the states do not fit one GPU; sharding them goes over {link}"
+    if fast:
+        return (
+            Parallelism.TENSOR,
+            "split inside each machine over NVLink: the network is slow or unknown",
+        )
+    return Parallelism.PIPELINE, "cut into stages: only activations cross the slow links"
+
+
+def how_it_runs(
+    candidate: Candidate, context: JobContext, actions: tuple[str, ...]
+) -> tuple[Distribution | None, MachineSettings]:
+    """Return how one copy of the job spreads over the machines, and what to set on each.
+
+    Args:
+        candidate: the candidate.
+        context: of the job.
+        actions: codes that the option names.
+    """
+    run = _run(candidate, context)
+    spread = _spread(candidate, context, run)
+    found = machine_settings(
+        actions,
+        context.signals,
+        gpus()[candidate.offer.gpu],
+        run,
+        context.applying,
+        nnodes=spread.nnodes if spread else "",
+    )
+    return spread, found
+
+
+def how_it_runs_today(context: JobContext) -> MachineSettings:
+    """Return how the job runs today, and what each action would set there."""
+    hours, asked = context.work.hours.mid, context.asked
+    run = profiled_run(context.profile, hours, asked.checkpoints)
+    return today_settings(context.signals, run, context.applying)
+
+
+def _run(candidate: Candidate, context: JobContext) -> PlannedRun:
+    working = max(1, gpus_used(candidate.offer, context))
+    interrupted = candidate.interruptions
+    spot_up_s = None if interrupted is None else interrupted.mean_s
+    held = 1.0 if candidate.tenancy is None else candidate.tenancy.held / candidate.tenancy.of
+    return PlannedRun(
+        gpus=working,
+        nodes=max(1, candidate.count // candidate.copies),
+        vcpus=_cores(candidate, context, held),
+        needs=survival(working, candidate.hours.mid, context.asked.checkpoints, spot_up_s),
+    )
+
+
+def _cores(candidate: Candidate, context: JobContext, held: float) -> float | None:
+    """Return the threads of one machine for the job: of today's size at most those measured."""
+    vcpus, measured = candidate.offer.vcpus, measured_cores(candidate.offer, context)
+    known = [cores for cores in (vcpus and vcpus * held, measured) if cores]
+    return min(known, default=None)
+
+
+def _spread(candidate: Candidate, context: JobContext, run: PlannedRun) -> Distribution | None:
+    offer = candidate.offer
+    layout = Layout.of(offer, run.nodes, run.gpus)
+    return distribution(context.profile, layout, memory_gib=gpu_memory_gib(offer), needs=run.needs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """What moving the data costs once.
+
+    Attributes:
+        once_usd: egress at today's provider, or its traffic between regions; None = price unknown.
+        hours: transfer time at the stated bandwidth; None where that is unknown.
+        pays_back_days: days until the saving has paid for it; None where it never does.
+    """
+
+    once_usd: Decimal | None
+    hours: float | None
+    pays_back_days: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benefit:
+    """What a change is worth over the horizon; formula in `planner.choice.benefit`.
+
+    Attributes:
+        periods: how many of the plan's periods the horizon holds; 1 for a run.
+        saves_usd: today's cost less the option's at its high end, over them; None where today's
+            cost is unknown.
+        effort_hours: engineering time, our estimate.
+        effort_usd: at the engineer's rate.
+        moving_usd: once; 0 where the data stay, None where their amount or its price is unknown.
+        net_usd: what is left of the saving; a move of unknown cost is not in it.
+    """
+
+    periods: Decimal
+    saves_usd: Decimal | None
+    effort_hours: float
+    effort_usd: Decimal
+    moving_usd: Decimal | None
+    net_usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """Dollars of the period for one cause of doubt each, the others as expected.
+
+    Attributes:
+        speed: how fast the job is predicted to run there.
+        cure: what the actions on the job gain.
+        use: how long machines are held for other reasons: interruptions, idle time that is saved,
+            copies by the hour.
+    """
+
+    speed: UsdRange
+    cure: UsdRange
+    use: UsdRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A way to run the job.
+
+    Attributes:
+        id: `o1`, `o2` ... in order of the objective; unique within the job.
+        offer: what is rented.
+        count: machines, of all replicas together.
+        provisionable: whether this version can launch it.
+        actions: codes of what changes against today.
+        speed: speed-up over today.
+        hours: hours of the period.
+        quote: the bill at the expected hours.
+        cost_low: the bill at the low end of hours and price.
+        cost_high: the bill at the high end, what an old price may have risen by included.
+        by_hours: what it may be for its hours alone.
+        by_price: what it may be for the age of its price alone.
+        doubts: what `by_hours` comes from; None but for the option that is told most about.
+        saves: against today, expected.
+        work_cost: what an amount of work costs; None where work is not measured.
+        energy: of the period.
+        benefit: what changing to it is worth.
+        move: what moving there costs once; None in the same provider's region.
+        why: one sentence.
+        interruptions_known: whether lost work on spot is in hours and bill.
+        distribution: how training spreads over several GPUs; None for one GPU and other jobs.
+        machine: what to set on each of its machines.
+        scaling: copies by the hour; None where as many run as today, all the time.
+    """
+
+    id: str
+    offer: Offer
+    count: int
+    provisionable: bool
+    actions: tuple[str, ...]
+    speed: Estimate
+    hours: Estimate
+    quote: Quote
+    cost_low: Decimal
+    cost_high: Decimal
+    by_hours: UsdRange
+    by_price: UsdRange
+    saves: Saving
+    work_cost: WorkCost | None
+    energy: Energy
+    benefit: Benefit
+    move: Move | None
+    why: str
+    interruptions_known: bool = False
+    distribution: Distribution | None = None
+    machine: MachineSettings = field(default_factory=MachineSettings)
+    scaling: Scaling | None = None
+    doubts: Doubts | None = None
+
+    @property
+    def cost(self) -> Decimal:
+        """The expected bill, exact."""
+        return self.quote.exact

@@ -1,0 +1,343 @@
+"""What the user asks of a plan: the objective, hard limits, and what may be offered."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, get_args
+
+from planner.models.interruption import CHECKPOINTS, Availability, CheckpointCosts
+from planner.models.track_record import TrackRecord
+from planner.profile.model import Profile
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.known_names import unknown_names
+from pricing.catalog.offer import BOUGHT, PURCHASES, Offer, parse_place
+from pricing.catalog.regions import known_regions
+from pricing.errors import InputError
+from pricing.hardware import matching
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberRange:
+    """Which numbers can be meant.
+
+    Attributes:
+        low: the least.
+        high: the greatest, which is allowed.
+        inclusive: whether the least is allowed, too.
+    """
+
+    low: float = 0.0
+    high: float
+    inclusive: bool = True
+
+    def refusal(self, value: float | Decimal) -> str | None:
+        """Return why a number cannot be meant: `is not at least 0 and at most 744`; else None."""
+        enough = value >= self.low if self.inclusive else value > self.low
+        if enough and value <= self.high:
+            return None
+        least = "at least" if self.inclusive else "more than"
+        return f"is not {least} {self.low:g} and at most {self.high:g}"
+
+
+_MOST_WORK = 1e18
+HOURS_A_MONTH = NumberRange(high=744.0, inclusive=False)
+HOURS = NumberRange(high=1e12 / 3600.0)
+WORK = NumberRange(high=_MOST_WORK, inclusive=False)
+MILLISECONDS = NumberRange(high=_MOST_WORK, inclusive=False)
+BYTES = NumberRange(high=1e18)
+DOLLARS = NumberRange(high=1e15)
+SLOWDOWN = NumberRange(low=1.0, high=1000.0)
+MONTHS = NumberRange(high=120.0, inclusive=False)
+GRID_G_PER_KWH = NumberRange(high=5000.0)
+PUE = NumberRange(low=1.0, high=10.0)
+HOST_FRACTION = NumberRange(high=0.9)
+GPUS = NumberRange(low=1.0, high=100_000.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What the user knows of the place where the machines stand; None = unknown, left out.
+
+    Attributes:
+        grid_g_per_kwh: grams of CO2 equivalent for each kWh, >= 0.
+        pue: energy of the site over that of its machines, >= 1.
+        host_fraction: share of a node's power that is not its GPU boards', 0 to below 1 (0.2 to 0.4
+            is usual).
+
+    Raises:
+        InputError: a value is outside its range.
+    """
+
+    grid_g_per_kwh: float | None = None
+    pue: float | None = None
+    host_fraction: float | None = None
+
+    def __post_init__(self) -> None:
+        given = (
+            ("grid intensity (g/kWh)", self.grid_g_per_kwh, GRID_G_PER_KWH),
+            ("PUE", self.pue, PUE),
+            ("the host's share", self.host_fraction, HOST_FRACTION),
+        )
+        wrong = [
+            f"{what}: {value:g} {refusal}."
+            for what, value, allowed in given
+            if value is not None and (refusal := allowed.refusal(value))
+        ]
+        if wrong:
+            raise InputError(wrong)
+
+    @property
+    def factor(self) -> float:
+        """Return energy of the site over that of the GPU boards, as far as it was given."""
+        return (self.pue or 1.0) / (1.0 - (self.host_fraction or 0.0))
+
+    @property
+    def covers(self) -> str:
+        """Return what the energy is of."""
+        if self.host_fraction is None and self.pue is None:
+            return "GPU boards alone"
+        host = "boards and host" if self.host_fraction is not None else "GPU boards"
+        return f"{host}, PUE {self.pue:g}" if self.pue is not None else host
+
+
+UNKNOWN_SITE = Site()
+"""Nothing is known of the place: energy is of the boards alone, carbon unknown."""
+
+
+Reason = Literal[
+    "memory",
+    "latency",
+    "deadline",
+    "budget",
+    "slowdown",
+    "capability",
+    "gpu-count",
+    "region",
+    "purchase",
+    "unavailable",
+    "stale-price",
+    "unknown-gpu",
+    "interconnect",
+    "moves",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """An offer that cannot be taken, and why.
+
+    Attributes:
+        offer: `provider/type`, the least dear of those rejected alike.
+        reason: one word.
+        detail: one sentence with the figures.
+        excess: how far over the limit it is, as a multiple of it; 1 where there is no degree.
+    """
+
+    offer: str
+    reason: Reason
+    detail: str
+    excess: float = 1.0
+
+
+Objective = Literal["cost", "time", "cost-per-work"]
+Period = Literal["run", "month"]
+
+# What a change must earn its work back in, and what an hour of that work costs: our choice of round
+# figures, listed under the plan's assumptions.
+HORIZON_MONTHS = Decimal(6)
+ENGINEER_USD_PER_HOUR = Decimal(100)
+
+BOOT_DISK_GIB = 100
+"""Disk that a machine is taken to boot from where nobody says: what dstack and nodes of GKE have by
+default (100 GB: dstack.ai/docs, cloud.google.com/kubernetes-engine, 2026-11)."""
+
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+INCLUDABLE = ("community", "any-vendor", "any-arch")
+_RANGES: dict[str, NumberRange] = {
+    "deadline_h": HOURS,
+    "budget_usd": DOLLARS,
+    "hours_per_month": HOURS_A_MONTH,
+    "work_total": WORK,
+    "egress_bytes": BYTES,
+    "storage_bytes": BYTES,
+    "boot_disk_bytes": BYTES,
+    "slo_ms": MILLISECONDS,
+    "max_slowdown": SLOWDOWN,
+    "price_usd_per_hour": DOLLARS,
+    "engineer_usd_per_hour": DOLLARS,
+    "horizon_months": MONTHS,
+}
+
+
+def _never() -> bool:
+    """Return False: nothing ends the search from outside."""
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """The wishes of one `plan`; every default is the contract's.
+
+    Attributes:
+        objective: what is minimised.
+        deadline_h: a job's hours must stay under it, at the 95 % end of their interval.
+        budget_usd: a job's cost for the period must stay under it, at the same end.
+        providers: only these, when any are named; a named provider's community hosts count.
+        regions: only these, when any are named; an offer with one price everywhere fits all.
+        gpus: only these GPU models, when any are named; a family ("H100") stands for its models.
+        gpu_counts: least and most GPUs; None = chosen from the job.
+        purchases: ways of buying to consider; none named = on demand, and as today.
+        hours_per_month: held hours of every job, in place of the profiles' own.
+        work_total: units of one run; makes the period a run.
+        egress_bytes: data sent out in the period; None = the profile's own.
+        egress_to: country or continent that they are sent to, in words, where prices differ by it.
+        storage_bytes: data kept for the period; None = the profile's own.
+        boot_disk_bytes: disk that each machine boots from, on every bill; 0 leaves it out.
+        public_address: each machine has a public IPv4 address, on every bill.
+        slo_ms: latency target of every job, in place of the profiles' own.
+        consolidate: put several jobs on one GPU; None = when there is more than one job.
+        max_moves: the most jobs that may be moved to share a GPU; None = any number.
+        ends_search: says when the search for a better packing is to end with the best found so
+            far; by itself it ends after the same work on any machine.
+        max_slowdown: the most a job may slow down by sharing, or on a smaller GPU while it is held.
+        current: `provider/type[/region]` that runs the jobs today.
+        price_usd_per_hour: what one of today's machines costs an hour, in place of the list price.
+        whole_machine: a job on part of a machine bears all of its bill.
+        machine_only: boot disks, addresses and the disk of a job's data set are left out of every
+            bill.
+        include: of INCLUDABLE, what is left out by default.
+        engineer_usd_per_hour: rate of the people who apply actions.
+        horizon_months: over which a change must pay for itself; None = HORIZON_MONTHS. A plan per
+            run counts one run.
+        launchable: providers on which this version can launch; None: not said, so none is known.
+            `gpucost.make_plan` fills it in.
+        launchable_only: every option must be one that this version can launch; today's machine,
+            which runs already, stays the alternative.
+        spot_trace: availability of spot capacity, for lost work, wall time and deadlines.
+        checkpoints: what surviving an interruption costs.
+        site: grid, PUE and host share, for energy and carbon.
+        probes: profiles of the planned jobs elsewhere, by job.name; never jobs of their own.
+        history: what became of earlier predictions: it centres and widens new ones.
+
+    Raises:
+        InputError: a word is not known, or a number out of its range; all such problems are listed.
+            Providers and regions are held against a catalog by `check_sold`.
+    """
+
+    objective: Objective = "cost"
+    deadline_h: float | None = None
+    budget_usd: Decimal | None = None
+    providers: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    gpu_counts: tuple[int, int] | None = None
+    purchases: tuple[str, ...] = ()
+    hours_per_month: float | None = None
+    work_total: float | None = None
+    egress_bytes: int | None = None
+    egress_to: str = ""
+    storage_bytes: int | None = None
+    boot_disk_bytes: int = BOOT_DISK_GIB * 2**30
+    public_address: bool = True
+    slo_ms: float | None = None
+    consolidate: bool | None = None
+    max_moves: int | None = None
+    ends_search: Callable[[], bool] = _never
+    max_slowdown: float = 1.2
+    current: str | None = None
+    price_usd_per_hour: Decimal | None = None
+    whole_machine: bool = False
+    machine_only: bool = False
+    include: frozenset[str] = frozenset()
+    engineer_usd_per_hour: Decimal = ENGINEER_USD_PER_HOUR
+    horizon_months: Decimal | None = None
+    launchable: frozenset[str] | None = None
+    launchable_only: bool = False
+    spot_trace: Availability | None = None
+    checkpoints: CheckpointCosts = CHECKPOINTS
+    site: Site = UNKNOWN_SITE
+    probes: tuple[Profile, ...] = ()
+    history: TrackRecord | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant; write GPU models and regions as the catalog does."""
+        models, problems = _models(self.gpus)
+        problems += [*_unknown_words(self), *_out_of_range(self)]
+        if problems:
+            raise InputError(problems)
+        object.__setattr__(self, "gpus", models)
+        object.__setattr__(self, "regions", tuple(region.lower() for region in self.regions))
+
+    def can_launch(self, offer: Offer) -> bool:
+        """Return whether a launch can buy an offer: terms and contracts are bought by hand."""
+        bought = offer.purchase in BOUGHT and not offer.contract_only
+        return bought and offer.provider in (self.launchable or ())
+
+    @property
+    def limits_a_job(self) -> bool:
+        """Whether a job's hours or its cost must stay under something."""
+        return self.deadline_h is not None or self.budget_usd is not None
+
+    @property
+    def horizon(self) -> Decimal:
+        """Months over which a change of a monthly plan must pay for itself."""
+        return HORIZON_MONTHS if self.horizon_months is None else self.horizon_months
+
+
+def check_sold(asked: Requirements, catalog: Catalog) -> None:
+    """Check the providers and regions that were asked for against what is sold.
+
+    Raises:
+        InputError: names every unknown one, with the nearest known ones.
+    """
+    providers = (offer.provider for offer in catalog.offers)
+    problems = unknown_names("--provider", asked.providers, providers)
+    problems += unknown_names("--region", asked.regions, known_regions(catalog.offers))
+    if problems:
+        raise InputError(problems)
+
+
+def _models(names: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the canonical models that are meant, and a sentence for each name that means none."""
+    models: list[str] = []
+    problems: list[str] = []
+    for name in names:
+        try:
+            models += (gpu.name for gpu in matching(name))
+        except InputError as error:
+            problems += error.problems
+    return tuple(dict.fromkeys(models)), problems
+
+
+def _unknown_words(asked: Requirements) -> Iterator[str]:
+    words = (
+        ("objective", (asked.objective,), OBJECTIVES),
+        ("purchases", asked.purchases, PURCHASES),
+        ("include", sorted(asked.include), INCLUDABLE),
+    )
+    for field, given, known in words:
+        for word in given:
+            if word not in known:
+                yield f"{field}: {word!r} is not one of {', '.join(known)}."
+    if asked.current is not None:
+        try:
+            parse_place(asked.current)
+        except InputError as error:
+            yield from error.problems
+
+
+def _out_of_range(asked: Requirements) -> Iterator[str]:
+    for field, allowed in _RANGES.items():
+        value = getattr(asked, field)
+        refusal = None if value is None else allowed.refusal(value)
+        if refusal is not None:
+            yield f"{field}: {value:g} {refusal}."
+    if asked.price_usd_per_hour == 0:
+        yield "--price 0: nothing is saved on a free machine; give its price an hour."
+    if asked.gpu_counts is not None:
+        least, most = asked.gpu_counts
+        if GPUS.refusal(least) or GPUS.refusal(most) or least > most:
+            yield (
+                f"gpu_counts: {asked.gpu_counts} is not (least, most), each {GPUS.low:g} to "
+                f"{GPUS.high:g}."
+            )

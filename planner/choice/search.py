@@ -1,0 +1,549 @@
+"""Every offer is either a candidate or a rejection with its reason.
+
+How many copies of a service are enough, hour by hour, on the machines of an offer.
+What one copy can answer follows from what one was measured to answer: its share of the GPU's time
+grows with its requests, at the mean and at the 95th percentile, and so do the other parts of the
+GPU, the cache of keys and values, and the cores of its host; its latency grows as in an M/M/1
+queue (planner/models/copies.py). Copies start before the hour that needs them, and their
+start is paid for.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import NamedTuple
+
+from planner.actions import ACTIONS, Action
+from planner.choice.baseline import over_limits
+from planner.choice.candidate import Candidate, Interruptions, check_ends, misses_deadline, rate
+from planner.choice.context import (
+    JobContext,
+    gpus_used,
+    machines,
+    measured_cores,
+)
+from planner.choice.feasibility import (
+    BUSIEST,
+    checks_of,
+    refusal,
+    refusal_of_alike,
+    too_slow,
+    unproven,
+)
+from planner.choice.offers import OnSale, Refused, Sifted, size_of
+from planner.choice.requirements import Reason, Rejected
+from planner.choice.workload import Tenancy
+from planner.diagnosis.diagnose import SWITCH_HOURS
+from planner.models.copies import Scaling, busiest, on_gpu_ms, stretch
+from planner.models.estimate import Estimate, divide, exactly
+from planner.prediction.layout import Layout
+from planner.profile.model import Profile
+from planner.profile.source import slice_named, source_slice
+from planner.signals.signals import PARTS, worst_latency_ms
+from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
+from pricing.billing.provider_rules import rules_of
+from pricing.catalog.offer import BOUGHT, Offer
+from pricing.catalog.price_age import UNMOVED, PriceRange
+from pricing.errors import InputError
+from pricing.frozen import by_name
+from pricing.money import HOURS_PER_MONTH
+
+SCALE_DOWN = "scale-down"
+_made = by_name(Candidate)
+_IDLE_SAVED = (0.95, 0.5, 0.05)
+
+
+class _Way(NamedTuple):
+    """A way to run a job: actions, and their codes."""
+
+    actions: tuple[Action, ...]
+    codes: tuple[str, ...]
+
+
+def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[Rejected, ...]]:
+    """Return the candidates that keep every limit, and one rejection per size and reason."""
+    candidates: list[Candidate] = []
+    sifted = _sifted(context)
+    rejected = dict(sifted.refused)
+    checks, ways = checks_of(context), _ways(context)
+    for size in sifted.taken:
+        one = refusal(size, context, checks)
+        made, refused = _consider(size, context, ways) if one is None else ([], [one])
+        candidates.extend(made)
+        # Why the copies of today are all needed is told beside what else the machine can do.
+        for why in refused:
+            if made and why.offer == size.offer.name:
+                continue
+            key, found = (why.offer, why.reason), (why.excess, size.number, why)
+            if key not in rejected or found[:2] < rejected[key][:2]:
+                rejected[key] = found
+    names = {candidate.offer.name for candidate in candidates}
+    kept = (one for (name, _), (_, _, one) in rejected.items() if name not in names)
+    return tuple(candidates), tuple(sorted(kept, key=attrgetter("offer", "reason")))
+
+
+def _sifted(context: JobContext) -> Sifted:
+    """Return the offers without those that jobs on such machines cannot take, whatever they do."""
+    paid, known = _paid(context), context.alike.sifted
+    if (paid is not None) not in known:
+        taken: list[OnSale] = []
+        refused: dict[tuple[str, str], Refused] = {}
+        for number, offer in enumerate(_cheapest_region(paid, context), start=1):
+            one = refusal_of_alike(offer, context)
+            if one is None:
+                taken.append(context.alike.on_sale(number, offer, context.sizing(offer)))
+            else:
+                refused.setdefault((one.offer, one.reason), (one.excess, number, one))
+        known[paid is not None] = Sifted(tuple(taken), refused)
+    sifted = known[paid is not None]
+    if paid is None:
+        return sifted
+    one = refusal_of_alike(paid, context)
+    if one is None:
+        here = context.alike.on_sale(0, paid, context.sizing(paid))
+        return Sifted((here, *sifted.taken), sifted.refused)
+    return Sifted(sifted.taken, {**sifted.refused, (one.offer, one.reason): (one.excess, 0, one)})
+
+
+def _paid(context: JobContext) -> Offer | None:
+    """Return today's machine as it is paid for, where that is known and was asked for."""
+    today = context.baseline.offer
+    known = today is not None and not context.baseline.assumed and context.market.named(today)
+    return today if known else None
+
+
+def _cheapest_region(paid: Offer | None, context: JobContext) -> Iterator[Offer]:
+    """Yield one offer per size and purchase: the cheapest region, today's region on a tie.
+
+    Today's machine, which is offered as it is paid for, is yielded in a cheaper region alone.
+    """
+    today = context.baseline.offer
+    home = today.region if today else None
+    for cheapest in context.market.cheapest(home, context.stays_on):
+        if paid is None or (size_of(cheapest), cheapest.region) != (size_of(paid), home):
+            yield cheapest
+
+
+def _consider(
+    size: OnSale, context: JobContext, ways: tuple[_Way, ...]
+) -> tuple[list[Candidate], list[Rejected]]:
+    """Return the candidates of an offer that the job fits, and why other ways to run it fail."""
+    made: list[Candidate] = []
+    over: list[Rejected] = []
+    offer, place = size.offer, _place(size, context)
+    paid, limited = size.sizing.today and _is_paid(size, context), context.asked.limits_a_job
+    for way in ways:
+        if paid and not way.actions:
+            continue  # that is o0
+        try:
+            candidate = _candidate(place, context, way)
+        except InputError as error:  # specifications that a prediction needs are missing
+            over.append(Rejected(offer=offer.name, reason="unknown-gpu", detail=error.problems[0]))
+            continue
+        if SCALE_DOWN in candidate.actions and candidate.scaling is None:
+            reason, detail = all_needed(offer, context, candidate.speed)
+            if size.sizing.today:
+                told = f"{offer.name}, fewer copies"
+                over.append(Rejected(offer=told, reason=reason, detail=detail))
+            continue
+        problem = _unfit_for_spot(candidate, context) or too_slow(candidate, context)
+        if problem is not None:
+            over.append(Rejected(offer=offer.name, reason=problem[0], detail=problem[1]))
+            continue
+        limits = _over_limits(candidate, context) if limited else []
+        over.extend(limits)
+        if not limits:
+            made.append(candidate)
+    return made, over
+
+
+def _over_limits(candidate: Candidate, context: JobContext) -> list[Rejected]:
+    asked, name = context.asked, candidate.offer.name
+    cost = None if asked.budget_usd is None else candidate.cost_at("high")
+    return over_limits(name, candidate.hours, cost, asked)
+
+
+def _is_paid(size: OnSale, context: JobContext) -> bool:
+    """Return whether that is the machines that are paid today."""
+    return context.baseline.is_paid(size.offer, size.sizing.machines * context.work.replicas)
+
+
+def _ways(context: JobContext) -> tuple[_Way, ...]:
+    return tuple(_Way(some, tuple(one.code for one in some)) for some in _action_sets(context))
+
+
+def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
+    """Yield the ways to run it: as it is, with all fixes or the quick ones, ended when idle."""
+    yield ()
+    if context.fixes:
+        yield context.fixes
+    switches = tuple(one for one in context.fixes if one.effort_hours <= SWITCH_HOURS)
+    if switches and switches != context.fixes:
+        yield switches
+    if context.idle_share and not context.work.fixed_work:
+        yield (ACTIONS["idle-shutdown"],)
+    if may_scale(context):
+        yield (ACTIONS[SCALE_DOWN],)
+
+
+class _Taken(NamedTuple):
+    """An offer that can run the job: what of a candidate no action changes."""
+
+    offer: Offer
+    machines: int
+    layout: Layout
+    doubt: str | None
+    interruptions: Interruptions | None
+    moved: PriceRange
+    tenancy: Tenancy | None
+    unknown_today: tuple[str, ...]
+
+
+def _place(size: OnSale, context: JobContext) -> _Taken:
+    offer, today = size.offer, size.sizing.today
+    return _Taken(
+        offer=offer,
+        machines=size.sizing.machines,
+        layout=_layout_today(size, context) if today else size.layout,
+        doubt=unproven(offer, context),
+        interruptions=_interruptions(size, context) if offer.purchase == "spot" else None,
+        moved=_moved(offer, context) if today else context.market.moved(offer),
+        tenancy=_tenancy(offer, context) if today else None,
+        unknown_today=_unknown_today(offer, context),
+    )
+
+
+def _layout_today(size: OnSale, context: JobContext) -> Layout:
+    """Return the layout on machines of today's size: with the cores and the slice of today."""
+    layout, count = size.layout, size.sizing.machines
+    if (cores := measured_cores(size.offer, context)) is not None:
+        layout = replace(layout, cpu_cores=min(cores * count, layout.cpu_cores or math.inf))
+    if source_slice(context.profile) is not None:
+        layout = replace(layout, slice=slice_named(context.profile))  # it stays where it is
+    return layout
+
+
+def _candidate(place: _Taken, context: JobContext, way: _Way) -> Candidate:
+    offer, (actions, codes) = place.offer, way
+    speed = context.speed(place.layout, actions)
+    if place.doubt:
+        speed = replace(speed, basis=f"{speed.basis}; {place.doubt}", weak=True)
+    scaled = scaling(offer, context, speed) if SCALE_DOWN in codes else None
+    return _made(
+        offer=offer,
+        count=place.machines * (context.work.replicas if scaled is None else scaled.peak),
+        actions=codes,
+        speed=speed,
+        work_hours=_hours(context, speed, actions)
+        if scaled is None
+        else scaled_hours(scaled, offer, context, speed),
+        work=context.work,
+        interruptions=place.interruptions,
+        catalog=context.catalog,
+        dearest=context.market.dearest,
+        moved=place.moved,
+        tenancy=place.tenancy,
+        unknown_today=place.unknown_today,
+        scaling=scaled,
+    )
+
+
+def _unknown_today(offer: Offer, context: JobContext) -> tuple[str, ...]:
+    """Return what the provider of today's machine has no known price for, at that provider."""
+    today, bill = context.baseline.offer, context.baseline.quote
+    return bill.unknown if today and bill and today.provider == offer.provider else ()
+
+
+def _moved(offer: Offer, context: JobContext) -> PriceRange:
+    """Return what the price may have moved by; today's is the same on both sides."""
+    return UNMOVED if offer == context.baseline.offer else context.market.moved(offer)
+
+
+def _tenancy(offer: Offer, context: JobContext) -> Tenancy | None:
+    """Return the job's part in the bill of the very machine that it runs on."""
+    return context.baseline.tenancy if context.baseline.has_size_there(offer) else None
+
+
+def _interruptions(size: OnSale, context: JobContext) -> Interruptions | None:
+    gpus, asked = max(1, size.sizing.used), context.asked
+    return rate(size.offer, asked.spot_trace, asked.checkpoints, gpus, size.sizing.machines)
+
+
+def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
+    """Return why spot capacity would not do: the work never ends, or not in time."""
+    if candidate.offer.purchase != "spot":
+        return None
+    asked, work_h = context.asked, candidate.work_hours.high
+    if candidate.interruptions is not None:
+        endless = check_ends(candidate.interruptions, work_h)
+        if endless is not None:
+            return endless
+    count = machines(candidate.offer, context)
+    if asked.deadline_h is not None and count > 1:
+        return "deadline", f"a trace is of one spot machine; when {count} stand at once is unknown"
+    gpus = max(1, gpus_used(candidate.offer, context))
+    return misses_deadline(work_h, asked.spot_trace, asked.checkpoints, asked.deadline_h, gpus)
+
+
+def _hours(context: JobContext, speed: Estimate, actions: tuple[Action, ...]) -> Estimate:
+    held = context.work.hours
+    if context.work.fixed_work:
+        return divide(held.mid, speed, speed.basis)
+    if any(a.code == "idle-shutdown" for a in actions) and context.idle_share:
+        # Pauses shorter than the shutdown's own delay save nothing, so the saving lies anywhere
+        # from none to the whole idle share; these are the ends of 90 % of that.
+        low, mid, high = (held.mid * (1.0 - context.idle_share * part) for part in _IDLE_SAVED)
+        basis = f"idle at least {context.idle_share:.0%} of the time; none to all of it saved"
+        return Estimate(low=low, mid=mid, high=high, basis=basis)
+    if context.profile.job.kind == "unknown":
+        return Estimate(
+            low=min(held.mid, held.mid / speed.high),
+            mid=held.mid,
+            high=max(held.mid, held.mid / speed.low),
+            basis="the kind of job is unknown: held time, or the same work at the new speed",
+            weak=speed.weak,
+        )
+    return Estimate(low=held.mid, mid=held.mid, high=held.mid, basis="held time stays")
+
+
+_HOUR_S = 3600.0
+_ROUNDING = 1e-9
+_SLOTS = ("util.kernel_time", "util.sm_active")
+
+
+class _Limit(NamedTuple):
+    """How many times its measured requests a copy can answer at most, and what sets that."""
+
+    times: float
+    words: str
+    reason: Reason
+
+
+_UNMEASURED = _Limit(0.0, "its use of the GPU was not measured", "slowdown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copy:
+    """One copy on the machines of an offer, as busy as it was measured.
+
+    Attributes:
+        share: of its GPU's time, mean; None where not measured.
+        peak: the same at its 95th percentile.
+        latency_ms: the longest expected; None where not measured.
+        queued_ms: the part of it that grows with load.
+        target_ms: None without a target.
+    """
+
+    share: float | None
+    peak: float
+    latency_ms: float | None
+    queued_ms: float
+    target_ms: float | None
+
+    def latency_at(self, times: float) -> float | None:
+        """Return the latency where the copy answers so many times what it was measured at."""
+        if self.latency_ms is None:
+            return None
+        longer = max(1.0, stretch(self.peak, self.peak * times))
+        return self.latency_ms + self.queued_ms * (longer - 1.0)
+
+
+def scaling(offer: Offer, context: JobContext, speed: Estimate) -> Scaling | None:
+    """Return the fewest copies that answer the demand; None where no fewer hours are paid for.
+
+    Args:
+        offer: whose machines run them.
+        context: of a service.
+        speed: of the job there, over today.
+    """
+    if not may_scale(context):
+        return None
+    copy = _copy(offer, context, speed)
+    least = min(_limits(offer, context, speed, copy), default=_UNMEASURED)
+    if least.times <= 0.0:
+        return None
+    demand, by_hour = _demand(context), _by_hour(offer, context, least.times)
+    busy = max(asked / n for asked, n in zip(demand, by_hour, strict=True) if n)
+    starts = sum(max(0, n - by_hour[hour - 1]) for hour, n in enumerate(by_hour))
+    found = Scaling(
+        by_hour=by_hour if len(set(by_hour)) > 1 else by_hour[:1],
+        starts=starts,
+        start_s=context.asked.checkpoints.restart_s,
+        paid=(sum(by_hour) + starts * _start_h(offer, context)) / len(by_hour),
+        busiest_fraction=(copy.share or 0.0) * busy,
+        latency_ms=copy.latency_at(busy),
+        limit=least.words,
+    )
+    ordered = offer.gpu_count * machines(offer, context) * found.peak
+    paid = found.paid * period_h(context)
+    fewer = paid < context.work.replicas * context.work.hours.mid - _ROUNDING
+    return found if fewer and ordered >= offer.minimum_gpus else None
+
+
+def all_needed(offer: Offer, context: JobContext, speed: Estimate) -> tuple[Reason, str]:
+    """Return why no fewer copies are enough on the machines of an offer."""
+    copies = context.work.replicas
+    least = min(_limits(offer, context, speed, _copy(offer, context, speed)), default=_UNMEASURED)
+    if least.times <= 0.0:
+        return least.reason, f"no fewer than its {copies} copies: {least.words}"
+    times = f"one can answer {least.times:.2f} times what it was measured at ({least.words})"
+    peak = max(_by_hour(offer, context, least.times))
+    if peak > copies:
+        return least.reason, f"its peak wants {peak} copies, {copies} run today: {times}"
+    return least.reason, f"no fewer than its {copies} copies: {times}"
+
+
+def scaled_hours(found: Scaling, offer: Offer, context: JobContext, speed: Estimate) -> Estimate:
+    """Return the hours of each of the peak's machines: machine hours of the period over them.
+
+    The ends are those of the copies that the ends of the speed ask for; at most today's.
+    """
+    held, speeds = (
+        context.work.replicas * context.work.hours.mid,
+        (speed.high, speed.mid, speed.low),
+    )
+    if offer.gpu == context.gpu.name:
+        speeds = (speed.mid,) * 3  # what was measured there
+    ends = []
+    for one in speeds:
+        there = found if one == speed.mid else scaling(offer, context, exactly(one, speed.basis))
+        ends.append(held if there is None else there.paid * period_h(context))
+    low, mid, high = (hours / found.peak for hours in ends)
+    basis = f"copies by the demand, {found.limit}"
+    return Estimate(low=min(low, mid), mid=mid, high=max(mid, high), basis=basis, weak=speed.weak)
+
+
+def may_scale(context: JobContext) -> bool:
+    """Return whether copies could follow demand: a service of several, or with its hours stated.
+
+    A copy that shares its machine with other jobs leaves that machine on the bill.
+    """
+    work, job = context.work, context.profile.job
+    asked = work.replicas > 1 or work.demand is not None
+    return job.kind.answers and not work.fixed_work and asked and context.baseline.tenancy is None
+
+
+def period_h(context: JobContext) -> float:
+    """Return the hours that a schedule covers: all of a month where demand is told by the hour."""
+    held = context.work.hours.mid
+    return held if context.work.demand is None else float(HOURS_PER_MONTH)
+
+
+def _demand(context: JobContext) -> tuple[float, ...]:
+    """Return the demand of each hour in measured copies: as stated, else that of all copies now.
+
+    Where more copies were seen than run now, they were needed.
+    """
+    if context.work.demand is not None:
+        return context.work.demand
+    stated = context.profile.job.replicas
+    seen = (stated.peak or 0) if stated else 0
+    return (float(max(context.work.replicas, seen)),)
+
+
+def _by_hour(offer: Offer, context: JobContext, most: float) -> tuple[int, ...]:
+    demand = _demand(context)
+    stated = context.profile.job.replicas
+    least = stated.min if stated else None
+    fewest = max(1, least or 0)
+    quiet = 0 if _may_end(context, least) else fewest
+    needed = tuple(
+        max(fewest, math.ceil(asked / most - _ROUNDING)) if asked > 0.0 else quiet
+        for asked in demand
+    )
+    # A term is paid for all hours, and a start longer than an hour costs more than it ends.
+    always = offer.purchase not in BOUGHT or context.asked.checkpoints.restart_s >= _HOUR_S
+    return (max(needed),) * len(needed) if always else needed
+
+
+def _start_h(offer: Offer, context: JobContext) -> float:
+    """Return the hours billed for a start, in whole units of the provider's granularity."""
+    rules = rules_of(offer.provider, context.catalog.as_of, offer.instance_type)
+    unit_s = float(rules.granularity_s or UNKNOWN_GRANULARITY_S)
+    return math.ceil(context.asked.checkpoints.restart_s / unit_s) * unit_s / _HOUR_S
+
+
+def _may_end(context: JobContext, least: int | None) -> bool:
+    """Return whether no copy at all may run in an hour without a request.
+
+    Who stated that none need run may; else a request that comes all the same waits for a start, so
+    that must keep the latency target.
+    """
+    if least is not None:
+        return least == 0
+    target_ms = context.profile.job.latency_slo_ms
+    return target_ms is None or context.asked.checkpoints.restart_s * 1000.0 <= target_ms
+
+
+def _copy(offer: Offer, context: JobContext, speed: Estimate) -> _Copy:
+    same = offer.gpu == context.gpu.name
+    profile, share = context.profile, context.load
+    latency = worst_latency_ms(profile)
+    peak = min(1.0, max(share or 0.0, _peak(context)) / speed.mid)
+    slowdown = 1.0 if same else min(1.0, speed.low)
+    slowest = None if latency is None else latency / slowdown
+    queued = on_gpu_ms(slowest or 0.0, profile.job.requests_per_s, (share or 0.0) / speed.mid, peak)
+    return _Copy(
+        share=None if share is None else share / speed.mid,
+        peak=peak,
+        latency_ms=slowest,
+        queued_ms=queued,
+        target_ms=profile.job.latency_slo_ms,
+    )
+
+
+def _peak(context: JobContext) -> float:
+    """Return the 95th percentile of the share of the GPU's time that a copy took.
+
+    Where demand is stated by the hour, that of a window of over an hour is of its busy hours, which
+    the demand tells already: then the mean alone counts, and what varies within an hour is left to
+    the queue.
+    """
+    profile = context.profile
+    window_s = profile.window.duration_s if profile.window else None
+    if context.work.demand is not None and (window_s or 0.0) > _HOUR_S:
+        return 0.0
+    seen = (one.p95 for slot in _SLOTS for one in profile.readings(slot))
+    return max((value for value in seen if value is not None), default=0.0)
+
+
+def _limits(offer: Offer, context: JobContext, speed: Estimate, copy: _Copy) -> Iterator[_Limit]:
+    if copy.share is None:
+        return  # what was not measured may be full
+    yield _Limit(BUSIEST / max(copy.share, _ROUNDING), f"the GPU {BUSIEST:.0%} busy", "slowdown")
+    peak = max(copy.peak, _ROUNDING)
+    yield _Limit(1.0 / peak, "the GPU full at its 95th percentile", "slowdown")
+    yield from _by_latency(copy)
+    yield from _by_parts(context.profile, speed)
+    cores, vcpus = context.host.cores, _cores(offer, context)
+    if cores and vcpus:
+        yield _Limit(vcpus / cores, "the cores of its host", "capability")
+
+
+def _by_latency(copy: _Copy) -> Iterator[_Limit]:
+    if copy.target_ms is None:
+        return
+    if copy.latency_ms is None:
+        yield _Limit(1.0, "a latency target without a measured latency", "latency")
+    elif copy.latency_ms > copy.target_ms:
+        yield _Limit(0.0, "the latency target, missed today", "latency")
+    elif copy.queued_ms > 0.0:
+        longest = 1.0 + (copy.target_ms - copy.latency_ms) / copy.queued_ms
+        most = busiest(copy.peak, longest) / max(copy.peak, _ROUNDING)
+        yield _Limit(most, f"the latency target of {copy.target_ms:g} ms", "latency")
+
+
+def _by_parts(profile: Profile, speed: Estimate) -> Iterator[_Limit]:
+    for title, part in PARTS:
+        if used := part(profile):
+            most = BUSIEST / used * min(1.0, speed.mid)
+            yield _Limit(most, f"the {title} {BUSIEST:.0%} in use", "slowdown")
+    serving = profile.job.serving
+    if serving is not None and serving.kv_cache_fraction:
+        most = BUSIEST / serving.kv_cache_fraction
+        yield _Limit(most, f"the KV cache {BUSIEST:.0%} full", "memory")
+
+
+def _cores(offer: Offer, context: JobContext) -> float | None:
+    return None if offer.vcpus is None else offer.vcpus * machines(offer, context)

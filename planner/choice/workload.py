@@ -1,0 +1,381 @@
+"""The hours, the data, the demand by the hour of a job, and its share of a machine.
+
+Jobs of one machine share its bill once, split by the GPUs that they hold.
+A job without a neighbour that holds k of its machine's n GPUs bears k/n of the bill: others are
+taken to pay for the rest, which is an assumption and is said.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+
+from planner.choice.requirements import Period, Requirements
+from planner.models.estimate import Estimate, exactly
+from planner.prediction.profiled_step import rate_per_s
+from planner.profile.model import Profile
+from planner.signals.compute_share import compute_share
+from pricing.billing.usage import Usage
+from pricing.catalog.offer import Offer
+from pricing.errors import InputError
+from pricing.money import HOURS_PER_MONTH
+
+GIB = 2**30
+_FOR_SHARING = (
+    "job.demand_by_hour says when it is busy, for sharing a GPU; replicas follow it only where "
+    "job.kind is inference_online."
+)
+_LONGEST_H = 1e7  # a thousand years
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What one job asks for in the period.
+
+    Attributes:
+        hours: hours on today's machine.
+        units: work done in the period, in the profile's unit; None where it was not measured.
+        fixed_work: whether a faster machine needs fewer hours; else hours are held time and stay.
+        egress_bytes: data sent out.
+        storage_bytes: data kept, as stated.
+        storage_h: how long data are kept.
+        dataset_bytes: the data set, kept on a disk beside the machines; 0 where it is left out.
+        boot_disk_bytes: disk that each machine boots from; 0 where it is left out.
+        public_address: whether each machine has a public IPv4 address.
+        egress_to: country or continent that data are sent to, in words; empty: not said.
+        replicas: copies of the job, each on machines of its own.
+        demand: of a service, hour by hour, in what one copy was measured to answer (1.0: as much
+            as that); 24 or 168 numbers; None where it is not stated.
+        notes: what was assumed.
+        uses: of machines, by how many and for how long; kept by `planner.choice.baseline`.
+    """
+
+    hours: Estimate
+    units: float | None
+    fixed_work: bool
+    egress_bytes: int
+    storage_bytes: int
+    storage_h: Decimal | None
+    dataset_bytes: int = 0
+    boot_disk_bytes: int = 0
+    public_address: bool = False
+    egress_to: str = ""
+    replicas: int = 1
+    demand: tuple[float, ...] | None = None
+    notes: tuple[str, ...] = ()
+    uses: dict[object, Usage] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __getstate__(self) -> list[object]:
+        """Return the values of all fields, for a copy that is sent: nothing was priced for it."""
+        return [{} if one.name == "uses" else getattr(self, one.name) for one in fields(self)]
+
+
+def apply_requirements(profile: Profile, requirements: Requirements) -> Profile:
+    """Return the profile with the command line's totals and targets in place of its own."""
+    job, work, usage = profile.job, profile.work, profile.usage
+    if requirements.slo_ms is not None:
+        job = replace(job, latency_slo_ms=requirements.slo_ms)
+    if requirements.work_total is not None and work is not None:
+        work = replace(work, total=requirements.work_total)
+    if requirements.hours_per_month is not None and usage is not None:
+        usage = replace(usage, hours_per_month=requirements.hours_per_month)
+    return replace(profile, job=job, work=work, usage=usage)
+
+
+def check_asked(profiles: tuple[Profile, ...], period: Period, requirements: Requirements) -> None:
+    """Refuse what a plan would have to pass over in silence.
+
+    Raises:
+        InputError: a deadline without an amount of work to do by then, or a demand by the hour that
+            cannot be used.
+    """
+    problems = [problem for one in profiles for problem in _unusable_demand(one, period)]
+    if requirements.deadline_h is not None and period == "month":
+        problems.append(
+            "--deadline is for one run, and nothing says how much work a run is: add --work-total "
+            "N (in the profile's work.unit; its rate must be measured), or state work.total in "
+            "every profile."
+        )
+    if problems:
+        raise InputError(problems)
+
+
+def _unusable_demand(profile: Profile, period: Period) -> Iterator[str]:
+    """Yield why the demand of a service cannot be used; other jobs have it for sharing alone."""
+    try:
+        demand = hourly_demand(profile)
+    except InputError as error:
+        yield from error.problems
+        return
+    if demand is None or not profile.job.kind.answers:
+        return
+    name = profile.job.name
+    if measured_requests_per_s(profile) is None:
+        yield (
+            f"{name}: job.demand_by_hour needs job.requests_per_s beside it: how many requests a "
+            "second the measured copy answered. Without it nobody knows how many copies they need."
+        )
+    if compute_share(profile) is None:
+        yield (
+            f"{name}: job.demand_by_hour needs the GPU's use (util.kernel_time): without it nobody "
+            "knows how much more a copy can answer."
+        )
+    if period == "run":
+        yield (
+            f"{name}: job.demand_by_hour is of the hours of a day or week, and this plan is per "
+            "run; give --hours-per-month, or take work.total out of the profile."
+        )
+
+
+def choose_period(profiles: tuple[Profile, ...], requirements: Requirements) -> Period:
+    """Return `run` when every job has a total amount of work, else `month`.
+
+    Raises:
+        InputError: a total was asked for and a job has no measured rate.
+    """
+    if requirements.hours_per_month is not None:
+        return "month"
+    if requirements.work_total is not None:
+        blind = [p.job.name for p in profiles if rate_per_s(p) is None]
+        if blind:
+            raise InputError(
+                f"{name}: --work-total needs work.rate_per_s in the profile; "
+                f"import with --work UNIT=DONE, or plan by --hours-per-month."
+                for name in blind
+            )
+        return "run"
+    totals = [p.work is not None and p.work.total is not None and rate_per_s(p) for p in profiles]
+    return "run" if totals and all(totals) else "month"
+
+
+def check_horizon(period: Period, requirements: Requirements) -> None:
+    """Check that a horizon is asked for where months are planned.
+
+    Raises:
+        InputError: the plan is per run; how many runs a horizon holds is not known.
+    """
+    if period == "run" and requirements.horizon_months is not None:
+        raise InputError(
+            "--horizon is for plans per month, and this plan is per run, which counts one run; "
+            "leave it out, or give --hours-per-month."
+        )
+
+
+def workload(profile: Profile, requirements: Requirements, period: Period) -> Workload:
+    """Return the hours and the data of one job for the period."""
+    usage, notes = profile.usage, []
+    if period == "run":
+        hours, total = _run_hours(profile)
+        units: float | None = total
+    else:
+        declared = requirements.hours_per_month or (usage.hours_per_month if usage else None)
+        if declared is None:
+            declared = float(HOURS_PER_MONTH)
+            notes.append(f"{profile.job.name}: hours were not given; 730 a month assumed.")
+        hours = exactly(declared, "declared")
+        rate = rate_per_s(profile)
+        units = rate * declared * 3600.0 if rate is not None else None
+    month, replicas = period == "month", _replicas(profile)
+    if profile.job.demand_by_hour is not None and not profile.job.kind.answers:
+        notes.append(f"{profile.job.name}: {_FOR_SHARING}")
+    dataset = profile.job.dataset_gib
+    if dataset and not requirements.machine_only:
+        notes.append(
+            f"{profile.job.name}: its data set of {dataset:g} GiB is kept on a disk beside the "
+            "machine, today and in every option (--machine-only leaves it out)."
+        )
+    if replicas > 1:
+        notes.append(
+            f"{profile.job.name}: {replicas} replicas, each on machines of its own and as busy as "
+            "the one that was measured."
+        )
+    return Workload(
+        hours=hours,
+        units=None if units is None else units * replicas,
+        fixed_work=profile.job.kind.has_fixed_work or period == "run",
+        egress_bytes=_bytes(
+            requirements.egress_bytes, usage.egress_gib_per_month if usage and month else None
+        ),
+        storage_bytes=_bytes(
+            requirements.storage_bytes, usage.storage_gib if usage and month else None
+        ),
+        storage_h=HOURS_PER_MONTH if month else None,
+        dataset_bytes=0 if requirements.machine_only else _bytes(None, profile.job.dataset_gib),
+        boot_disk_bytes=0 if requirements.machine_only else requirements.boot_disk_bytes,
+        public_address=requirements.public_address and not requirements.machine_only,
+        egress_to=requirements.egress_to,
+        replicas=replicas,
+        demand=_demand(profile),
+        notes=tuple(notes),
+    )
+
+
+def _demand(profile: Profile) -> tuple[float, ...] | None:
+    stated = hourly_demand(profile) if profile.job.kind.answers else None
+    each = measured_requests_per_s(profile)
+    return tuple(rate / each for rate in stated) if stated and each else None
+
+
+def _replicas(profile: Profile) -> int:
+    stated = profile.job.replicas
+    return max(1, stated.now or 1) if stated else 1
+
+
+def _run_hours(profile: Profile) -> tuple[Estimate, float]:
+    rate, work = rate_per_s(profile), profile.work
+    if rate is None or work is None or work.total is None:
+        raise InputError(f"{profile.job.name}: a run needs work.total and work.rate_per_s.")
+    hours = work.total / rate / 3600.0
+    if hours > _LONGEST_H:
+        raise InputError(
+            f"{profile.job.name}: work.total {work.total:g} at work.rate_per_s {rate:g} takes "
+            f"{hours:.3g} h; one of the two is wrong."
+        )
+    return exactly(hours, "work.total / work.rate_per_s"), work.total
+
+
+def _bytes(asked: int | None, gib: float | None) -> int:
+    if asked is not None:
+        return asked
+    return round(gib * GIB) if gib else 0
+
+
+DAY_H = 24
+WEEK_H = 168
+_REQUEST = "request"
+
+
+def hourly_demand(profile: Profile) -> tuple[float, ...] | None:
+    """Return requests a second in each hour, of all copies of the job together.
+
+    24 numbers are the hours of every day from 0 h; 168 those of a week from Monday 0 h. None where
+    none are stated.
+
+    Raises:
+        InputError: what is stated cannot be used: other things than numbers, another count of them,
+            or no request in any hour.
+    """
+    stated = profile.job.demand_by_hour
+    if stated is None:
+        return None
+    wrong = _wrong(stated)
+    if wrong is not None or not isinstance(stated, Sequence):
+        raise InputError(
+            f"{profile.job.name}: job.demand_by_hour {wrong}. Give requests per second of all "
+            "copies together: 24 numbers (each hour of a day) or 168 (of a week from Monday 0 h)."
+        )
+    return tuple(float(rate) for rate in stated)
+
+
+def _wrong(stated: object) -> str | None:
+    """Return what is wrong with the stated demand, as the end of a sentence."""
+    if not isinstance(stated, Sequence) or isinstance(stated, str):
+        return f"is {stated!r:.40}, not a list"
+    for hour, rate in enumerate(stated):
+        known = isinstance(rate, int | float) and not isinstance(rate, bool)
+        if not known or not math.isfinite(rate) or rate < 0.0:
+            return f"has {rate!r:.40} at place {hour + 1}, not a number of at least 0"
+    if len(stated) not in {DAY_H, WEEK_H}:
+        return f"has {len(stated)} numbers"
+    return None if any(stated) else "is 0 in every hour"
+
+
+def measured_requests_per_s(profile: Profile) -> float | None:
+    """Return requests a second that the one measured copy answered; None where not measured."""
+    if profile.job.requests_per_s:
+        return profile.job.requests_per_s
+    work = profile.work
+    counted = work is not None and (work.unit or "").lower() == _REQUEST
+    return (work.rate_per_s or None) if work is not None and counted else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenancy:
+    """A job's part in the bill of a machine.
+
+    Attributes:
+        held: GPUs that it holds.
+        of: GPUs that the bill is split over, >= `held`.
+        beside: names of the other jobs on the machine.
+        hours: how long the others hold it, h; the machine is paid for as long as anyone does.
+    """
+
+    held: int
+    of: int
+    beside: tuple[str, ...] = ()
+    hours: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resident:
+    """A job on a known machine.
+
+    Attributes:
+        profile: what was measured.
+        offer: what the machine is rented as.
+        hours: how long the job holds it in the period, h.
+    """
+
+    profile: Profile
+    offer: Offer
+    hours: float
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.profile.job.name
+
+
+def gpus_held(profile: Profile, offer: Offer) -> int:
+    """Return the GPUs of one machine that a job holds: all of them where it does not say."""
+    return profile.hardware.gpu_count or len(profile.gpus) or round(offer.gpu_count)
+
+
+def tenancies(residents: Iterable[Resident], *, whole_machine: bool) -> Mapping[str, Tenancy]:
+    """Return the part of each job that does not bear a machine's bill alone, by its name.
+
+    Args:
+        residents: jobs on one machine of a stated type each.
+        whole_machine: a job without a neighbour bears all of the bill.
+    """
+    machines: dict[object, list[Resident]] = defaultdict(list)
+    for one in residents:
+        # Without an id nothing shows that two jobs are neighbours: each is a machine of its own.
+        place = one.profile.hardware.machine or ("alone", one.name)
+        machines[place, one.offer.name, one.offer.region, one.offer.purchase].append(one)
+    found: dict[str, Tenancy] = {}
+    for group in machines.values():
+        if len(group) > 1:
+            found.update((one.name, _beside(one, group)) for one in group)
+        elif not whole_machine:
+            (one,) = group
+            held = gpus_held(one.profile, one.offer)
+            if held < one.offer.gpu_count:
+                found[one.name] = Tenancy(held=held, of=round(one.offer.gpu_count))
+    return found
+
+
+def _beside(one: Resident, group: list[Resident]) -> Tenancy:
+    others = [other for other in group if other is not one]
+    return Tenancy(
+        held=gpus_held(one.profile, one.offer),
+        of=sum(gpus_held(other.profile, other.offer) for other in group),
+        beside=tuple(sorted(other.name for other in others)),
+        hours=max(other.hours for other in others),
+    )
+
+
+def assumption(name: str, tenancy: Tenancy, offer: Offer) -> str:
+    """Return how a machine's bill was split, as a sentence."""
+    if not tenancy.beside:
+        return (
+            f"{name}: holds {tenancy.held} of the {tenancy.of} GPUs of {offer.name} and bears "
+            f"{tenancy.held}/{tenancy.of} of its bill; --whole-machine makes it bear all."
+        )
+    free = round(offer.gpu_count) - tenancy.of
+    idle = f" ({free} GPUs are held by no job given)" if free > 0 else ""
+    return (
+        f"{name}: shares one {offer.name} with {', '.join(tenancy.beside)} and bears "
+        f"{tenancy.held}/{tenancy.of} of its bill, by GPUs held{idle}."
+    )

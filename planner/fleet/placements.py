@@ -1,0 +1,375 @@
+"""The machines on whose GPUs a job could share: today's, and one that it may move to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Protocol
+
+from planner.choice.baseline import Baseline
+from planner.choice.benefit import data_bytes, move
+from planner.choice.candidate import Candidate
+from planner.choice.changes import effort_hours
+from planner.choice.context import JobContext
+from planner.choice.ranking import may_move
+from planner.choice.workload import Workload
+from planner.models.estimate import Estimate, exactly
+from planner.prediction.slices import on_whole
+from planner.profile.model import Profile
+from planner.profile.source import source_slice
+from planner.signals.compute_share import busy_there
+from pricing.billing.lines import QuoteLine
+from pricing.billing.quote import OF_THE_DATA, Quote
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer
+from pricing.catalog.price_age import PriceRange
+from pricing.hardware import gpus
+
+# Limits that say where a job may run; a packing must keep them as every option does.
+_PLACES = ("unavailable", "region", "purchase", "capability")
+
+
+class Home(Protocol):
+    """Where a job is packed."""
+
+    @property
+    def offer(self) -> Offer:
+        """The machine."""
+
+    @property
+    def hours(self) -> float:
+        """How long the job, alone there, holds it in the period."""
+
+    @property
+    def usd(self) -> Decimal:
+        """The bill of the job alone there, exact."""
+
+    @property
+    def quote(self) -> Quote:
+        """The same bill with its lines."""
+
+    @property
+    def data_lines(self) -> tuple[QuoteLine, ...]:
+        """What the job's own traffic and storage cost; sharing a GPU does not save them."""
+
+    @property
+    def ends(self) -> tuple[Decimal, Decimal]:
+        """The bill at the low and at the high end."""
+
+    @property
+    def speed(self) -> Estimate:
+        """The speed of the job alone there, relative to today."""
+
+    @property
+    def profile(self) -> Profile:
+        """What was measured, its use of the GPU as it would be there."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether it is another machine than today's."""
+
+    @property
+    def effort_hours(self) -> float:
+        """Engineering time to bring the job there, our estimate."""
+
+    @property
+    def moving_usd(self) -> Decimal | None:
+        """What it costs to bring its data there, once; None: not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledHome:
+    """A home whose bill is made: what is packed first.
+
+    Attributes:
+        offer: as of every `Home`, and so the others.
+        hours: the same.
+        quote: the same.
+        speed: the same.
+        profile: the same.
+        moved: the same.
+        low: the bill at the low end of hours and price; None: as expected, for it is paid today.
+        high: at the high end.
+        effort_hours: the same.
+        moving_usd: the same.
+    """
+
+    offer: Offer
+    hours: float
+    quote: Quote
+    speed: Estimate
+    profile: Profile
+    moved: bool = False
+    low: Decimal | None = None
+    high: Decimal | None = None
+    effort_hours: float = 0.0
+    moving_usd: Decimal | None = Decimal(0)
+
+    @property
+    def usd(self) -> Decimal:
+        """The bill of the job alone there, exact."""
+        return self.quote.exact
+
+    @property
+    def data_lines(self) -> tuple[QuoteLine, ...]:
+        """What the job's own traffic and storage cost."""
+        return of_the_data(self.quote)
+
+    @property
+    def ends(self) -> tuple[Decimal, Decimal]:
+        """The bill at the low and at the high end."""
+        expected = self.usd
+        low = expected if self.low is None else self.low
+        return low, expected if self.high is None else self.high
+
+
+def of_the_data(bill: Quote) -> tuple[QuoteLine, ...]:
+    """Return the lines that are billed for a job's data, whoever else uses the machine."""
+    return tuple(line for line in bill.lines if line.what in OF_THE_DATA)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """Another machine of one GPU on which a job keeps every limit.
+
+    Attributes:
+        offer: the machine.
+        hours: how long the job, alone there, holds it in the period.
+        usd: its bill, alone there.
+        speed: alone there, relative to today.
+        factor: its share of the GPU's time there, over its share today.
+        price: the factors between which the hourly price lies today.
+        effort_hours: engineering time to bring the job there, our estimate.
+    """
+
+    offer: Offer
+    hours: Estimate
+    usd: Decimal
+    speed: Estimate
+    factor: float
+    price: PriceRange
+    effort_hours: float
+
+
+def today(profile: Profile, baseline: Baseline) -> Home | None:
+    """Return today's machine; None where its price is not known."""
+    if baseline.offer is None or baseline.quote is None:
+        return None
+    return BilledHome(
+        offer=baseline.offer,
+        hours=baseline.hours.mid,
+        quote=baseline.quote,
+        speed=exactly(1.0, "today's machine"),
+        profile=on_whole(profile),
+    )
+
+
+def find_home(context: JobContext, candidates: Iterable[Candidate]) -> Home | None:
+    """Return where a job is packed: today's machine, where it keeps the limits of place.
+
+    Else the cheapest machine of one GPU that keeps every limit, of today's model unless others
+    were asked for; None where there is none.
+    """
+    if not any(broken.reason in _PLACES for broken in context.baseline.broken):
+        return today(context.profile, context.baseline)
+    fitting = [
+        candidate
+        for candidate in candidates
+        if not candidate.actions
+        and candidate.offer.gpu_count == 1
+        and candidate.count == 1
+        and (candidate.offer.gpu == context.gpu.name or context.asked.gpus)
+    ]
+    best = min(fitting, key=lambda d: (d.comparable, d.offer.place), default=None)
+    if best is None:
+        return None
+    return BilledHome(
+        offer=best.offer,
+        hours=best.hours.mid,
+        quote=best.quote,
+        speed=best.speed,
+        profile=busy_there(context.profile, _busier(context, best)),
+        moved=True,
+        low=best.cost_at("low"),
+        high=best.cost_at("high"),
+        effort_hours=effort_hours(best, context),
+        moving_usd=moving_usd(
+            context.profile, context.baseline, context.work, best.offer, context.catalog
+        ),
+    )
+
+
+def moving_usd(
+    profile: Profile, baseline: Baseline, work: Workload, offer: Offer, catalog: Catalog
+) -> Decimal | None:
+    """Return what it costs once to bring a job's data to another machine; None: not known."""
+    moved = move(baseline, offer, data_bytes(profile, work), None, catalog)
+    return Decimal(0) if moved is None else moved.once_usd
+
+
+def find_elsewhere(
+    context: JobContext, candidates: Iterable[Candidate], home: Home | None
+) -> tuple[Elsewhere, ...]:
+    """Return the other machines of one GPU on which a job of one GPU keeps every limit.
+
+    Only what may be recommended: a dated price and a speed within what the method was fitted on,
+    no spot capacity, which may go from under several jobs at once.
+    """
+    one_gpu = context.profile.gpu_count == 1 and context.work.replicas == 1
+    if home is None or not one_gpu or not may_move(context):
+        return ()
+    here = (home.offer.provider, home.offer.instance_type, home.offer.region, home.offer.purchase)
+    return tuple(
+        Elsewhere(
+            offer=one.offer,
+            hours=one.hours,
+            usd=one.expected,
+            speed=one.speed,
+            factor=_busier(context, one),
+            price=one.moved,
+            effort_hours=effort_hours(one, context),
+        )
+        for one in candidates
+        if not one.actions
+        and one.scaling is None
+        and one.offer.gpu_count == 1
+        and one.count == 1
+        and one.offer.purchase != "spot"
+        and one.offer.dated
+        and not one.speed.weak
+        and not one.at_least
+        and (one.offer.provider, one.offer.instance_type, one.offer.region, one.offer.purchase)
+        != here
+    )
+
+
+def _busier(context: JobContext, candidate: Candidate) -> float:
+    """Return the job's share of a GPU's time on the candidate's GPU, over its share today.
+
+    Held time stays, so a GPU twice as fast is busy half as long; fixed work also takes less time.
+    """
+    if candidate.offer.gpu == context.gpu.name and source_slice(context.profile) is None:
+        return 1.0
+    kernels = context.kernel_speed(gpus()[candidate.offer.gpu]).mid
+    return (candidate.speed.mid if context.work.fixed_work else 1.0) / kernels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Movable:
+    """One job of the fleet.
+
+    Attributes:
+        profile: what was measured.
+        baseline: what runs it today.
+        work: its hours and data.
+        home: where it is packed; None where there is nowhere.
+        elsewhere: the other machines of one GPU that keep every limit.
+    """
+
+    profile: Profile
+    baseline: Baseline
+    work: Workload
+    home: Home | None
+    elsewhere: tuple[Elsewhere, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.profile.job.name
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Names of the jobs that stand on its machine today."""
+        tenancy = self.baseline.tenancy
+        return tenancy.beside if tenancy else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Away:
+    """A home that a job would move to.
+
+    More homes are tried than are taken: what is known without a bill is told at once, a bill and
+    what follows from it are made when they are asked for.
+
+    Attributes:
+        job: who would move.
+        to: where.
+        catalog: for the day.
+    """
+
+    job: Movable
+    to: Elsewhere
+    catalog: Catalog
+
+    @property
+    def offer(self) -> Offer:
+        """The machine."""
+        return self.to.offer
+
+    @property
+    def hours(self) -> float:
+        """How long the job, alone there, holds it in the period."""
+        return self.to.hours.mid
+
+    @property
+    def usd(self) -> Decimal:
+        """The bill of the job alone there, exact."""
+        return self.to.usd
+
+    @property
+    def speed(self) -> Estimate:
+        """The speed of the job alone there, relative to today."""
+        return self.to.speed
+
+    @property
+    def moved(self) -> bool:
+        """Whether it is another machine than today's."""
+        return True
+
+    @property
+    def effort_hours(self) -> float:
+        """Engineering time to bring the job there, our estimate."""
+        return self.to.effort_hours
+
+    @cached_property
+    def profile(self) -> Profile:
+        """What was measured, its use of the GPU as it would be there."""
+        return busy_there(self.job.profile, self.to.factor)
+
+    @cached_property
+    def quote(self) -> Quote:
+        """The bill of the job alone there, with its lines."""
+        return self._bill.quote
+
+    @cached_property
+    def data_lines(self) -> tuple[QuoteLine, ...]:
+        """What the job's own traffic and storage cost; no bill is made where it has neither."""
+        work = self.job.work
+        has_data = work.egress_bytes or work.storage_bytes or work.dataset_bytes
+        return of_the_data(self.quote) if has_data else ()
+
+    @cached_property
+    def ends(self) -> tuple[Decimal, Decimal]:
+        """The bill at the low and at the high end."""
+        return self._bill.cost_at("low"), self._bill.cost_at("high")
+
+    @cached_property
+    def moving_usd(self) -> Decimal | None:
+        """What it costs to bring its data there, once; None: not known."""
+        one = self.job
+        return moving_usd(one.profile, one.baseline, one.work, self.offer, self.catalog)
+
+    @cached_property
+    def _bill(self) -> Candidate:
+        return Candidate(
+            offer=self.offer,
+            count=1,
+            actions=(),
+            speed=self.speed,
+            work_hours=self.to.hours,
+            work=self.job.work,
+            interruptions=None,
+            catalog=self.catalog,
+            dearest=lambda _, __: None,  # no part of its bill is unknown
+            moved=self.to.price,
+        )

@@ -1,0 +1,98 @@
+"""Shares of a bill: what is saved, what an amount of work costs, what a team pays."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """What is paid less than before.
+
+    Attributes:
+        usd: dollars, exact; below 0 where it costs more; None where one of the bills is unknown.
+        fraction: of the bill before, to four digits; None where that is unknown or nothing.
+    """
+
+    usd: Decimal | None
+    fraction: float | None = None
+
+
+def saving(before: Decimal | None, after: Decimal, *, of_nothing: float | None = None) -> Saving:
+    """Return what is saved by paying `after` in place of `before`; None where that is unknown.
+
+    `of_nothing` is the share of a bill of nothing.
+    """
+    if before is None:
+        return Saving(usd=None, fraction=None)
+    saves = before - after
+    return Saving(usd=saves, fraction=round(float(saves / before), 4) if before else of_nothing)
+
+
+_LEAST_UNITS = 1e-6  # less is not an amount of work that has a price
+_LARGE_UNITS = ((1_000_000, "1M "), (1_000, "1k "), (1, ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkCost:
+    """What an amount of work costs.
+
+    Attributes:
+        unit: the amount, such as `1M image`.
+        usd: exact.
+    """
+
+    unit: str
+    usd: Decimal
+
+
+def work_cost(cost: Decimal | None, units: float | None, unit: str | None) -> WorkCost | None:
+    """Return what a readable amount of work costs; None where cost or work is unknown.
+
+    Args:
+        cost: of the period.
+        units: work of the period.
+        unit: what is counted, such as `image`.
+    """
+    if cost is None or unit is None or not units or units < _LEAST_UNITS:
+        return None
+    size, prefix = next((s, p) for s, p in _LARGE_UNITS if units >= s or s == 1)
+    return WorkCost(unit=f"{prefix}{unit}", usd=cost * size / Decimal(str(units)))
+
+
+Label = Literal["team", "owner", "cost_center"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamShare:
+    """What the jobs of one label cost; dollars of the period, in cents that add up.
+
+    Attributes:
+        by: which label: one of LABELS.
+        name: its value; None: the jobs without one.
+        jobs: by name.
+        gpu_hours: held in the period.
+        idle_gpu_hours: of them idle, of the jobs whose GPU use was measured.
+        usd: today's bill; the sum of the next five.
+        work_usd: machines while the GPU is busy.
+        idle_usd: machines while it is idle.
+        sharing_usd: what a machine costs beside its jobs' own GPUs and hours: GPUs that no job
+            holds, and hours of jobs that have ended while others go on.
+        unmeasured_usd: machines of jobs whose GPU use nobody measured.
+        data_usd: disks, snapshots and traffic.
+        recommended_usd: after what is recommended; a GPU that jobs share is split by their
+            bills of today.
+    """
+
+    by: Label
+    name: str | None
+    jobs: tuple[str, ...]
+    gpu_hours: float
+    idle_gpu_hours: float
+    usd: Decimal
+    work_usd: Decimal
+    idle_usd: Decimal
+    sharing_usd: Decimal = Decimal(0)
+    unmeasured_usd: Decimal
+    data_usd: Decimal
+    recommended_usd: Decimal

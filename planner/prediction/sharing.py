@@ -1,0 +1,353 @@
+"""How fast jobs run on one GPU in each way of sharing it: MPS, time-slicing, slices, partitions.
+
+How fast each job runs when several share one GPU.
+Expected: 1 / max(1, own time on the GPU + the others' shares of it). A job is delayed only while it
+has work there, which is its kernel time. Side by side (MPS) others leave it what their SM activity
+does not take; in turns whoever has its turn has the whole GPU, so there their kernel time counts.
+Where one of the two readings is known it stands for both, and this is 1 / max(1, sum of shares).
+Nothing of it is fitted: on Gavel's pairs it is the better of the guesses, and on our own on an H200
+(`research/side_by_side`) nearer than SM activity alone, in turns and under MPS.
+
+The interval is that x/: two factors together, f^c and a, each as a square in log space. f is of
+Gavel's pairs, and c the others' share, at most 1: who does not run delays nobody. a is how far a
+job strays that runs again, and the most that sharing makes one faster. The low end is at most
+1 / (1 + d x the others' shares): who shares is late more often than early. d is 1 under MPS, where
+each share of others delays a job once at worst, and more in turns, where one that comes to the GPU
+several times a step waits for its turn each time. How many times no profile tells: by the time of
+a step, alone or times kernel time, intervals that held as much were wider. a and d are calibrated
+on our pairs (`research/delays`, `planner/models/data/sharing.toml`).
+
+A job whose SM activity is nearly 1 fills the GPU: under MPS its kernels keep the SMs until they
+end, and others starved beside it (0.02 to 0.8 of their speed on an H200). How much depends on the
+lengths of both jobs' kernels, which no reading here tells, so such an estimate is weak.
+
+How fast two training jobs run that take turns on one GPU (time-slicing).
+Who has the longer steps keeps the GPU for longer each time, so it is delayed less. For jobs that
+both keep the GPU busy, t and u their seconds a step alone:
+
+    ln speed = c + a tanh(ln(t / u) / 2) + b ln t + d (ln t)^2 + e ln u + f (ln u)^2
+
+fitted for each GPU on published pairs (`planner/models/data/sharing.toml`); the form is that of
+Gavel's pairs in our own regressions. The coefficients do not carry over to other GPUs: there, and
+outside the measured step times, the rule of shares (`shares.py` beside this) is the better guess.
+
+How fast each job runs on a partition of its own of one of AMD's GPUs, and into how many.
+A GPU is cut into equal partitions, and as few as the jobs need: each then has most compute and
+memory. How fast jobs run on one was measured on nothing, so the law is by the share of compute: on
+a share c the time that the GPU is busy takes 1 / c as long, the rest of the time as before. That is
+the low end too; at the high end a job is as fast as on the whole GPU. Such an estimate is weak.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from planner.models.coefficients import coefficients
+from planner.models.estimate import Estimate, exactly
+from planner.prediction.slices import (
+    Probes,
+    cut,
+    measured_slice,
+    memory_growth,
+    on_whole,
+    peak_of,
+    speeds_on,
+)
+from planner.profile.model import Profile
+from planner.profile.source import source_gpu
+from planner.signals.compute_share import SHARES, compute_share, time_on_gpu
+from planner.signals.signals import memory_need_gib
+from planner.signals.thresholds import USABLE
+from pricing.errors import InputError
+from pricing.gpu_partitions import PartitionMode, partition_modes
+from pricing.hardware import Gpu
+
+_BASIS = "1 / max(1, own time on the GPU + the others' shares)"
+_STARVED = "weak: another job fills the GPU, and beside such jobs others starved; "
+_FILLS = 0.95
+"""SM activity from which a job fills its GPU; 0.85 left room on an H200, 0.97 did not."""
+
+
+def peak_share(profile: Profile) -> float | None:
+    """Return the 95th percentile of the share that the job takes; its mean where none is known.
+
+    Of a service recorded for less than a day with room for the other hours, so it may be above 1.
+    """
+    mean = compute_share(profile)
+    slot = next((slot for slot in SHARES if profile.mean(slot) is not None), None)
+    seen = [peak_of(profile, one) for one in profile.readings(slot)] if slot else []
+    return max((one for one in seen if one is not None), default=mean)
+
+
+def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tuple[Estimate, ...]:
+    """Return each job's speed relative to running alone (1.0), in order of the input.
+
+    Args:
+        profiles: the jobs.
+        in_turns: whether one job at a time has the GPU (time-slicing), not several at once (MPS).
+
+    Raises:
+        InputError: GPU use of a job was not measured.
+    """
+    own = [time_on_gpu(profile) for profile in profiles]
+    unknown = [p.job.name for p, s in zip(profiles, own, strict=True) if s is None]
+    if unknown:
+        raise InputError(f"GPU use of {', '.join(unknown)} was not measured.")
+    if len(own) == 1:
+        return (exactly(1.0, "alone on its GPU"),)
+    taken = own if in_turns else [compute_share(profile) for profile in profiles]
+    total = sum(share or 0.0 for share in taken)
+    filling = [] if in_turns else [one for one in profiles if _fills(one)]
+    found = (
+        _beside(time or 0.0, total - (share or 0.0), in_turns=in_turns)
+        for time, share in zip(own, taken, strict=True)
+    )
+    return tuple(
+        replace(speed, basis=f"{_STARVED}{_BASIS}", weak=True)
+        if any(other is not one for other in filling)
+        else speed
+        for one, speed in zip(profiles, found, strict=True)
+    )
+
+
+def _fills(profile: Profile) -> bool:
+    return (profile.mean(SHARES[0]) or 0.0) >= _FILLS
+
+
+def most_beside(least: float, *, in_turns: bool = False) -> float:
+    """Return the share of a GPU that others may take so that a job surely keeps such a speed.
+
+    The other way round of the low end of `shared_speed`, while its own time on the GPU and what
+    others take sum to at most 1.
+
+    Args:
+        least: of its speed alone, above 0.
+        in_turns: as of `shared_speed`.
+    """
+    fitted = coefficients("sharing")
+    slower, again = math.log(1.0 / least), math.log(float(fitted["again"]))
+    if slower < again:
+        return 0.0
+    by_pairs = math.sqrt(slower**2 - again**2) / math.log(float(fitted["factor"]))
+    by_delays = (1.0 / least - 1.0) / _delay(in_turns=in_turns)
+    return min(by_delays, by_pairs if by_pairs < 1.0 else math.inf)
+
+
+def _delay(*, in_turns: bool) -> float:
+    """Return how often each share of others delays a job at worst."""
+    return float(coefficients("sharing")["delay"]["time-slicing" if in_turns else "mps"])
+
+
+def contention(others: float) -> float:
+    """Return how much of the calibrated width applies: the others' share of the GPU, at most 1."""
+    return min(1.0, others)
+
+
+def expected_speed(total: float) -> float:
+    """Return the expected speed of a job for whose work and the others' `total` GPUs are needed."""
+    return 1.0 / max(1.0, total)
+
+
+def _beside(own: float, others: float, *, in_turns: bool) -> Estimate:
+    fitted = coefficients("sharing")
+    mid = expected_speed(own + others)
+    again = float(fitted["again"]) if others > 0.0 else 1.0
+    by_pairs = contention(others) * math.log(float(fitted["factor"]))
+    factor = math.exp(math.hypot(math.log(again), by_pairs))
+    return Estimate(
+        low=min(mid / factor, 1.0 / (1.0 + _delay(in_turns=in_turns) * others)),
+        mid=mid,
+        high=min(again, mid * factor),
+        basis=_BASIS,
+    )
+
+
+_BUSY = 0.8  # of the time, from which a job keeps its GPU busy: all fitted jobs did
+_TIME_SLICE_BASIS = "step times of both, fitted on pairs on this GPU"
+
+
+def terms(own_s: float, other_s: float) -> tuple[float, ...]:
+    """Return what the coefficients of the law are of.
+
+    Args:
+        own_s: seconds a step of the job, alone.
+        other_s: of the job beside it, alone.
+    """
+    own, other = math.log(own_s), math.log(other_s)
+    return (1.0, math.tanh((own - other) / 2.0), own, own**2, other, other**2)
+
+
+def by_turns(gpu: str, profiles: Sequence[Profile]) -> tuple[Estimate, ...] | None:
+    """Return the speed of two jobs relative to running alone; None where no law is fitted for them.
+
+    Args:
+        gpu: canonical name of the GPU that they share.
+        profiles: the jobs as measured alone on it.
+    """
+    law = coefficients("sharing").get("pair", {}).get(gpu)
+    steps = [one.step.mean_s if one.step is not None else None for one in profiles]
+    known = [step_s for step_s in steps if step_s is not None]
+    busy = all((compute_share(one) or 0.0) >= _BUSY for one in profiles)
+    if law is None or len(profiles) != 2 or len(known) != 2 or not busy:  # noqa: PLR2004 - a pair
+        return None
+    if not law["shortest_s"] <= min(known) <= max(known) <= law["longest_s"]:
+        return None
+    first, second = known
+    return _speed(law, first, second), _speed(law, second, first)
+
+
+def _speed(law: Mapping[str, Any], own_s: float, other_s: float) -> Estimate:
+    told = sum(a * b for a, b in zip(law["law"], terms(own_s, other_s), strict=True))
+    mid, factor = min(1.0, math.exp(told)), float(law["factor"])
+    return Estimate(low=mid / factor, mid=mid, high=min(1.0, mid * factor), basis=_TIME_SLICE_BASIS)
+
+
+_PARTITION_BASIS = "weak: busy time x 1 / share of the compute; partitions were measured on nothing"
+
+
+def partition_speed(busy: float, compute: float) -> Estimate:
+    """Return the speed on a partition relative to the whole GPU (1.0).
+
+    Args:
+        busy: share of the time that the whole GPU is busy with the job, 0-1.
+        compute: the partition's share of the GPU's compute, above 0, at most 1.
+    """
+    if compute == 1.0:
+        return exactly(1.0, "alone on its GPU")
+    slowest = 1.0 / (1.0 + busy * (1.0 / compute - 1.0))
+    return Estimate(low=slowest, mid=slowest, high=1.0, basis=_PARTITION_BASIS, weak=True)
+
+
+def partitioned(gpu: Gpu, profiles: Sequence[Profile]) -> PartitionMode | str:
+    """Return the fewest partitions that hold the jobs, one each, or why the GPU has none for them.
+
+    A job's memory has to fit into an equal part, in every memory mode; one that must be isolated
+    gets a partition with memory of its own.
+
+    Args:
+        gpu: its model; one without partitions is told so.
+        profiles: the jobs as measured on the whole GPU.
+    """
+    modes = partition_modes(gpu)
+    if not modes:
+        return f"no partitions of the {gpu.name} are known"
+    many = [mode for mode in modes if mode.partitions >= len(profiles)]
+    if not many:
+        return f"a {gpu.name} has at most {modes[-1].partitions} partitions, not {len(profiles)}"
+    isolated = {one.job.name: None for one in profiles if one.job.trust == "isolated"}
+    own = [mode for mode in many if mode.own_memory or not isolated]
+    if not own:
+        return (
+            f"no mode of the {gpu.name} is known in which each of {many[0].partitions} partitions "
+            f"has memory of its own, as {', '.join(isolated)} must have"
+        )
+    mode = own[0]
+    return _too_large(gpu, mode, profiles) or mode
+
+
+def _too_large(gpu: Gpu, mode: PartitionMode, profiles: Sequence[Profile]) -> str | None:
+    """Return why a partition does not hold a job; larger ones would be too few."""
+    for one in profiles:
+        need = memory_need_gib(one)
+        if need is None or compute_share(one) is None:
+            return f"memory or GPU use of {one.job.name} was not measured"
+        need *= memory_growth(one)
+        room = USABLE * mode.memory_gib(gpu)
+        if need > room:
+            return (
+                f"{one.job.name} takes {need:.1f} GiB, and of a partition of the {gpu.name} in "
+                f"{mode.name} {room:.1f} may be filled"
+            )
+    return None
+
+
+def speeds_on_partitions(profiles: Sequence[Profile], mode: PartitionMode) -> tuple[Estimate, ...]:
+    """Return each job's speed on its partition relative to the whole GPU, in order of the input."""
+    return tuple(partition_speed(compute_share(one) or 0.0, mode.compute) for one in profiles)
+
+
+def speeds_in(
+    profiles: Sequence[Profile], mode: str, on_slice: Probes | None = None
+) -> tuple[Estimate, ...]:
+    """Return each job's speed relative to running alone (1.0), in order of the input.
+
+    Args:
+        profiles: the jobs.
+        mode: `mps`, `time-slicing`, `mig` (slices of NVIDIA's GPUs) or `partition` (of AMD's).
+        on_slice: with `mig` the slice that a job was measured on, and its speed there relative to
+            the whole GPU, by its name.
+
+    Raises:
+        InputError: another mode; GPU use was not measured; an isolated job would share without
+            slices; the GPU of the first job cannot be cut into slices or partitions for them, or is
+            not one that shares so; `on_slice` is of no such job, slice or mode, or its speed is not
+            above 0 and at most 1.
+    """
+    whole = tuple(on_whole(one) for one in profiles)
+    if on_slice:
+        _check(profiles, mode, on_slice)
+        return _sliced(whole, on_slice)
+    if mode not in _MODES:
+        raise InputError(f"no mode of sharing is called {mode!r}; there are {', '.join(_MODES)}.")
+    return _MODES[mode](whole)
+
+
+def _check(profiles: Sequence[Profile], mode: str, on_slice: Probes) -> None:
+    names = {one.job.name for one in profiles}
+    problems = [
+        *([f"a speed on a slice is of mode='mig', not of {mode!r}."] if mode != "mig" else []),
+        *(f"no job is called {name}." for name in sorted(on_slice.keys() - names)),
+        *(
+            f"{name} on {piece}: a speed of {speed:g}; it is above 0 and at most 1 (whole GPU)."
+            for name, (piece, speed) in sorted(on_slice.items())
+            if not 0.0 < speed <= 1.0
+        ),
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _whole(profiles: Sequence[Profile], *, in_turns: bool = False) -> tuple[Estimate, ...]:
+    isolated = [p.job.name for p in profiles if p.job.trust == "isolated"]
+    if isolated and len(profiles) > 1:
+        raise InputError(f"{', '.join(isolated)} must be isolated; only mode='mig' keeps that.")
+    return shared_speed(profiles, in_turns=in_turns)
+
+
+def _in_turns(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
+    expected = _whole(profiles, in_turns=True)
+    named = [one.hardware.gpu for one in profiles]
+    if len(set(named)) != 1 or named[0] is None:
+        return expected
+    return by_turns(source_gpu(profiles[0]).name, profiles) or expected
+
+
+def _sliced(profiles: Sequence[Profile], on_slice: Probes | None = None) -> tuple[Estimate, ...]:
+    if not profiles:
+        return ()
+    gpu, probes = source_gpu(profiles[0]), on_slice or {}
+    for name, _ in probes.values():
+        measured_slice(gpu, name)
+    pieces = cut(gpu, profiles, probes)
+    if isinstance(pieces, str):
+        raise InputError(f"{pieces}.")
+    return speeds_on(gpu, profiles, pieces, probes)
+
+
+def _in_partitions(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
+    if len(profiles) < _SEVERAL:
+        return shared_speed(profiles)
+    mode = partitioned(source_gpu(profiles[0]), profiles)
+    if isinstance(mode, str):
+        raise InputError(f"{mode}.")
+    return speeds_on_partitions(profiles, mode)
+
+
+_SEVERAL = 2
+_MODES: Mapping[str, Callable[[Sequence[Profile]], tuple[Estimate, ...]]] = {
+    "mps": _whole,
+    "time-slicing": _in_turns,
+    "mig": _sliced,
+    "partition": _in_partitions,
+}

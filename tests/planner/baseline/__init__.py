@@ -1,1 +1,0 @@
-"""Tests of what a job costs today and what its user asks."""

@@ -1,0 +1,378 @@
+"""What is recommended is never a gamble, and better offers never make the answer worse."""
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.choice.option import Option
+from planner.choice.requirements import Requirements
+from planner.models.interruption import CHECKPOINTS, Availability
+from planner.pipeline import make_plan
+from planner.plan.plan import JobPlan
+from planner.profile.codec import parse_profiles
+from planner.profile.model import Profile, Provenance, Source, Statistics, Step, Window, Work
+from pricing.catalog.catalog import load_catalog
+from pricing.catalog.offer import Offer
+from tests.planner.factories import TODAY, a_profile, plan, running, sold
+from tests.pricing.factories import ASKED_ON
+
+MODELS = (
+    ("A100-SXM-80GB", 80),
+    ("H100-SXM-80GB", 80),
+    ("H200-SXM-141GB", 141),
+    ("L40S", 48),
+    ("L4", 24),
+    ("B200-SXM", 180),
+)
+BUSY = "util.kernel_time"
+
+
+def job(offers: tuple[Offer, ...], **fields: Any) -> JobPlan:
+    """The plan of one running job over these offers and today's."""
+    asked = {k: fields.pop(k) for k in ("objective", "providers", "gpus") if k in fields}
+    (planned,) = plan(running(a_profile(**fields)), offers=(TODAY, *offers), **asked).jobs
+    return planned
+
+
+@st.composite
+def offers(draw: st.DrawFn) -> tuple[Offer, ...]:
+    """Up to six offers of other GPUs at any price, some with no full date."""
+    found = []
+    for number in range(draw(st.integers(0, 6))):
+        gpu, memory = draw(st.sampled_from(MODELS))
+        price = draw(st.integers(1, 2000))
+        dated = draw(st.booleans())
+        found.append(
+            sold(f"s{number}", str(Decimal(price) / 100), gpu, gpu_memory_gib=memory, dated=dated)
+        )
+    return tuple(found)
+
+
+KINDS = st.sampled_from(("training", "inference_offline", "inference_online", "interactive"))
+
+
+def test_steps_timed_beside_no_gpu_recommend_no_other_gpu() -> None:
+    """`--no-gpu` may have watched a CPU: another GPU, however cheap, is listed, not recommended."""
+    cheap = sold("cheap", "0.01", "H100-SXM-80GB", gpu_memory_gib=80)
+    blind = running(a_profile(metrics={}, kind="training"))
+    seen = Provenance(sources=(Source(path="p.samples.parquet", format="gpucost-capture"),))
+    blind = replace(
+        blind,
+        gpus=(),
+        step=Step(count=9, mean_s=0.1, data_wait_s=0.05),
+        window=Window(duration_s=60.0, interval_s=1.0),
+        provenance=seen,
+    )
+    (planned,) = plan(blind, offers=(TODAY, cheap)).jobs
+    assert "H100-SXM-80GB" in {option.offer.gpu for option in planned.options}
+    assert planned.recommended == "o0"
+
+
+@given(offers(), KINDS, st.floats(0, 1), st.none() | st.floats(0, 1))
+def test_the_recommended_never_costs_more_than_today(
+    found: tuple[Offer, ...], kind: str, busy: float, cpu: float | None
+) -> None:
+    """Even at the dear end of its interval a recommended option is no dearer than leaving it."""
+    planned = job(
+        found,
+        metrics={BUSY: busy, "mem.used_gib": Statistics(max=9.0)},
+        kind=kind,
+        host=None if cpu is None else {"cpu_util": cpu},
+    )
+    today = planned.baseline.cost
+    assert today is not None
+    if planned.choice is None:
+        assert planned.recommended == "o0"
+        return
+    assert planned.choice.cost < today
+    assert planned.choice.cost_high < today
+    assert planned.choice.cost_low <= planned.choice.cost <= planned.choice.cost_high
+    assert planned.choice.offer.dated
+    assert not planned.choice.speed.weak
+
+
+def net(option: Option) -> Decimal:
+    """What the change is worth."""
+    assert option.benefit.net_usd is not None
+    return option.benefit.net_usd
+
+
+@given(offers(), st.integers(0, 300), st.integers(1, 24))
+def test_only_what_pays_is_recommended(found: tuple[Offer, ...], rate: int, months: int) -> None:
+    """Saving at the high end over the horizon, less work and move, is above 0; else leave it."""
+    asked = {"engineer_usd_per_hour": Decimal(rate), "horizon_months": Decimal(months)}
+    (planned,) = plan(running(a_profile()), offers=(TODAY, *found), **asked).jobs
+    today = planned.baseline.cost
+    assert today is not None
+    for option in planned.options:
+        expected = (today - option.cost_high) * months - rate * Decimal(
+            str(option.benefit.effort_hours)
+        )
+        assert net(option) == expected - (option.benefit.moving_usd or 0)
+    sure = [o for o in planned.options if o.offer.dated and not o.speed.weak]
+    if planned.choice is None:
+        assert all(net(option) <= 0 for option in sure)
+    else:
+        assert net(planned.choice) > 0
+        best = max(sure, key=net)
+        low = max(best.cost_low, planned.choice.cost_low)
+        assert planned.choice is best or low <= min(best.cost_high, planned.choice.cost_high)
+
+
+def test_where_today_breaks_a_limit_the_cheapest_is_not_today() -> None:
+    """Also where no price that keeps it is dated: something has to be taken, and is named."""
+    elsewhere = sold("other", "1.00", provider="elsewhere", dated=False)
+    (planned,) = plan(
+        running(a_profile()), offers=(TODAY, elsewhere), providers=("elsewhere",)
+    ).jobs
+    assert planned.recommended != "o0"
+    assert planned.named.cheapest == planned.recommended
+
+
+@given(offers())
+def test_named_options_are_what_they_are_called(found: tuple[Offer, ...]) -> None:
+    """Cheapest by expected dollars among what is known, first launchable in the list's order."""
+    launchable = frozenset(("example",))
+    (planned,) = plan(running(a_profile()), offers=(TODAY, *found), launchable=launchable).jobs
+    today = planned.baseline.cost
+    assert today is not None
+    known = [o for o in planned.options if o.offer.dated and not o.speed.weak]
+    least = min((o.cost for o in known), default=today)
+    by_id = {o.id: o.cost for o in planned.options} | {"o0": today}
+    assert by_id[planned.named.cheapest] == min(least, today)
+    first = next((o.id for o in planned.options if o.provisionable), None)
+    assert planned.named.first_launchable == first
+    assert (planned.named.smallest_change == "o0") == (planned.recommended == "o0")
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "expected"),
+    [("0.99", "today's"), ("0.50", "elsewhere")],
+    ids=["within the interval", "clearly less"],
+)
+def test_of_two_that_are_not_told_apart_the_smaller_change_wins(
+    elsewhere: str, expected: str
+) -> None:
+    """Bills that overlap by more than half: the provider of today; else the larger saving."""
+    near = sold("near", "1.00", "H100-SXM-80GB")
+    far = sold("far", elsewhere, "H100-SXM-80GB", provider="elsewhere")
+    job_ = running(a_profile(hours=700.0))
+    (planned,) = plan(job_, offers=(TODAY, near, far)).jobs
+    assert planned.choice is not None
+    where = "today's" if planned.choice.offer.provider == TODAY.provider else "elsewhere"
+    assert where == expected
+
+
+def test_the_published_case_stays_where_it_is() -> None:
+    """Six dollars a month are not worth a move: the fix, at today's provider."""
+    path = Path(__file__).parents[3] / "examples" / "visual-search.json"
+    profiles = parse_profiles(path.read_bytes(), path.name)
+    made = make_plan(profiles, load_catalog(ASKED_ON), Requirements(), as_of=ASKED_ON)
+    (planned,) = made.jobs
+    assert planned.choice is not None
+    assert planned.choice.offer.provider == "aws"
+    assert "gpu-preprocessing" in planned.choice.actions
+    elsewhere = [o for o in planned.options if o.offer.provider != "aws"]
+    assert min(o.cost for o in elsewhere) < planned.choice.cost
+
+
+@given(offers(), st.sampled_from(("cost", "time", "cost-per-work")))
+def test_options_come_in_order_of_the_objective(found: tuple[Offer, ...], objective: str) -> None:
+    """Ids count up, costs or hours rise, and a list fits on a screen."""
+    options = job(found, objective=objective).options
+    assert [o.id for o in options] == [f"o{i}" for i in range(1, len(options) + 1)]
+    assert len(options) <= 15
+
+    def key(option: Option) -> float | Decimal:
+        return option.hours.mid if objective == "time" else option.cost
+
+    keys = [key(option) for option in options]
+    assert keys == sorted(keys)
+
+
+def test_a_clear_saving_is_recommended() -> None:
+    """The same GPU for half the money."""
+    planned = job((sold("half", "1.00"),))
+    assert planned.recommended == "o1"
+    assert planned.choice is not None
+    assert planned.choice.actions == ()
+    assert "50 % of today's hourly price" in planned.choice.why
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        sold("as-dear", "2.00"),
+        sold("within the spread", "1.95"),
+        sold("undated", "0.50", dated=False),
+        sold("beyond the fit", "0.50", "RTX-PRO-6000", gpu_memory_gib=96),
+        sold("faster but dear", "4.00", "H100-SXM-80GB"),
+    ],
+    ids=lambda o: o.instance_type,
+)
+def test_leave_it(offer: Offer) -> None:
+    """No gain within the interval, a price without a day, a guess beyond the fit: o0."""
+    planned = job((offer,))
+    assert planned.recommended == "o0"
+    assert planned.choice is None
+
+
+def test_faster_is_chosen_for_time_whatever_it_costs() -> None:
+    """`--objective time` takes hours, not dollars."""
+    dear = sold("h200", "99.00", "H200-SXM-141GB", gpu_memory_gib=141)
+    planned = job((dear, sold("half", "1.00")), objective="time")
+    assert planned.choice is not None
+    assert planned.choice.offer == dear
+
+
+@pytest.mark.parametrize(
+    "asked", [{"providers": ("elsewhere",)}, {"gpus": ("H100-SXM-80GB",)}], ids=str
+)
+def test_what_is_asked_for_counts_before_leaving_it(asked: dict[str, Any]) -> None:
+    """A flag that today's machine breaks rules `o0` out, even where the rest is dearer."""
+    dear = sold("dear", "9.00", "H100-SXM-80GB", provider="elsewhere")
+    planned = job((dear,), **asked)
+    assert planned.baseline.broken
+    assert planned.choice is not None
+    assert planned.choice.offer == dear
+
+
+@pytest.mark.parametrize(
+    ("offer", "fields", "expected"),
+    [
+        (sold("h", "1.00", "H100-SXM-80GB"), {}, ("newer-gpu",)),
+        (sold("l", "0.10", "L4", gpu_memory_gib=24), {}, ("smaller-gpu",)),
+        (sold("m", "1.00", provider="elsewhere"), {}, ("move-provider",)),
+    ],
+)
+def test_an_option_names_what_it_changes(
+    offer: Offer, fields: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    """Structural changes are actions too."""
+    assert job((offer,), **fields).options[0].actions == expected
+
+
+@pytest.mark.parametrize(
+    ("purchase", "code"), [("spot", "spot"), ("reserved_180d", "commit"), ("reserved_1y", "commit")]
+)
+def test_another_way_of_buying_is_an_action(purchase: str, code: str) -> None:
+    """Spot and terms are named as what they are."""
+    other = sold("other", "1.00", purchase=purchase)
+    purchases = ("on_demand", purchase)
+    (planned,) = plan(running(a_profile()), offers=(TODAY, other), purchases=purchases).jobs
+    assert planned.options[0].actions == (code,)
+
+
+def test_more_and_fewer_gpus_are_actions() -> None:
+    """One GPU to eight becomes data-parallel; eight to one is fewer."""
+    eight = sold("eight", "14.00", gpu_count=8, interconnect="nvlink")
+    assert job((eight,), objective="time").options[0].actions == ("more-gpus", "data-parallel")
+    back = running(a_profile(gpu_count=8, interconnect="nvlink", hours=10.0), eight)
+    (planned,) = plan(back, offers=(eight, TODAY)).jobs
+    assert planned.options[0].actions == ("fewer-gpus",)
+
+
+def test_spot_of_unknown_interruptions_is_listed_not_recommended() -> None:
+    """However cheap: nobody knows how much of its work is lost."""
+    spot = sold("spot", "0.10", purchase="spot")
+    (planned,) = plan(running(a_profile()), offers=(TODAY, spot), purchases=("spot",)).jobs
+    assert [o.offer.purchase for o in planned.options] == ["spot"]
+    assert not planned.options[0].interruptions_known
+    (planned,) = plan(
+        running(a_profile()), offers=(TODAY, spot), purchases=("on_demand", "spot")
+    ).jobs
+    assert planned.recommended == "o0"
+
+
+def test_a_trace_puts_lost_work_on_the_bill() -> None:
+    """With a trace lost work and checkpoints are lines of their own, and hours include them."""
+    spot = sold("spot", "0.10", purchase="spot")
+    trace = Availability(tick_s=600.0, up=(True, True, True, True, True, False) * 400)
+    (planned,) = plan(
+        running(a_profile()),
+        offers=(TODAY, spot),
+        purchases=("on_demand", "spot"),
+        spot_trace=trace,
+    ).jobs
+    option = planned.choice
+    assert option is not None
+    lines = {line.what: line.usd for line in option.quote.lines}
+    assert lines["lost-work"] > 0
+    assert lines["checkpoint"] > 0
+    assert option.hours.mid > 100.0
+    assert option.hours.low <= option.hours.mid <= option.hours.high
+
+
+@pytest.mark.parametrize(("confidence", "chosen"), [("high", "old"), ("low", "fresh")])
+def test_prices_are_compared_as_they_were_read(confidence: str, chosen: str) -> None:
+    """An old price wins while it is cheaper and pays; of low trust it must at its high end, too."""
+    read_on = ASKED_ON - timedelta(days=60)
+    offers = (
+        sold("old", provider="runpod", as_of=read_on, confidence=confidence),
+        sold("fresh", "1.10", provider="lambda", as_of=ASKED_ON),
+    )
+    today = sold("today", "9.00")
+    (planned,) = plan(running(a_profile(), today), offers=(today, *offers)).jobs
+    old = next(o for o in planned.options if o.offer.instance_type == "old")
+    fresh = next(o for o in planned.options if o.offer.instance_type == "fresh")
+    assert old.cost < fresh.cost < fresh.cost_high < old.cost_high
+    assert planned.choice is not None
+    assert planned.choice.offer.instance_type == chosen
+
+
+def test_an_old_price_must_still_pay_at_its_high_end() -> None:
+    """A saving that the age of its price takes away is none."""
+    old = sold("old", "8.00", provider="runpod", as_of=ASKED_ON - timedelta(days=60))
+    today = sold("today", "9.00")
+    (planned,) = plan(running(a_profile(), today), offers=(today, old)).jobs
+    assert planned.recommended == "o0"
+
+
+def test_spot_on_several_machines_bills_what_several_lose() -> None:
+    """A job on two spot machines loses work, and stops, as often as either of them is taken."""
+    trace = Availability(tick_s=3600.0, up=(*(True,) * 50, False) * 40)
+    lost = {}
+    size: dict[str, Any] = {"gpu_count": 8, "interconnect": "nvlink", "network_gbps": 100}
+    for nodes in (1, 2):
+        today, spot = sold("today", "20.00", **size), sold("spot", purchase="spot", **size)
+        profile = running(a_profile(gpu_count=8 * nodes, nodes=nodes), today)
+        asked: dict[str, Any] = {"purchases": ("on_demand", "spot"), "spot_trace": trace}
+        (planned,) = plan(profile, offers=(today, spot), **asked).jobs
+        option = next(o for o in planned.options if o.offer.purchase == "spot")
+        assert option.count == nodes
+        lost[nodes] = float(option.quote.usage.lost_work_s)
+        late = {**asked, "deadline_h": 1000.0, "work_total": 1.0}
+        (held,) = plan(_measured(profile), offers=(today, spot), **late).jobs
+        assert any("stand at once" in r.detail for r in held.rejected) == (nodes > 1)
+    assert lost[2] == pytest.approx(2 * lost[1], rel=0.1)  # of each machine
+
+
+def _measured(profile: Profile) -> Profile:
+    return replace(profile, work=Work(unit="image", rate_per_s=1.0))
+
+
+@pytest.mark.parametrize("ups", [5, 50, 5000], ids=lambda ups: f"{ups * 10} minutes up")
+def test_what_writes_checkpoints_on_spot_is_what_is_billed(ups: int) -> None:
+    """The interval that the machine is set to is the one whose time the bill holds."""
+    spot = sold("spot", "0.10", purchase="spot")
+    trace = Availability(tick_s=600.0, up=(*(True,) * ups, False) * 400)
+    (planned,) = plan(
+        running(a_profile()),
+        offers=(TODAY, spot),
+        purchases=("on_demand", "spot"),
+        spot_trace=trace,
+    ).jobs
+    option = planned.choice
+    assert option is not None
+    every_s = option.machine.checkpoint_every_s
+    assert every_s is not None
+    usage, write_s = option.quote.usage, CHECKPOINTS.write_s
+    assert float(usage.checkpoint_s) == pytest.approx(
+        float(usage.duration_s) / every_s * write_s, rel=1e-3
+    )

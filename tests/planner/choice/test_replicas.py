@@ -1,0 +1,346 @@
+"""Copies of a service follow its demand: as few as its limits allow, at every hour."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpucost.launch.task_export import task_text
+from planner.choice.option import Option
+from planner.documents.task import TaskRequest
+from planner.models.copies import Scaling, windows
+from planner.plan_document.encode import to_text
+from planner.plan_document.from_plan import plan_document
+from planner.plan_document.read import read_plan
+from planner.profile.model import Profile, Statistics
+from planner.profile.serving import Latency, Replicas, Serving
+from pricing.errors import InputError
+from templates.advice import copies
+from templates.render import render_report
+from tests.planner.factories import TODAY, a_profile, plan, running, sold
+
+TENTH = {"util.kernel_time": 0.1, "mem.used_gib": Statistics(max=10.0)}
+OFFICE = [0.0] * 8 + [30.0] * 10 + [5.0] * 6
+"""Nothing at night, busy by day, a little in the evening: requests a second, from 0 h."""
+
+
+def serving(now: int = 4, busy: float = 0.1, **fields: Any) -> Profile:
+    """A service of so many copies, each on a GPU of its own at $2 an hour, all the month."""
+    metrics = TENTH | {"util.kernel_time": busy} | fields.pop("metrics", {})
+    plain = {"kind": "inference_online", "name": "serve", "replicas": Replicas(now=now)}
+    return running(a_profile(metrics, hours=None, **plain | fields))
+
+
+def by_hour(demand: list[float] | None, **fields: Any) -> Profile:
+    """A service of four copies, each measured at 10 requests a second with 20 % of its GPU."""
+    return serving(busy=0.2, requests_per_s=10.0, demand_by_hour=demand, **fields)
+
+
+def scaled(profile: Profile, **asked: Any) -> Option | None:
+    """The option on today's machine that follows demand; None where there is none."""
+    (job,) = plan(profile, **asked).jobs
+    return next((o for o in job.options if o.scaling and o.offer == TODAY), None)
+
+
+def schedule(profile: Profile, **asked: Any) -> Scaling:
+    """Its copies by the hour."""
+    found = scaled(profile, **asked)
+    assert found is not None
+    assert found.scaling is not None
+    return found.scaling
+
+
+def test_four_copies_at_a_tenth_become_one() -> None:
+    """The published case: 4 replicas at 10 % are one, at a quarter of the bill, and it is said."""
+    (job,) = plan(serving()).jobs
+    assert job.recommended == "o1"
+    (option,) = job.options
+    assert option.actions == ("scale-down",)
+    assert (option.count, option.hours.mid) == (1, 730.0)
+    assert job.baseline.cost == 4 * option.cost
+    assert "1 copies instead of 4" not in option.why
+    assert "1 copy instead of 4" in option.why
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "says"),
+    [
+        ({"latency_ms": Latency(p99=49.0), "latency_slo_ms": 50.0}, "latency", "target of 50 ms"),
+        ({"latency_ms": Latency(p99=60.0), "latency_slo_ms": 50.0}, "latency", "missed today"),
+        ({"latency_slo_ms": 50.0}, "latency", "without a measured latency"),
+        ({"serving": Serving(kv_cache_fraction=0.8)}, "memory", "KV cache"),
+        ({"metrics": {"util.dram_active": 0.8}}, "slowdown", "memory bandwidth"),
+        ({"metrics": {"util.kernel_time": Statistics(mean=0.1, p95=0.9)}}, "slowdown", "95th"),
+        ({"host": {"cpu_util": 0.8}, "cpu_cores": 8}, "capability", "cores of its host"),
+        ({"busy": 0.85}, "slowdown", "the GPU 90% busy"),
+    ],
+)
+def test_copies_that_are_needed_stay(fields: dict[str, Any], reason: str, says: str) -> None:
+    """Latency, cache, bandwidth, peaks, host or load forbid fewer, and the plan says which."""
+    host = sold("today", "2.00", vcpus=8)
+    (job,) = plan(serving(**fields), offers=(host,)).jobs
+    assert job.recommended == "o0"
+    assert not [o for o in job.options if o.scaling]
+    (said,) = (r for r in job.rejected if r.offer == f"{host.name}, fewer copies")
+    assert said.reason == reason
+    assert says in said.detail
+
+
+@pytest.mark.parametrize(
+    ("replicas", "peak"),
+    [
+        (Replicas(now=4), 1),
+        (Replicas(now=4, min=2), 2),
+        (Replicas(now=4, peak=20), 3),
+    ],
+)
+def test_the_stated_fewest_and_peak_count(replicas: Replicas, peak: int) -> None:
+    """No fewer run than are wanted; copies that were once seen were needed."""
+    assert schedule(serving(replicas=replicas)).by_hour == (peak,)
+
+
+@pytest.mark.parametrize("rho", [0.1, 0.3])
+@pytest.mark.parametrize("target_ms", [25.0, 60.0, 400.0])
+def test_latency_is_that_of_a_queue(rho: float, target_ms: float) -> None:
+    """The 99th percentile of an M/M/1 queue, ln 100 / (service - arrivals), keeps the target."""
+    rate = 100.0
+    service = rate / rho
+    measured = 1000.0 * math.log(100.0) / (service - rate)
+    job = serving(
+        now=4,
+        busy=rho,
+        requests_per_s=rate,
+        latency_ms=Latency(p99=measured),
+        latency_slo_ms=target_ms,
+    )
+    least = next(
+        n
+        for n in range(1, 5)
+        if 4 * rho / n <= 0.9
+        and (measured if n == 4 else 1000.0 * math.log(100.0) / (service - 4 * rate / n))
+        <= target_ms
+    )
+    found = scaled(job)
+    assert (4 if found is None else found.count) == least
+    if found is not None and found.scaling is not None:
+        then = 1000.0 * math.log(100.0) / (service - 4 * rate / least)
+        assert found.scaling.latency_ms == pytest.approx(then, rel=0.001)
+
+
+def test_copies_follow_the_day() -> None:
+    """Each hour has the copies that it needs, none at night, and starts are paid."""
+    found = scaled(by_hour(OFFICE))
+    assert found is not None
+    assert found.scaling == Scaling(
+        by_hour=(0,) * 8 + (1,) * 16,
+        starts=1,
+        start_s=360.0,
+        paid=17.0 / 24.0,  # a start is billed as an hour there
+        busiest_fraction=pytest.approx(0.6),
+        latency_ms=None,
+        limit="the GPU 90% busy",
+    )
+    assert found.hours.mid == pytest.approx(730.0 * 17.0 / 24.0)
+    assert float(found.cost) == pytest.approx(2.0 * 730.0 * 17.0 / 24.0, abs=2.0)
+
+
+@given(
+    demand=st.lists(st.floats(0.0, 400.0), min_size=24, max_size=24).filter(any),
+    busy=st.floats(0.05, 0.9),
+    copies_now=st.integers(1, 12),
+)
+def test_every_hour_is_answered_by_as_few_as_do(
+    demand: list[float], busy: float, copies_now: int
+) -> None:
+    """No hour has a copy over 90 % busy, none more copies than it needs, and the bill is theirs."""
+    job = serving(copies_now, busy, requests_per_s=10.0, demand_by_hour=demand)
+    found = scaled(job)
+    need = [max(d > 0.0, math.ceil(d / 10.0 * busy / 0.9 - 1e-9)) for d in demand]
+    starts = sum(max(0, n - need[at - 1]) for at, n in enumerate(need))
+    machine_h = (sum(need) + starts) * 730.0 / 24.0
+    if found is None:
+        assert machine_h >= copies_now * 730.0 - 1e-6
+        return
+    assert found.scaling is not None
+    shown = found.scaling.by_hour
+    assert list(shown if len(shown) == 24 else shown * 24) == need
+    assert found.hours.mid * found.count == pytest.approx(machine_h)
+    assert float(found.cost) == pytest.approx(2.0 * machine_h, abs=2.0 * found.count)
+
+
+def test_a_week_is_a_week() -> None:
+    """168 numbers are hours of a week from Monday; a weekend without requests has no copy."""
+    found = schedule(by_hour([10.0] * 120 + [0.0] * 48))
+    assert found.by_hour == (1,) * 120 + (0,) * 48
+    assert found.paid == pytest.approx(121.0 / 168.0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked", "fewest"),
+    [
+        ({}, {}, 0),
+        ({"replicas": Replicas(now=4, min=1)}, {}, 1),
+        ({"latency_ms": Latency(p99=20.0), "latency_slo_ms": 900.0}, {}, 1),
+        ({"latency_ms": Latency(p99=20.0), "latency_slo_ms": 400_000.0}, {}, 0),
+        (
+            {
+                "replicas": Replicas(now=4, min=0),
+                "latency_ms": Latency(p99=20.0),
+                "latency_slo_ms": 900.0,
+            },
+            {},
+            0,
+        ),
+    ],
+)
+def test_none_run_only_where_nobody_waits_too_long(
+    fields: dict[str, Any], asked: dict[str, Any], fewest: int
+) -> None:
+    """Hours without requests have no copy if a start keeps the target, or none is said to do."""
+    assert schedule(by_hour(OFFICE, **fields), **asked).fewest == fewest
+
+
+def test_a_term_is_paid_at_any_hour() -> None:
+    """Machines bought for a year do not follow the day: as many as the peak wants."""
+    year = sold("today", "1.00", purchase="reserved_1y")
+    (job,) = plan(by_hour(OFFICE), offers=(TODAY, year), purchases=("reserved_1y",)).jobs
+    (found,) = (o for o in job.options if o.scaling)
+    assert found.scaling is not None
+    assert found.scaling.by_hour == (1,)
+    assert found.hours.mid == 730.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"demand_by_hour": [1.0] * 23}, "23 numbers"),
+        ({"demand_by_hour": [1.0] * 24, "requests_per_s": None}, "needs job.requests_per_s"),
+        ({"demand_by_hour": [1.0] * 24, "metrics": {"util.kernel_time": Statistics()}}, "use"),
+    ],
+)
+def test_a_demand_that_cannot_be_used_is_refused(fields: dict[str, Any], says: str) -> None:
+    """What a plan cannot use ends it; nothing is passed over."""
+    with pytest.raises(InputError, match=says):
+        plan(serving(**{"requests_per_s": 10.0} | fields))
+
+
+def test_other_jobs_tell_their_hours_for_sharing() -> None:
+    """A job that answers nobody keeps its machine, and the plan says what its hours are for."""
+    job = running(a_profile(name="night", demand_by_hour=[1.0] * 6 + [0.0] * 18))
+    found = plan(job)
+    assert not [o for o in found.jobs[0].options if o.scaling]
+    assert any("night: job.demand_by_hour" in note for note in found.assumptions)
+
+
+def test_the_schedule_is_in_the_plan_and_its_report() -> None:
+    """plan.json has it on the option alone, reads back the same, and people see the hours."""
+    found = plan_document(plan(by_hour(OFFICE)))
+    text = to_text(found)
+    options = json.loads(text)["jobs"][0]["options"]
+    with_it = [o for o in options if "scaling" in o]
+    assert [o["actions"] for o in with_it] == [["scale-down"]]
+    assert with_it[0]["scaling"]["by_hour"] == [0] * 8 + [1] * 16
+    again = read_plan(text, "plan.json")
+    assert again.jobs[0].options == found.jobs[0].options
+    assert "0-7 h: 0, 8-23 h: 1" in render_report(again)
+
+
+def exported(demand: list[float], **asked: Any) -> list[Any]:
+    """The documents of the service that follows a demand, as written for Kubernetes."""
+    found = plan_document(plan(by_hour(demand)))
+    (name,) = (f"serve/{one.id}" for one in found.jobs[0].options if one.scaling)
+    request = TaskRequest(**{"command": "serve", "ttl_s": None, "image": "serve:1"} | asked)
+    _, text = task_text("kubernetes", found, (name,), request, ())
+    return list(yaml.safe_load_all(text))
+
+
+def test_an_exported_service_follows_its_hours() -> None:
+    """KEDA runs one copy from before 8 h to midnight, else none; the Deployment counts none."""
+    deployment, scaled_object = exported(OFFICE, zone="Europe/Berlin")
+    assert "replicas" not in deployment["spec"]
+    spec = scaled_object["spec"]
+    assert spec["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
+    assert (spec["minReplicaCount"], spec["maxReplicaCount"]) == (0, 1)
+    assert [one["metadata"] for one in spec["triggers"]] == [
+        {
+            "timezone": "Europe/Berlin",
+            "start": "54 7 * * *",
+            "end": "0 0 * * *",
+            "desiredReplicas": "1",
+        }
+    ]
+
+
+def test_an_exported_service_may_follow_the_gpu() -> None:
+    """A HorizontalPodAutoscaler keeps as many copies as the plan, by the use of the GPU."""
+    _, hpa = exported([100.0] * 12 + [10.0] * 12, autoscaler="hpa")
+    assert hpa["kind"] == "HorizontalPodAutoscaler"
+    assert 1 <= hpa["spec"]["minReplicas"] < hpa["spec"]["maxReplicas"]
+    (metric,) = hpa["spec"]["metrics"]
+    assert 1 <= int(metric["pods"]["target"]["averageValue"]) <= 90
+
+
+@pytest.mark.parametrize(
+    ("demand", "asked", "said"),
+    [
+        (OFFICE, {"autoscaler": "hpa"}, "keeps one"),
+        (OFFICE, {"autoscaler": "keda", "ttl_s": 60.0}, "do not follow demand"),
+        ([10.0] * 24, {"autoscaler": "keda"}, "do not follow demand"),
+        (OFFICE, {"zone": "Mars/Olympus"}, "not a time zone"),
+    ],
+)
+def test_what_cannot_follow_demand_is_refused(
+    demand: list[float], asked: dict[str, Any], said: str
+) -> None:
+    """It is said why, and nothing is written."""
+    with pytest.raises(InputError, match=said):
+        exported(demand, **asked)
+
+
+def _minute(cron: str, period: int) -> int:
+    """The minute of the day, or of the week from Monday, that a cron text names."""
+    minute, hour, _, _, weekday = cron.split()
+    day = 0 if weekday == "*" else (int(weekday) - 1) % 7
+    return (day * 1440 + int(hour) * 60 + int(minute)) % (period * 60)
+
+
+@given(
+    st.sampled_from((24, 168)).flatmap(
+        lambda n: st.lists(st.integers(0, 4), min_size=n, max_size=n)
+    ),
+    st.sampled_from((0.0, 300.0, 5000.0)),
+)
+def test_windows_hold_the_copies_of_every_minute(hours: list[int], start_s: float) -> None:
+    """As a clock reads them there are never too few copies, and more only while one starts."""
+    period, lead = len(hours), min(59, math.ceil(start_s / 60))
+    times = [
+        (_minute(one.start, period), _minute(one.end, period), one.copies)
+        for one in windows(hours, start_s)
+    ]
+    for minute in range(0, period * 60, 7):
+        within = [
+            copies
+            for start, end, copies in times
+            if (minute - start) % (period * 60) < (end - start) % (period * 60)
+        ]
+        wanted, soon = hours[minute // 60], hours[(minute // 60 + 1) % period]
+        starting = 60 - minute % 60 <= lead
+        assert max(within, default=min(hours)) == (max(wanted, soon) if starting else wanted)
+
+
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [
+        ((3,), "3 at any time"),
+        ((1,) * 9 + (4,) + (1,) * 14, "0-8 h: 1, 9 h: 4, 10-23 h: 1"),
+        ((2,) * 120 + (0,) * 48, "Mon-Fri 0-23 h: 2; Sat-Sun 0-23 h: 0"),
+        ((1,) * 24 + (2,) * 144, "Mon 0-23 h: 1; Tue-Sun 0-23 h: 2"),
+    ],
+)
+def test_a_schedule_reads_in_one_line(hours: tuple[int, ...], said: str) -> None:
+    """Hours alike stand together, and days alike."""
+    assert copies(hours) == said
