@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 
 from gpucost.prices.cache import load_catalog
-from planner.capacity.capacity_document import GpuPrice
+from planner.capacity.capacity import GpuPrice
 from pricing.catalog.offer import Offer, parse_place
 from pricing.errors import InputError
 from pricing.hardware import matching

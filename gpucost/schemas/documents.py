@@ -62,10 +62,10 @@ _ROWS = (
     (
         "reconciliation",
         "`reconcile -f json`",
-        "planner.bills.reconcile_document:ReconciliationDocument",
+        "planner.bills.reconcile:ReconciliationDocument",
     ),
-    ("bill", "`bill -f json`", "planner.bills.invoice.review_document:ReviewDocument"),
-    ("capacity", "`capacity -f json`", "planner.capacity.capacity_document:CapacityDocument"),
+    ("bill", "`bill -f json`", "planner.bills.review:ReviewDocument"),
+    ("capacity", "`capacity -f json`", "planner.capacity.capacity:CapacityDocument"),
     ("preview", "`provision --dry-run -f json`", "gpucost.views.launch:PreviewDocument"),
     ("run", "`show`, `provision`, `extend`, `-f json`", f"{_RUNS}:DeploymentDocument"),
     ("runs", "`list -f json`", f"{_RUNS}:DeploymentListDocument"),

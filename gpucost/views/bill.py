@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from gpucost.views.output import Output, Table, print_table
-from planner.bills.reconcile_document import ComparedLine, MatchedTotal, ReconciliationDocument
+from planner.bills.reconcile import ComparedLine, MatchedTotal, ReconciliationDocument
 from pricing.listing import counted
 from pricing.money import plain, show
 

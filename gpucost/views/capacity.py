@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from gpucost.views.output import Output, Table, print_table
-from planner.capacity.capacity_document import CapacityDocument, DrawnRange, SizeDocument
+from planner.capacity.capacity import CapacityDocument, DrawnRange, SizeDocument
 from pricing.listing import counted
 from pricing.money import show
 

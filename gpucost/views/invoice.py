@@ -5,7 +5,7 @@ from decimal import Decimal
 import click
 
 from gpucost.views.output import Output, Table, print_table
-from planner.bills.invoice.review_document import (
+from planner.bills.review import (
     ReviewDocument,
     ReviewedLine,
     ReviewedMachine,

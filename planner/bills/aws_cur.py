@@ -2,14 +2,25 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.bills import kinds
-from planner.bills.bill import MACHINE, RESERVED, Bill, BillLine, refuse
-from planner.bills.cells import csv_rows, dollars, moment, present
-from pricing.errors import InputError
+from planner.bills.bill import (
+    MACHINE,
+    RESERVED,
+    Bill,
+    BillLine,
+    csv_rows,
+    dollars,
+    is_unused_capacity,
+    moment,
+    present,
+    read_charges,
+    refuse,
+    says_idle,
+    usage_of_type,
+)
 
 PROVIDER = "aws"
 _NEEDED = (
@@ -60,30 +71,26 @@ def read(name: str, text: str) -> Bill:
         InputError: columns are missing, its currency is not USD, or cells are not amounts or times;
             all are listed.
     """
-    lines, problems = [], []
+    rows = list(csv_rows(name, text, _snake))
+    missing = [column for column in _NEEDED if rows and column not in rows[0][1]]
+    refuse(f"{name}:1: the report has no {column}; include it." for column in missing)
     spread: Counter[str] = Counter()
-    for number, row in csv_rows(name, text, _snake):
-        missing = [column for column in _NEEDED if column not in row]
-        if missing:
-            raise InputError(
-                f"{name}:1: the report has no {column}; include it." for column in missing
-            )
+
+    def charges(row: _Row) -> Iterable[BillLine]:
         kind = row["line_item_line_item_type"]
-        try:
-            line = _unused(row) if kind in _SPREAD else _line(row)
-            if line is None:
-                spread[kind] += 1
-            else:
-                lines.append(replace(line, source=f"{name}:{number}"))
-        except ValueError as error:
-            problems.append(f"{name}:{number}: {error}. Correct it, or download the report again.")
-    refuse(problems)
+        line = _unused(row) if kind in _SPREAD else _line(row)
+        if line is None:
+            spread[kind] += 1
+            return ()
+        return (line,)
+
+    lines = read_charges(rows, charges, "Correct it, or download the report again.")
     notes = tuple(
         f"{name}: lines of type {kind}: {count}, not counted, as what a commitment costs is in the "
         "lines of the use that it covers."
         for kind, count in sorted(spread.items())
     )
-    return Bill(name=name, format="AWS Cost and Usage Report", lines=tuple(lines), notes=notes)
+    return Bill(name=name, format="AWS Cost and Usage Report", lines=lines, notes=notes)
 
 
 def _snake(column: str) -> str:
@@ -110,7 +117,7 @@ def _line(row: _Row) -> BillLine:
             end=end,
         )
     usage_type = row["line_item_usage_type"]
-    said = kinds.of_usage_type(usage_type)
+    said = usage_of_type(usage_type)
     hours = present(row.get("line_item_usage_amount"))
     return BillLine(
         kind=said.kind,
@@ -127,8 +134,8 @@ def _line(row: _Row) -> BillLine:
         account=present(row.get("line_item_usage_account_id")),
         zone=present(row.get("line_item_availability_zone")),
         idle=True
-        if kinds.is_unused_capacity(usage_type)
-        else kinds.says_idle(said.kind, usage_type, description),
+        if is_unused_capacity(usage_type)
+        else says_idle(said.kind, usage_type, description),
     )
 
 

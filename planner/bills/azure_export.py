@@ -11,9 +11,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from planner.bills import kinds
-from planner.bills.bill import MACHINE, RESERVED, Bill, BillLine, refuse
-from planner.bills.cells import csv_rows, dollars, moment, present
+from planner.bills.bill import (
+    MACHINE,
+    RESERVED,
+    Bill,
+    BillLine,
+    csv_rows,
+    dollars,
+    moment,
+    present,
+    read_charges,
+    says_idle,
+)
 
 PROVIDER = "azure"
 _COSTS = ("costinbillingcurrency", "cost", "pretaxcost")
@@ -65,31 +74,25 @@ def read(name: str, text: str) -> Bill:
         InputError: columns are missing, no column is in USD, or cells are not amounts or times;
             all are listed.
     """
-    lines, problems = [], []
-    free = 0
-    for number, raw in csv_rows(name, text, _plain):
-        row = {column: present(cell) for column, cell in raw.items()}
-        try:
-            line = _line(row, f"{name}:{number}")
-        except ValueError as error:
-            problems.append(f"{name}:{number}: {error}. Correct it, or export the costs again.")
-            continue
-        free += line.purchase == RESERVED and not line.usd
-        lines.append(line)
-    refuse(problems)
+    lines = read_charges(
+        csv_rows(name, text, _plain),
+        lambda row: (_line({column: present(cell) for column, cell in row.items()}),),
+        "Correct it, or export the costs again.",
+    )
+    free = sum(line.purchase == RESERVED and not line.usd for line in lines)
     note = (
         f"{name}: {free} lines that a reservation or savings plan covers cost 0 in an export of "
         "actual costs; an amortised one has their dollars."
     )
     notes = (note,) if free else ()
-    return Bill(name=name, format="Azure cost details", lines=tuple(lines), notes=notes)
+    return Bill(name=name, format="Azure cost details", lines=lines, notes=notes)
 
 
 def _plain(column: str) -> str:
     return "".join(c for c in column.strip().lower() if c.isalnum())
 
 
-def _line(row: _Row, source: str) -> BillLine:
+def _line(row: _Row) -> BillLine:
     charge = _plain(row.get("chargetype") or "usage")
     if charge not in _CHARGES:
         raise ValueError(f"ChargeType is {row.get('chargetype')!r}, which cost details do not have")
@@ -114,8 +117,7 @@ def _line(row: _Row, source: str) -> BillLine:
         end=None if start is None else start + _DAY,
         resource=row.get("resourceid") or row.get("instanceid") or row.get("benefitid"),
         account=row.get("subscriptionid") or row.get("subscriptionguid"),
-        idle=unused or kinds.says_idle(kind, said),
-        source=source,
+        idle=unused or says_idle(kind, said),
     )
 
 

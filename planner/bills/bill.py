@@ -1,11 +1,16 @@
-"""A bill as lines of one shape, whatever file it came in."""
+"""A bill as lines of one shape, whatever file it came in, and what its cells and words mean."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
+from typing import NamedTuple, TypeVar
 
 from pricing.errors import InputError
+from pricing.money import usd
 
 MACHINE = "compute"
 USAGE = (
@@ -25,6 +30,7 @@ APART = ("tax", "credit", "fee")
 
 RESERVED = "reserved"
 _SHOWN = 50
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +108,231 @@ def refuse(problems: Iterable[str]) -> None:
     Raises:
         InputError: the first fifty, and how many more there are.
     """
-    found = list(problems)
-    if not found:
+    listed = list(problems)
+    if not listed:
         return
-    more = len(found) - _SHOWN
-    raise InputError([*found[:_SHOWN], *([f"... and {more} problems more."] if more > 0 else [])])
+    more = len(listed) - _SHOWN
+    raise InputError([*listed[:_SHOWN], *([f"... and {more} problems more."] if more > 0 else [])])
+
+
+def read_charges(
+    records: Iterable[tuple[str, _Record]],
+    charges: Callable[[_Record], Iterable[BillLine]],
+    advice: str,
+) -> tuple[BillLine, ...]:
+    """Return the charges of all records, each with its source.
+
+    Args:
+        records: where each is, and what it holds.
+        charges: of one record; it raises where it cannot tell.
+        advice: what to do about a problem, a sentence.
+
+    Raises:
+        InputError: records that are no charges; all are listed.
+    """
+    lines: list[BillLine] = []
+    problems: list[str] = []
+    for source, record in records:
+        try:
+            lines += (replace(line, source=source) for line in charges(record))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            problems.append(f"{source}: {reason}. {advice}".strip())
+    refuse(problems)
+    return tuple(lines)
+
+
+_NULL = frozenset(("", "null", "none", "\\n"))
+_DOLLARS = re.compile(r"(-?)\(?(-?)\$?\s*(-?)([\d,]*\.?\d*(?:[eE][+-]?\d+)?)\)?")
+_BEFORE_OFFSET = re.compile(r"\s+(?=[+-]\d{2}:?\d{2}$)")
+_WORD_ZONE = re.compile(r"\s*(?:UTC|GMT)$")
+_LONGEST_FIELD = 1 << 24
+
+
+def present(text: object) -> str | None:
+    """Return a cell's text; None where it is empty or one of the ways to write null."""
+    value = "" if text is None else str(text).strip()
+    return None if value.lower() in _NULL else value
+
+
+def dollars(text: str) -> Decimal:
+    """Return the amount of `$3.11`, `-$3.11`, `($3.11)`, `1,234.56` or `8E-7`, exactly.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    match = _DOLLARS.fullmatch(text.strip())
+    if match is None or not any(c.isdigit() for c in match[4]):
+        raise ValueError(f"{text!r} is not an amount")
+    try:
+        amount = usd(match[4].replace(",", ""))
+    except InputError as error:
+        raise ValueError(f"{text!r} is not an amount") from error
+    minus = "-" in (match[1], match[2], match[3]) or text.strip().startswith("(")
+    return -amount if minus else amount
+
+
+def moment(text: str) -> datetime:
+    """Return a time as UTC; one without a zone is UTC already, as every bill says.
+
+    Raises:
+        ValueError: it is not a time.
+    """
+    plain = _BEFORE_OFFSET.sub("", _WORD_ZONE.sub("", text.strip()))
+    try:
+        when = datetime.fromisoformat(plain)
+        return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is not a time") from None
+
+
+def csv_rows(
+    name: str, text: str, column: Callable[[str], str] = str
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each row with its place, FILE:LINE.
+
+    Args:
+        name: of the file, for messages.
+        text: all of it.
+        column: our name of a column, from the file's.
+
+    Raises:
+        InputError: rows have another number of cells than the header, or the text is not CSV; all
+            such rows are listed.
+    """
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader = csv.reader(io.StringIO(text, newline=""))
+    problems, rows = [], []
+    try:
+        header = [column(cell.strip()) for cell in next(reader, [])]
+        for row in reader:
+            if not any(row):
+                continue
+            if len(row) == len(header):
+                rows.append((f"{name}:{reader.line_num}", dict(zip(header, row, strict=True))))
+            else:
+                problems.append(
+                    f"{name}:{reader.line_num}: {len(row)} cells where the header has "
+                    f"{len(header)}; the file is cut or was edited. Download it again."
+                )
+    except csv.Error as error:
+        problems.append(f"{name}:{reader.line_num}: no CSV ({error}). Download it again.")
+    refuse(problems)
+    yield from rows
+
+
+class UsageType(NamedTuple):
+    """What an AWS usage type says."""
+
+    kind: str
+    instance_type: str | None
+    purchase: str | None
+
+
+# AWS usage types, without their region prefix ("USE2-BoxUsage:p5.48xlarge"); AWS CUR user guide.
+_MACHINES = {
+    "BoxUsage": "on_demand",
+    "DedicatedUsage": "on_demand",
+    "SpotUsage": "spot",
+    "HeavyUsage": RESERVED,
+    "UnusedBox": "on_demand",
+}
+_MACHINE_TYPE = re.compile(rf"(?:^|-)({'|'.join(_MACHINES)})(?::([\w.-]+))?$")
+_AWS = (
+    (re.compile(r"EBS:Snapshot"), "snapshot"),
+    (re.compile(r"EBS:Volume"), "disk"),
+    (re.compile(r"TimedStorage"), "object-storage"),
+    (re.compile(r"(?:^|-)DataTransfer-Out-Bytes$"), "egress"),
+    (re.compile(r"PublicIPv4:|ElasticIP:"), "address"),
+    (re.compile(r"AmazonEKS-Hours"), "control-plane"),
+)
+
+# Words of descriptions and product names, tried in order.
+_WORDS = (
+    (re.compile(r"\btax(es)?\b|\bvat\b|\bgst\b"), "tax"),
+    (re.compile(r"\bcredits?\b|\bdiscounts?\b|\bpromo|\badjustment|\brefund"), "credit"),
+    (re.compile(r"snapshot|backup"), "snapshot"),
+    (re.compile(r"data transfer in\b|regional data transfer|data transfer from|ingress"), "other"),
+    (re.compile(r"data transfer to (?!the internet)"), "other"),
+    (re.compile(r"data transfer out|bandwidth|egress|outbound|transfer overage"), "egress"),
+    (
+        re.compile(
+            r"\bvolumes?\b|block storage|provisioned storage|gp[23]\b|\bdisks?\b|persistent"
+        ),
+        "disk",
+    ),
+    (re.compile(r"\bspaces\b|object storage|\bs3\b|\bbucket|simple storage"), "object-storage"),
+    (re.compile(r"ipv4|(floating|reserved|elastic|public) ip"), "address"),
+    (re.compile(r"control plane|highly available|\beks\b|per cluster"), "control-plane"),
+    (re.compile(r"droplet|instance hour|virtual machine|\bboxusage|\bspotusage"), MACHINE),
+)
+# "$0.34 per On Demand Linux c5.2xlarge Instance Hour", of AWS price lists and FOCUS exports.
+_DESCRIBED = re.compile(
+    r"\b([a-z][a-z0-9-]*\d[a-z0-9-]*\.[a-z0-9-]+)\b.*instance[ -]hour", re.IGNORECASE
+)
+# "droplet name (c-2-4GiB)" of DigitalOcean; its name may have parentheses, too.
+_SLUG = re.compile(r"\(([a-z][a-z0-9]*(?:-[a-z0-9.]+)+)\)\s*$", re.IGNORECASE)
+
+# What the providers call an address that nothing uses: "PublicIPv4:IdleAddress" (AWS), "Unused
+# Floating IP" (DigitalOcean). "Static Ip Charge" of Google Cloud is billed in use, too: not here.
+_IDLE = re.compile(r"idle ?address|idle public ip|\b(?:unused|unassigned) (?:floating|reserved) ip")
+# Capacity that is reserved and that no machine runs on (AWS CUR user guide).
+_UNUSED_BOX = re.compile(r"(?:^|-)Unused(?:Box|Ded)(?::|$)")
+_IN_USE = re.compile(r"in-?use ?(?:address|public ip)|in use\b|on a (?:standard|spot)")
+# What may have a disk, or an address, attached without being named a machine.
+_HOSTS = (
+    r"\binstances?\b|\bnodes?\b|kubernetes|\bcompute\b|\bvms?\b|virtual machine|droplet|"
+    r"\bcores?\b|\bram\b|\bgpus?\b|notebook|workspace|container|\bservers?\b|boxusage"
+)
+_ADDRESSED = r"load ?balanc|gateway|\bnat\b|firewall|\bvpn\b|bastion|forwarding|front door|\bapp"
+_MAY_HOST = {"disk": re.compile(_HOSTS), "address": re.compile(f"{_HOSTS}|{_ADDRESSED}")}
+
+
+def usage_of_type(text: str) -> UsageType:
+    """Return what an AWS usage type is for; a BoxUsage without a size is m1.small, as AWS says."""
+    machine = _MACHINE_TYPE.search(text)
+    if machine is not None:
+        return UsageType(MACHINE, machine[2] or "m1.small", _MACHINES[machine[1]])
+    kind = next((kind for pattern, kind in _AWS if pattern.search(text)), "other")
+    return UsageType(kind, None, None)
+
+
+def kind_of_words(*texts: str | None) -> str:
+    """Return the kind that the words of a line name; "other" where none does."""
+    said = " ".join(text for text in texts if text).lower()
+    return next((kind for pattern, kind in _WORDS if pattern.search(said)), "other")
+
+
+def described_size(description: str) -> str | None:
+    """Return the instance type in an AWS description of machine hours."""
+    match = _DESCRIBED.search(description)
+    return match[1] if match else None
+
+
+def size_in_parentheses(description: str) -> str | None:
+    """Return the size at the end of a DigitalOcean description."""
+    match = _SLUG.search(description)
+    return match[1] if match else None
+
+
+def says_idle(kind: str, *texts: str | None) -> bool | None:
+    """Return whether the provider's words say that nobody used it; None where they do not say.
+
+    Only of addresses: what else has such a word in its line may be named so by its owner.
+    """
+    if kind != "address":
+        return None
+    said = " ".join(text for text in texts if text).lower()
+    if _IDLE.search(said):
+        return True
+    return False if _IN_USE.search(said) else None
+
+
+def is_unused_capacity(usage_type: str) -> bool:
+    """Return whether an AWS usage type is of reserved capacity that no machine runs on."""
+    return _UNUSED_BOX.search(usage_type) is not None
+
+
+def may_host(kind: str, text: str) -> bool:
+    """Return whether words may be of something that has disks or addresses attached."""
+    return _MAY_HOST[kind].search(text.lower()) is not None

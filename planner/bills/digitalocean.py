@@ -11,9 +11,19 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from planner.bills import kinds
-from planner.bills.bill import MACHINE, Bill, BillLine, refuse
-from planner.bills.cells import csv_rows, dollars, moment, present
+from planner.bills.bill import (
+    MACHINE,
+    Bill,
+    BillLine,
+    csv_rows,
+    dollars,
+    kind_of_words,
+    moment,
+    present,
+    read_charges,
+    says_idle,
+    size_in_parentheses,
+)
 from pricing.errors import InputError
 
 PROVIDER = "digitalocean"
@@ -35,7 +45,7 @@ def read_csv(name: str, text: str) -> Bill:
             f"{name}:1: the column of amounts is {found}, not USD; prices are compared in US "
             "dollars, and nothing is converted."
         )
-    return _bill(name, "DigitalOcean invoice CSV", ((f"{name}:{n}", r) for n, r in rows), _csv_line)
+    return _bill(name, "DigitalOcean invoice CSV", rows, _csv_line)
 
 
 def read_json(name: str, text: str) -> Bill:
@@ -82,15 +92,9 @@ def _bill(
     records: Iterable[tuple[str, Any]],
     make: Callable[[_Record], BillLine],
 ) -> Bill:
-    lines, problems = [], []
-    for where, record in records:
-        try:
-            lines.append(replace(make(record), source=where))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            problems.append(f"{where}: {said}. Correct it, or download the bill again.")
-    refuse(problems)
-    return Bill(name=name, format=title, lines=tuple(lines), whole=True)
+    advice = "Correct it, or download the bill again."
+    lines = read_charges(records, lambda record: (make(record),), advice)
+    return Bill(name=name, format=title, lines=lines, whole=True)
 
 
 def _csv_line(row: _Record) -> BillLine:
@@ -147,9 +151,9 @@ def _line(  # noqa: PLR0913 - the three forms have these in common
 
     A row is of one thing, which its description names where the bill has no id.
     """
-    kind = kinds.of_words(product)
-    kind = kinds.of_words(description) if kind == "other" and not product else kind
-    size = kinds.size_in_parentheses(description) if kind in (MACHINE, "other") else None
+    kind = kind_of_words(product)
+    kind = kind_of_words(description) if kind == "other" and not product else kind
+    size = size_in_parentheses(description) if kind in (MACHINE, "other") else None
     if size is not None and "gpu" in f"{product} {size}".lower():
         kind = MACHINE
     machine = kind == MACHINE
@@ -164,7 +168,7 @@ def _line(  # noqa: PLR0913 - the three forms have these in common
         start=times[0],
         end=times[1],
         resource=resource or description or None,
-        idle=kinds.says_idle(kind, description),
+        idle=says_idle(kind, description),
     )
 
 

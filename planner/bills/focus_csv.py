@@ -9,10 +9,24 @@ from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
 
-from planner.bills import kinds
-from planner.bills.bill import MACHINE, RESERVED, Bill, BillLine, refuse
-from planner.bills.cells import csv_rows, dollars, moment, present
-from pricing.errors import InputError
+from planner.bills.bill import (
+    MACHINE,
+    RESERVED,
+    Bill,
+    BillLine,
+    UsageType,
+    csv_rows,
+    described_size,
+    dollars,
+    is_unused_capacity,
+    kind_of_words,
+    moment,
+    present,
+    read_charges,
+    refuse,
+    says_idle,
+    usage_of_type,
+)
 from pricing.tables import read_csv
 
 _NEEDED = (
@@ -48,26 +62,22 @@ def read(name: str, text: str) -> Bill:
         InputError: columns are missing, rows are forecasts of ours, the currency is not USD, or
             cells are not amounts or times; all are listed.
     """
-    lines, problems = [], []
-    for number, raw in csv_rows(name, text):
-        missing = [column for column in _NEEDED if column not in raw]
-        if not any(column in raw for column in _PROVIDERS):
-            missing.append(" or ".join(_PROVIDERS))
-        if missing:
-            raise InputError(
-                f"{name}:1: FOCUS 1.0 to 1.4 needs the column {column}; export it, too."
-                for column in missing
-            )
-        row = {column: present(cell) for column, cell in raw.items()}
-        try:
-            lines.append(_line(row, f"{name}:{number}"))
-        except ValueError as error:
-            problems.append(f"{name}:{number}: {error}.")
-    refuse(problems)
-    return Bill(name=name, format="FOCUS CSV", lines=tuple(lines))
+    rows = list(csv_rows(name, text))
+    columns = frozenset(rows[0][1]) if rows else frozenset((*_NEEDED, *_PROVIDERS))
+    missing = [column for column in _NEEDED if column not in columns]
+    if columns.isdisjoint(_PROVIDERS):
+        missing.append(" or ".join(_PROVIDERS))
+    refuse(
+        f"{name}:1: FOCUS 1.0 to 1.4 needs the column {column}; export it, too."
+        for column in missing
+    )
+    lines = read_charges(
+        rows, lambda row: (_line({column: present(cell) for column, cell in row.items()}),), ""
+    )
+    return Bill(name=name, format="FOCUS CSV", lines=lines)
 
 
-def _line(row: _Row, source: str) -> BillLine:
+def _line(row: _Row) -> BillLine:
     if (row.get(_FORECAST) or "").lower() == "true":
         raise ValueError(
             "a forecast that gpucost exported, no charge; give the provider's own export"
@@ -82,7 +92,7 @@ def _line(row: _Row, source: str) -> BillLine:
     start, end = (row["ChargePeriodStart"], row["ChargePeriodEnd"])
     said = _use(row)
     unused = row.get("CommitmentDiscountStatus") == "Unused"
-    spare = kinds.is_unused_capacity(row.get("x_UsageType") or "")
+    spare = is_unused_capacity(row.get("x_UsageType") or "")
     if row.get("ChargeClass") == "Correction":
         kind = "credit"  # of an earlier bill
     elif unused:
@@ -105,30 +115,29 @@ def _line(row: _Row, source: str) -> BillLine:
         account=row.get("SubAccountId") or row.get("BillingAccountId"),
         zone=row.get("AvailabilityZone"),
         gpus=_gpus(row) if machine else None,
-        idle=unused or spare or kinds.says_idle(kind, *(row.get(column) for column in _WORDS)),
-        source=source,
+        idle=unused or spare or says_idle(kind, *(row.get(column) for column in _WORDS)),
     )
 
 
-def _use(row: _Row) -> kinds.UsageType:
+def _use(row: _Row) -> UsageType:
     """Return what a row is for: by AWS's usage type, the SKU's details, then words."""
     purchase = _PURCHASES.get(row.get("PricingCategory") or "")
     usage_type = row.get("x_UsageType")
     if usage_type:
-        said = kinds.of_usage_type(usage_type)
+        said = usage_of_type(usage_type)
         if said.kind == MACHINE:
             return said._replace(purchase=purchase or said.purchase)
         if said.kind != "other":
             return said
     description = row.get("ChargeDescription") or ""
-    size = _detail(row, "InstanceType") or kinds.described_size(description)
+    size = _detail(row, "InstanceType") or described_size(description)
     if size is not None:
-        return kinds.UsageType(MACHINE, size, purchase)
-    kind = kinds.of_words(row.get("SkuMeter"), description)
-    kind = kinds.of_words(row.get("ServiceName")) if kind == "other" else kind
+        return UsageType(MACHINE, size, purchase)
+    kind = kind_of_words(row.get("SkuMeter"), description)
+    kind = kind_of_words(row.get("ServiceName")) if kind == "other" else kind
     if kind == "disk" and row.get("ServiceCategory") not in _DISK_OF:
         kind = "other"
-    return kinds.UsageType(kind if kind not in _APART.values() else "other", None, purchase)
+    return UsageType(kind if kind not in _APART.values() else "other", None, purchase)
 
 
 def _gpus(row: _Row) -> Decimal | None:

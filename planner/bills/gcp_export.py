@@ -11,9 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from planner.bills import kinds
-from planner.bills.bill import MACHINE, RESERVED, Bill, BillLine, refuse
-from planner.bills.cells import csv_rows, dollars, moment, present
+from planner.bills.bill import (
+    MACHINE,
+    RESERVED,
+    Bill,
+    BillLine,
+    csv_rows,
+    dollars,
+    moment,
+    present,
+    read_charges,
+    says_idle,
+)
 from pricing.errors import InputError
 from pricing.json_value import elements
 from pricing.money import EXACT
@@ -69,16 +78,9 @@ def read(name: str, text: str) -> Bill:
         InputError: it is not one, its currency is not USD, or its values are not amounts or times;
             all are listed.
     """
-    lines: list[BillLine] = []
-    problems = []
-    for where, record in _records(name, text):
-        try:
-            lines += _lines(record, where)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            problems.append(f"{where}: {said}. Correct it, or export the rows again.")
-    refuse(problems)
-    return Bill(name=name, format="Google Cloud billing export", lines=tuple(lines))
+    advice = "Correct it, or export the rows again."
+    lines = read_charges(_records(name, text), _lines, advice)
+    return Bill(name=name, format="Google Cloud billing export", lines=lines)
 
 
 def _records(name: str, text: str) -> Iterator[tuple[str, Any]]:
@@ -91,7 +93,7 @@ def _records(name: str, text: str) -> Iterator[tuple[str, Any]]:
             if line.strip():
                 yield f"{name}:{number}", _json(f"{name}:{number}", line)
     else:
-        yield from ((f"{name}:{number}", row) for number, row in csv_rows(name, text))
+        yield from csv_rows(name, text)
 
 
 def _json(where: str, text: str) -> Any:  # noqa: ANN401 - JSON
@@ -120,7 +122,7 @@ def _many(record: _Record, key: str) -> list[_Record]:
     return [one for one in elements(found or []) if isinstance(one, Mapping)]
 
 
-def _lines(record: _Record, source: str) -> Iterable[BillLine]:
+def _lines(record: _Record) -> Iterable[BillLine]:
     currency = _value(record, "currency")
     if currency != "USD":
         raise ValueError(f"the currency is {currency}; only US dollars are compared")
@@ -139,11 +141,9 @@ def _lines(record: _Record, source: str) -> Iterable[BillLine]:
             covered = covered or type_.startswith("COMMITTED")
         else:
             paid.append((str(credit.get("name") or type_), amount))
-    yield _line(record, kind, usd, covered=covered, source=source)
+    yield _line(record, kind, usd, covered=covered)
     for name, amount in paid:
-        yield BillLine(
-            kind="credit", usd=amount, provider=PROVIDER, description=name, source=source
-        )
+        yield BillLine(kind="credit", usd=amount, provider=PROVIDER, description=name)
 
 
 def _kind(record: _Record) -> str:
@@ -151,7 +151,7 @@ def _kind(record: _Record) -> str:
     return next((kind for pattern, kind in _KINDS if pattern.search(said)), "other")
 
 
-def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool, source: str) -> BillLine:
+def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool) -> BillLine:
     sku = _value(record, "sku.description") or ""
     labels = {str(one.get("key")): one.get("value") for one in _many(record, "system_labels")}
     machine = kind == MACHINE
@@ -174,8 +174,7 @@ def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool, source: st
         zone=_value(record, "location.zone"),
         gpu=gpu[1] if gpu else None,
         gpu_hours=(_amount_h(record) if gpu else Decimal(0)) if machine else None,
-        idle=(machine and unused) or kinds.says_idle(kind, sku),
-        source=source,
+        idle=(machine and unused) or says_idle(kind, sku),
     )
 
 

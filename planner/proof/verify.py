@@ -11,8 +11,7 @@ from decimal import Decimal
 from typing import Literal
 
 from planner.bills.bill import Bill
-from planner.bills.reconcile import Reconciliation, reconcile
-from planner.bills.reconcile_document import sum_usd
+from planner.bills.reconcile import Reconciliation, reconcile, sum_usd
 from planner.choice.requirements import Requirements
 from planner.documents.selection import Selection
 from planner.models.costs import saving

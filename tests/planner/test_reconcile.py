@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.bills.bill import Bill, BillLine
-from planner.bills.reconcile import Reconciliation, reconcile
-from planner.bills.reconcile_document import reconciliation_document
+from planner.bills.reconcile import Reconciliation, reconcile, reconciliation_document
 from planner.documents.selection import Selection
 from planner.plan_document.bill import PricedPart
 from planner.plan_document.encode import encode

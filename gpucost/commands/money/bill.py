@@ -9,9 +9,8 @@ from gpucost.files.sources import read_sources
 from gpucost.prices.cache import load_catalog
 from gpucost.views.invoice import print_review
 from gpucost.views.output import Output, output_options, print_json
-from planner.bills.invoice.gpu_lines import gpu_sizes
-from planner.bills.invoice.review import Measured, review
-from planner.bills.invoice.review_document import review_document
+from planner.bills.leftovers import gpu_sizes
+from planner.bills.review import Measured, review, review_document
 from telemetry.parsing.hints import Hints
 
 

@@ -7,8 +7,7 @@ from gpucost.files.bill_files import read_bills
 from gpucost.files.plan_file import load_plan
 from gpucost.views.bill import print_reconciliation
 from gpucost.views.output import Output, output_options, print_json
-from planner.bills.reconcile import reconcile
-from planner.bills.reconcile_document import reconciliation_document
+from planner.bills.reconcile import reconcile, reconciliation_document
 from planner.documents.selection import select
 
 

@@ -10,8 +10,7 @@ from gpucost.files.job_trace import load_trace
 from gpucost.prices.gpu_price import PricedBy, gpu_price
 from gpucost.views.capacity import print_capacity
 from gpucost.views.output import Output, output_options, print_json
-from planner.capacity.capacity import CapacityQuestion, capacity
-from planner.capacity.capacity_document import Target
+from planner.capacity.capacity import CapacityQuestion, Target, capacity
 from planner.capacity.queueing import ORDERS, Order
 from pricing.catalog.offer import PURCHASES
 

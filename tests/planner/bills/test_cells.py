@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.bills.cells import csv_rows, dollars, moment, present
+from planner.bills.bill import csv_rows, dollars, moment, present
 from pricing.errors import InputError
 
 
@@ -85,7 +85,7 @@ def test_null_has_many_names(text: str | None) -> None:
 def test_rows_carry_the_line_on_which_they_end() -> None:
     """A cell with a line break in it does not shift the numbers."""
     rows = list(csv_rows("a.csv", 'x,y\n1,"two\nlines"\n\n3,4\n'))
-    assert rows == [(3, {"x": "1", "y": "two\nlines"}), (5, {"x": "3", "y": "4"})]
+    assert rows == [("a.csv:3", {"x": "1", "y": "two\nlines"}), ("a.csv:5", {"x": "3", "y": "4"})]
 
 
 def test_every_row_of_another_length_is_named() -> None:

@@ -9,8 +9,8 @@ from functools import cache
 import pytest
 
 from planner.bills.formats import read_bill
-from planner.bills.invoice.gpu_lines import gpu_sizes
-from planner.bills.invoice.review import Review, review
+from planner.bills.leftovers import gpu_sizes
+from planner.bills.review import Review, review
 from pricing.catalog.catalog import load_catalog
 from tests.planner.bills.generated import FORMS, drawn
 from tests.planner.bills.world import GPUS, HIDDEN, SHOWN, Metered, World

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from planner.bills.bill import BillLine
-from planner.bills.invoice.leftovers import leftovers
+from planner.bills.leftovers import leftovers
 
 FIRST = datetime(2026, 11, 1, tzinfo=UTC)
 LAST = datetime(2026, 12, 1, tzinfo=UTC)

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.bills import kinds
-from planner.bills.bill import Bill, BillLine
+from planner.bills.bill import Bill, BillLine, usage_of_type
 from planner.bills.formats import FORMATS, read_bill
 from pricing.errors import InputError
 from tests.conftest import ROOT
@@ -304,7 +303,7 @@ def test_a_damaged_bill_is_read_or_refused(name: str, place: int, noise: str) ->
 )
 def test_usage_types_of_aws(text: str, expected: tuple[str | None, ...]) -> None:
     """A usage type says what a line is for, with or without a region before it."""
-    assert tuple(kinds.of_usage_type(text)) == expected
+    assert tuple(usage_of_type(text)) == expected
 
 
 def test_the_research_samples(shared: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planner.bills.bill import BillLine
-from planner.bills.invoice.stretches import days, stretches
+from planner.bills.leftovers import days, stretches
 
 FRIDAY = datetime(2026, 11, 6, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")

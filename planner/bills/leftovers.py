@@ -1,0 +1,410 @@
+"""What lines of a bill prove: which are of GPUs, when their hours were, and what nobody used.
+
+Only what the bill proves is split by time. A charge of a part of one day's night is of that night;
+a longer one is split where the machine ran all through it. All else has no known time.
+
+A bill does not say what a disk is attached to. So a disk or an address counts as left over only
+where the bill says so itself, or where no machine ran that could have used it: none of its account,
+in its region and zone, from some day to the end of the bill. What is not proved so is a sum apart.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from decimal import Decimal
+
+from planner.bills.bill import APART, MACHINE, BillLine, may_host
+from pricing import hardware
+from pricing.catalog.catalog import Catalog
+from pricing.money import EXACT
+
+# Families of sizes that have GPUs, for sizes that the catalog does not list: the providers' own
+# naming (AWS "accelerated computing" p and g, Azure N series, Google Cloud accelerator-optimized
+# A and G, DigitalOcean GPU Droplets).
+_FAMILIES = {
+    "aws": re.compile(r"(p[2-9]|gr?[2-9])[a-z0-9-]*\."),
+    "azure": re.compile(r"(standard_)?n[cdgv]\d"),
+    "gcp": re.compile(r"(a[2-9]x?|g[2-9])-"),
+    "digitalocean": re.compile(r"gpu-"),
+}
+_Resource = tuple[str, str | None, str]
+MachineSizes = Mapping[tuple[str, str], "GpuSize"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSize:
+    """The GPUs of a machine.
+
+    Attributes:
+        gpu: canonical name, else the bill's word; None where only the family is known.
+        gpus: how many; None where only the family is known.
+    """
+
+    gpu: str | None
+    gpus: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuLine:
+    """A charge for a machine with GPUs.
+
+    Attributes:
+        line: of the bill.
+        size: its GPUs.
+        gpu_hours: of all its GPUs; None where neither bill nor catalog tell.
+    """
+
+    line: BillLine
+    size: GpuSize
+    gpu_hours: Decimal | None
+
+
+def gpu_sizes(catalog: Catalog) -> MachineSizes:
+    """Return the GPUs of every size in the catalog, by provider and size in lower case."""
+    return {
+        (row.provider, row.instance_type.lower()): GpuSize(
+            gpu=row.gpu, gpus=Decimal(str(row.gpu_count))
+        )
+        for row in catalog.rows
+    }
+
+
+def gpu_lines(lines: Iterable[BillLine], sizes: MachineSizes) -> Iterator[GpuLine]:
+    """Yield the charges for machines with GPUs, in the bill's order.
+
+    A machine that is billed in parts (cores, memory, GPU) is one with GPUs if one part is of them.
+
+    Args:
+        lines: of all files.
+        sizes: of `gpu_sizes`.
+    """
+    machines = [line for line in lines if line.kind == MACHINE]
+    parts = _sizes_of_resources(machines, sizes)
+    for line in machines:
+        size = _size(line, sizes) or parts.get(_resource(line))
+        if size is not None:
+            yield GpuLine(line=line, size=size, gpu_hours=_gpu_hours(line, size))
+
+
+def _sizes_of_resources(
+    machines: Iterable[BillLine], sizes: MachineSizes
+) -> dict[_Resource | None, GpuSize]:
+    found: dict[_Resource | None, GpuSize] = {}
+    for line in machines:
+        resource, size = _resource(line), _size(line, sizes)
+        if resource is not None and size is not None:
+            found.setdefault(resource, size)
+    return found
+
+
+def _resource(line: BillLine) -> _Resource | None:
+    return None if line.resource is None else (line.provider, line.account, line.resource)
+
+
+def _size(line: BillLine, sizes: MachineSizes) -> GpuSize | None:
+    """Return a machine's GPUs: as the catalog has them, else as the bill or its family says."""
+    name = (line.instance_type or "").lower()
+    known = sizes.get((line.provider, name))
+    if known is not None:
+        return known
+    if line.gpu is not None or line.gpus:
+        model = hardware.find(line.gpu)
+        return GpuSize(gpu=model.name if model else line.gpu, gpus=line.gpus)
+    family = _FAMILIES.get(line.provider)
+    if family is not None and family.match(name):
+        return GpuSize(gpu=None, gpus=None)
+    return None
+
+
+def _gpu_hours(line: BillLine, size: GpuSize) -> Decimal | None:
+    if line.gpu_hours is not None:
+        return line.gpu_hours
+    if line.hours is None or size.gpus is None:
+        return None
+    return EXACT.multiply(line.hours, size.gpus)
+
+
+WORKDAY, NIGHT, WEEKEND = "workday", "night", "weekend"
+"""Parts of a week: Monday to Friday from 8 to 20 h, Monday to Friday outside of it, the rest."""
+
+DAY_BEGINS_H, DAY_ENDS_H = 8, 20
+_SATURDAY = 5
+# Bills round hours, and some end at 23:59:59: so much of its span is all of it.
+_THROUGHOUT = Decimal("0.999")
+_HOUR_S = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A part of a charge in one part of one day.
+
+    Attributes:
+        day: in the reader's zone.
+        part: WORKDAY, NIGHT or WEEKEND.
+        usd: exact; the stretches of a charge add up to it.
+    """
+
+    day: date
+    part: str
+    usd: Decimal
+
+
+def stretches(line: BillLine, zone: tzinfo) -> tuple[Stretch, ...]:
+    """Return when a charge was made; empty where the bill does not tell."""
+    if line.start is None or line.end is None or line.end <= line.start:
+        return ()
+    pieces = list(_pieces(line.start, line.end, zone))
+    if len(pieces) > 1 and len({piece[:2] for piece in pieces}) > 1 and not _ran_through(line):
+        return ()
+    return tuple(_priced(line.usd, pieces))
+
+
+def days(line: BillLine, zone: tzinfo) -> tuple[tuple[date, Decimal], ...]:
+    """Return the dollars of a charge by day; empty where the bill does not tell."""
+    if line.start is None or line.end is None or line.end <= line.start:
+        return ()
+    found: dict[date, timedelta] = {}
+    for day, _, length in _pieces(line.start, line.end, zone):
+        found[day] = found.get(day, timedelta()) + length
+    if len(found) > 1 and not _ran_through(line):
+        return ()
+    pieces = [(day, "", length) for day, length in found.items()]
+    return tuple((one.day, one.usd) for one in _priced(line.usd, pieces))
+
+
+def _ran_through(line: BillLine) -> bool:
+    """Return whether one machine is known to have run from start to end."""
+    if line.resource is None or line.hours is None or line.start is None or line.end is None:
+        return False
+    seconds = Decimal(int((line.end - line.start).total_seconds()))
+    return line.hours * _HOUR_S >= seconds * _THROUGHOUT
+
+
+def _pieces(start: datetime, end: datetime, zone: tzinfo) -> Iterator[tuple[date, str, timedelta]]:
+    """Yield day, part and length of what lies between two instants, in order."""
+    at = start
+    while at < end:
+        here = at.astimezone(zone)
+        after = min(_boundary(here, zone), end)
+        yield here.date(), _part(here), after - at
+        at = after
+
+
+def _part(here: datetime) -> str:
+    if here.weekday() >= _SATURDAY:
+        return WEEKEND
+    return WORKDAY if DAY_BEGINS_H <= here.hour < DAY_ENDS_H else NIGHT
+
+
+def _boundary(here: datetime, zone: tzinfo) -> datetime:
+    """Return the next change of day or part, in UTC."""
+    for hour in (DAY_BEGINS_H, DAY_ENDS_H):
+        if here.hour < hour:
+            return datetime.combine(here.date(), time(hour), zone).astimezone(UTC)
+    midnight = datetime.combine(here.date() + timedelta(days=1), time(), zone)
+    return midnight.astimezone(UTC)
+
+
+def _priced(usd: Decimal, pieces: list[tuple[date, str, timedelta]]) -> Iterator[Stretch]:
+    """Yield the pieces with their dollars; the last one bears what division leaves."""
+    whole = sum((length for _, _, length in pieces), timedelta())
+    left = usd
+    for number, (day, part, length) in enumerate(pieces):
+        last = number == len(pieces) - 1
+        share = Decimal(length // _TICK) / Decimal(whole // _TICK)
+        part_usd = left if last else EXACT.multiply(usd, share).quantize(_FINEST, context=EXACT)
+        left = EXACT.subtract(left, part_usd)
+        yield Stretch(day=day, part=part, usd=part_usd)
+
+
+_TICK = timedelta(microseconds=1)
+_FINEST = Decimal("1e-12")
+"""Of a part in dollars: so few digits that parts are added up exactly by anybody."""
+
+
+ADDRESS, DISK, COMMITMENT = "idle-address", "idle-disk", "idle-commitment"
+_ATTACHED = {"address": ADDRESS, "disk": DISK}
+# A machine that is off for the night, a weekend or some holidays comes back: its disk is not left.
+LONGEST_PAUSE = timedelta(days=7)
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_ALWAYS = datetime.max.replace(tzinfo=UTC)
+_ZERO = Decimal(0)
+_SAID = "the bill itself says that nothing used it"
+_Host = tuple[str, str | None, str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover:
+    """Dollars for something that nobody used.
+
+    Attributes:
+        code: ADDRESS, DISK or COMMITMENT.
+        provider: as on the bill's lines.
+        what: the resource, else the bill's words.
+        region: None where the bill does not say.
+        usd: exact, of `lines`.
+        lines: of the bill.
+        proof: what the bill shows, in a sentence.
+    """
+
+    code: str
+    provider: str
+    what: str
+    region: str | None
+    usd: Decimal
+    lines: tuple[BillLine, ...]
+    proof: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undecided:
+    """Disks and addresses that the bill does not prove to be used or not.
+
+    Attributes:
+        kind: as on the bill: disk or address.
+        provider: as on the bill's lines.
+        usd: exact.
+        lines: how many.
+    """
+
+    kind: str
+    provider: str
+    usd: Decimal
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Thing:
+    """One disk, address or commitment: what its lines have in common."""
+
+    kind: str
+    provider: str
+    account: str | None
+    region: str | None
+    zone: str | None
+    what: str
+    idle: bool
+
+
+def leftovers(
+    lines: Sequence[BillLine], whole: frozenset[str] = frozenset()
+) -> tuple[tuple[Leftover, ...], tuple[Undecided, ...]]:
+    """Return what nobody used, the dearest first, and what the bill cannot tell.
+
+    Args:
+        lines: of all files.
+        whole: providers whose bills are of everything that an account used. Of others a machine
+            must be on the bill, or it may be an export without machines.
+    """
+    ends = {kind: _last_uses(lines, kind) for kind in _ATTACHED}
+    until = max((line.end for line in lines if line.end and line.kind not in APART), default=None)
+    found: list[Leftover] = []
+    open_: list[tuple[_Thing, list[BillLine]]] = []
+    for thing, its in _things(lines).items():
+        if thing.idle:
+            found.append(_leftover(thing, its, _SAID))
+            continue
+        near = ends[thing.kind]
+        shows = thing.provider in whole or any(host[0] == thing.provider for host in near)
+        last = _last_use(thing, near) if shows else _ALWAYS
+        unused, rest = _split(its, last, until)
+        if unused:
+            found.append(_leftover(thing, unused, _proof(thing, last)))
+        open_.append((thing, rest))
+    found.sort(key=lambda one: (-one.usd, one.code, one.what, one.region or ""))
+    return tuple(found), _undecided(open_)
+
+
+def _last_uses(lines: Iterable[BillLine], kind: str) -> dict[_Host, datetime]:
+    """Return when each place last had something running that disks or addresses belong to."""
+    found: dict[_Host, datetime] = {}
+    for line in lines:
+        if line.idle:
+            continue  # reserved, and no machine on it
+        if line.kind == MACHINE or (
+            line.kind in ("other", "control-plane") and may_host(kind, line.description)
+        ):
+            host = (line.provider, line.account, line.region, line.zone)
+            found[host] = max(found.get(host, _NEVER), line.end or _ALWAYS)
+    return found
+
+
+def _things(lines: Iterable[BillLine]) -> dict[_Thing, list[BillLine]]:
+    things: dict[_Thing, list[BillLine]] = {}
+    for line in lines:
+        kind = line.kind if line.kind in _ATTACHED else COMMITMENT if line.idle else None
+        if kind is None or line.usd <= 0 or line.idle is False:
+            continue
+        thing = _Thing(
+            kind,
+            line.provider,
+            line.account,
+            line.region,
+            line.zone,
+            line.resource or line.description,
+            bool(line.idle),
+        )
+        things.setdefault(thing, []).append(line)
+    return things
+
+
+def _last_use(thing: _Thing, ends: Mapping[_Host, datetime]) -> datetime:
+    """Return when something last ran that could have used it; an unknown time is always."""
+    place = (thing.account, thing.region, thing.zone)
+    near = (
+        end
+        for (provider, *where), end in ends.items()
+        if provider == thing.provider
+        and all(a is None or b is None or a == b for a, b in zip(place, where, strict=True))
+    )
+    return max(near, default=_NEVER)
+
+
+def _split(
+    its: Iterable[BillLine], last: datetime, until: datetime | None
+) -> tuple[list[BillLine], list[BillLine]]:
+    """Return the lines for a time in which nothing could use it up to the end, and the others."""
+    unused: list[BillLine] = []
+    rest: list[BillLine] = []
+    ended = last == _NEVER or (until is not None and until - last >= LONGEST_PAUSE)
+    for line in its:
+        after = last == _NEVER or (line.start is not None and line.start >= last)
+        (unused if ended and after else rest).append(line)
+    return unused, rest
+
+
+def _proof(thing: _Thing, last: datetime) -> str:
+    where = f" in {thing.zone or thing.region}" if thing.zone or thing.region else ""
+    if last == _NEVER:
+        return f"no machine of its account ran{where} on this bill"
+    return f"no machine of its account ran{where} after {last:%Y-%m-%d %H:%M} UTC"
+
+
+def _leftover(thing: _Thing, its: Sequence[BillLine], proof: str) -> Leftover:
+    total = _ZERO
+    for line in its:
+        total = EXACT.add(total, line.usd)
+    return Leftover(
+        code=_ATTACHED.get(thing.kind, thing.kind),
+        provider=thing.provider,
+        what=thing.what,
+        region=thing.region,
+        usd=total,
+        lines=tuple(its),
+        proof=proof,
+    )
+
+
+def _undecided(open_: Iterable[tuple[_Thing, Sequence[BillLine]]]) -> tuple[Undecided, ...]:
+    sums: dict[tuple[str, str], tuple[Decimal, int]] = {}
+    for thing, rest in open_:
+        usd, count = sums.get((thing.provider, thing.kind), (_ZERO, 0))
+        for line in rest:
+            usd, count = EXACT.add(usd, line.usd), count + 1
+        if rest:
+            sums[thing.provider, thing.kind] = (usd, count)
+    return tuple(
+        Undecided(kind=kind, provider=provider, usd=usd, lines=count)
+        for (provider, kind), (usd, count) in sorted(sums.items())
+    )
