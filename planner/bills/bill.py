@@ -128,7 +128,7 @@ def read_charges(
         advice: what to do about a problem, a sentence.
 
     Raises:
-        InputError: records that are no charges; all are listed.
+        InputError: records cannot be read; all are listed.
     """
     lines: list[BillLine] = []
     problems: list[str] = []
