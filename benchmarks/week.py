@@ -116,7 +116,7 @@ class _Lines:
     """What the probe of a rank writes: steps of a quarter of a second, in its widening lines."""
 
     def __init__(self, rank: int) -> None:
-        from telemetry.probe.path.gpucost_probe.timing.pace import width_s  # noqa: PLC0415
+        from telemetry.probe.path.gpucost_probe.tally import width_s  # noqa: PLC0415
 
         self._width_s = width_s
         self._rank = rank

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     )
     from gpucost.files.plan_file import load_plan
     from gpucost.prices.cache import load_catalog
-    from gpucost.profiling.measuring import Measurement, measure
-    from gpucost.profiling.notebook import load_ipython_extension
+    from gpucost.profiling.measuring import Measurement, load_ipython_extension, measure
     from planner.choice.requirements import Requirements
     from planner.diagnosis.diagnose import diagnose
     from planner.diagnosis.rules.rule import Finding
@@ -95,7 +94,7 @@ _HOMES = {
     "diagnose": "planner.diagnosis.diagnose",
     "find_option": "gpucost.api",
     "load_catalog": "gpucost.prices.cache",
-    "load_ipython_extension": "gpucost.profiling.notebook",
+    "load_ipython_extension": "gpucost.profiling.measuring",
     "load_plan": "gpucost.files.plan_file",
     "load_profile": "gpucost.api",
     "measure": "gpucost.profiling.measuring",

@@ -1,16 +1,20 @@
-"""The steps of a loop as commands of their own, which is also how they are run and shown."""
+"""The steps of a loop as commands of their own: how they run, how they show, what they rented."""
 
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from gpucost.loop.loop_record import HERE, Round
-from pricing.errors import GpucostError
+from gpucost.jobs.job_folder import job_folder
+from gpucost.loop.loop_record import HERE, Round, read_record
+from gpucost.machines.state import CLOCK, open_journal
+from pricing.errors import GpucostError, RefusedError
+from providers.interface import Deployment
+from providers.journal.ledger import bill_run
 
 BEFORE, PLAN, RECIPE = "before.json", "plan.json", "recipe.json"
 AFTER, PROOF, REPORT = "after.json", "proof.json", "proof.md"
@@ -153,3 +157,91 @@ def _quietly(words: Sequence[str], *, quiet: bool) -> Sequence[str]:
 def _own(words: Sequence[str]) -> int:
     """Return how many of the words are ours, not the command's."""
     return words.index("--") if "--" in words else len(words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RentedRun:
+    """A launch of a loop.
+
+    Attributes:
+        run: its id.
+        is_open: whether something of it may be there.
+        usd: its bill so far; while it is open what it costs at its deadline.
+        launched_nothing: whether no machine of it was ever made.
+    """
+
+    run: str
+    is_open: bool
+    usd: Decimal
+    launched_nothing: bool
+
+
+def rented(folders: Iterable[Path]) -> tuple[RentedRun, ...]:
+    """Return the launches whose results come to one of the folders, in the order of their start.
+
+    Raises:
+        JournalError: the journal cannot be used.
+        RefusedError: what one costs is not known.
+    """
+    wanted = {str(folder.resolve()) for folder in folders}
+    with open_journal() as journal:
+        runs = journal.deployments()
+    ours = [run for run in runs if _folder_of(run) in wanted]
+    return tuple(_rented(run) for run in sorted(ours, key=lambda run: run.started_at))
+
+
+def _folder_of(run: Deployment) -> str | None:
+    request = job_folder(run.marks.run).request()
+    return None if request is None else str(Path(request.folder).resolve())
+
+
+def _rented(run: Deployment) -> RentedRun:
+    is_open = run.ended_at is None
+    usd = run.predicted_usd if is_open else bill_run(run, CLOCK.at(0.0)).usd
+    if usd is None:
+        raise RefusedError(
+            f"{run.marks.run}: what it costs is not known, so what is left of the budget is not, "
+            f"either; `gpucost show {run.marks.run}` looks."
+        )
+    made = any(machine.billed_from is not None for machine in run.machines)
+    return RentedRun(run=run.marks.run, is_open=is_open, usd=usd, launched_nothing=not made)
+
+
+_UNKNOWN = "JOB/ID"
+_HOUR_S = 3600
+
+
+def steps_to_come(asked: LoopRequest) -> Iterator[str]:
+    """Yield the commands of the next round; what is not known yet is written as JOB/ID.
+
+    Raises:
+        InputError: the folder holds the loop of another command.
+    """
+    record = read_record(asked.folder, asked.command)
+    one = record.under_way
+    if not record.profiled:
+        yield profile_step(asked).text
+    if one is None:
+        number = len(record.rounds) + 1
+        folder = "" if number == 1 else f"round-{number}"
+        won = record.proved
+        before = BEFORE if won is None else f"{won.folder}/{AFTER}".lstrip("/")
+        yield plan_step(asked, before, folder).text
+        one = Round(folder=folder, before=before, option=_UNKNOWN, where=HERE, settings=())
+        plan, recipe = (str(asked.folder / folder / name) for name in (PLAN, RECIPE))
+        yield LoopStep(words=("recipe", plan, "--option", one.option, "-o", recipe)).text
+    if one.done == "chosen":
+        ab = asked.ab and one.before == BEFORE
+        yield try_step(asked, one, asked.budget_usd, _rent_s(asked), ab=ab).text
+        if one.option == _UNKNOWN and asked.budget_usd:
+            yield f"  or, for at most ${asked.budget_usd:f} in all, where the plan moves the job:"
+            away = Round(
+                folder=one.folder, before=one.before, option=_UNKNOWN, where="rented", settings=()
+            )
+            yield f"  {try_step(asked, away, asked.budget_usd, _rent_s(asked)).text}"
+    yield verify_step(asked, one).text
+    yield "and again from the plan, until no experiment costs less than it can save"
+
+
+def _rent_s(asked: LoopRequest) -> int:
+    return asked.ttl_s or _HOUR_S

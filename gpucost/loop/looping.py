@@ -1,13 +1,14 @@
 """Takes a loop from wherever it is to its end: each step is written down once it is done."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpucost.files.measured_runs import read_run
 from gpucost.files.plan_file import load_plan
 from gpucost.files.writing import write_file
 from gpucost.loop.choosing import Means, NextExperiment, next_experiment, only_job
@@ -20,22 +21,28 @@ from gpucost.loop.loop_steps import (
     RECIPE,
     LoopRequest,
     LoopStep,
+    RentedRun,
     TakeStep,
     plan_step,
     profile_step,
+    rented,
     try_step,
     verify_step,
 )
-from gpucost.loop.rented_runs import RentedRun, rented
 from gpucost.machines.confirm import confirm
-from gpucost.profiling.surroundings import surroundings
-from gpucost.views.output import Output
+from gpucost.profiling.run_files import read_run
+from gpucost.profiling.run_request import surroundings
+from gpucost.views.output import Output, Table, print_json, print_table
 from planner.documents.application import SWITCHED
 from planner.plan_document.jobs import Effect
 from planner.profile.model import Profile
 from planner.signals.compute_share import others_work
 from pricing.errors import GpucostError, InputError, RefusedError
-from pricing.money import EXACT, show
+from pricing.money import EXACT, plain, show
+
+if TYPE_CHECKING:
+    from gpucost.loop.loop_record import LoopRecord
+    from planner.profile.model import Profile
 
 # A rented machine gets half as long again as the job took before, and an hour to come up, to
 # fetch code and data and to bring results back: our choice, --ttl says otherwise.
@@ -302,3 +309,34 @@ def begin(asked: LoopRequest, output: Output, run: TakeStep) -> Loop:
         reason = error.strerror or error
         raise InputError(f"--folder {asked.folder}: cannot be made: {reason}.") from error
     return Loop(asked, output, run, read_record(asked.folder, asked.command))
+
+
+_COLUMNS = ("round", "where", "with", "low", "speed-up", "high", "USD saved", "verdict")
+
+
+def print_loop(record: LoopRecord, output: Output) -> None:
+    """Print the rounds; why the loop ended is said beside."""
+    if output.format == "json":
+        print_json(record)
+    else:
+        rows = tuple(_row(number, one, output) for number, one in enumerate(record.rounds, start=1))
+        print_table(Table(columns=_COLUMNS, rows=rows, right=frozenset(_COLUMNS[3:7])), output)
+    for sentence in record.ended:
+        output.say(f"ended: {sentence}")
+    if record.spent_usd:
+        output.say(f"spent on rented machines: ${show(record.spent_usd)}")
+
+
+def _row(number: int, one: Round, output: Output) -> tuple[str, ...]:
+    speed, saves = one.speedup, one.saves_usd
+    ends = ("", "unknown", "") if speed is None else (speed.low, speed.mid, speed.high)
+    money = plain if output.format == "csv" else show
+    per = f" a {one.period}" if one.period and output.format != "csv" else ""
+    return (
+        str(number),
+        one.where,
+        ", ".join(one.settings),
+        *(end if isinstance(end, str) else f"{end:.3g}x" for end in ends),
+        "" if saves is None else f"{money(saves)}{per}",
+        one.verdict or "",
+    )

@@ -1,8 +1,13 @@
-"""`with gpucost.measure("job") as m:`: a program, or a notebook, that measures itself."""
+"""A program, or a notebook, that measures itself.
+
+`with gpucost.measure("job") as m:` measures a block of a program; `%load_ext gpucost`, then
+`%%gpucost [NAME]`, measures a cell of a notebook.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +21,7 @@ from telemetry.measure.driver import driver_problem
 from telemetry.probe import FOLDER_VARIABLE, PATH, events_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import ModuleType, TracebackType
 
     from planner.profile.model import Profile
@@ -208,3 +213,58 @@ def _probe() -> ModuleType:
         return import_module("gpucost_probe.by_hand")
     finally:
         sys.path.remove(str(PATH))
+
+
+_USAGE = "usage: %%gpucost [NAME] [--no-gpu] [--quiet] [-o FILE] [--interval SECONDS]"
+_FLAGS = {"--no-gpu": ("gpu", False), "--quiet": ("quiet", True), "-q": ("quiet", True)}
+_VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "-o": ("target", str),
+    "--output": ("target", str),
+    "--interval": ("interval_s", lambda text: float(text.removesuffix("s"))),
+}
+
+
+def load_ipython_extension(shell: Any) -> None:  # noqa: ANN401 - IPython has no types
+    """Add the cell magic to a shell; IPython calls this at `%load_ext gpucost`."""
+
+    def gpucost(line: str, cell: str) -> Measurement | None:
+        """Measure a cell: GPUs, host, and the steps of PyTorch and Keras in it."""
+        try:
+            measurement = measure(**arguments(line))
+        except InputError as error:
+            print("\n".join(error.problems))  # noqa: T201 - as the cell's output
+            return None
+        with measurement:
+            result = shell.run_cell(cell)
+        shell.user_ns["_gpucost"] = measurement
+        result.raise_error()
+        return measurement
+
+    shell.register_magic_function(gpucost, magic_kind="cell", magic_name="gpucost")
+
+
+def arguments(line: str) -> dict[str, Any]:
+    """Return what the words behind the magic ask of `measure`.
+
+    Raises:
+        InputError: they are not understood.
+    """
+    found: dict[str, Any] = {"name": "notebook"}
+    words = shlex.split(line)
+    names = 0
+    while words:
+        word = words.pop(0)
+        if word in _FLAGS:
+            name, value = _FLAGS[word]
+            found[name] = value
+        elif word in _VALUES and words:
+            name, read = _VALUES[word]
+            try:
+                found[name] = read(words.pop(0))
+            except ValueError:
+                raise InputError(_USAGE) from None
+        elif word.startswith("-") or names:
+            raise InputError(f"{word}: not understood; {_USAGE}")
+        else:
+            found["name"], names = word, 1
+    return found

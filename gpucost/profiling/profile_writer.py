@@ -103,7 +103,7 @@ def _load() -> None:
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
     import duckdb  # noqa: F401, PLC0415 - it loads beside
 
-    import gpucost.profiling.series_files  # noqa: F401, PLC0415 - the same
+    import gpucost.profiling.run_files  # noqa: F401, PLC0415 - the same
     import telemetry.formats.own.capture  # noqa: PLC0415 - the same
     import telemetry.profiling.jobs  # noqa: F401, PLC0415 - the same
 
@@ -137,9 +137,9 @@ def _write(
 ) -> tuple[Profile, Path, str | None]:
     """Return the profile, where it lies, and which part of a run that is still to come it is."""
     from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
-    from gpucost.profiling import run_parts  # noqa: PLC0415 - lazy
+    from gpucost.profiling import run_files  # noqa: PLC0415 - lazy
     from gpucost.profiling.profile_target import WantedName  # noqa: PLC0415 - lazy
-    from gpucost.profiling.series_files import write_series  # noqa: PLC0415 - pandas
+    from gpucost.profiling.run_files import write_series  # noqa: PLC0415 - pandas
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
     from planner.proof.experiment import of_blocks  # noqa: PLC0415 - lazy
     from telemetry.formats.own import capture  # noqa: PLC0415 - pandas
@@ -159,9 +159,9 @@ def _write(
         write_file(str(path), dump((written,)))
         return written
 
-    if wanted is None or not run_parts.is_part(measured):
+    if wanted is None or not run_files.is_part(measured):
         return write(measured, target), target, None
-    run = run_parts.put(measured, WantedName(**wanted), target, write)
+    run = run_files.put(measured, WantedName(**wanted), target, write)
     said = f"{run.target.name} holds {run.parts} of the {run.world} processes of this run."
     return run.profile, run.target, None if run.whole else said
 

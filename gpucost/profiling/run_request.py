@@ -1,18 +1,34 @@
-"""What `gpucost run` was asked: checked, read, and turned into what is done with the command."""
+"""What `gpucost run` was asked for: checked, read, and turned into what is done with the command.
+
+Also the search for the largest batch that fits, by trials in processes that are started for it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import resource
 import secrets
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
-from pricing.errors import InputError
+from planner.documents.launcher import Surroundings
+from pricing.errors import GpucostError, InputError
+from telemetry.measure.host import ControlGroup, ram_gib
+from telemetry.probe import APPLY, child_environment, events_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from gpucost.views.output import Output
     from planner.documents.application import Application
     from planner.documents.recipe_read import AskedRecipe
@@ -30,13 +46,13 @@ def searching(given: dict[str, Any]) -> tuple[str, ...]:
 def find_batch(words: tuple[str, ...], target: str | None, output: Output, *, no_gpu: bool) -> int:
     """Find the largest batch in trials, print what was found, and return the exit code."""
     from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
-    from gpucost.profiling.batch_search import (  # noqa: PLC0415 - lazy
+    from gpucost.profiling.run_request import (  # noqa: PLC0415 - lazy
         attempt_in_child,
         free_gib,
         room_bytes,
         search,
+        surroundings,
     )
-    from gpucost.profiling.surroundings import surroundings  # noqa: PLC0415 - lazy
 
     room = room_bytes(free_gib(), has_gpu=not no_gpu and bool(surroundings().gpus))
     found = search(attempt_in_child(words, os.environ, room), output.say)
@@ -55,7 +71,7 @@ def applied_to(
     words: tuple[str, ...], sources: tuple[str | None, ...], given: dict[str, Any]
 ) -> Application:
     """Return what is done with the command."""
-    from gpucost.profiling.surroundings import surroundings  # noqa: PLC0415 - lazy
+    from gpucost.profiling.run_request import surroundings  # noqa: PLC0415 - lazy
     from planner.documents.application import (  # noqa: PLC0415 - lazy
         application,
         finding_workers,
@@ -142,3 +158,279 @@ def _text(path: str) -> str:
         ) from error
     except (OSError, ValueError) as error:
         raise InputError(f"--recipe {path}: cannot be read: {error}.") from error
+
+
+_GPUS = Path("/proc/driver/nvidia/gpus")
+_PCI = Path("/sys/bus/pci/devices")
+_NODES = Path("/sys/devices/system/node")
+
+
+def surroundings() -> Surroundings:
+    """Return this machine, as the kernel's files tell it."""
+    gpus = _listed(_GPUS)
+    return Surroundings(
+        exists=os.path.exists,
+        installed=lambda name: shutil.which(name) is not None,
+        text_of=lambda path: _kernel_text(Path(path)),
+        gpus=None if gpus is None else len(gpus),
+        gpu_node=_node(gpus[0]) if gpus and _several_nodes() else None,
+    )
+
+
+def _node(bus: str) -> int | None:
+    text = (_kernel_text(_PCI / bus.lower() / "numa_node") or "").strip()
+    return int(text) if text.isdecimal() else None
+
+
+def _several_nodes() -> bool:
+    names = _listed(_NODES) or []
+    return sum(name.startswith("node") for name in names) > 1
+
+
+def _listed(folder: Path) -> list[str] | None:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names alone
+    except OSError:
+        return None
+
+
+def _kernel_text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+SCHEMA = "gpucost.batch-search/v1"
+STEPS = 4
+_MOST_DOUBLINGS = 12
+_FINENESS = 16  # it is known to a sixteenth: our choice
+_LOOK_S = 0.05
+_LONGEST_S = 900.0  # until a trial must have made its steps
+_OUT_OF_MEMORY = {"gpu": "out of GPU memory", "host": "out of host memory"}
+_KILLED = (signal.SIGKILL, signal.SIGABRT, signal.SIGBUS)
+_GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchTried:
+    """One batch size that was tried.
+
+    Attributes:
+        batch: items a step, of one loader; None where nobody says.
+        fits: whether its steps were made; None: it ended of something else than memory.
+        why: it does not; empty where it does.
+        items: that the data set has; None where nobody says.
+        step_s: of a step without the first, median; None where none was timed.
+        host_gib: most host memory of the process; None where unknown.
+        gpu_gib: most GPU memory that PyTorch held; None without a GPU.
+    """
+
+    batch: int | None
+    fits: bool | None
+    why: str = ""
+    items: int | None = None
+    step_s: float | None = None
+    host_gib: float | None = None
+    gpu_gib: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What it came to, in words."""
+        if not self.fits:
+            return f"batch {self.batch}: {self.why}"
+        told = [f"batch {self.batch}: fits"]
+        if self.step_s and self.batch:
+            told.append(f"{self.step_s * 1000:.3g} ms a step, {self.batch / self.step_s:.4g}/s")
+        for name, gib in (("GPU", self.gpu_gib), ("host", self.host_gib)):
+            if gib is not None:
+                told.append(f"{gib:.3g} GiB of {name} memory")
+        return ", ".join(told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSearch:
+    """What was found.
+
+    Attributes:
+        schema: `gpucost.batch-search/v1`.
+        own: the program's own batch size.
+        largest: that was seen to fit.
+        why: nothing larger was.
+        tried: in the order of the trials.
+    """
+
+    schema: str = SCHEMA
+    own: int
+    largest: int
+    why: str
+    tried: tuple[BatchTried, ...]
+
+    @property
+    def document(self) -> str:
+        """The search as JSON."""
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+
+class TrialFailedError(GpucostError):
+    """The program's own batch could not be tried."""
+
+    exit_code = InputError.exit_code
+
+
+def search(
+    attempt: Callable[[int | None, int | None], BatchTried],
+    say: Callable[[str], None] = lambda _: None,
+) -> BatchSearch:
+    """Return the largest batch that fits: doubled until one does not, then halved in between.
+
+    Args:
+        attempt: tries a batch in place of the program's own; both None for that one itself.
+        say: told each trial.
+
+    Raises:
+        TrialFailedError: the program makes no steps, or nobody knows its batch.
+    """
+    first = attempt(None, None)
+    if not first.fits or not first.batch:
+        raise TrialFailedError(first.why or "no batch size is known: its loader has none.")
+    say(first.sentence)
+    own = low = first.batch
+    tried, high, why = [first], None, f"{own << _MOST_DOUBLINGS} was not tried"
+    while low < own << _MOST_DOUBLINGS:
+        batch = 2 * low if high is None else (low + high) // 2
+        if high is not None and high - low <= max(1, low // _FINENESS):
+            break
+        if first.items is not None and batch > first.items:
+            why = f"the data set has {first.items} items"
+            break
+        found = attempt(batch, own)
+        tried.append(found)
+        say(found.sentence)
+        if found.fits:
+            low = batch
+        else:
+            high, why = batch, f"{batch}: {found.why}"
+    return BatchSearch(own=own, largest=low, why=why, tried=tuple(tried))
+
+
+def attempt_in_child(
+    command: Sequence[str], environ: Mapping[str, str], limit_bytes: int | None
+) -> Callable[[int | None, int | None], BatchTried]:
+    """Return what tries a batch in a process of its own, which ends with its session.
+
+    Args:
+        command: the program and its arguments.
+        environ: the caller's.
+        limit_bytes: of its data in memory; None without a limit of ours.
+    """
+
+    def limited() -> None:
+        if limit_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
+
+    def attempt(batch: int | None, own: int | None) -> BatchTried:
+        folder = Path(events_folder(environ))
+        try:
+            told = {"actions": {}, "trial": {"steps": STEPS, "batch": batch, "own": own}}
+            (folder / APPLY).write_text(json.dumps(told), encoding="utf-8")
+            with (folder / "errors").open("wb") as errors:
+                child = subprocess.Popen(  # noqa: S603 - the user's own words
+                    list(command),
+                    env={**environ, **child_environment(environ, folder)},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    start_new_session=True,
+                    preexec_fn=limited,  # noqa: PLW1509 - one thread runs here
+                )
+            return _watched(child, folder, batch)
+        except OSError as error:
+            return BatchTried(batch=batch, fits=None, why=f"{command[0]}: {error.strerror}.")
+        finally:
+            shutil.rmtree(folder.parent, ignore_errors=True)
+
+    return attempt
+
+
+def _watched(child: subprocess.Popen[bytes], folder: Path, batch: int | None) -> BatchTried:
+    """Wait until a trial made its steps, or ended; then end all of it."""
+    until_s = time.monotonic() + _LONGEST_S
+    try:
+        while True:
+            code = child.poll()
+            events = _events(folder)
+            told = next((each for each in events if each.get("event") == "tried"), None)
+            if told is not None:
+                return _fits(told, batch)
+            if code is not None:
+                return _does_not(code, events, folder, batch)
+            if time.monotonic() > until_s:
+                why = f"no {STEPS} optimizer steps within {_LONGEST_S / 60:.0f} min"
+                return BatchTried(batch=batch, fits=None, why=why)
+            time.sleep(_LOOK_S)
+    finally:
+        _end(child)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _fits(told: Mapping[str, object], batch: int | None) -> BatchTried:
+    seen = told.get("batch")
+    own = seen if isinstance(seen, int) else None
+    if batch is not None and own != batch:
+        why = f"the program went on with {own}: it sets its batch otherwise than by DataLoader"
+        return BatchTried(batch=batch, fits=None, why=why)
+    known = {name: told.get(name) for name in ("items", "step_s", "host_gib", "gpu_gib")}
+    return BatchTried(batch=own, fits=True, **known)  # type: ignore[arg-type] # our own words
+
+
+def _does_not(
+    code: int, events: Sequence[Mapping[str, object]], folder: Path, batch: int | None
+) -> BatchTried:
+    kinds = [str(each["out_of_memory"]) for each in events if each.get("out_of_memory")]
+    if kinds:
+        return BatchTried(batch=batch, fits=False, why=_OUT_OF_MEMORY.get(kinds[0], kinds[0]))
+    text = (folder / "errors").read_text(encoding="utf-8", errors="replace")
+    last = (text.strip().splitlines() or [""])[-1][:300]
+    if -code in _KILLED:
+        return BatchTried(batch=batch, fits=False, why=f"ended by {signal.Signals(-code).name}")
+    if "MemoryError" in text or "bad_alloc" in text or "allocate memory" in text:
+        return BatchTried(batch=batch, fits=False, why=_OUT_OF_MEMORY["host"])
+    why = f"it ended with {code} before {STEPS} optimizer steps were seen"
+    return BatchTried(batch=batch, fits=None, why=f"{why}: {last}" if last else why)
+
+
+def _events(folder: Path) -> list[Mapping[str, object]]:
+    found: list[Mapping[str, object]] = []
+    for path in folder.glob("*.jsonl"):
+        whole = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+        found += [json.loads(line) for line in whole if '"tried"' in line or '"bye"' in line]
+    return found
+
+
+def free_gib() -> float:
+    """Return the host memory that is free here, and allowed to us."""
+    group = ControlGroup("self")
+    limit, used = group.limit_gib, group.used_gib() or 0.0
+    total, taken = ram_gib()
+    free = total - taken
+    return free if limit is None else min(free, limit - used)
+
+
+def room_bytes(machine_gib: float, *, has_gpu: bool) -> int | None:
+    """Return how much host memory a trial may take; None where a GPU is what it must fit into.
+
+    Args:
+        machine_gib: memory that is free for it.
+        has_gpu: the drivers of a GPU reserve far more addresses than they use.
+    """
+    if has_gpu:
+        return None
+    own = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    room = int(machine_gib * _GIB)
+    return room if own == resource.RLIM_INFINITY else min(room, own)

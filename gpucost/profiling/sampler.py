@@ -18,9 +18,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from gpucost.profiling.live_view import Glance, LiveView, in_foreground
 from gpucost.profiling.profile_writer import Writer
 from gpucost.profiling.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
-from gpucost.views.live import Glance, LiveView, in_foreground
 from pricing.listing import counted
 from telemetry.measure.capture_events import EventTail
 from telemetry.measure.capture_file import CaptureFile

@@ -72,7 +72,7 @@ _ROWS = (
     ("loop", "loop.json: `loop`, `loop -f json`", "gpucost.loop.loop_record:LoopRecord"),
     ("accuracy", "`accuracy -f json`", "planner.documents.accuracy:AccuracyDocument"),
     ("own-accuracy", "`accuracy --mine -f json`", "planner.proof.outcome:OwnRecord"),
-    ("batch-search", "`run --find-batch -o`", "gpucost.profiling.batch_search:BatchSearch"),
+    ("batch-search", "`run --find-batch -o`", "gpucost.profiling.run_request:BatchSearch"),
     ("prices-check", "`prices check -f json`", "gpucost.prices.check:CheckedPrices"),
     ("explanation", "`explain -f json`", f"{_SMALL}:ExplainedCode"),
     ("agent-prices", "`prices` of `mcp`", f"{_ANSWERS}:AgentPrices"),
@@ -90,7 +90,7 @@ _LISTS = (
     ("reaped", "`reap -f json`, `watch -f json`", f"{_SMALL}:ReapedRun"),
 )
 _LINE_BY_LINE = (
-    ("steps", "profile.steps.jsonl: `profile`, `run`", "gpucost.profiling.series_files:StepLine"),
+    ("steps", "profile.steps.jsonl: `profile`, `run`", "gpucost.profiling.run_files:StepLine"),
     ("capture", "profile.capture.jsonl: `profile`, while it measures", f"{_LINES}:schema"),
     ("agent-launch", "agent-launches.jsonl: `mcp`", "gpucost.agents.budget:AgentCap"),
 )

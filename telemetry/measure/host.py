@@ -82,7 +82,6 @@ def ram_gib() -> tuple[float, float]:
     return memory.total / GIB, (memory.total - memory.available) / GIB
 
 
-GIB = 1 << 30
 _PROC = Path("/proc")
 _UNLIMITED = 1 << 60  # version 1 writes the largest page-aligned number for "no limit"
 _MOUNT_FIELDS = 10

@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 from gpucost.agents.budget import AgentCap
 from gpucost.agents.spending import AgentPreview
 from gpucost.loop.loop_record import LoopRecord, Round
-from gpucost.profiling.batch_search import BatchSearch, BatchTried
-from gpucost.profiling.series_files import StepLine
+from gpucost.profiling.run_files import StepLine
+from gpucost.profiling.run_request import BatchSearch, BatchTried
 from gpucost.schemas.documents import DOCUMENTS
 from planner.models.track_record import Ends, PastPrediction, outcome_line
 from planner.plan_document.encode import encode

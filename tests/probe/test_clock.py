@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.probe.path.gpucost_probe.timing import pace
-from telemetry.probe.path.gpucost_probe.timing.readings import Loader
-from telemetry.probe.path.gpucost_probe.timing.steps import Steps
+from telemetry.probe.path.gpucost_probe import tally as pace
+from telemetry.probe.path.gpucost_probe.steps import Loader, Steps
 
 
 class Kept:

@@ -267,7 +267,7 @@ def test_an_unknown_pytorch_is_left_alone(tmp_path: Path) -> None:
 def test_an_interrupted_wait_is_forgotten(tmp_path: Path) -> None:
     """After an interrupt in the midst of a batch, and of our own hook, later waits count."""
     program = """
-from gpucost_probe.hooks import batch, loader
+from gpucost_probe.hooks import loader
 known = loader.NextHook.before
 def interrupted(self, iterator):
     known(self, iterator)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from telemetry.probe.path.gpucost_probe.hooks.backward import BackwardHook
-from telemetry.probe.path.gpucost_probe.timing.tally import Spent
+from telemetry.probe.path.gpucost_probe.hooks.optimizer import BackwardHook
+from telemetry.probe.path.gpucost_probe.tally import Spent
 
 
 def tensor(device: str = "cpu", numbers: int = 1, made_by: str = "MseLossBackward0") -> Any:

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.probe.path.gpucost_probe.timing.pace import width_s
-from telemetry.probe.path.gpucost_probe.timing.steps import Steps
-from telemetry.probe.path.gpucost_probe.timing.tally import BUCKETS, Spent, Tally, bucket
+from telemetry.probe.path.gpucost_probe.steps import Steps
+from telemetry.probe.path.gpucost_probe.tally import BUCKETS, Spent, Tally, bucket, width_s
 from tests.probe.child import run
 from tests.probe.test_clock import Kept
 from tests.probe.test_hooks import START

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from telemetry.probe.path.gpucost_probe.applying.search import NUMBERS, Search
+from telemetry.probe.path.gpucost_probe.applying.feed import NUMBERS, Search
 from telemetry.recording.events import trials
 
 OWN_S = 0.02

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planner.proof.experiment import Design, experiment, hand_over, of_blocks, settings
-from telemetry.probe.path.gpucost_probe.applying.turns import Check, Turns
+from telemetry.probe.path.gpucost_probe.applying.recipe import Check, Turns
 from telemetry.recording.events import turns as seen_turns
 
 DESIGN = Design(warmup_steps=6, pilot_fours=4, most_fours=12, seed=3)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.probe.path.gpucost_probe.timing.tally import Spent
-from telemetry.probe.path.gpucost_probe.timing.tally import bucket as bucket_of_probe
+from telemetry.probe.path.gpucost_probe.tally import Spent
+from telemetry.probe.path.gpucost_probe.tally import bucket as bucket_of_probe
 from telemetry.recording.events import together
 from telemetry.recording.observed import StepTimes, add_up, of_line
 

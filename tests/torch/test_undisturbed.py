@@ -132,7 +132,7 @@ probe = Fake()
 probe.steps, probe.events = Fake(), Fake()
 probe.steps.copies_s, probe.events.odd = None, lambda what: None
 torch.cuda.is_initialized = lambda: True
-copies.watch(probe)
+copies.watch_copies(probe)
 assert torch.Tensor.to.__module__.startswith("gpucost_probe")
 
 def cast(x):

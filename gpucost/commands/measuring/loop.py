@@ -6,10 +6,8 @@ from typing import Any
 import click
 
 from gpucost.arguments.parameters import DOLLARS, DURATION, HOURS_A_MONTH
-from gpucost.loop.loop_steps import LoopRequest, run_step
-from gpucost.loop.loop_view import print_loop
-from gpucost.loop.looping import begin
-from gpucost.loop.steps_to_come import steps_to_come
+from gpucost.loop.loop_steps import LoopRequest, run_step, steps_to_come
+from gpucost.loop.looping import begin, print_loop
 from gpucost.views.output import Output, output_options
 from pricing.errors import InputError
 

@@ -10,7 +10,7 @@ import pytest
 
 from gpucost.loop import looping
 from gpucost.loop.choosing import with_kept
-from gpucost.loop.rented_runs import RentedRun
+from gpucost.loop.loop_steps import RentedRun
 from tests.gpucost.conftest import Call, Ran
 from tests.gpucost.loop.world import World, ended
 

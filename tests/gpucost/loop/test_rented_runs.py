@@ -8,7 +8,7 @@ import pytest
 
 from gpucost.jobs.job_folder import job_folder
 from gpucost.jobs.request import JobRequest
-from gpucost.loop.rented_runs import rented
+from gpucost.loop.loop_steps import rented
 from gpucost.machines.state import open_journal
 from tests.providers.launches import a_spec
 

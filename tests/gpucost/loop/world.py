@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.cli import run
-from gpucost.loop.loop_steps import LoopInterruptedError, LoopStep
-from gpucost.loop.rented_runs import RentedRun
+from gpucost.loop.loop_steps import LoopInterruptedError, LoopStep, RentedRun
 from tests.gpucost.documents import training
 from tests.planner.proof.runs import series
 

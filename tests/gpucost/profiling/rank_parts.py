@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from gpucost.files.writing import write_file
-from gpucost.profiling import run_parts
+from gpucost.profiling import run_files
 from gpucost.profiling.profile_target import WantedName
 from planner.profile.codec import dump
 from planner.profile.model import (
@@ -57,10 +57,10 @@ def _write(profile: Profile, path: Path) -> Profile:
     return replace(profile, series=Series(samples=samples.name, steps=steps.name))
 
 
-def put(folder: Path, part: Profile, *, asked: bool = False) -> run_parts.Joined:
+def put(folder: Path, part: Profile, *, asked: bool = False) -> run_files.Joined:
     """Add a part to the run's profile in a folder."""
     wanted = WantedName(path=str(folder / "profile.json"), asked=asked)
-    return run_parts.put(part, wanted, folder / f"own.{part.ranks[0].rank}.json", _write)
+    return run_files.put(part, wanted, folder / f"own.{part.ranks[0].rank}.json", _write)
 
 
 def put_with_others(folder: Path, rank: int, all_there: Any) -> None:

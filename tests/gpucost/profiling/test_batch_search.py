@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.profiling.batch_search import (
+from gpucost.profiling.run_request import (
     BatchTried,
     TrialFailedError,
     attempt_in_child,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import gpucost
-from gpucost.profiling.notebook import arguments
+from gpucost.profiling.measuring import arguments
 from pricing.errors import InputError
 from telemetry.probe import PATH
 

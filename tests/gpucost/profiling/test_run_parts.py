@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from gpucost.files.sources import read_sources
-from gpucost.profiling import run_parts
+from gpucost.profiling import run_files
 from gpucost.profiling.profile_target import claimed
 from planner.profile.model import (
     Profile,
@@ -125,8 +125,8 @@ APART = {
 @pytest.mark.parametrize("case", APART)
 def test_a_job_of_its_own_is_no_part(case: str) -> None:
     """It gets its own profile, as ever."""
-    assert not run_parts.is_part(APART[case])
-    assert run_parts.is_part(part_of(0))
+    assert not run_files.is_part(APART[case])
+    assert run_files.is_part(part_of(0))
 
 
 TORCHRUN = ("torchrun", "--nnodes=2", "--node-rank", "0", "train.py")

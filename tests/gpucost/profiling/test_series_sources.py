@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from gpucost.files.writing import write_file
-from gpucost.profiling.series_files import write_series
+from gpucost.profiling.run_files import write_series
 from planner.profile.codec import dump
 from pricing.errors import InputError
 from telemetry.formats.own import capture

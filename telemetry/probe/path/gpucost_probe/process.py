@@ -8,14 +8,14 @@ import sys
 from importlib import import_module
 
 from .events import Events
-from .hooks.others import greet
-from .timing.stacks import Watch
-from .timing.steps import Steps
+from .hooks.frameworks import greet
+from .stacks import Watch
+from .steps import Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any
+    from typing import Any, Callable
 
 
 APPLY = "apply.json"  # in the folder of events, where a recipe is to be applied
@@ -34,6 +34,7 @@ class Probe:
         by_hand: the program tells its steps itself, so optimizers do not.
         asked: what is to be applied; None where nothing is.
         trial: of a batch, which this process was started for; None where it was not.
+        each_look: called by the thread that looks at stacks, before each look.
     """
 
     def __init__(self, folder: str) -> None:
@@ -43,6 +44,7 @@ class Probe:
         self.others = False
         self.by_hand = False
         self.trial: Any = None
+        self.each_look: Callable[[], None] | None = None
         self.asked = _asked(self)
         self._watched = False
         self.watch = Watch(
@@ -83,6 +85,8 @@ class Probe:
         return {**self.steps.finish(), **ending()}
 
     def _look_around(self) -> None:
+        if self.each_look is not None:
+            self.each_look()
         if self.others and not self.events.greeted:
             greet(self)
 
@@ -94,12 +98,11 @@ def _asked(probe: Probe) -> Any:
     """Return the actions of a recipe, None where none is to be applied here."""
     if not os.path.exists(os.path.join(probe.folder, APPLY)):
         return None
-    from .applying.asked import Asked, told_in
-    from .applying.turns import turns_of
+    from .applying.recipe import Asked, told_in, turns_of
 
     told = told_in(probe.folder)
     if told.get("trial"):
-        from .applying.trial import trial_of
+        from .applying.input import trial_of
 
         probe.trial = trial_of(probe, told)
     if not told["actions"]:
@@ -145,10 +148,11 @@ def probe_of(folder: str) -> Probe:
     return _probe
 
 
-def patch(module: ModuleType, patcher: str, folder: str) -> None:
+def patch(module: ModuleType, patcher: tuple[str, str], folder: str) -> None:
     """Patch a module that has just been imported."""
     probe = probe_of(folder)
     try:
-        import_module(".hooks." + patcher, __package__).patch(module, probe)
+        hooks = import_module(".hooks." + patcher[0], __package__)
+        getattr(hooks, patcher[1])(module, probe)
     except Exception as error:
         probe.events.odd("%s was not patched: %r" % (module.__name__, error))

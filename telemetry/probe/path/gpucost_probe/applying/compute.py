@@ -12,14 +12,14 @@ import sys
 from contextlib import nullcontext
 from importlib import import_module
 
-from ..hooks import model
-from .asked import APPLIED, LEFT
+from ..hooks.circumstances import root_of
+from .recipe import APPLIED, LEFT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-    from .asked import Asked
+    from .recipe import Asked
 
 AMP, COMPILE, LAYOUT = "mixed-precision", "compile", "channels-last"
 FUSED, TF32 = "fused-optimizer", "tf32"
@@ -69,7 +69,7 @@ class Compute:
         if not codes:
             return
         trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        root = model.root_of(trained)
+        root = root_of(trained)
         if root is None or not hasattr(root, _CALL):
             for code in codes:
                 self._asked.tell(code, LEFT, "no module was found that holds what is trained")

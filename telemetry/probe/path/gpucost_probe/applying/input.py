@@ -1,21 +1,38 @@
 """Gives loaders that the program left without workers the workers of the recipe.
 
-The loader's settings stay as the program reads them.
+The loader's settings stay as the program reads them; which of them the program wrote out itself, if
+only to the default, is remembered. A process that was started to try one batch size makes a few
+steps with it, tells what memory they took, and stands still until who started it ends it, so that
+nothing behind those steps (a checkpoint, a report) is done.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import os
 import sys
 import threading
+import time
 import weakref
+from statistics import median
 
-from .asked import APPLIED, LEFT
-from .certificate import Evidence, Watch, affordable, why_not_begin
-from .feed import NEXT, PINNED, PREFETCH, WORKERS, Feed
-from .given import Given
-from .search import Search
+from .certificate import (
+    Evidence,
+    Watch,
+    affordable,
+    why_not_begin,
+)
+from .feed import (
+    NEXT,
+    PINNED,
+    PREFETCH,
+    WORKERS,
+    Feed,
+    Search,
+)
+from .recipe import APPLIED, LEFT
 from .workers import in_forked_child
 
 TYPE_CHECKING = False
@@ -23,8 +40,72 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from .asked import Asked
-    from .turns import Check
+    from ..process import Probe
+    from .recipe import Asked, Check
+
+
+# They make a program's loader anew and pass every setting, also those that the program left alone.
+_COPIERS = ("accelerate", "lightning", "pytorch_lightning", "lightning_fabric")
+# They pass their own arguments' values, so nothing can be told from its default.
+PASSERS = {
+    "transformers": "Transformers passes %s itself: set it in TrainingArguments",
+}
+_OURS = ("torch.utils.data", "gpucost_probe")
+_MOST = 4096  # data sets that are remembered
+
+
+class Given:
+    """Remembers what each loader was made with."""
+
+    def __init__(self) -> None:
+        self._of_loader: dict[int, tuple[Any, dict[str, str]]] = {}
+        self._of_dataset: dict[int, dict[str, str]] = {}
+
+    def of(self, loader: Any) -> dict[str, str] | None:
+        """Return the settings that were written out, each with who did; None where unknown."""
+        entry = self._of_loader.get(id(loader))
+        return entry[1] if entry is not None and entry[0]() is loader else None
+
+    def watch(self, module: ModuleType) -> None:
+        """Wrap `DataLoader.__init__`."""
+        owner: Any = module.DataLoader
+        original = owner.__init__
+        signature = inspect.signature(original)
+
+        @functools.wraps(original)
+        def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            original(loader, *args, **kwargs)
+            try:
+                named = list(signature.bind(loader, *args, **kwargs).arguments)[1:]
+                self._take(loader, named, _caller())
+            except Exception:
+                self._of_loader.pop(id(loader), None)
+
+        owner.__init__ = __init__
+
+    def _take(self, loader: Any, named: list[str], caller: str) -> None:
+        key, dataset = id(loader), id(loader.dataset)
+        top = caller.partition(".")[0]
+        if top in _COPIERS:
+            given = self._of_dataset.get(dataset, {})
+        else:
+            given = {name: PASSERS.get(top, "") for name in named}
+            if len(self._of_dataset) < _MOST:
+                self._of_dataset[dataset] = given
+        forget = self._of_loader.pop
+        self._of_loader[key] = (weakref.ref(loader, lambda _: forget(key, None)), given)
+
+
+def _caller() -> str:
+    """Return the module that makes the loader: the first that is not PyTorch's or ours."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if not name.startswith(_OURS):
+            return name
+        frame = frame.f_back
+    return ""
+
 
 _MOST_WORKERS = 16
 _START_S, _START_SHARE = 0.03, 0.1  # a worker's start, measured: 25-36 ms; of an epoch's reading
@@ -195,3 +276,94 @@ class Inputs:
             count = max(1, min(count, int(_START_SHARE * read_s / _START_S)))
         count, ahead = affordable(count, ahead, max(1, evidence.size))
         return max(0, min(count, _MOST_WORKERS - self.live)), ahead, why
+
+
+_PATIENCE_S = 120.0  # until it is taken that nobody is there to end us
+_GIB = 2**30
+_STATUS = "/proc/self/status"
+
+
+class Trial:
+    """What this process tries.
+
+    Args:
+        probe: of this process.
+        asked: `steps` to take; `batch` in place of `own`, both None for the program's own.
+    """
+
+    def __init__(self, probe: Probe, asked: dict[str, Any]) -> None:
+        self._probe = probe
+        self._most = int(asked["steps"])
+        self._batch, self._own = asked.get("batch"), asked.get("own")
+        self._lengths: list[float] = []
+        self._count = 0
+
+    def watch(self, module: ModuleType) -> None:
+        """Give every loader of the program's own batch size the other one."""
+        if self._batch is None:
+            return
+        owner: Any = module.DataLoader
+        original = owner.__init__
+        signature = inspect.signature(original)
+
+        @functools.wraps(original)
+        def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            try:
+                bound = signature.bind(loader, *args, **kwargs)
+                if bound.arguments.get("batch_size", 1) == self._own:
+                    bound.arguments["batch_size"] = self._batch
+                args, kwargs = bound.args[1:], bound.kwargs
+            except TypeError:
+                pass
+            original(loader, *args, **kwargs)
+
+        owner.__init__ = __init__
+
+    def stepped(self, length_s: float | None) -> None:
+        """Take a step; after the last one tell, and stand still."""
+        self._count += 1
+        if self._count > 1 and length_s is not None:
+            self._lengths.append(length_s)
+        if self._count < self._most:
+            return
+        loader = self._probe.steps.training
+        self._probe.events.write(
+            "tried",
+            batch=getattr(loader, "batch_size", None),
+            items=getattr(loader, "sampled", None),
+            step_s=median(self._lengths) if self._lengths else None,
+            host_gib=_host_gib(),
+            gpu_gib=_gpu_gib(),
+        )
+        time.sleep(_PATIENCE_S)
+        os._exit(1)
+
+
+def _host_gib() -> float | None:
+    """Return the most memory that this process ever held."""
+    try:
+        with open(_STATUS, encoding="ascii") as stream:
+            line = next(each for each in stream if each.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024 / _GIB
+    except (OSError, ValueError, StopIteration):
+        return None
+
+
+def _gpu_gib() -> float | None:
+    """Return the most GPU memory that PyTorch ever held here; None without a GPU."""
+    torch: Any = sys.modules.get("torch")
+    try:
+        if not torch.cuda.is_initialized():
+            return None
+        return float(torch.cuda.max_memory_reserved()) / _GIB
+    except Exception:
+        return None
+
+
+def trial_of(probe: Probe, told: dict[str, Any]) -> Trial | None:
+    """Return the trial that this process was started for, None where it was not."""
+    asked = told.get("trial")
+    try:
+        return Trial(probe, asked) if isinstance(asked, dict) else None
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,7 +1,8 @@
-"""What the items of a data set can reach: its attributes, and the globals of its own functions.
+"""What the items of a data set can reach, what a batch holds, and the random streams of a program.
 
-From there come the things that workers must not share (open files, iterators, other loaders) and
-those that change while items are read (generators, counters, caches).
+A data set reaches its attributes, and the globals of its own functions. From there come the things
+that workers must not share (open files, iterators, other loaders) and those that change while items
+are read (generators, counters, caches). Two batches are compared bit for bit.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import functools
 import inspect
 import io
+import random
+import struct
 import sys
 import types
-
-from .randomness import state_of
+import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
+
 
 _MOST, _DEEPEST, _FIRST = 300, 8, 8
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -178,3 +181,124 @@ def _state(item: Any) -> Any:
 
 def _value(value: Any) -> Any:
     return value if isinstance(value, _PLAIN) else id(value)
+
+
+_DEEPEST = 12
+_EXACT = (bool, int, str, bytes, type(None))
+
+
+class UnknownContentError(Exception):
+    """A batch holds something that cannot be compared."""
+
+
+class Content:
+    """The content of one batch.
+
+    Attributes:
+        mark: the same for batches that are the same bit for bit.
+        size: bytes of its tensors.
+        on_device: whether a tensor lies on a GPU.
+    """
+
+    def __init__(self, batch: Any) -> None:
+        self.mark = 0
+        self.size = 0
+        self.on_device = False
+        self._torch: Any = sys.modules["torch"]
+        numpy: Any = sys.modules.get("numpy")
+        self._arrays: Any = (numpy.ndarray, numpy.generic) if numpy is not None else ()
+        self._take(batch, 0)
+
+    def _add(self, data: Any) -> None:
+        self.mark = zlib.crc32(data, self.mark)
+
+    def _take(self, item: Any, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise UnknownContentError("it is nested too deep")
+        if isinstance(item, self._torch.Tensor):
+            self._tensor(item)
+            return
+        self._add(type(item).__qualname__.encode())
+        if isinstance(item, float):
+            self._add(struct.pack("d", item))
+        elif isinstance(item, _EXACT):
+            self._add(repr(item).encode("utf-8", "backslashreplace"))
+        elif isinstance(item, self._arrays):
+            self._array(item)
+        else:
+            parts = _parts(item)
+            self._add(b"%d" % len(parts))
+            for each in parts:
+                self._take(each, depth + 1)
+
+    def _tensor(self, tensor: Any) -> None:
+        if tensor.layout is not self._torch.strided:
+            raise UnknownContentError("a batch holds a sparse tensor, which is not compared")
+        self.size += tensor.numel() * tensor.element_size()
+        self.on_device |= tensor.device.type != "cpu"
+        self._add(repr((tensor.dtype, tuple(tensor.shape), tensor.stride())).encode())
+        if not self.on_device and tensor.numel():
+            flat = tensor.detach().contiguous().reshape(-1)
+            self._add(memoryview(flat.view(self._torch.uint8).numpy()))
+
+    def _array(self, array: Any) -> None:
+        if array.dtype.hasobject:
+            raise UnknownContentError("a batch holds an array of objects, which is not compared")
+        self._add(repr((array.dtype.str, array.shape)).encode())
+        self._add(array.tobytes())
+
+
+def _parts(item: Any) -> list[Any]:
+    """Return what a collection or an object holds, in its order."""
+    if isinstance(item, (list, tuple)):
+        return list(item)
+    if hasattr(item, "keys") and hasattr(item, "__getitem__"):
+        return [part for key in list(item.keys()) for part in (key, item[key])]
+    if hasattr(item, "__dict__") and not callable(item):
+        return _parts(vars(item))
+    raise UnknownContentError("a batch holds %s, which is not compared" % type(item).__name__)
+
+
+def streams() -> dict[str, Any]:
+    """Return the state of each global stream, by its name; the same until somebody draws."""
+    torch: Any = sys.modules["torch"]
+    found = {
+        "PyTorch's": torch.default_generator.get_state().numpy().tobytes(),
+        "Python's": random.getstate(),
+    }
+    legacy: Any = sys.modules.get("numpy.random.mtrand")
+    if legacy is not None:
+        found["NumPy's"] = _numpy_state(legacy._rand)
+    return found
+
+
+def state_of(generator: Any) -> Any:
+    """Return the state of a generator of the program's own; None for what is none."""
+    torch: Any = sys.modules["torch"]
+    if isinstance(generator, random.Random):
+        return None if isinstance(generator, random.SystemRandom) else generator.getstate()
+    if isinstance(generator, torch.Generator):
+        return generator.get_state().cpu().numpy().tobytes()
+    numpy: Any = sys.modules.get("numpy.random")
+    if numpy is None:
+        return None
+    if isinstance(generator, numpy.RandomState):
+        return _numpy_state(generator)
+    if isinstance(generator, numpy.Generator):
+        return repr(generator.bit_generator.state)
+    if isinstance(generator, numpy.BitGenerator):
+        return repr(generator.state)
+    return None
+
+
+def drawn(before: dict[str, Any], after: dict[str, Any]) -> str | None:
+    """Return the name of a stream that was drawn from between two looks, None if none was."""
+    for name, state in after.items():
+        if name in before and before[name] != state:
+            return name
+    return None
+
+
+def _numpy_state(stream: Any) -> Any:
+    name, keys, position, has_gauss, gauss = stream.get_state()
+    return name, keys.tobytes(), position, has_gauss, gauss

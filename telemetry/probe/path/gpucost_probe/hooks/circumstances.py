@@ -1,19 +1,29 @@
-"""What is written beside the steps: rank, model, precision, memory."""
+"""What is written beside the steps: rank, model, precision, memory.
+
+The model is the root module that an optimizer trains, found among the living objects without a
+patch.
+"""
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import sys
+from itertools import compress
 from time import perf_counter
 
-from . import copies, memory, model, precision
+from .copies import watch_copies
+from .instrument import Hook, attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any
 
+    from ..events import Events
     from ..process import Probe
+
 
 MEMORY_EVERY_S = 5.0
 MOST_TOLD = 100  # a program that changes its precision each step is not told for ever
@@ -49,22 +59,22 @@ class Circumstances:
         if autocast != self._autocast and self._told < MOST_TOLD:
             self._autocast = autocast
             self._told += 1
-            self._guarded(precision.write, probe, autocast, self._dtype)
+            self._guarded(write_precision, probe, autocast, self._dtype)
         if end_s - self._memory_s >= MEMORY_EVERY_S:
             self._memory_s = end_s
             self._guarded(self._write_memory)
-            self._guarded(copies.watch, probe)
+            self._guarded(watch_copies, probe)
         else:
             return
         probe.steps.resume(perf_counter())
 
     def _write_model(self, optimizer: Any) -> None:
-        found = model.describe(optimizer)
+        found = describe(optimizer)
         self._dtype = found["dtype"]
         self._probe.events.write("model", **found)
 
     def _write_memory(self) -> None:
-        self._peaks = memory.write(self._probe.events, self._peaks)
+        self._peaks = write_peaks(self._probe.events, self._peaks)
 
     def _guarded(self, part: Any, *arguments: Any) -> None:
         try:
@@ -99,3 +109,143 @@ def _run(environ: Any) -> str | None:
             return None
         name = ":".join(map(str, place))
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+GIB = 2**30
+
+# Name of a class among the bases of any module in the model: parallelism.
+PARALLEL = {
+    "DistributedDataParallel": "ddp",
+    "FullyShardedDataParallel": "fsdp",
+    "FSDPModule": "fsdp",
+    "DeepSpeedEngine": "deepspeed",
+    "DataParallel": "dp",
+}
+
+
+def describe(optimizer: Any) -> dict[str, Any]:
+    """Return size, main data type and parallelism of what an optimizer trains.
+
+    The model is the outermost module that holds the most of the optimizer's parameters; where none
+    is found the optimizer's parameters stand for it.
+    """
+    trained = [p for group in optimizer.param_groups for p in group["params"]]
+    root = root_of({id(parameter) for parameter in trained})
+    parameters = trained if root is None else list(root.parameters())
+    by_dtype: dict[str, int] = {}
+    size = 0
+    for parameter in parameters:
+        count = parameter.numel()
+        size += count * parameter.element_size()
+        name = str(parameter.dtype).rpartition(".")[2]
+        by_dtype[name] = by_dtype.get(name, 0) + count
+    return {
+        "parameters": sum(by_dtype.values()),
+        "gib": round(size / GIB, 6),
+        "dtype": max(by_dtype, key=lambda name: by_dtype[name]) if by_dtype else None,
+        "parallelism": "none" if root is None else _parallelism(root),
+    }
+
+
+def root_of(wanted: set[int]) -> Any:
+    """Return the outermost module with the most wanted parameters, at least half of them."""
+    modules = _modules()
+    children = {id(child) for module in modules for child in module._modules.values()}
+    best, most = None, len(wanted) / 2
+    for module in modules:
+        if id(module) not in children:
+            held = len(wanted & {id(parameter) for parameter in module.parameters()})
+            if held >= most and held > 0 and (best is None or held > most):
+                best, most = module, held
+    return best
+
+
+def _modules() -> list[Any]:
+    """Return all modules that are alive."""
+    classes = {sys.modules["torch.nn"].Module}
+    waiting = list(classes)
+    while waiting:
+        for each in type.__subclasses__(waiting.pop()):
+            if each not in classes:
+                classes.add(each)
+                waiting.append(each)
+    # A million objects are looked through: without a loop of Python's own.
+    alive = gc.get_objects()
+    found = compress(alive, map(classes.__contains__, map(type, alive)))
+    return [each for each in found if "_modules" in vars(each)]
+
+
+def _parallelism(root: Any) -> str:
+    for module in root.modules():
+        for base in type(module).__mro__:
+            if base.__name__ in PARALLEL:
+                return PARALLEL[base.__name__]
+    return "none"
+
+
+def peaks() -> tuple[float, float] | None:
+    """Return the peaks since the start, GiB over all devices; None before CUDA is in use.
+
+    Allocated by tensors, and reserved from the driver. Reads counters of the allocator on the host:
+    the GPU is not waited for.
+    """
+    cuda = sys.modules["torch"].cuda
+    if not cuda.is_initialized():
+        return None
+    devices = range(cuda.device_count())
+    allocated = sum(map(cuda.max_memory_allocated, devices)) / GIB
+    reserved = sum(map(cuda.max_memory_reserved, devices)) / GIB
+    return round(allocated, 6), round(reserved, 6)
+
+
+def write_peaks(events: Events, before: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Write the peaks where they have grown, and return them."""
+    now = peaks()
+    if now is not None and now != before:
+        events.write("memory", allocated_peak_gib=now[0], reserved_peak_gib=now[1])
+    return now
+
+
+class AutocastHook(Hook):
+    """Around `autocast.__enter__`: which type was asked for since the last step."""
+
+    def __init__(self, probe: Probe) -> None:
+        super().__init__(probe.events.odd, "autocast.__enter__")
+        self._probe = probe
+
+    def before(self, context: Any) -> Any:
+        """Note the type."""
+        if context._enabled:
+            self._probe.autocast = context.fast_dtype
+
+
+def write_precision(probe: Probe, autocast: Any, dtype: str | None) -> None:
+    """Write the number formats.
+
+    Args:
+        probe: of this process.
+        autocast: type that autocast was entered with since the last step, None without.
+        dtype: of most of the parameters.
+    """
+    probe.events.write(
+        "precision",
+        autocast=None if autocast is None else str(autocast).rpartition(".")[2],
+        dtype=dtype,
+        tf32=_tf32(),
+    )
+
+
+def _tf32() -> bool | None:
+    """Return whether matrix products may use TF32, None without CUDA."""
+    torch = sys.modules["torch"]
+    if not torch.cuda.is_initialized():
+        return None
+    getter = getattr(torch._C, "_get_fp32_precision_getter", None)
+    if getter is not None:
+        return bool(getter("cuda", "matmul") == "tf32")
+    return bool(torch._C._get_cublas_allow_tf32())
+
+
+def patch_precision(module: ModuleType, probe: Probe) -> None:
+    """Patch torch.amp.autocast_mode."""
+    attach(module.autocast, "__enter__", AutocastHook(probe), ("self",))

@@ -137,7 +137,7 @@ class Guarded:
 _guarded = Guarded()
 
 
-def watch(probe: Probe) -> None:
+def watch_copies(probe: Probe) -> None:
     """Start timing copies once CUDA is in use."""
     if _guarded.probe is probe and probe.steps.copies_s == _guarded.taken_s:
         return

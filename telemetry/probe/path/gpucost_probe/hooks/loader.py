@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader: how long the program waits for batches."""
+"""PyTorch's DataLoader: how long the program waits for batches, and how many items they hold."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import sys
 import weakref
 from time import perf_counter
 
-from ..timing.cores import core_times_s
-from ..timing.readings import Loader
-from .batch import items_of_batch, items_of_place
+from ..steps import Loader, core_times_s
 from .instrument import Hook, Outermost, attach
 
 TYPE_CHECKING = False
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..process import Probe
+
 
 # Settings that an event tells; `given` names those that differ from the constructor's default. A
 # script that writes a default out cannot be told from one that leaves it away.
@@ -253,10 +252,40 @@ def _inputs(module: ModuleType, probe: Probe) -> Any:
     return Inputs(module, probe.asked)
 
 
-def patch(module: ModuleType, probe: Probe) -> None:
+def patch_loaders(module: ModuleType, probe: Probe) -> None:
     """Patch torch.utils.data.dataloader."""
     if probe.trial is not None:
         probe.trial.watch(module)
     loaders = Loaders(module, probe)
     attach(module.DataLoader, "__iter__", IterHook(loaders), ("self",))
     attach(module._BaseDataLoaderIter, "__next__", NextHook(loaders), ("self",))
+
+
+DEEPEST = 8
+
+
+def items_of_place(known: Known, number: int) -> int | None:
+    """Return the items of batch `number`, from 1, of a loader that cuts the batches itself.
+
+    Then each has `batch_size` items, but for a rest at the end; what a collate function makes of
+    them does not matter.
+    """
+    size, sampled = known.batch_size, known.sampled
+    if not size or sampled is None:
+        return None
+    return max(min(size, sampled - size * (number - 1)), 0) or None
+
+
+def items_of_batch(batch: Any) -> int | None:
+    """Return the length of the first tensor of a batch, None if none is found."""
+    for _ in range(DEEPEST):
+        shape = getattr(batch, "shape", None)
+        if shape is not None:
+            return int(shape[0]) if len(shape) else None
+        if isinstance(batch, (list, tuple)):
+            batch = batch[0] if batch else None
+        elif hasattr(batch, "values") and hasattr(batch, "keys"):
+            batch = next(iter(batch.values()), None)
+        else:
+            return None
+    return None

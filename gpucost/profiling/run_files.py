@@ -1,8 +1,8 @@
-"""Makes one profile of the parts of a run, each measured around its rank or on its machine.
+"""The files beside a profile: its series, and the parts of a run measured in several places.
 
-Each part puts its own profile into a folder beside the profile of the run, and then writes that
-anew from all that lie there. So it is whole with the last part, and whatever ends a rank before
-costs that rank alone. Nobody waits for anybody, and nobody has to be reached but the file system.
+Readings are written as Parquet, steps as JSON lines. Each part of a run (one rank, or one machine)
+puts its own profile into a folder beside the target and writes the run's profile anew from the
+parts that are there.
 """
 
 from __future__ import annotations
@@ -10,25 +10,143 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpucost.files.sources import read_sources
 from gpucost.files.writing import write_file
 from gpucost.profiling.profile_target import WantedName, free_for_run
+from planner.plan_document.encode import IF_KNOWN, encode
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.join import join, overlap
-from planner.profile.model import SAMPLES, STEPS, Profile, Series
+from planner.profile.model import SAMPLES, STEPS, Profile, Series, Source
+from planner.proof.speed import MeasuredRun, StepRow, parse_steps
 from pricing.errors import InputError
+from telemetry.recording.recording import GPU, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    import pandas as pd
+
+    from telemetry.recording.recording import Recording
+
+_SUMS = ("step_s", "data_wait_s", "h2d_s", "optimizer_s", "checkpoint_s", "evaluation_s", "items")
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLine:
+    """A line of `profile.steps.jsonl`: steps in a row, their figures as means over them.
+
+    Attributes:
+        t_s: when the last of them ended, since 1970 UTC.
+        step: number of the last of them.
+        n: how many.
+        step_s: length; left out where it was not measured, as what follows.
+        data_wait_s: waiting for data.
+        h2d_s: copying to the GPU.
+        optimizer_s: in the optimizer's step.
+        checkpoint_s: writing checkpoints.
+        evaluation_s: evaluating.
+        items: of the data, a step.
+        loss: of the last of them.
+    """
+
+    t_s: float
+    step: int
+    n: int
+    step_s: float | None = field(default=None, metadata=IF_KNOWN)
+    data_wait_s: float | None = field(default=None, metadata=IF_KNOWN)
+    h2d_s: float | None = field(default=None, metadata=IF_KNOWN)
+    optimizer_s: float | None = field(default=None, metadata=IF_KNOWN)
+    checkpoint_s: float | None = field(default=None, metadata=IF_KNOWN)
+    evaluation_s: float | None = field(default=None, metadata=IF_KNOWN)
+    items: float | None = field(default=None, metadata=IF_KNOWN)
+    loss: float | None = field(default=None, metadata=IF_KNOWN)
+
+
+def write_series(profile: Profile, recording: Recording, target: Path) -> Profile:
+    """Write the series of a recording beside a profile and return the profile that names them.
+
+    Args:
+        profile: made from the recording.
+        recording: what was measured; times are seconds since 1970 UTC.
+        target: where the profile goes: `profile.json` gives `profile.samples.parquet` and
+            `profile.steps.jsonl`.
+
+    Raises:
+        InputError: a file cannot be written.
+    """
+    samples = target.with_name(f"{target.stem}{SAMPLES}")
+    _write_parquet(_wide(recording), samples)
+    steps = recording.observed.steps if recording.observed is not None else None
+    beside = target.with_name(f"{target.stem}{STEPS}")
+    if steps is not None:
+        write_file(str(beside), _step_lines(steps))
+    sha256 = hashlib.sha256(samples.read_bytes()).hexdigest()
+    source: Source = replace(recording.source, path=samples.name, sha256=sha256)
+    return replace(
+        profile,
+        series=Series(samples=samples.name, steps=None if steps is None else beside.name),
+        provenance=replace(profile.provenance, sources=(source,)),
+    )
+
+
+def _wide(recording: Recording) -> pd.DataFrame:
+    """Return one row a device and instant; the host's readings stand beside them as `host.*`."""
+    names = {
+        gpu.key: f"{gpu.index if gpu.index is not None else gpu.key}"
+        + (f"/{gpu.partition}" if gpu.partition else "")
+        for gpu in recording.gpus
+    }
+    samples = recording.samples.assign(**{GPU: recording.samples[GPU].map(names).astype(object)})
+    if recording.host is None:
+        return samples
+    host = recording.host.rename(columns=lambda c: c if c == TIME else f"host.{c}")
+    if samples.empty:
+        import pandas as pd  # noqa: PLC0415 - only where a measurement ends
+
+        samples = pd.DataFrame(
+            {TIME: host[TIME], GPU: pd.Series([None] * len(host), dtype="string")}
+        )
+    return samples.merge(host, on=TIME, how="left")
+
+
+def _write_parquet(frame: pd.DataFrame, target: Path) -> None:
+    import duckdb  # noqa: PLC0415 - only where a measurement ends
+
+    draft = target.with_name(f".{target.name}.draft")
+    try:
+        with duckdb.connect() as database:
+            database.from_df(frame).order("t_s, gpu").write_parquet(str(draft))
+        draft.replace(target)
+    except (duckdb.Error, OSError) as error:
+        draft.unlink(missing_ok=True)
+        first = str(error).splitlines()[0]
+        raise InputError(f"{target}: cannot be written: {first}.") from error
+
+
+def _step_lines(steps: pd.DataFrame) -> str:
+    """Return a line a row, means over its `n` steps; a figure that was not measured is left out."""
+    lines = []
+    for row in steps.to_dict("records"):
+        n = row["n"]
+        known = {name: round(row[name] / n, _DIGITS) for name in _SUMS if row[name] == row[name]}
+        if row["loss"] == row["loss"]:
+            known["loss"] = row["loss"]
+        line = StepLine(t_s=round(row["t_s"], 6), step=int(row["step"]), n=int(n), **known)
+        lines.append(json.dumps(encode(line), separators=(",", ":")))
+    return "\n".join(lines) + "\n"
+
+
 _TARGET = "target"
 _LOCK = "lock"
-_DIGITS = 8
+_RUN_DIGITS = 8
 _TRIES = 100
 
 
@@ -74,7 +192,7 @@ def put(
         InputError: something cannot be written.
     """
     run = str(profile.run.id if profile.run else None)
-    digits = hashlib.sha256(run.encode()).hexdigest()[:_DIGITS]
+    digits = hashlib.sha256(run.encode()).hexdigest()[:_RUN_DIGITS]
     folder = Path(wanted.path).with_name(f".profile.{digits}.parts")
     for _ in range(_TRIES):
         try:
@@ -223,3 +341,41 @@ def _write_together(parts: Mapping[Path, Profile], target: Path) -> None:
         draft.unlink(missing_ok=True)
         first = str(error).splitlines()[0]
         raise InputError(f"{target}: cannot be written: {first}.") from error
+
+
+def read_run(path: str, job: str | None, say: Callable[[str], None]) -> MeasuredRun:
+    """Return the run in a SOURCE, with its series of steps where that lies beside its profile.
+
+    Args:
+        path: as the command line gives it.
+        job: which of several jobs; None where there is one.
+        say: told what was left out.
+
+    Raises:
+        InputError: it cannot be read, holds several jobs, or has no such job.
+    """
+    profile = _chosen(path, read_sources((path,), say), job)
+    return MeasuredRun(name=path, profile=profile, steps=_steps_beside(path, profile, say))
+
+
+def _chosen(path: str, profiles: tuple[Profile, ...], job: str | None) -> Profile:
+    fitting = [one for one in profiles if job is None or one.job.name == job]
+    if len(fitting) == 1:
+        return fitting[0]
+    names = ", ".join(one.job.name for one in profiles)
+    if job is not None:
+        raise InputError(f"{path}: {len(fitting)} jobs are called {job!r}; it has {names}.")
+    raise InputError(f"{path}: holds {len(profiles)} jobs ({names}); say which: --job NAME.")
+
+
+def _steps_beside(path: str, profile: Profile, say: Callable[[str], None]) -> tuple[StepRow, ...]:
+    named = profile.series.steps if profile.series else None
+    if named is None or path == "-":
+        return ()
+    beside = Path(path).parent / Path(named).name
+    try:
+        text = beside.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        say(f"{path}: its steps ({beside}) cannot be read; its interval is the wider for it.")
+        return ()
+    return parse_steps(text, str(beside))

@@ -1,8 +1,14 @@
-"""Sums of steps, and the lines that tell them.
+"""Sums of steps and of other stretches of time, and the lines that tell them.
 
 A line stands for `n` steps: sums of their times, the longest, and how often each length occurred,
 in buckets of a logarithmic histogram: bucket b holds lengths of 2**(b/16) up to 2**((b+1)/16)
-seconds, 4.4 % wide. So lines can cover more time, and be added up, and quantiles survive.
+seconds, 4.4 % wide. So lines can cover more time, and be added up, and quantiles survive. A line
+covers little time at first, and more the longer a process runs: at 300 bytes a line the step lines
+of eight ranks take 70 MB in a week.
+
+Where no optimizer of PyTorch steps (inference, or steps made by the program itself), rounds of the
+loop are counted: a batch that a loader gave, or a backward pass. Both have lines of their own until
+an optimizer steps; the reader takes the best that there is: steps, backward passes, batches.
 """
 
 from __future__ import annotations
@@ -10,14 +16,32 @@ from __future__ import annotations
 import time
 from math import floor, log2
 
-from ..events import wall
-from .pace import width_s
+from .events import wall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..events import Events
+    from .events import Events
+    from .stacks import Samples
+    from .steps import Loader
+
+# Until this age of the process, seconds: seconds that a line covers at least.
+WIDTHS = ((60.0, 0.05), (600.0, 0.25), (3600.0, 1.0), (21600.0, 10.0))
+LAST_WIDTH_S = 30.0
+
+
+def width_s(age_s: float) -> float:
+    """Return how long a line covers, seconds.
+
+    Args:
+        age_s: since the first line of its kind.
+    """
+    for until_s, width in WIDTHS:
+        if age_s < until_s:
+            return width
+    return LAST_WIDTH_S
+
 
 BUCKETS = 16  # to a factor of 2
 SHORTEST_S = 1e-6  # what is shorter counts as this
@@ -211,3 +235,163 @@ def _value(loss: Any) -> str:
 
 def _number(value: float | None) -> str:
     return "null" if value is None else "%.6f" % value
+
+
+AT_ONCE_S = 1.0  # while a line covers less than this, each stretch is written as it ends
+
+
+class Spans:
+    """Writes stretches: each at once in the first ten minutes, later several of a kind as one.
+
+    One that stands for several carries their number `n` and the time `over_s` from the begin of the
+    first to the end of the last.
+    """
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._first_s: float | None = None
+        self._held: dict[str, Held] = {}
+
+    def add(
+        self,
+        kind: str,
+        begin_s: float,
+        length_s: float,
+        wait_s: float | None = None,
+        saved: tuple[int | None, int] = (None, 0),
+    ) -> None:
+        """Take a stretch.
+
+        Args:
+            kind: what went on.
+            begin_s: when it began, by time.perf_counter().
+            length_s: how long it took.
+            wait_s: time of it that was spent waiting for input, None where unknown.
+            saved: bytes written, None where unknown, and the number of their checkpoint.
+        """
+        if self._first_s is None:
+            self._first_s = begin_s
+        width = width_s(begin_s - self._first_s)
+        held = self._held.get(kind)
+        if held is None:
+            held = self._held[kind] = Held(begin_s)
+        held.n += 1
+        held.length_s += length_s
+        held.end_s = begin_s + length_s
+        held.wait_s = plus(held.wait_s, wait_s)
+        held.size = plus(held.size, saved[0])
+        held.number = saved[1]
+        if width < AT_ONCE_S or held.end_s - held.begin_s >= width:
+            self._write(kind, self._held.pop(kind))
+
+    def flush(self) -> None:
+        """Write what was held back."""
+        for kind in list(self._held):
+            self._write(kind, self._held.pop(kind))
+
+    def _write(self, kind: str, held: Held) -> None:
+        fields = {"kind": kind, "s": round(held.length_s, 6)}
+        if held.n > 1:
+            fields.update(n=held.n, over_s=round(held.end_s - held.begin_s, 6))
+        if kind == "evaluation":
+            fields["wait_s"] = None if held.wait_s is None else round(held.wait_s, 6)
+        if kind == "checkpoint":
+            fields.update(bytes=held.size, checkpoint=held.number)
+        self._events.write("span", wall(held.begin_s), **fields)
+
+
+class Held:
+    """Stretches of one kind that are not written yet."""
+
+    __slots__ = ("begin_s", "end_s", "length_s", "n", "number", "size", "wait_s")
+
+    def __init__(self, begin_s: float) -> None:
+        self.begin_s = self.end_s = begin_s
+        self.n = 0
+        self.length_s = 0.0
+        self.wait_s: float | None = 0.0
+        self.size: int | None = 0
+        self.number = 0
+
+
+PATIENCE_S = 1.0  # an optimizer that steps has mostly done so by then
+
+
+class Rounds:
+    """Rounds of one kind, from end to end.
+
+    Attributes:
+        end_s: when the last one ended, None before.
+        wait_s: waited for batches since, None where no loader was read.
+        items: of the batches since.
+    """
+
+    def __init__(self, events: Events, by: str) -> None:
+        self._tally = Tally(events, "iteration", by=by)
+        self.end_s: float | None = None
+        self.wait_s: float | None = None
+        self.items: int | None = None
+        self._first_s = 0.0
+
+    def waited(self, seconds: float, items: int | None) -> None:
+        """Take a wait for a batch."""
+        self.wait_s = (self.wait_s or 0.0) + seconds
+        self.items = plus(0 if self.items is None else self.items, items)
+
+    def ended(self, end_s: float, loader: int | None) -> None:
+        """Take the end of a round; the first has no length, as nobody knows when it began.
+
+        Args:
+            end_s: by time.perf_counter().
+            loader: number of the loader that fed it.
+        """
+        spent = Spent(1)
+        spent.step_s = None if self.end_s is None else end_s - self.end_s
+        spent.optimizer_s = None
+        spent.wait_s, spent.items = self.wait_s, self.items
+        spent.measured()
+        if self.end_s is None:
+            self._first_s = end_s
+        self.end_s, self.wait_s, self.items = end_s, None, None
+        self._tally.hold(spent, loader)
+        if self._tally.is_due(end_s) and end_s - self._first_s >= PATIENCE_S:
+            self._tally.flush(end_s)
+
+    def flush(self) -> None:
+        """Write what was held back."""
+        self._tally.flush(self.end_s)
+
+
+class Iterations:
+    """Batches and backward passes of a process in which no optimizer has stepped."""
+
+    def __init__(self, events: Events, samples: Samples) -> None:
+        self._samples = samples
+        self._batches = Rounds(events, "batch")
+        self._backwards = Rounds(events, "backward")
+
+    def waited(self, begin_s: float, end_s: float) -> None:
+        """Take a wait that gave no batch: the start of an iteration, or its end."""
+        for rounds in (self._batches, self._backwards):
+            rounds.waited(end_s - begin_s, 0)
+
+    def fetched(self, loader: Loader, begin_s: float, end_s: float, items: int | None) -> None:
+        """Take a batch."""
+        self._started(self._batches)
+        for rounds in (self._batches, self._backwards):
+            rounds.waited(end_s - begin_s, items)
+        self._batches.ended(end_s, loader.number)
+
+    def went_back(self, end_s: float) -> None:
+        """Take the end of a backward pass."""
+        self._started(self._backwards)
+        self._backwards.ended(end_s, None)
+
+    def flush(self) -> None:
+        """Write what was held back."""
+        for rounds in (self._batches, self._backwards):
+            rounds.flush()
+
+    def _started(self, rounds: Rounds) -> None:
+        if rounds.end_s is None:
+            self._samples.settle("start-up")

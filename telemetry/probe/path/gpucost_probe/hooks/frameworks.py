@@ -1,0 +1,228 @@
+"""Steps of Keras 3, files that a program saves, and frameworks whose steps are not seen.
+
+A step of Keras is a batch that `fit` trained, told by the list of callbacks that every backend
+calls. Waits for data are seen where a loader of PyTorch feeds it, as on the PyTorch backend;
+elsewhere data is fetched within the step, and waits are unknown. Loops of the program's own are not
+seen, nor is the time of the optimizer. Of JAX, TensorFlow and CuPy it is told that they are in use.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import perf_counter
+
+from ..steps import Loader
+from .instrument import Hook, Outermost, attach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable
+
+    from ..process import Probe
+
+
+GIB = 2**30
+
+
+class Fit:
+    """What is known of the training that goes on in this process."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.probe = probe
+        self._training = Loader(1, is_timed=False)
+        self._evaluation = Loader(2, is_timed=False)
+        self._batch = 0
+        self._told = False
+        self._generation = probe.generation
+
+    def epoch(self, callbacks: Any, _number: int) -> None:
+        """Take the begin of an epoch."""
+        probe = self.probe
+        if self._generation != probe.generation:
+            self.__init__(probe)  # type: ignore[misc]
+        self._tell(callbacks)
+        if not probe.steps.is_reading():
+            now_s = perf_counter()
+            probe.steps.started(self._training, now_s, now_s)
+
+    def begin(self, _callbacks: Any, batch: int) -> None:
+        """Take the begin of a batch, or of several in one call."""
+        self._batch = batch
+        if not self.probe.steps.is_reading(self._training):
+            now_s = perf_counter()
+            self.probe.steps.fetched(self._training, now_s, now_s, None)
+
+    def end(self, _callbacks: Any, batch: int) -> None:
+        """Take its end."""
+        steps = self.probe.steps
+        steps.waits_known = steps.is_reading(self._training)
+        steps.stepped(perf_counter(), None, batch - self._batch + 1)
+
+    def evaluate(self, _callbacks: Any) -> None:
+        """Take the begin of an evaluation."""
+        if self.probe.events.greeted:
+            now_s = perf_counter()
+            self.probe.steps.started(self._evaluation, now_s, now_s)
+            self.probe.steps.fetched(self._evaluation, now_s, now_s, None)
+
+    def evaluated(self, _callbacks: Any) -> None:
+        """Take the end of an evaluation."""
+        if self.probe.events.greeted:
+            now_s = perf_counter()
+            self.probe.steps.exhausted(self._evaluation, now_s, now_s)
+
+    def _tell(self, callbacks: Any) -> None:
+        """Say hello and describe the model, at the first epoch."""
+        if not self.probe.events.greeted:  # a loader of PyTorch may have been earlier
+            self.probe.events.hello("keras", str(sys.modules["keras"].__version__))
+        model = getattr(callbacks, "model", None)
+        if model is not None and not self._told:
+            self._told = True
+            self._tell_model(model)
+
+    def _tell_model(self, model: Any) -> None:
+        policy = model.dtype_policy
+        count = int(model.count_params())
+        mixed = policy.compute_dtype != policy.variable_dtype
+        dtype = str(policy.variable_dtype)
+        width = int("".join(filter(str.isdigit, dtype)) or 32) // 8
+        self.probe.events.write(
+            "model",
+            parameters=count,
+            gib=round(count * width / GIB, 6),
+            dtype=dtype,
+            parallelism="none",
+        )
+        self.probe.events.write(
+            "precision",
+            autocast=str(policy.compute_dtype) if mixed else None,
+            dtype=dtype,
+            tf32=None,
+        )
+
+
+class FitHook(Hook):
+    """Around one method of keras.callbacks.CallbackList."""
+
+    def __init__(self, fit: Fit, name: str, take: Callable[..., None]) -> None:
+        super().__init__(fit.probe.events.odd, "CallbackList." + name)
+        self._take = take
+
+    def before(self, *arguments: Any) -> Any:
+        """Take the call."""
+        self._take(*arguments)
+
+
+def patch_keras(module: ModuleType, probe: Probe) -> None:
+    """Patch keras.src.callbacks.callback_list."""
+    fit = Fit(probe)
+    for name, arguments, take in (
+        ("on_epoch_begin", ("self", "epoch"), fit.epoch),
+        ("on_train_batch_begin", ("self", "batch"), fit.begin),
+        ("on_train_batch_end", ("self", "batch"), fit.end),
+        ("on_test_begin", ("self",), fit.evaluate),
+        ("on_test_end", ("self",), fit.evaluated),
+    ):
+        attach(module.CallbackList, name, FitHook(fit, name, take), arguments)
+
+
+# Module: the function that saves, and the parameter that names the file.
+SAVING = {
+    "torch.serialization": ("save", "f"),
+    "torch.distributed.checkpoint.state_dict_saver": ("save", "checkpoint_id"),
+    "safetensors.torch": ("save_file", "filename"),
+    "lightning.fabric.utilities.cloud_io": ("_atomic_save", "filepath"),
+    "lightning_fabric.utilities.cloud_io": ("_atomic_save", "filepath"),
+}
+TOGETHER_S = 2.0  # files of one checkpoint follow each other within this time
+
+
+class Checkpoints:
+    """Numbers the checkpoints of a process: several files, saved in a row, are one."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.probe = probe
+        self.outermost = Outermost()
+        self._number = 0
+        self._end_s = 0.0
+        self._step = -1
+
+    def saved(self, begin_s: float, end_s: float, size: int | None) -> None:
+        """Take one saved file."""
+        probe = self.probe
+        if not probe.events.greeted:
+            return  # it has not trained: what it saves is not a checkpoint
+        if self._step != probe.steps.count or begin_s - self._end_s > TOGETHER_S:
+            self._number += 1
+        self._step, self._end_s = probe.steps.count, end_s
+        probe.steps.saved(end_s - begin_s)
+        probe.steps.spans.add("checkpoint", begin_s, end_s - begin_s, saved=(size, self._number))
+
+
+class SaveHook(Hook):
+    """Around a function that saves; one that another calls is part of it."""
+
+    def __init__(self, checkpoints: Checkpoints, name: str) -> None:
+        super().__init__(checkpoints.probe.events.odd, name)
+        self._checkpoints = checkpoints
+
+    def before(self, target: Any) -> Any:
+        """Return the file and the time."""
+        return (target, perf_counter()) if self._checkpoints.outermost.enter() else None
+
+    def after(self, token: Any, value: Any) -> None:
+        """Take the file."""
+        if token is not None:
+            end_s = perf_counter()
+            self._checkpoints.outermost.leave()
+            self._checkpoints.saved(token[1], end_s, _size(token[0]))
+
+    def failed(self, token: Any) -> None:
+        """Take that nothing was saved."""
+        if token is not None:
+            self._checkpoints.outermost.leave()
+
+
+def _size(target: Any) -> int | None:
+    """Return the bytes of what was saved, None if that cannot be told."""
+    try:
+        if isinstance(target, (str, os.PathLike)):
+            return None if os.path.isdir(target) else os.path.getsize(target)
+        return int(target.tell())
+    except Exception:
+        return None
+
+
+_checkpoints: dict[int, Checkpoints] = {}
+
+
+def patch_saving(module: ModuleType, probe: Probe) -> None:
+    """Patch a module with a function that saves."""
+    name, target = SAVING[module.__name__]
+    checkpoints = _checkpoints.setdefault(id(probe), Checkpoints(probe))
+    attach(module, name, SaveHook(checkpoints, module.__name__ + "." + name), (target,))
+
+
+# Module: its framework, and what in the module is set once a device is in use.
+IN_USE = {
+    "jax._src.xla_bridge": ("jax", "_backends"),
+    "tensorflow.python.eager.context": ("tensorflow", "_context"),
+    "cupy": ("cupy", "__version__"),
+}
+
+
+def greet(probe: Probe) -> None:
+    """Say hello for a framework of the table that is in use, where nobody has said it yet."""
+    for module, (framework, attribute) in IN_USE.items():
+        loaded: Any = sys.modules.get(module)
+        if loaded is not None and getattr(loaded, attribute, None):
+            version = getattr(sys.modules.get(framework), "__version__", "")
+            probe.events.hello(framework, str(version))
+            return
+
+
+def note_other(_module: ModuleType, probe: Probe) -> None:
+    """Take that such a framework was imported; the thread that looks at stacks does the rest."""
+    probe.others = True

@@ -1,1 +1,0 @@
-"""How the time between two steps was spent: told by hooks, seen on stacks, summed."""
