@@ -10,9 +10,8 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from telemetry.measure.identity import run_here
 from telemetry.measure.job_devices import JobWatch
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from telemetry.measure.capture_events import EventTail
     from telemetry.measure.capture_file import CaptureFile
     from telemetry.measure.nvml_device import DeviceRow
-    from telemetry.recording.recording import GpuIdentity
+    from telemetry.measure.serving_thread import ServingThread
 
 PATIENCE_S = 0.05  # a tick waits so long for its answer; a later one comes with the next tick
 LAST_PATIENCE_S = 0.3
@@ -139,41 +138,6 @@ _NO_FRAMEWORK = (
 )
 
 
-class ServingReader(Protocol):
-    """What reads the metrics of servers: `serving_thread.ServingThread`."""
-
-    @property
-    def notes(self) -> list[str]:
-        """What a reader of the profile should know."""
-        ...
-
-    def told(self) -> list[Json]:
-        """Return what each server has told until now."""
-        ...
-
-    def end(self) -> None:
-        """Read a last time, and stop."""
-        ...
-
-
-class GpuReader(Protocol):
-    """What reads the GPUs: `gpu_thread.GpuThread`, or nothing with `--no-gpu`."""
-
-    identities: tuple[GpuIdentity, ...]
-    facts: dict[str, str | None]
-
-    @property
-    def notes(self) -> list[str]:
-        """What a reader of the profile should know, as far as it is known now."""
-        ...
-
-    def read(
-        self, pids: Collection[int] = (), *, everything: bool = False
-    ) -> list[tuple[float, list[DeviceRow]]]:
-        """Return what was read since the last call: seconds of `time.monotonic`, and rows."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """What is measured.
@@ -192,7 +156,7 @@ class Subject:
     events: EventTail | None = None
     chosen: bool = False
     metadata: bool = True
-    serving: ServingReader | None = None
+    serving: ServingThread | None = None
 
 
 class Recorder:
@@ -206,7 +170,7 @@ class Recorder:
     """
 
     def __init__(
-        self, capture: CaptureFile, gpus: GpuReader | None, subject: Subject, interval_s: float
+        self, capture: CaptureFile, gpus: GpuThread | None, subject: Subject, interval_s: float
     ) -> None:
         self._capture = capture
         self._gpus = gpus
@@ -310,7 +274,7 @@ class Recorder:
             self._facts |= news
             self._capture.facts(news)
 
-    def _read(self, gpus: GpuReader, *, last: bool) -> None:
+    def _read(self, gpus: GpuThread, *, last: bool) -> None:
         rows = gpus.read(self._watch.pids, everything=last)
         if len(gpus.identities) != len(self._identities):  # known once the driver has answered
             self._identities = {gpu.key: gpu for gpu in gpus.identities}

@@ -23,7 +23,7 @@ from . import WATCHED, _note_reached, process, watch_imports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Iterator
 
 CAPTURE_SCHEMA = "gpucost.capture/v1"
 _GIB_KIB = 1 << 20
@@ -97,7 +97,7 @@ class Measurement:
         self.path: str | None = None
         self._name = name
         self._folder = ""
-        self._host = HostReadings(interval_s)
+        self._host = _HostReadings(interval_s)
         self._begun_s = 0.0
 
     def __enter__(self) -> Measurement:  # noqa: PYI034 - Self is of Python 3.11
@@ -149,7 +149,7 @@ class Measurement:
             stream.writelines(line + "\n" for line in lines)
         return path
 
-    def _items(self, folder: str) -> Iterator[Any]:
+    def _items(self, folder: str) -> Iterator[object]:
         yield {
             "capture": CAPTURE_SCHEMA,
             "t_s": round(self._begun_s, 3),
@@ -170,7 +170,7 @@ class Measurement:
         yield {"end": round(time.time(), 3)}
 
 
-class HostReadings:
+class _HostReadings:
     """How busy the cores are that this process may use, and how much memory is in use.
 
     Attributes:
@@ -203,23 +203,23 @@ class HostReadings:
         used_gib = (memory["MemTotal"] - memory["MemAvailable"]) / _GIB_KIB
         if before is None or self._counted[1] <= before[1]:
             return
-        busy, every = self._counted[0] - before[0], self._counted[1] - before[1]
-        share = min(1.0, max(0.0, busy / every))
+        busy, total = self._counted[0] - before[0], self._counted[1] - before[1]
+        share = min(1.0, max(0.0, busy / total))
         self.rows.append((round(time.time(), 3), round(share, 6), round(used_gib, 6)))
 
 
 def _busy_and_all() -> tuple[int, int]:
     """Return the ticks in which our cores were busy, and all their ticks (proc(5))."""
     ours = {"cpu%d" % core for core in os.sched_getaffinity(0)}
-    busy = every = 0
+    busy = total = 0
     with open("/proc/stat", encoding="ascii") as stream:
         for line in stream:
             name, *words = line.split()
             if name in ours:
                 ticks = [int(word) for word in words[:8]]  # guest time is in user time already
-                every += sum(ticks)
+                total += sum(ticks)
                 busy += sum(ticks) - ticks[3] - ticks[4]
-    return busy, every
+    return busy, total
 
 
 def _memory_kib() -> dict[str, int]:
