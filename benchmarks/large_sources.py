@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import numpy as np
 
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source, read_telemetry
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from planner.profile.codec import dump
 from telemetry.lake.place import PASSWORD, USER, place_of
 from telemetry.lake.profiles import profiles_of_place
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 
 if TYPE_CHECKING:
     from planner.profile.model import Profile

@@ -23,7 +23,7 @@ WEEK_S, BEGIN_S = 7 * 86400, 1_790_000_000.0
 MB = 1e6
 _READ = """
 import resource
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 (profile,) = read_source({path!r}, Hints())
 print(profile.step.count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -11,11 +11,9 @@ from planner.profile.metrics import SLOTS
 from planner.profile.model import Host
 from telemetry.formats.sniff import FORMATS
 from telemetry.formats.unread import UNREAD, UNREAD_LAST
-from telemetry.parsing.csv_columns import meaning
-from telemetry.parsing.hints import Hints
-from telemetry.parsing.mapping.targets import NAMES, target_of
-from telemetry.parsing.prometheus_metrics import METRICS
-from telemetry.parsing.units import Meaning
+from telemetry.readers.column_names import METRICS, meaning
+from telemetry.readers.hints import Hints
+from telemetry.readers.units import MAPPABLE, Meaning, target_of
 
 # Names that the pages list. What a column of nvidia-smi fills is asked of the reader; for dmon and
 # W&B the tests compare the slots here with what the readers fill.
@@ -64,7 +62,7 @@ def formats() -> Iterator[str]:
         "taken from CSV alone; of an instant with several rows, their mean."
     )
     yield ""
-    yield from table(("slot", "what it is", "units"), [_map_row(name) for name in NAMES])
+    yield from table(("slot", "what it is", "units"), [_map_row(name) for name in MAPPABLE])
     yield from (
         "",
         "## nvidia-smi dmon",

@@ -48,12 +48,12 @@ def read_telemetry(
 
     Args:
         paths: one file or several that complement each other.
-        hints: what the files do not say: see `telemetry.parsing.hints.Hints`.
+        hints: what the files do not say: see `telemetry.readers.hints.Hints`.
 
     Raises:
         InputError: a file is not telemetry, or the files hold several jobs.
     """
-    from telemetry.parsing.hints import Hints  # noqa: PLC0415 - pandas only when it is needed
+    from telemetry.readers.hints import Hints  # noqa: PLC0415 - pandas only when it is needed
     from telemetry.sources import read_telemetry as read  # noqa: PLC0415 - the same
 
     several = [paths] if isinstance(paths, str | Path) else paths

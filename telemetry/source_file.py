@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
 from telemetry.formats.sniff import recognise
-from telemetry.parsing.parquet import MAGIC, footer_of
-from telemetry.parsing.payload import HEAD_BYTES, Payload, Stream, hash_of
+from telemetry.formats.stored_runs import is_run_folder, is_run_table, run_payload, table_payload
 from telemetry.profiling.fill import fill
-from telemetry.run_folder import is_run_folder, is_run_table, run_payload, table_payload
+from telemetry.readers.payload import HEAD_BYTES, MAGIC, Payload, Stream, footer_of, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from planner.profile.model import Profile
     from telemetry.formats.form import Format
-    from telemetry.parsing.hints import Hints
+    from telemetry.readers.hints import Hints
 
 # A log of this size or more on disk is read in blocks; phases are told of smaller ones only.
 LARGE_BYTES = 32 << 20

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.join import join_runs
 from pricing.errors import InputError
-from telemetry.folder_jobs import FolderManner, read_folder
+from telemetry.folder import FolderManner, read_folder
+from telemetry.formats.stored_runs import is_run_folder
 from telemetry.lake.place import place_of
-from telemetry.run_folder import is_run_folder
 from telemetry.source_file import SourceFile, open_source, profiles_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from planner.profile.model import Profile
     from telemetry.folder import Skipped
-    from telemetry.parsing.hints import Hints
+    from telemetry.readers.hints import Hints
 
 
 BY_FILE, BY_FOLDER = FolderManner(jobs_by="file"), FolderManner(jobs_by="folder")

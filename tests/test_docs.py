@@ -23,7 +23,7 @@ from gpucost.version import __version__
 from planner.actions import ACTIONS
 from planner.diagnosis.rules import RULES
 from pricing.errors import GpucostError
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_telemetry
 from tests.conftest import ROOT
 from tests.console_blocks import as_shown, commands, run, saved_files, shows

@@ -5,7 +5,7 @@ import sys
 from planner.bills.bill import Bill
 from planner.bills.formats import read_bill
 from pricing.errors import InputError
-from telemetry.parsing.payload import Stream
+from telemetry.readers.payload import Stream
 
 
 def read_bills(paths: tuple[str, ...]) -> tuple[Bill, ...]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from planner.capacity.queueing import TraceReading
 from telemetry.job_trace_file import read_trace
-from telemetry.parsing.payload import Stream
+from telemetry.readers.payload import Stream
 
 
 def load_trace(

@@ -39,8 +39,8 @@ def read_sources(
     if not paths:
         paths = (_default_source(),)
     from planner.profile.join import join_runs  # noqa: PLC0415 - kept off `gpucost --help`
-    from telemetry.folder_jobs import FolderManner  # noqa: PLC0415 - the same
-    from telemetry.parsing.hints import Hints  # noqa: PLC0415 - the same
+    from telemetry.folder import FolderManner  # noqa: PLC0415 - the same
+    from telemetry.readers.hints import Hints  # noqa: PLC0415 - the same
     from telemetry.sources import read_source  # noqa: PLC0415 - the same
 
     manner = FolderManner(jobs_by=jobs_by or "file", told=told)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pricing.errors import InputError, ProviderError, UnreachableError
-from telemetry.formats.metrics.pods import LABELS_METRIC
+from telemetry.formats.pods import LABELS_METRIC
 from telemetry.live.answer import AnswerError, answer_of
 from telemetry.live.recording_rules import metric_of
-from telemetry.parsing.prometheus_metrics import IDENTITY_METRIC, METRICS
+from telemetry.readers.column_names import IDENTITY_METRIC, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

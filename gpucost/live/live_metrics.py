@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from planner.profile.model import Profile
-    from telemetry.parsing.hints import Hints
+    from telemetry.readers.hints import Hints
 
 _HOUR_S, _STEP_S = 3600, 60
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.profile.model import Profile
-    from telemetry.parsing.hints import Hints
+    from telemetry.readers.hints import Hints
 
 
 def read_warehouse(sources: Sequence[str], hints: Hints) -> tuple[Profile, ...]:

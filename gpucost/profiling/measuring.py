@@ -155,7 +155,7 @@ def measure(  # noqa: PLR0913 - options of a measurement, all but the name by ke
         gpus: the driver's indices, None for all that the program works on.
         gpu: whether to read GPUs; without a driver the host and the steps alone are measured.
         quiet: print nothing.
-        hints: what cannot be seen: `kind`, `precision`, `batch`; see `telemetry.parsing.hints`.
+        hints: what cannot be seen: `kind`, `precision`, `batch`; see `telemetry.readers.hints`.
 
     Returns:
         To be used in `with`; measuring begins there.
@@ -183,7 +183,7 @@ def measure(  # noqa: PLR0913 - options of a measurement, all but the name by ke
 
 
 def _check(interval_s: float, hints: Mapping[str, Any]) -> None:
-    from telemetry.parsing.hints import Hints  # noqa: PLC0415 - checked before it runs
+    from telemetry.readers.hints import Hints  # noqa: PLC0415 - checked before it runs
 
     Hints(**hints)
     low, high = _INTERVAL_S

@@ -143,9 +143,9 @@ def _write(
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
     from planner.proof.experiment import of_blocks  # noqa: PLC0415 - lazy
     from telemetry.formats.own import capture  # noqa: PLC0415 - pandas
-    from telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
-    from telemetry.parsing.payload import Stream  # noqa: PLC0415 - lazy
     from telemetry.profiling import jobs  # noqa: PLC0415 - pandas
+    from telemetry.readers.hints import Hints  # noqa: PLC0415 - lazy
+    from telemetry.readers.payload import Stream  # noqa: PLC0415 - lazy
 
     hints = Hints(**given)
     with Stream(str(capture_path)) as stream:
@@ -169,9 +169,9 @@ def _write(
 def _judged(question: Mapping[str, Any]) -> dict[str, str]:
     """Return the first finding of the last minutes, through the same door as a finished capture."""
     from telemetry.formats.own import capture  # noqa: PLC0415 - pandas
-    from telemetry.parsing.hints import Hints  # noqa: PLC0415 - lazy
-    from telemetry.parsing.payload import Payload  # noqa: PLC0415 - lazy
     from telemetry.profiling import jobs  # noqa: PLC0415 - pandas
+    from telemetry.readers.hints import Hints  # noqa: PLC0415 - lazy
+    from telemetry.readers.payload import Payload  # noqa: PLC0415 - lazy
 
     hints = Hints(**question["hints"])
     payload = Payload(name="so far", data="\n".join(question["lines"]).encode(), sha256="")

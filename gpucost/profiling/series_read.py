@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.profile.codec import parse_profiles
 from planner.profile.model import SAMPLES, STEPS
 from pricing.errors import InputError
-from telemetry.formats.own.series_columns import HOST
+from telemetry.formats.stored_runs import HOST
 from telemetry.profiling.phases import (
     HOST_LOAD,
     LOADS,

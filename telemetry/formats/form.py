@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from telemetry.parsing.hints import Hints
-from telemetry.parsing.payload import Payload
+from telemetry.readers.hints import Hints
+from telemetry.readers.payload import Payload
 from telemetry.recording.recording import Recording
 
 

@@ -15,8 +15,8 @@ from telemetry.formats.smi.rows import ROWS as SMI
 from telemetry.formats.trackers.rows import ROWS as TRACKERS
 from telemetry.formats.unread import UNREAD, UNREAD_LAST, Unread, booking, refusal, unread
 from telemetry.formats.wandb.rows import ROWS as WANDB
-from telemetry.parsing.hints import Hints
-from telemetry.parsing.payload import decode
+from telemetry.readers.hints import Hints
+from telemetry.readers.payload import decode
 
 PROFILE = "profile"
 _MOST_BINARY = 0.1

@@ -11,9 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pricing.errors import InputError, UnreachableError
-from telemetry.formats.own.series_columns import is_series_table
-from telemetry.parsing.parquet import MAGIC
-from telemetry.run_folder import is_run_table
+from telemetry.formats.stored_runs import is_run_table, is_series_table
+from telemetry.readers.payload import MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

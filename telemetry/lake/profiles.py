@@ -14,12 +14,11 @@ from planner.profile.metrics import SLOTS
 from planner.profile.model import GpuReadings, Source, Statistics
 from pricing.errors import InputError
 from telemetry.lake.place import TablePlace, in_batches, opened
-from telemetry.parsing.csv_columns import meaning
-from telemetry.parsing.prometheus_metrics import METRICS
-from telemetry.parsing.recording_builder import real_uuid
 from telemetry.profiling.build import Taken, assembled
 from telemetry.profiling.merge import Merged
 from telemetry.profiling.window import ActiveWindow, statistics
+from telemetry.readers.column_names import METRICS, meaning
+from telemetry.readers.recording_builder import real_uuid
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.profile.model import Profile
-    from telemetry.parsing.hints import Hints
+    from telemetry.readers.hints import Hints
 
 _JOBS = ("job", "job_id", "jobid", "job_name", "slurm_job_id", "exported_pod", "pod", "workload")
 _ROLES = ("timestamp", "host", "uuid", "index", "name", "memory.total")

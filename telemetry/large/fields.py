@@ -12,13 +12,13 @@ import pandas as pd
 
 from telemetry.large.lines import BlockRows, UnfitError
 from telemetry.large.words import uniform
-from telemetry.parsing.cells import numbers, throttled
-from telemetry.parsing.units import spelled
+from telemetry.readers.csv_text import numbers, throttled
+from telemetry.readers.units import spelled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from telemetry.parsing.units import Meaning
+    from telemetry.readers.units import Meaning
 
 MISSING = np.int32(-(1 << 31))
 _NONE = np.empty(0, dtype=np.int64)

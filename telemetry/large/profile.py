@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.profile.model import Profile, Source
-    from telemetry.parsing.hints import Hints
     from telemetry.profiling.window import ActiveWindow
+    from telemetry.readers.hints import Hints
     from telemetry.recording.recording import GpuIdentity
 
 _ENERGY, _POWER = "energy.total_j", "power.board_w"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.profile.model import Profile
-    from telemetry.parsing.hints import Hints
+    from telemetry.readers.hints import Hints
 
 _Number = TypeVar("_Number", bound=np.generic)
 _BLOCK_ROWS = 1 << 18

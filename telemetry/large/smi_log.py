@@ -1,6 +1,6 @@
 """A CSV log of GPU readings of any size, read in blocks into columns of numbers.
 
-What it makes of a log is what the exact reader (`formats.smi.nvidia_smi_csv`) makes of it. A log
+What it makes of a log is what the exact reader (`formats.csv_log`) makes of it. A log
 that is not plain (several tables, quotes, no device column ...) is left to that one.
 """
 
@@ -17,11 +17,11 @@ import pandas as pd
 from telemetry.large.fields import NumberColumn, ThrottleColumn, hashed
 from telemetry.large.lines import BlockRows, UnfitError, blocks, rows_of
 from telemetry.large.times import TimeColumn
-from telemetry.parsing import clock, csv_text
-from telemetry.parsing.csv_columns import BITMASK, FLAG, csv_header, meaning
-from telemetry.parsing.payload import decode
-from telemetry.parsing.recording_builder import real_uuid
-from telemetry.parsing.units import HOST_UNITS
+from telemetry.readers import clock, csv_text
+from telemetry.readers.column_names import BITMASK, FLAG, csv_header, meaning
+from telemetry.readers.payload import decode
+from telemetry.readers.recording_builder import real_uuid
+from telemetry.readers.units import HOST_UNITS
 from telemetry.recording.recording import EXTRA
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.units import Meaning
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.units import Meaning
 
 DELIMITER = ","
 _IDENTITY = ("uuid", "index", "bus", "host", "name", "mig")

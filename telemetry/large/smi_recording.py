@@ -14,8 +14,8 @@ from telemetry.large.fields import MISSING, NumberColumn, as_floats
 from telemetry.large.lines import UnfitError
 from telemetry.large.profile import Counted, LargeRecording
 from telemetry.large.smi_log import SmiLog, columns_by_target, read_log
-from telemetry.parsing.payload import Payload, Stream
-from telemetry.parsing.recording_builder import (
+from telemetry.readers.payload import Payload, Stream
+from telemetry.readers.recording_builder import (
     BUSY,
     FEWEST_BLANKS,
     NEVER_ZERO,
@@ -29,7 +29,7 @@ from telemetry.recording.recording import GPU, GpuIdentity
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from telemetry.parsing.hints import Hints
+    from telemetry.readers.hints import Hints
 
 FORMAT = "nvidia-smi-csv"
 _MEMORY, _LIMIT, _POWER, _USED = "memory.total", "power.limit_w", "power.board_w", "mem.used_gib"

@@ -13,8 +13,8 @@ import pandas as pd
 from telemetry.large.fields import NumberColumn, as_floats
 from telemetry.large.lines import BlockRows, UnfitError
 from telemetry.large.words import digits_only
-from telemetry.parsing import clock
-from telemetry.parsing.units import Meaning
+from telemetry.readers import clock
+from telemetry.readers.units import Meaning
 
 if TYPE_CHECKING:
     from datetime import tzinfo

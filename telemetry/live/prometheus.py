@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from pricing.errors import InputError
-from telemetry.formats.metrics.pods import by_job, shared
 from telemetry.formats.metrics.prometheus_json import FORMAT
-from telemetry.parsing import series
-from telemetry.parsing.payload import Payload
-from telemetry.parsing.prometheus_metrics import IDENTITY_METRIC
-from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.parsing.series import SampledSeries
+from telemetry.formats.pods import by_job, shared
 from telemetry.profiling import jobs
+from telemetry.readers import series
+from telemetry.readers.column_names import IDENTITY_METRIC
+from telemetry.readers.payload import Payload
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.series import SampledSeries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.profile.model import Profile
-    from telemetry.parsing.hints import Hints
+    from telemetry.readers.hints import Hints
     from telemetry.recording.recording import JobLabels
 
 _SHOWN = 20

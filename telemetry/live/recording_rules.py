@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from telemetry.parsing.csv_columns import BITMASK
-from telemetry.parsing.prometheus_metrics import IDENTITY_METRIC, METRICS
+from telemetry.readers.column_names import BITMASK, IDENTITY_METRIC, METRICS
 
 STEP = "5m"  # Prometheus keeps a point for five minutes; a longer pace leaves holes
 STEP_S = 300

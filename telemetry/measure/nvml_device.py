@@ -14,7 +14,7 @@ from telemetry.measure.capture_file import Pace
 from telemetry.measure.driver import LACKING, LOST, Code, CodeVerdict, code_of, failures, verdict
 from telemetry.measure.nvml_counters import LEAST_S, OF_ALL, Gpm
 from telemetry.measure.nvml_processes import ProcessUtilisation
-from telemetry.parsing.units import GIB, MIB, THROTTLE_BITS
+from telemetry.readers.units import GIB, MIB, THROTTLE_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from telemetry.measure.driver import Code, CodeVerdict, code_of, failures, verdict
-from telemetry.parsing.units import GIB
+from telemetry.readers.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -19,7 +19,7 @@ from telemetry.measure.driver import LACKING, LOST, Code, failures
 from telemetry.measure.nvml_counters import PcieThread
 from telemetry.measure.nvml_device import Device, DeviceRow, Shared
 from telemetry.measure.nvml_processes import ProcessMemory
-from telemetry.parsing.units import GIB
+from telemetry.readers.units import GIB
 from telemetry.recording.recording import GpuIdentity
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from planner.profile.model import (
     Work,
 )
 from pricing.errors import InputError
-from telemetry.parsing.payload import stem
 from telemetry.profiling.doubts import suspicions
 from telemetry.profiling.fill import labels_not_used
 from telemetry.profiling.machines import device_of
@@ -49,6 +48,7 @@ from telemetry.profiling.window import (
     main_times,
     statistics,
 )
+from telemetry.readers.payload import stem
 from telemetry.recording.observed import Observed
 from telemetry.recording.recording import JobLabels, Served
 
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planner.profile.model import Source
-    from telemetry.parsing.hints import Hints
     from telemetry.profiling.merge import Merged
+    from telemetry.readers.hints import Hints
 
 _TIME, _GPU = "t_s", "gpu"
 _ENERGY, _ENERGY_COUNTER, _POWER = "energy.total_j", "counter.energy_j", "power.board_w"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from planner.profile.kinds import JobKind
 from planner.profile.model import Job, Profile, Work
 from pricing.hardware import find
-from telemetry.parsing.hints import LABELS, Hints
+from telemetry.readers.hints import LABELS, Hints
 from telemetry.recording.recording import JobLabels
 
 

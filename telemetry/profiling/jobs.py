@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.profile.model import Profile
-    from telemetry.parsing.hints import Hints
+    from telemetry.readers.hints import Hints
     from telemetry.recording.recording import Recording
 
 

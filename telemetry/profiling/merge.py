@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.profile.model import GpuReadings, Source
-    from telemetry.parsing.hints import Hints
+    from telemetry.readers.hints import Hints
     from telemetry.recording.recording import GpuIdentity, JobLabels, Served
 
 ANY_JOB = "*"

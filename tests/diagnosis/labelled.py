@@ -21,7 +21,7 @@ from typing import Any
 from planner.profile.codec import parse_profiles
 from planner.profile.metrics import SLOTS
 from planner.profile.model import SCHEMA, Hardware, Host, Profile, Statistics
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 
 FOLDER = Path(__file__).parent / "cases"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.metrics import SLOTS
 from pricing.errors import InputError
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 from tests.fuzz.mutations import mutated
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pricing.errors import InputError
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 from tests.fuzz.inputs import damaged, wrong
 

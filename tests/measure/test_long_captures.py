@@ -18,8 +18,8 @@ from telemetry.measure import capture_block, capture_events, capture_file
 from telemetry.measure.capture_block import folded, sketched
 from telemetry.measure.capture_events import EventFold, EventTail, named
 from telemetry.measure.capture_file import CaptureFile
-from telemetry.parsing.hints import Hints
 from telemetry.profiling.window import durations
+from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GpuIdentity
 from telemetry.sources import read_source
 

@@ -8,7 +8,7 @@ import pytest
 
 from planner.capacity.queueing import waits
 from telemetry.job_trace_file import read_trace
-from telemetry.parsing.payload import Stream
+from telemetry.readers.payload import Stream
 
 
 @pytest.mark.parametrize(("load", "minutes"), [(0.80, 9636), (0.95, 18_857)])

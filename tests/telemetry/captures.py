@@ -5,8 +5,8 @@ from pathlib import Path
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.model import Profile
 from telemetry.formats.sniff import recognise
-from telemetry.parsing.hints import Hints
-from telemetry.parsing.payload import Stream
+from telemetry.readers.hints import Hints
+from telemetry.readers.payload import Stream
 from telemetry.recording.recording import Recording
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "telemetry"

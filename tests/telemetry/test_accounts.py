@@ -7,7 +7,7 @@ import pytest
 
 from planner.profile.model import Profile
 from pricing.errors import InputError
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 from tests.telemetry.captures import assert_writable
 

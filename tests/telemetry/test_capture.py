@@ -9,7 +9,7 @@ import pytest
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.measure.capture_file import CaptureFile
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GpuIdentity
 from telemetry.sources import read_source
 

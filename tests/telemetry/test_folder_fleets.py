@@ -7,8 +7,8 @@ import pytest
 
 from planner.profile.model import Profile
 from pricing.errors import InputError
-from telemetry.folder_jobs import FolderManner
-from telemetry.parsing.hints import Hints
+from telemetry.folder import FolderManner
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source, read_telemetry
 from tests.telemetry.captures import assert_writable, path
 

@@ -31,7 +31,7 @@ from planner.profile.naming import name_apart
 from pricing.errors import InputError
 from telemetry.folder import Skipped, files_below
 from telemetry.measure.capture_file import CaptureFile
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GpuIdentity
 from telemetry.sources import read_source, read_telemetry
 from tests.telemetry.captures import path

@@ -6,7 +6,7 @@ import sqlglot
 
 from telemetry.lake import histogram
 from telemetry.lake.profiles import columns_of
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 
 # Spark's own language is written as that of Databricks, for which Ibis needs no session.
 ENGINES = (

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry import source_file
-from telemetry.formats.smi import nvidia_smi_csv
+from telemetry.formats import csv_log
 from telemetry.large import lines
 from telemetry.large.several import profile_of_logs
-from telemetry.parsing.hints import Hints
 from telemetry.profiling.window import durations
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source, read_telemetry
 
 UUIDS = [f"GPU-1b0f0c1e-0000-4000-8000-00000000000{i}" for i in range(3)]
@@ -264,7 +264,7 @@ def test_several_large_logs_are_merged_as_small_ones(
         Path(path).write_text(text, encoding="utf-8")
     (exact,) = read_telemetry(paths, Hints())
     monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
-    monkeypatch.setattr(nvidia_smi_csv, "read", None)
+    monkeypatch.setattr(csv_log, "read", None)
     (found,) = read_telemetry(paths[::-1], Hints())
     assert found.provenance.sources[0].sha256 is None
     assert _comparable(found) == _comparable(exact)

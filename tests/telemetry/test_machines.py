@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from planner.profile.model import Column, Profile, Source
 from pricing.errors import InputError
-from telemetry.parsing.hints import Hints
 from telemetry.profiling.machines import Different, LoggedRows, machines_of
+from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GpuIdentity
 from telemetry.sources import read_telemetry
 

@@ -9,9 +9,8 @@ from planner.profile.metrics import SLOTS
 from planner.profile.model import Host, Profile
 from pricing.errors import InputError
 from telemetry.lake.profiles import columns_of
-from telemetry.parsing.hints import Hints
-from telemetry.parsing.mapping.targets import NAMES, target_of
-from telemetry.parsing.units import HOST_UNITS
+from telemetry.readers.hints import Hints
+from telemetry.readers.units import HOST_UNITS, target_of
 from telemetry.sources import read_source
 
 SECONDS = 20
@@ -108,7 +107,7 @@ def test_without_a_unit_it_is_the_first_one_of_the_page(
 
 def test_every_reading_of_a_profile_has_a_name() -> None:
     """A slot or a field of the host that is new can be mapped, too."""
-    assert set(SLOTS) | {f"host.{field}" for field in rules(Host)} <= set(NAMES)
+    assert set(SLOTS) | {f"host.{field}" for field in rules(Host)} <= set(MAPPABLE)
 
 
 def test_an_unknown_slot_lists_all_that_there_are() -> None:
@@ -116,7 +115,7 @@ def test_an_unknown_slot_lists_all_that_there_are() -> None:
     with pytest.raises(InputError) as refused:
         Hints(map=(("x", "gpu.load"),))
     (said,) = refused.value.problems
-    assert all(name in said for name in NAMES)
+    assert all(name in said for name in MAPPABLE)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.profile.metrics import SLOTS
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.recording.recording import EXTRA, GPU, TIME
 from telemetry.sources import read_source, read_telemetry
 from tests.telemetry.captures import assert_writable, path, recorded

@@ -9,8 +9,8 @@ import pytest
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.formats.sniff import StrangerError
-from telemetry.parsing import clock
-from telemetry.parsing.hints import Hints
+from telemetry.readers import clock
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 from tests.telemetry.captures import assert_writable, path
 

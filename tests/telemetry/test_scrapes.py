@@ -8,8 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from planner.profile.codec import dump
 from telemetry import source_file
 from telemetry.formats.metrics.scrape_lines import Scrapes, scrapes_of
-from telemetry.parsing.hints import Hints
-from telemetry.parsing.payload import Payload
+from telemetry.readers.hints import Hints
+from telemetry.readers.payload import Payload
 from telemetry.sources import read_telemetry
 from tests.telemetry.captures import path
 

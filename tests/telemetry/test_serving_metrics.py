@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from planner.profile.model import Profile
 from planner.profile.serving import Latency
 from pricing.errors import InputError
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.serving.names import server_of
 from telemetry.sources import read_source, read_telemetry
 from tests.telemetry.captures import assert_writable, path

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pricing.errors import InputError
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GPU, Recording
 from telemetry.sources import read_source
 from tests.telemetry.captures import assert_writable, path, recorded

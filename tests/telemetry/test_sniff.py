@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pricing.errors import InputError
 from telemetry.formats.sniff import FORMATS, recognise
-from telemetry.parsing.hints import Hints
-from telemetry.parsing.payload import HEAD_BYTES, MOST_BYTES, Stream, decode
+from telemetry.readers.hints import Hints
+from telemetry.readers.payload import HEAD_BYTES, MOST_BYTES, Stream, decode
 from telemetry.sources import read_source
 from tests.telemetry.captures import assert_writable
 

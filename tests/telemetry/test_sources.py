@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pricing.errors import InputError
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source, read_telemetry
 from tests.telemetry.captures import path
 
@@ -27,7 +27,7 @@ def test_a_ready_profile_needs_neither_pandas_nor_numpy(tmp_path: Path) -> None:
     file.write_bytes(PROFILE)
     script = (
         "import sys; from telemetry.sources import read_source;"
-        "from telemetry.parsing.hints import Hints;"
+        "from telemetry.readers.hints import Hints;"
         f"assert read_source({str(file)!r}, Hints())[0].job.name == 'ready';"
         "sys.exit(bool({'pandas', 'numpy'} & set(sys.modules)))"
     )

@@ -14,7 +14,7 @@ from planner.profile.model import Profile, Statistics
 from pricing.errors import InputError, UnreachableError
 from telemetry.lake.place import PASSWORD, USER, is_address, place_of
 from telemetry.lake.profiles import profiles_of_place
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source, read_telemetry
 
 pytest.importorskip("ibis", reason="Ibis reads tables: pip install 'gpucost[lake]'")

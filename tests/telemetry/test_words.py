@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from telemetry.large.lines import BlockRows, UnfitError, rows_of
 from telemetry.large.times import TimeColumn
 from telemetry.large.words import uniform
-from telemetry.parsing import clock
+from telemetry.readers import clock
 
 SUFFIXES = ("", " %", " MiB", " W")
 CELL = st.from_regex(r"[0-9]{1,9}(\.[0-9]{1,4})?", fullmatch=True)

@@ -120,8 +120,8 @@ def command(
     sources: tuple[str, ...], target: str, jobs_by: str | None, output: Output, **given: Any
 ) -> None:
     """Turn telemetry files of one job into a profile; the files complement each other."""
-    from telemetry.folder_jobs import FolderManner  # noqa: PLC0415 - the same
-    from telemetry.parsing.hints import Hints  # noqa: PLC0415 - pandas comes with the readers
+    from telemetry.folder import FolderManner  # noqa: PLC0415 - the same
+    from telemetry.readers.hints import Hints  # noqa: PLC0415 - pandas comes with the readers
     from telemetry.sources import read_telemetry  # noqa: PLC0415 - the same
 
     live = LiveOptions(

@@ -11,7 +11,7 @@ from gpucost.views.invoice import print_review
 from gpucost.views.output import Output, output_options, print_json
 from planner.bills.leftovers import gpu_sizes
 from planner.bills.review import Measured, review, review_document
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 
 
 @click.command(name="bill", epilog="Example: gpucost bill invoice.csv --tz Europe/Berlin")

@@ -6,17 +6,16 @@ import csv
 from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
-from telemetry.parsing.devices.device_rows import SeenDevice, recording
-from telemetry.parsing.devices.json_stream import values
-from telemetry.parsing.devices.json_texts import text_of, whole_of
-from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.parsing.units import names
+from telemetry.readers.devices import SeenDevice, recording
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.records import text_of, values, whole_of
+from telemetry.readers.units import names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "amd-smi"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
 from telemetry.formats.amd.table_heads import LONGEST, MONITOR, ROCM, bare
-from telemetry.parsing import clock
-from telemetry.parsing.devices.device_rows import SeenDevice, recording
-from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.parsing.units import names
+from telemetry.readers import clock
+from telemetry.readers.devices import SeenDevice, recording
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.units import names
 from telemetry.recording.recording import MEMORY_FRACTION
 
 if TYPE_CHECKING:
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "amd-table"

@@ -13,16 +13,16 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
-from telemetry.parsing import clock, series
-from telemetry.parsing.json_documents import documents
-from telemetry.parsing.prometheus_metrics import METRICS
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.readers import clock, series
+from telemetry.readers.column_names import METRICS
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.records import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "cloudwatch-json"

@@ -18,15 +18,15 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
-from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.parsing.units import GIB
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.units import GIB
 from telemetry.recording.recording import GPU, TIME, GpuIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "jobstats"

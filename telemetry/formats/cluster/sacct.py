@@ -20,16 +20,14 @@ import pandas as pd
 from pricing.errors import InputError
 from telemetry.formats.cluster.jobstats import KEPT, Jobstats, decoded, identities, rows_of
 from telemetry.formats.cluster.slurm_cells import gpus_held, length_s
-from telemetry.parsing import clock
-from telemetry.parsing.recording_builder import RecordingBuilder
 from telemetry.profiling.machines import MACHINE
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, JobLabels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "slurm-sacct"

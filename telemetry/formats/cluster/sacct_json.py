@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, cast
 
 from pricing.errors import InputError
 from telemetry.formats.cluster.sacct import recording_of
-from telemetry.parsing.json_documents import documents
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.records import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "slurm-sacct-json"

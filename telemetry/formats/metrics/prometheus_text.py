@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pricing.listing import listed
-from telemetry.formats.metrics.pods import pods
 from telemetry.formats.metrics.scrape_lines import scrapes_of
 from telemetry.formats.metrics.serving import served
-from telemetry.parsing import series
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.formats.pods import pods
+from telemetry.readers import series
+from telemetry.readers.recording_builder import RecordingBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "prometheus-text"

@@ -18,17 +18,16 @@ import pandas as pd
 from planner.profile.metrics import SLOTS
 from pricing.errors import InputError
 from telemetry.formats.metrics.readings_columns import columns_of, delimiter_of, is_filled
-from telemetry.parsing import clock, series
-from telemetry.parsing.csv_columns import meaning
-from telemetry.parsing.mapping.targets import ROLES
-from telemetry.parsing.prometheus_metrics import METRICS, key_of
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.readers import clock, series
+from telemetry.readers.column_names import METRICS, key_of, meaning
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.units import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "readings-csv"

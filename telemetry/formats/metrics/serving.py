@@ -24,7 +24,7 @@ from telemetry.serving.names import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from telemetry.parsing.series import SampledSeries
+    from telemetry.readers.series import SampledSeries
 
 _ASKED = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _DIGITS = 6

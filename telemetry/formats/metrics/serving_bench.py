@@ -14,15 +14,15 @@ import pandas as pd
 from planner.profile.kinds import JobKind
 from planner.profile.serving import Latency, Serving
 from pricing.errors import InputError
-from telemetry.parsing.json_documents import documents
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.records import documents
 from telemetry.recording.recording import GPU, TIME, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "serving-bench"

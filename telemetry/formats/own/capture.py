@@ -30,7 +30,7 @@ from telemetry.formats.own.folded import Unfolded, unfolded
 from telemetry.formats.own.folded import together as joined
 from telemetry.formats.own.left_events import left_events
 from telemetry.measure.capture_block import block_of_json
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.recording.events import together
 from telemetry.recording.observed import Observed
 from telemetry.recording.recording import (
@@ -43,8 +43,8 @@ from telemetry.recording.recording import (
 )
 
 if TYPE_CHECKING:
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
 
 FORMAT = "gpucost-capture"
 _IDENTITY = ("key", "index", "uuid", "model", "memory_gib", "partition")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from telemetry.formats.metrics.serving import served
-from telemetry.parsing.series import SampledSeries
+from telemetry.readers.series import SampledSeries
 from telemetry.recording.recording import SERVING
 
 if TYPE_CHECKING:

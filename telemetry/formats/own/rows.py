@@ -1,7 +1,7 @@
 """The rows of our own files in the table of formats."""
 
 from telemetry.formats.form import Format, json_with
-from telemetry.formats.own import series_columns
+from telemetry.formats.stored_runs import fits_samples
 
 ROWS = (
     Format(
@@ -17,7 +17,7 @@ ROWS = (
         name="gpucost-samples",
         title="the samples beside a profile, NAME.samples.parquet",
         module="own.series_table",
-        fits=series_columns.fits,
+        fits=fits_samples,
         binary=True,
         seen="every version that wrote them",
         tells="all readings of the GPUs and the host",

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.recording.observed import STEP_COLUMNS, Observed, add_up, of_line
 from telemetry.recording.recording import GPU, TIME, Recording
 
 if TYPE_CHECKING:
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
 
 FORMAT = "gpucost-steps"
 _AS_IT_IS = ("t_s", "step", "n", "loss")  # the others are means over the row's steps

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
-from telemetry.formats.own.series_columns import HOST, OURS
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.formats.stored_runs import HOST, OURS
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
 
 FORMAT = "gpucost-samples"
 # `3`, `3/1g.10gb`; with the number of its machine, where a run has several: `1/3`, `1/3/1g.10gb`.

@@ -14,7 +14,7 @@ from telemetry.formats.profilers.intervals import Covered, union
 from telemetry.recording.recording import GPU, TIME
 
 if TYPE_CHECKING:
-    from telemetry.parsing.recording_builder import RecordingBuilder
+    from telemetry.readers.recording_builder import RecordingBuilder
 
 PARTS = 100
 _MOST_S = 1e8  # three years: nobody profiles longer

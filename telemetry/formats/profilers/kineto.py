@@ -19,8 +19,8 @@ import pandas as pd
 from pricing.errors import InputError
 from telemetry.formats.profilers.device_time import DeviceTime, plausible, samples_of
 from telemetry.formats.profilers.intervals import union
-from telemetry.parsing.devices.json_texts import text_of, whole_of
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.records import text_of, whole_of
 from telemetry.recording.observed import STEP_COLUMNS, Observed, RankSeen, add_up, of_line
 from telemetry.recording.recording import GpuIdentity, Recording
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
 
 FORMAT = "kineto"
 _ON_DEVICE = {"kernel": True, "gpu_memcpy": False, "gpu_memset": False, "memcpy": False}

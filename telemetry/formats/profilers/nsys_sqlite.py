@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
 from telemetry.formats.profilers.device_time import DeviceTime, plausible, samples_of
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.recording.recording import GpuIdentity, Recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
 
 FORMAT = "nsys-sqlite"
 _NANO = 1e-9

@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
-from telemetry.parsing import clock
-from telemetry.parsing.cells import numbers
-from telemetry.parsing.devices.json_texts import whole_of
-from telemetry.parsing.devices.row_times import placed_in_time, timing
-from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.parsing.units import Meaning
+from telemetry.readers import clock
+from telemetry.readers.csv_text import numbers
+from telemetry.readers.devices import placed_in_time, timing
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.records import whole_of
+from telemetry.readers.units import Meaning
 from telemetry.recording.recording import GPU, GpuIdentity, Recording
 
 if TYPE_CHECKING:
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
 
 FORMAT = "nvidia-smi-dmon"
 # `sm` is GPU-Util, not SM activity; the driver's "MB" of memory is MiB.

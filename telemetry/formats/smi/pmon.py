@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
-from telemetry.parsing.cells import MOST
-from telemetry.parsing.devices.device_rows import SeenDevice, recording
-from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.parsing.units import Meaning
+from telemetry.readers.csv_text import MOST
+from telemetry.readers.devices import SeenDevice, recording
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.units import Meaning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "nvidia-smi-pmon"

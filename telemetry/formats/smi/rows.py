@@ -4,8 +4,8 @@ import re
 
 from telemetry.formats.form import Format, json_with, text_with
 from telemetry.formats.smi.gpustat_heads import GPU
-from telemetry.parsing.csv_columns import csv_header
-from telemetry.parsing.hints import Hints
+from telemetry.readers.column_names import csv_header
+from telemetry.readers.hints import Hints
 
 # `gpu` and a column of dmon's behind it: a heading `# GPU plan` is none.
 _DMON = (
@@ -122,7 +122,7 @@ LAST = (
     Format(
         name="nvidia-smi-csv",
         title="nvidia-smi CSV and CSV of GPU readings",
-        module="smi.nvidia_smi_csv",
+        module="csv_log",
         fits=_is_csv,
         seen="drivers 470 to 610, on Linux and Windows, and loggers of several people's own",
         tells="whatever columns were asked for",

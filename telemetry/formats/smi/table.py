@@ -7,17 +7,17 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
-from telemetry.formats.smi import nvidia_smi_csv
-from telemetry.parsing import clock, csv_text
-from telemetry.parsing.devices.device_rows import SeenDevice, recording
-from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.parsing.units import Meaning
+from telemetry.formats import csv_log
+from telemetry.readers import clock, csv_text
+from telemetry.readers.devices import SeenDevice, recording
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.units import Meaning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "nvidia-smi-table"
@@ -53,7 +53,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
     text = payload.text
     rows = csv_text.split(text, hints)
     if rows is not None and any(table.lines for table in rows.tables):
-        return nvidia_smi_csv.read(payload, hints)
+        return csv_log.read(payload, hints)
     builder = RecordingBuilder(payload, FORMAT)
     devices = list(_rows(text, builder))
     builder.rows_read += len(devices)

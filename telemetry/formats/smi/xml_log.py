@@ -9,17 +9,17 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from pricing.errors import InputError
-from telemetry.parsing.csv_columns import FLAG
-from telemetry.parsing.devices.device_rows import SeenDevice, recording
-from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.parsing.units import SLOWDOWNS, Meaning, names
+from telemetry.readers.column_names import FLAG
+from telemetry.readers.devices import SeenDevice, recording
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.units import SLOWDOWNS, Meaning, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from xml.etree.ElementTree import Element
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "nvidia-smi-xml"

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from pricing.errors import InputError
-from telemetry.parsing import series
-from telemetry.parsing.json_documents import documents
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.readers import series
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.records import documents
 
 if TYPE_CHECKING:
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "comet"

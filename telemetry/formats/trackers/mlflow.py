@@ -1,7 +1,7 @@
 """Reads the system metrics of an MLflow run: its folder in `mlruns`, or answers of get-history.
 
 MLflow logs all GPUs of the machine, every 10 s, each value a mean rounded to 0.1. Folders come as
-one line of JSON that `run_folder` makes of them.
+one line of JSON that `stored_runs` makes of them.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
-from telemetry.parsing import series
-from telemetry.parsing.json_documents import documents
-from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.parsing.units import SCALES
+from telemetry.readers import series
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.records import documents
+from telemetry.readers.units import SCALES
 from telemetry.recording.recording import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "mlflow"

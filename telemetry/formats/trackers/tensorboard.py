@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pricing.errors import InputError
-from telemetry.parsing import series
-from telemetry.parsing.prometheus_metrics import METRICS, key_of
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.readers import series
+from telemetry.readers.column_names import METRICS, key_of
+from telemetry.readers.recording_builder import RecordingBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "tensorboard"

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
 from telemetry.formats.wandb.wandb_jsonl import of_rows
-from telemetry.parsing.recording_builder import RecordingBuilder
+from telemetry.readers.recording_builder import RecordingBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
 
 FORMAT = "wandb-log"

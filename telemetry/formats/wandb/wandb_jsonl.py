@@ -10,19 +10,19 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
-from telemetry.parsing import clock
-from telemetry.parsing.cells import MOST
-from telemetry.parsing.json_documents import documents
-from telemetry.parsing.recording_builder import RecordingBuilder
-from telemetry.parsing.units import MIB, Meaning
 from telemetry.profiling.merge import per_second
+from telemetry.readers import clock
+from telemetry.readers.csv_text import MOST
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.records import documents
+from telemetry.readers.units import MIB, Meaning
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
 
 FORMAT = "wandb-jsonl"
 _GPU_KEY = re.compile(r"(?:system[./])?gpu\.(process\.)?(\d{1,4})\.(\w+)(?:/l:.*)?")

@@ -17,7 +17,7 @@ import duckdb
 import pytest
 
 from planner.profile.model import Profile
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 
 GPUCOST = str(Path(sys.executable).parent / "gpucost")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planner.profile.model import GpuReadings, Profile
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100, t4
 from tests.fake_nvml.scenario import Failure, Scenario, rows

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 from tests.fake_nvml.machines import h100, machine
 from tests.fake_nvml.scenario import CRASHES, HANGS, Failure, Scenario

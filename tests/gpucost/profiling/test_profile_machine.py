@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planner.diagnosis.diagnose import diagnose
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 from tests.conftest import ROOT
 from tests.fake_nvml.machines import a100, h100, machine, mig_h100

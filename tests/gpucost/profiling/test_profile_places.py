@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry.parsing.hints import Hints
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 from tests.gpucost.profiling.test_profile import FAST, GPUCOST, UNTIL_READ
 from tests.waiting import CEILING_S

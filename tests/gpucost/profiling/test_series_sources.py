@@ -16,10 +16,10 @@ from gpucost.profiling.run_files import write_series
 from planner.profile.codec import dump
 from pricing.errors import InputError
 from telemetry.formats.own import capture
-from telemetry.formats.own.series_columns import is_series_table
+from telemetry.formats.stored_runs import is_series_table
 from telemetry.measure.capture_file import CaptureFile
-from telemetry.parsing.hints import Hints
-from telemetry.parsing.payload import Payload
+from telemetry.readers.hints import Hints
+from telemetry.readers.payload import Payload
 from telemetry.recording.recording import GpuIdentity
 from telemetry.sources import read_source, read_telemetry
 

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planner.profile.model import Profile
-from telemetry.parsing.hints import Hints
 from telemetry.profiling.window import active_window, durations, statistics
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 
 FRACTIONS = st.lists(st.integers(0, 100).map(lambda p: p / 100), min_size=1, max_size=40)

@@ -10,19 +10,20 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
-from telemetry.parsing import clock
-from telemetry.parsing.cells import MOST, THROTTLE_MOST
-from telemetry.parsing.csv_columns import BITMASK, meaning
-from telemetry.parsing.devices.json_texts import whole_of
-from telemetry.parsing.prometheus_metrics import (
+from telemetry.readers import clock
+from telemetry.readers.column_names import (
+    BITMASK,
     BLANKS,
     IDENTITY_METRIC,
     METRICS,
     RATE_OR_COUNTER,
     key_of,
+    meaning,
 )
-from telemetry.parsing.recording_builder import RecordingBuilder, real_uuid
-from telemetry.parsing.units import THROTTLE_BITS
+from telemetry.readers.csv_text import MOST, THROTTLE_MOST
+from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
+from telemetry.readers.records import whole_of
+from telemetry.readers.units import THROTTLE_BITS
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.units import Meaning
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.units import Meaning
     from telemetry.recording.recording import Served
 
 _MEMORY = ("memory.total", "memory.free", "memory.reserved", "memory.rest")

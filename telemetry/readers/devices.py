@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import pandas as pd
 
-from telemetry.parsing import clock
-from telemetry.parsing.cells import Numbers, numbers, throttled
-from telemetry.parsing.csv_columns import BITMASK, FLAG, meaning
-from telemetry.parsing.devices.row_times import placed_in_time, timing
-from telemetry.parsing.recording_builder import real_uuid
-from telemetry.recording.recording import GPU, JOB, GpuIdentity, Recording
+from telemetry.readers import clock
+from telemetry.readers.column_names import BITMASK, FLAG, meaning
+from telemetry.readers.csv_text import Numbers, numbers, throttled
+from telemetry.readers.recording_builder import real_uuid
+from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from telemetry.parsing.hints import Hints
-    from telemetry.parsing.recording_builder import RecordingBuilder
-    from telemetry.parsing.units import Meaning
+    from telemetry.readers.clock import SourceClock
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.recording_builder import RecordingBuilder
+    from telemetry.readers.units import Meaning
 
 _MEMORY = "memory.total"
 _THROTTLE = "throttle.fraction"
@@ -169,4 +169,49 @@ def _identity(device: str, rows: Sequence[SeenDevice], totals: pd.Series) -> Gpu
         memory_gib=total if partition is None else None,
         partition=partition,
         host=first("host"),
+    )
+
+
+DEFAULT_INTERVAL_S = 1.0
+
+
+class Timing(TypedDict):
+    """The fields of a Recording that say what its times are."""
+
+    timed: bool
+    absolute: bool
+    local_time: bool
+
+
+def placed_in_time(
+    samples: pd.DataFrame,
+    times: SourceClock | None,
+    builder: RecordingBuilder,
+    interval_s: float | None,
+) -> pd.DataFrame:
+    """Return samples with their time; rows whose time cannot be read are dropped and counted.
+
+    Args:
+        samples: with their device in GPU.
+        times: of the rows; None where the source has none.
+        builder: where dropped rows are counted.
+        interval_s: between two rows of a device without times; None: a second.
+    """
+    if times is None:
+        step = interval_s or DEFAULT_INTERVAL_S
+        return samples.assign(**{TIME: samples.groupby(GPU, sort=False).cumcount() * step})
+    samples = samples.assign(**{TIME: times.t_s})
+    lost = ~np.isfinite(times.t_s)
+    if lost.any():
+        builder.dropped["timestamp not readable"] += int(lost.sum())
+        samples = samples[~lost]
+    return samples
+
+
+def timing(times: SourceClock | None) -> Timing:
+    """Return what a recording says of its times."""
+    return Timing(
+        timed=times is not None,
+        absolute=times is not None and times.absolute,
+        local_time=times is not None and times.local,
     )

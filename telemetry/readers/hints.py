@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from planner.profile.kinds import KINDS, PRECISIONS
 from pricing.errors import InputError
-from telemetry.parsing.mapping import targets
+from telemetry.readers.units import mapping_problem
 
 # What `--label` may name, and the field of `model.Job`.
 LABELS = {"team": "team", "owner": "owner", "cost-center": "cost_center"}
@@ -25,7 +25,7 @@ class Hints:
         batch: items a GPU takes at a time.
         work: unit and number of units done over the whole source, as ("image", 2900000.0).
         tz: zone of local times, an IANA name or an offset such as +08:00; None takes them as UTC.
-        map: pairs of a source's column and what it fills (`mapping.targets.NAMES`); a slot may end
+        map: pairs of a source's column and what it fills (`units.MAPPABLE`); a slot may end
             in `:UNIT`. Columns of a file without a header are numbered from 1.
         name: the job's name.
         job: which of several jobs in the source to read.
@@ -55,7 +55,7 @@ class Hints:
         problems = [
             problem
             for column, slot in self.map
-            if (problem := targets.problem(column, slot)) is not None
+            if (problem := mapping_problem(column, slot)) is not None
         ]
         problems += [
             f"{option} {word}: not known. Use one of: {', '.join(known)}."

@@ -10,8 +10,8 @@ import numpy as np
 
 from planner.profile.metrics import SLOTS
 from planner.profile.model import Column, Source
-from telemetry.parsing.cells import MOST
-from telemetry.parsing.units import HOST_UNITS
+from telemetry.readers.csv_text import MOST
+from telemetry.readers.units import HOST_UNITS
 from telemetry.recording.recording import (
     GPU,
     JOB,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from telemetry.parsing.payload import Payload
+    from telemetry.readers.payload import Payload
 
 # Above 1 by rounding or by MIG instances measured a little apart: clamped. Beyond: not a fraction.
 _NEARLY_ONE = 1.1

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from telemetry.parsing.series import JOB_LABELS
+from telemetry.readers.series import JOB_LABELS
 from telemetry.recording.recording import JobLabels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from telemetry.parsing.series import SampledSeries
+    from telemetry.readers.series import SampledSeries
 
 LABELS_METRIC = "kube_pod_labels"
 # The most telling first: a pod of a job also carries the label of its application.
