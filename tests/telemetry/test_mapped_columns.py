@@ -10,7 +10,7 @@ from planner.profile.model import Host, Profile
 from pricing.errors import InputError
 from telemetry.lake.profiles import columns_of
 from telemetry.readers.hints import Hints
-from telemetry.readers.units import HOST_UNITS, target_of
+from telemetry.readers.units import HOST_UNITS, MAPPABLE, target_of
 from telemetry.sources import read_source
 
 SECONDS = 20

@@ -21,6 +21,8 @@ from pricing.errors import InputError
 from telemetry.formats.cluster.jobstats import KEPT, Jobstats, decoded, identities, rows_of
 from telemetry.formats.cluster.slurm_cells import gpus_held, length_s
 from telemetry.profiling.machines import MACHINE
+from telemetry.readers import clock
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, JobLabels
 
 if TYPE_CHECKING:
