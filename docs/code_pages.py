@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from page_text import MADE, prose, table
 
-from gpucost.views.code import action_facts, how_lines, test_words
+from gpucost.commands.planning.explain import action_facts, how_lines, test_words
 from planner.actions import ACTIONS, Action
 from planner.diagnosis.rules import RULES
 from planner.diagnosis.rules.rule import Rule

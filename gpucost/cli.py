@@ -1,26 +1,55 @@
-"""The command table, and the one place where errors become messages and exit codes."""
+"""The command table, and the one place where errors and signals become messages and exit codes."""
 
 import contextlib
 import os
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 
 import click
 from click.shell_completion import CompletionItem
 
-from gpucost.interruption import interruptible
 from gpucost.version import __version__
 from pricing.errors import GpucostError, InputError, NotBuiltYetError
 from pricing.listing import grouped
 from providers.redaction import redacted_output
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt in the block when this process is told to end.
+
+    What is ignored (`nohup`) or handled already stays so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
 
 INTERRUPTED = 130
 VARIABLE = "_GPUCOST_COMPLETE"  # that is set where a shell asks what to offer
 _OWN_SIGNALS = ("profile", "run")
 """Commands that pass signals on to a job."""
 
-# name -> (module, one-line help); a command's module is imported only when it runs.
+# name -> (module:attribute, one-line help); a module is imported only when its command runs.
 COMMANDS: dict[str, tuple[str, str]] = {
     "profile": ("measuring.profile", "Measure a GPU job: put it in front of a command."),
     "import": ("measuring.import_telemetry", "Turn telemetry files into a profile."),
@@ -29,36 +58,36 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("planning.plan", "Find the cheapest way to run measured jobs."),
     "verify": ("measuring.verify", "Prove that a change made a job faster or cheaper."),
     "loop": ("measuring.loop", "Measure, plan, run, prove, and again until nothing pays."),
-    "report": ("planning.report", "Write the report of a plan."),
+    "report": ("planning.report:report", "Write the report of a plan."),
     "quote": ("money.quote", "Price one use of one machine, to the cent."),
     "prices": ("money.prices", "List known prices, with source and date."),
-    "recipe": ("planning.recipe", "Write what to set so that an option runs as planned."),
+    "recipe": ("planning.report:recipe", "Write what to set so that an option runs as planned."),
     "export": ("planning.export", "Write a plan for another tool, such as FOCUS."),
-    "reconcile": ("money.reconcile", "Hold a plan against the bill, line by line."),
-    "bill": ("money.bill", "Show the GPU dollars of an invoice, and what nobody used."),
-    "diff": ("planning.diff", "Show what changed between two plans."),
-    "fleet": ("planning.fleet", "Show a fleet's plan, or what changed since last week."),
+    "reconcile": ("money.bills:reconcile_", "Hold a plan against the bill, line by line."),
+    "bill": ("money.bills:bill", "Show the GPU dollars of an invoice, and what nobody used."),
+    "diff": ("planning.changes:diff", "Show what changed between two plans."),
+    "fleet": ("planning.changes:fleet", "Show a fleet's plan, or what changed since last week."),
     "capacity": ("planning.capacity", "Say whether a pool needs more GPUs, by replaying jobs."),
     "provision": ("machines.provision", "Launch an option of a plan, or a type, until a deadline."),
-    "list": ("machines.list_runs", "List what was launched, with cost so far."),
-    "show": ("machines.show", "Show one launch: machines, events, bootstrap log."),
-    "logs": ("machines.logs", "Print the log of a job; -f goes on to its results and end."),
-    "ssh": ("machines.ssh", "Log in to a machine of a launch, or run a command there."),
+    "list": ("machines.runs:list_", "List what was launched, with cost so far."),
+    "show": ("machines.runs:show", "Show one launch: machines, events, bootstrap log."),
+    "logs": ("machines.access:logs", "Print the log of a job; -f goes on to its results and end."),
+    "ssh": ("machines.access:ssh", "Log in to a machine of a launch, or run a command there."),
     "extend": ("machines.extend", "Move the deadline of a launch later, within a cap."),
-    "down": ("machines.down", "End launches: destroy until gone."),
-    "reap": ("machines.reap", "Find and remove what a crash or a deadline left behind."),
+    "down": ("machines.ending:down", "End launches: destroy until gone."),
+    "reap": ("machines.ending:reap", "Find and remove what a crash or a deadline left behind."),
     "watch": ("machines.watch", "Reap every ten minutes, from cron or a systemd timer."),
-    "iam-policy": ("machines.iam_policy", "Print the least permissions that launches need."),
+    "iam-policy": ("installation:iam_policy", "Print the least permissions that launches need."),
     "explain": ("planning.explain", "Explain a finding or an action code."),
     "accuracy": (
         "planning.accuracy",
         "Show how far predictions were off on data left out of their fit.",
     ),
-    "demo": ("planning.demo", "Plan a bundled measured job and write report.md."),
-    "init": ("init", "Write gpucost.toml, the defaults of this folder."),
+    "demo": ("first_steps:demo", "Plan a bundled measured job and write report.md."),
+    "init": ("first_steps:init", "Write gpucost.toml, the defaults of this folder."),
     "mcp": ("mcp", "Serve these commands to an agent, with a budget."),
-    "schema": ("schema", "Print the JSON Schema of a document that gpucost writes."),
-    "doctor": ("doctor", "Check this installation: prices, credentials, files."),
+    "schema": ("installation:schema", "Print the JSON Schema of a document that gpucost writes."),
+    "doctor": ("installation:doctor", "Check this installation: prices, credentials, files."),
     "completion": ("completion", "Print shell completion."),
 }
 
@@ -82,8 +111,10 @@ class _Commands(click.Group):
             )
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"gpucost.commands.{COMMANDS[cmd_name][0]}")
-        command: click.Command = module.command
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(
+            import_module(f"gpucost.commands.{module}"), attribute or "command"
+        )
         from gpucost.arguments.settings import name_variables  # noqa: PLC0415 - not for --version
 
         name_variables(command)
@@ -168,12 +199,11 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _tell(problem: str) -> None:
     """Print it where somebody can still read it: the terminal may have gone with the signal."""
-    from gpucost.views.terminal.paragraphs import message  # noqa: PLC0415 - not for --version
-    from gpucost.views.terminal.size import message_width  # noqa: PLC0415 - the same
+    from gpucost.views.output import broken_into_lines, message_width  # noqa: PLC0415 - not for --version
 
     text, width = f"gpucost: {problem}", message_width()
     with contextlib.suppress(OSError):
-        click.echo(text if width is None else message(text, width), err=True)
+        click.echo(text if width is None else broken_into_lines(text, width), err=True)
 
 
 def _where(error: Exception) -> str:

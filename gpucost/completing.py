@@ -141,7 +141,7 @@ def _options(args: list[str], _typed: str) -> Iterator[str]:
 
 
 def _runs(_args: list[str], _typed: str) -> Iterator[str]:
-    from gpucost.files.user_folders import state_folder  # noqa: PLC0415 - as above
+    from gpucost.files.writing import state_folder  # noqa: PLC0415 - as above
     from providers.journal.journal_file import run_ids  # noqa: PLC0415 - as above
 
     with contextlib.suppress(OSError, sqlite3.Error):

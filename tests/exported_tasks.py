@@ -8,9 +8,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from gpucost.cli import cli
+from gpucost.commands.planning.export import TOOLS, fleet_text, task_text
 from gpucost.files.plan_file import load_plan
-from gpucost.launch.fleet_export import fleet_text
-from gpucost.launch.task_export import TOOLS, task_text
 from planner.documents.shared_gpus import BY, FleetRequest
 from planner.documents.task import AUTOSCALERS, TaskRequest
 from planner.plan_document.from_plan import plan_document

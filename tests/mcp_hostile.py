@@ -19,9 +19,8 @@ import pytest
 from mcp import Client, MCPError
 
 from gpucost.agents.answers import MOST_ANSWER
-from gpucost.agents.budget import Budget
+from gpucost.agents.budget import Budget, Spending
 from gpucost.agents.server import make_server
-from gpucost.agents.spending import Spending
 from gpucost.cli import run as gpucost
 from gpucost.commands.mcp import COMMANDS
 from tests.agent_server import served, told_to_end

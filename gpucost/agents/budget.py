@@ -1,21 +1,40 @@
-"""What agents may spend: a limit in dollars, held across calls, servers and restarts.
+"""What agents may launch: a limit in dollars held across calls, servers and restarts.
 
-Each launch is written down with its cap before anything is made. Until its run is proved to be gone
-it counts with that cap, and from then on with what it was billed.
+Each launch takes two steps: a preview with a token, then just what it showed. It is written down
+with its cap before anything is made. Until its run is proved to be gone it counts with that cap,
+and from then on with what it was billed.
 """
 
 import fcntl
+import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from io import StringIO
 from pathlib import Path
 
+import msgspec
+
+from gpucost.arguments.parameters import today
+from gpucost.launch.choice import LaunchChoice, change, choose_option, choose_type, with_dearest
+from gpucost.launch.options import check_machine
+from gpucost.launch.preview import Wish, check_self_destroy
+from gpucost.launch.provisioning import launch_confirmed, previewed
+from gpucost.machines.state import open_cloud, open_journal
+from gpucost.prices.cache import load_catalog
+from gpucost.views.launch import preview_lines
+from gpucost.views.output import Output
 from planner.plan_document.encode import encode
-from pricing.errors import RefusedError
-from pricing.money import show
+from pricing.errors import GpucostError, InputError, RefusedError
+from pricing.money import cents, cents_up, show
+from providers.interface import OWN, Cloud, Preview
+from providers.journal.ledger import bill_run
 
 FILE = "agent-launches.jsonl"
 
@@ -131,3 +150,192 @@ def _caps(file: int, path: Path) -> dict[str, Decimal]:
 
 def _spent(caps: dict[str, Decimal], billed: Billed) -> Decimal:
     return sum((billed.get(run, cap) for run, cap in caps.items()), Decimal(0))
+
+
+VALID_S = 600
+"""A token is good for so long, and once."""
+_MOST_TOKENS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLaunch:
+    """What an agent asks to launch.
+
+    Attributes:
+        type: PROVIDER/TYPE; empty: an option of a plan.
+        region: with a type; empty: the offer's, or chosen at launch.
+        plan: the path of a plan.
+        option: JOB/ID of the plan; empty: the recommended one.
+        count: machines; None: as planned, or one.
+        lease_s: their longest life.
+        max_usd: the cap.
+    """
+
+    type: str
+    region: str
+    plan: str
+    option: str
+    count: int | None
+    lease_s: Decimal
+    max_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPreview:
+    """What an agent is told before a launch.
+
+    Attributes:
+        preview: what would be done and cost, a line each.
+        worst_case_usd: the cap of the launch.
+        budget_left_after_usd: what is left of the budget, should it come to that.
+        confirm: the token that launches just that.
+        next: what to do now, one sentence.
+    """
+
+    preview: tuple[str, ...]
+    worst_case_usd: Decimal
+    budget_left_after_usd: Decimal
+    confirm: str
+    next: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    asked: AgentLaunch
+    terms: str
+    until: float
+
+
+class Spending:
+    """Previews and launches, one at a time.
+
+    Args:
+        budget: what may be spent.
+        clock: seconds that only go up.
+    """
+
+    def __init__(self, budget: Budget, clock: Callable[[], float] = time.monotonic) -> None:
+        self.budget = budget
+        self._clock = clock
+        self._tokens: dict[str, _Shown] = {}
+        self._lock = threading.Lock()
+
+    def preview(self, asked: AgentLaunch) -> AgentPreview:
+        """Return what a launch would do and cost, with the token that confirms just that.
+
+        Raises:
+            GpucostError: it would be refused.
+        """
+        with self._lock:
+            _, seen = _previewed(asked)
+            left = self.budget.check(asked.max_usd, bills())
+            token = secrets.token_urlsafe(24)
+            now = self._clock()
+            kept = [(key, one) for key, one in self._tokens.items() if one.until > now]
+            self._tokens = dict(kept[-_MOST_TOKENS + 1 :])
+            self._tokens[token] = _Shown(asked=asked, terms=_terms(seen), until=now + VALID_S)
+        return AgentPreview(
+            preview=tuple(preview_lines(seen)),
+            worst_case_usd=cents_up(seen.spec.max_usd),
+            budget_left_after_usd=cents(left),
+            confirm=token,
+            next=f"call again with the same arguments and confirm within {VALID_S} s; nothing "
+            "was launched yet",
+        )
+
+    def launch(self, asked: AgentLaunch, token: str) -> str:
+        """Launch what the token was given for, and return the run as JSON.
+
+        Raises:
+            RefusedError: the token is unknown, used or too old; the launch is another one now, or
+                more than what is left of the budget.
+            GpucostError: as `gpucost provision`.
+        """
+        with self._lock:
+            shown = self._tokens.pop(token, None)
+            if shown is None or shown.until <= self._clock():
+                raise RefusedError(
+                    "confirm: this token is unknown, was used, or is too old; ask for a preview."
+                )
+            if shown.asked != asked:
+                raise RefusedError(
+                    "confirm: the token is of a preview with other arguments, and is void now."
+                )
+            cloud, seen = _previewed(asked)
+            if _terms(seen) != shown.terms:
+                raise RefusedError(
+                    "the price, the offer or the plan changed since the preview; nothing was "
+                    "launched. Ask for another preview."
+                )
+            return self._launched(cloud, seen)
+
+    def _launched(self, cloud: Cloud, seen: Preview) -> str:
+        run, printed = seen.spec.marks.run, StringIO()
+        self.budget.reserve(run, seen.spec.max_usd, bills())
+        try:
+            with redirect_stdout(printed):
+                launch_confirmed(cloud, seen.spec, Output(format="json"), wait=True)
+        except GpucostError:
+            with open_journal() as journal:
+                is_known = journal.deployment(run) is not None
+            if not is_known:  # the journal knows of a run before anything is made
+                self.budget.release(run)
+            raise
+        return printed.getvalue()
+
+
+def bills() -> dict[str, Decimal]:
+    """Return what each run that has ended was billed, in dollars; without those not known.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    with open_journal() as journal:
+        runs = journal.deployments()
+    ended = [(run, run.ended_at) for run in runs if run.state == "ended"]
+    known = {run.marks.run: bill_run(run, at).usd for run, at in ended if at is not None}
+    return {run: usd for run, usd in known.items() if usd is not None}
+
+
+def _previewed(asked: AgentLaunch) -> tuple[Cloud, Preview]:
+    """Return the provider, and what a launch there would be now.
+
+    Raises:
+        GpucostError: it would be refused.
+    """
+    choice = _choice(asked)
+    wish = Wish(ttl_s=asked.lease_s, max_usd=asked.max_usd)
+    check_machine(choice, wish)
+    check_self_destroy(choice.provider, self_destroy=True, waits=True)
+    cloud = open_cloud(choice.provider)
+    seen = previewed(cloud, choice, wish)
+    if seen.refusals:
+        raise RefusedError(seen.refusals)
+    if seen.most is None:
+        raise RefusedError("what it costs at most is not known; nothing is launched.")
+    return cloud, seen
+
+
+def _choice(asked: AgentLaunch) -> LaunchChoice:
+    """Return what is to be launched, at its first place only: the one that is previewed."""
+    if bool(asked.type) == bool(asked.plan):
+        raise InputError("launch what? Give type (PROVIDER/TYPE), or plan and option; not both.")
+    catalog = load_catalog(today())
+    if asked.type:
+        choice = choose_type(asked.type, asked.region or None, None, asked.count or 1, catalog)
+    else:
+        found = choose_option(asked.plan, asked.option or None, catalog)
+        choice = change(found, asked.count, None, catalog)
+    if choice.provider == OWN:
+        raise InputError("a machine of your own is not rented; nothing is launched for it.")
+    first = replace(choice, offers=choice.offers[:1], machines=choice.machines[:1])
+    return with_dearest(first, catalog)
+
+
+def _terms(seen: Preview) -> str:
+    """Return a digest of what a confirmation is of: places, prices, number, life, cap, bill."""
+    spec = seen.spec
+    places = [(one.provider, one.text, one.region, repr(one.offer)) for one in spec.places]
+    most = "" if seen.most is None else str(seen.most.exact)
+    told = (places, spec.count, str(spec.ttl_s), str(spec.max_usd), most, spec.marks.plan)
+    return hashlib.sha256(msgspec.json.encode(told)).hexdigest()

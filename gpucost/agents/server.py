@@ -1,26 +1,287 @@
-"""The server of the Model Context Protocol: each tool calls what a command of gpucost calls."""
+"""The server of the Model Context Protocol: each tool calls what a command of gpucost calls.
 
+Calls run in the main thread: a signal interrupts what the main thread does, as in every command, so
+that a launch says what it left. The server itself runs in another thread.
+"""
+
+import asyncio
 import json
-from collections.abc import Callable, Mapping
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
+import anyio.to_thread
+import click
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import CallToolResult, ToolAnnotations
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from gpucost.agents import inputs
-from gpucost.agents.answers import planned, priced, shortened
-from gpucost.agents.desk import Commands, Desk, Runner, ToolAnswer, heard, in_a_thread
-from gpucost.agents.spending import AgentLaunch, Spending
+from gpucost.agents.answers import (
+    MOST_ANSWER,
+    new_plan,
+    plain_word,
+    planned,
+    positive_dollars,
+    priced,
+    readable_paths,
+    shortened,
+    shown,
+)
+from gpucost.agents.budget import AgentLaunch, Spending
 from gpucost.arguments.parameters import DURATION
 from gpucost.files.plan_file import load_plan
 from gpucost.schemas.documents import DOCUMENTS
 from gpucost.version import __version__
 from planner.plan_document.encode import encode
-from pricing.errors import InputError, RefusedError
+from pricing.errors import GpucostError, InputError, LaunchInterruptedError, RefusedError
+from providers.redaction import redact
+
+LAST_WORDS_S = 1.0
+"""For the answer of what was interrupted to leave; clients kill what takes much longer to end."""
+
+_Call = Callable[[], CallToolResult]
+
+
+class MainThread:
+    """Works off calls in the main thread, for a server in another one."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[tuple[_Call, Future[CallToolResult]] | None]
+        self._calls = queue.SimpleQueue()
+
+    async def run(self, call: _Call) -> CallToolResult:
+        """Return what a call makes, once its turn has come."""
+        made: Future[CallToolResult] = Future()
+        self._calls.put((call, made))
+        return await asyncio.wrap_future(made)
+
+    def serve(self, server: MCPServer) -> bool:
+        """Answer calls until the client ends the server; return whether a signal did."""
+        thread = threading.Thread(target=self._serve, args=(server,), daemon=True)
+        thread.start()
+        try:
+            while (todo := self._calls.get()) is not None:
+                _work(*todo)
+        except KeyboardInterrupt:
+            thread.join(LAST_WORDS_S)
+            return True
+        return False
+
+    def _serve(self, server: MCPServer) -> None:
+        try:
+            with suppress(Exception):  # the streams broke: there is nobody to tell
+                anyio.run(server.run_stdio_async)
+        finally:
+            self._calls.put(None)
+
+
+def leave(code: int) -> None:
+    """End the process at once: a thread still waits for standard input, and would go on to."""
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _work(call: _Call, made: "Future[CallToolResult]") -> None:
+    if not made.set_running_or_notify_cancel():
+        return
+    try:
+        found = call()
+    except KeyboardInterrupt:
+        _tell(made, ToolError("interrupted: the server was told to end; nothing was changed."))
+        raise
+    except ToolError as error:
+        _tell(made, error)
+        if isinstance(error.__context__, LaunchInterruptedError):
+            raise KeyboardInterrupt from error
+    except BaseException as error:  # noqa: BLE001 - the caller is told, and the server goes on
+        _tell(made, error)
+    else:
+        with suppress(InvalidStateError):
+            made.set_result(found)
+
+
+def _tell(made: "Future[CallToolResult]", error: BaseException) -> None:
+    with suppress(InvalidStateError):
+        made.set_exception(error)
+
+
+Commands = Mapping[str, click.Command]
+Work = Callable[[], "ToolAnswer"]
+Runner = Callable[[Callable[[], CallToolResult]], Awaitable[CallToolResult]]
+
+BEAT_S = 2.0
+"""A call that takes longer tells that it is at work so often: clients end what is silent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAnswer:
+    """What a tool answers.
+
+    Attributes:
+        document: by the tool's output schema.
+        text: for agents that read text alone; None: the document.
+        notes: what the command said beside it.
+    """
+
+    document: dict[str, Any]
+    text: str | None = None
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What all tools share.
+
+    Attributes:
+        commands: of the command line.
+        root: the only folder that is read.
+        spending: what may be spent.
+        runner: where a call is worked off.
+    """
+
+    commands: Commands
+    root: Path
+    spending: Spending
+    runner: Runner
+    _one: threading.Lock = field(default_factory=threading.Lock)
+
+    async def do(self, work: Work, context: Context[Any, Any], doing: str) -> CallToolResult:
+        """Return an answer that is not too long; while it is made, tell how far it is."""
+        told, refused, found = _Progress(context, doing), None, None
+        async with anyio.create_task_group() as group:
+            group.start_soon(told.beat)
+            try:
+                found = await self.runner(lambda: self._done(work, told))
+            except ToolError as error:  # a group would raise it within another one
+                refused = error
+            told.end()
+            group.cancel_scope.cancel()
+        if found is None:
+            raise refused or ToolError("nothing was answered")
+        return found
+
+    def _done(self, work: Work, told: "_Progress") -> CallToolResult:
+        try:
+            with self._one, told.listening():
+                answer = work()
+        except GpucostError as error:
+            raise ToolError(_cut(redact("\n".join(error.problems)))) from None
+        except click.Abort:
+            raise KeyboardInterrupt from None
+        except click.ClickException as error:
+            raise ToolError(_cut(redact(error.format_message()))) from None
+        except OSError as error:
+            raise ToolError(redact(f"{error.strerror or error}; nothing was answered")) from None
+        except Exception as error:  # noqa: BLE001 - an agent gets a sentence, never a traceback
+            raise ToolError(f"unexpected failure, a bug: {type(error).__name__}") from None
+        document = json.loads(redact(json.dumps(answer.document, ensure_ascii=False)))
+        text = json.dumps(document, ensure_ascii=False) if answer.text is None else answer.text
+        texts = [_cut(redact(one)) for one in (text, answer.notes) if one]
+        blocks = [TextContent(type="text", text=one) for one in texts]
+        return CallToolResult(content=[*blocks], structured_content=document)
+
+    def command(self, name: str, *arguments: str) -> tuple[str, str]:
+        """Return what a command prints, and what it says beside that."""
+        printed, said = StringIO(), _SaidLines(_listener.get())
+        with redirect_stdout(printed), redirect_stderr(said):
+            self.commands[name].main(
+                [*arguments], prog_name=f"gpucost {name}", standalone_mode=False
+            )
+        return printed.getvalue(), said.getvalue().strip()
+
+
+async def in_a_thread(work: Callable[[], CallToolResult]) -> CallToolResult:
+    """Return what the work makes, in a thread of its own: for servers without a process."""
+    return await anyio.to_thread.run_sync(work)
+
+
+@contextmanager
+def heard() -> Iterator[StringIO]:
+    """Tell what is said in the block on standard error as progress; yield it, too."""
+    said = _SaidLines(_listener.get())
+    with redirect_stderr(said):
+        yield said
+
+
+_listener: ContextVar[Callable[[str], None]] = ContextVar("_listener")
+
+
+class _SaidLines(StringIO):
+    """What is said, each whole line told at once."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._tell, self._rest = tell, ""
+
+    def write(self, text: str) -> int:
+        """Keep it, and tell the lines that it ends."""
+        *whole, self._rest = (self._rest + text).split("\n")
+        for line in filter(str.strip, whole):
+            self._tell(line)
+        return super().write(text)
+
+
+class _Progress:
+    """Tells the client how far a call is: seconds since it began, and the last that was said."""
+
+    def __init__(self, context: Context[Any, Any], doing: str) -> None:
+        self._context, self._doing = context, doing
+        self._began, self._last_s = time.monotonic(), 0.0
+        self._loop, self._over = asyncio.get_running_loop(), False
+
+    def end(self) -> None:
+        """Tell nothing more: the answer is there."""
+        self._over = True
+
+    async def beat(self) -> None:
+        """Tell it again and again."""
+        while True:
+            await anyio.sleep(BEAT_S)
+            await self._report(self._doing)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Tell what is said in the block, in whatever thread it is."""
+        token = _listener.set(self._say)
+        try:
+            yield
+        finally:
+            _listener.reset(token)
+
+    def _say(self, line: str) -> None:
+        self._doing = redact(line)[:200]
+        with suppress(RuntimeError):  # the server has ended; the work goes on
+            asyncio.run_coroutine_threadsafe(self._report(self._doing), self._loop)
+
+    async def _report(self, words: str) -> None:
+        if self._over:
+            return
+        seconds = round(time.monotonic() - self._began, 3)
+        self._last_s = max(seconds, self._last_s + 0.001)  # it must grow
+        with suppress(Exception):  # a client that has gone is told nothing
+            await self._context.report_progress(self._last_s, None, words)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MOST_ANSWER:
+        return text
+    return f"{text[:MOST_ANSWER]}\n... cut here: {len(text)} characters. Ask for less.\n"
+
 
 Text = Annotated[str, Field(max_length=1_000)]
 Names = Annotated[list[Text], Field(max_length=100)]
@@ -72,7 +333,7 @@ def _known(desk: Desk) -> list[Tool]:
         """Explain a finding or an action of a plan by its code."""
 
         def work() -> ToolAnswer:
-            printed, notes = desk.command("explain", inputs.word("code", code), "-f", "json")
+            printed, notes = desk.command("explain", plain_word("code", code), "-f", "json")
             return ToolAnswer(document=json.loads(printed), notes=notes)
 
         return await desk.do(work, call, "explaining")
@@ -105,7 +366,7 @@ def _known(desk: Desk) -> list[Tool]:
         asked = {"duration": duration, "count": str(count)}
 
         def work() -> ToolAnswer:
-            place = inputs.word("type", type)
+            place = plain_word("type", type)
             printed, notes = desk.command("quote", place, *_options(asked), "-f", "json")
             return ToolAnswer(document=json.loads(printed), notes=notes)
 
@@ -120,7 +381,7 @@ def _diagnose(desk: Desk) -> Tool:
         """Say what measured jobs waste and why; sources are profiles or telemetry files."""
 
         def work() -> ToolAnswer:
-            paths = inputs.sources(desk.root, sources)
+            paths = readable_paths(desk.root, sources)
             printed, notes = desk.command("diagnose", *paths, "-f", "json")
             jobs = json.loads(printed)["jobs"]
             return ToolAnswer(document=shortened({"jobs": jobs}, "jobs"), notes=notes)
@@ -137,8 +398,8 @@ def _plan(desk: Desk) -> Tool:
         """Find the cheapest way to run measured jobs; the whole answer is saved as a plan."""
 
         def work() -> ToolAnswer:
-            paths = inputs.sources(desk.root, sources)
-            where = inputs.new_plan(desk.root, save_as)
+            paths = readable_paths(desk.root, sources)
+            where = new_plan(desk.root, save_as)
             options = _options({"hours-per-month": hours_per_month})
             screen, notes = desk.command("plan", *paths, *options, "-o", where)
             document = planned(load_plan(where), where)
@@ -167,7 +428,7 @@ def _machines(desk: Desk) -> list[Tool]:
         def work() -> ToolAnswer:
             if run not in desk.spending.budget.runs():
                 raise RefusedError(
-                    f"{inputs.shown(run)}: not a run that was launched through these tools; only "
+                    f"{shown(run)}: not a run that was launched through these tools; only "
                     "those are ended here."
                 )
             _, notes = desk.command("down", run, "--yes")
@@ -199,13 +460,13 @@ def _provision(desk: Desk) -> Tool:
 
         def work() -> ToolAnswer:
             asked = AgentLaunch(
-                type=inputs.word("type", type) if type else "",
-                region=inputs.word("region", region) if region else "",
-                plan=inputs.sources(desk.root, [plan])[0] if plan else "",
-                option=inputs.word("option", option) if option else "",
+                type=plain_word("type", type) if type else "",
+                region=plain_word("region", region) if region else "",
+                plan=readable_paths(desk.root, [plan])[0] if plan else "",
+                option=plain_word("option", option) if option else "",
                 count=count,
-                lease_s=DURATION.convert(inputs.word("lease", lease), None, None),
-                max_usd=inputs.dollars("max_usd", max_usd),
+                lease_s=DURATION.convert(plain_word("lease", lease), None, None),
+                max_usd=positive_dollars("max_usd", max_usd),
             )
             if region and not type:
                 raise InputError("region goes with type; an option of a plan has its own.")
@@ -224,4 +485,4 @@ def _provision(desk: Desk) -> Tool:
 
 def _options(values: Mapping[str, str]) -> list[str]:
     """Return options of a command line; one that is empty is not given."""
-    return [f"--{name}={inputs.word(name, value)}" for name, value in values.items() if value]
+    return [f"--{name}={plain_word(name, value)}" for name, value in values.items() if value]

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from gpucost.arguments.parameters import DOLLARS
-from gpucost.commands.machines import down, list_runs
+from gpucost.commands.machines.ending import down
+from gpucost.commands.machines.runs import list_
 from gpucost.commands.measuring import diagnose
 from gpucost.commands.money import prices, quote
 from gpucost.commands.planning import explain, plan
-from gpucost.files.user_folders import state_folder
+from gpucost.files.writing import state_folder
 from gpucost.views.output import Output, common_options
 from pricing.errors import InputError, LaunchInterruptedError
 
@@ -21,8 +22,8 @@ COMMANDS: dict[str, click.Command] = {
     "quote": quote.command,
     "diagnose": diagnose.command,
     "plan": plan.command,
-    "list": list_runs.command,
-    "down": down.command,
+    "list": list_,
+    "down": down,
 }
 
 
@@ -44,10 +45,8 @@ def command(budget: Decimal | None, root: Path, output: Output) -> None:
     """
     if find_spec("mcp") is None:
         raise InputError("the package for this is not installed: pip install 'gpucost[mcp]'.")
-    from gpucost.agents.budget import Budget  # noqa: PLC0415 - only with the package
-    from gpucost.agents.server import make_server  # noqa: PLC0415 - the same
-    from gpucost.agents.serving import MainThread, leave  # noqa: PLC0415 - the same
-    from gpucost.agents.spending import Spending  # noqa: PLC0415 - the same
+    from gpucost.agents.budget import Budget, Spending  # noqa: PLC0415 - only with the package
+    from gpucost.agents.server import MainThread, leave, make_server  # noqa: PLC0415 - the same
 
     output.say(f"serving over standard input and output; files below {root.resolve()}")
     spending = Spending(Budget(usd=budget, folder=state_folder()))

@@ -1,4 +1,4 @@
-"""Writes files whole or not at all, and leaves devices, pipes and links what they are."""
+"""Writes files whole or not at all, into the folders of the user or where the user says."""
 
 import contextlib
 import os
@@ -77,3 +77,29 @@ def _default_mode() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+CACHE = "GPUCOST_CACHE_DIR"
+
+
+def cache_folder() -> Path:
+    """Return the folder: GPUCOST_CACHE_DIR, else the user's cache."""
+    named = os.environ.get(CACHE)
+    if named:
+        return Path(named)
+    from platformdirs import user_cache_path  # noqa: PLC0415 - only without GPUCOST_CACHE_DIR
+
+    return user_cache_path("gpucost")
+
+
+STATE = "GPUCOST_STATE_DIR"
+
+
+def state_folder() -> Path:
+    """Return the folder of the journal: GPUCOST_STATE_DIR, else the user's state folder."""
+    named = os.environ.get(STATE)
+    if named:
+        return Path(named)
+    from platformdirs import user_state_path  # noqa: PLC0415 - only without GPUCOST_STATE_DIR
+
+    return user_state_path("gpucost")

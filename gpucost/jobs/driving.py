@@ -6,32 +6,158 @@ keep them until their deadline, because they would be lost.
 """
 
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 
 import click
 
-from gpucost.files.user_folders import state_folder
-from gpucost.jobs.job_folder import JobFolder, job_folder
-from gpucost.jobs.job_view import show_outcome
-from gpucost.jobs.remote_tasks import JobMachine, StepFailedError
-from gpucost.jobs.request import JobRequest
-from gpucost.jobs.results import JobOutcome, bring_back
+from gpucost.files.writing import state_folder
+from gpucost.jobs.code_files import code_of, whole_folder
+from gpucost.jobs.request import JobFolder, JobRequest, job_folder
 from gpucost.jobs.stepping import RunningJob
+from gpucost.jobs.steps import STEPS, JobMachine, StepFailedError
 from gpucost.machines.ending import RunToEnd, end
-from gpucost.machines.ssh_access import door_of
-from gpucost.machines.state import open_cloud, session_with
-from gpucost.views.output import Output
+from gpucost.machines.state import door_of, open_cloud, session_with
+from gpucost.views.launch import JobEndDocument, JobPreviewDocument, JobStepDocument
+from gpucost.views.output import Output, print_json
+from gpucost.views.runs import RUN_SCHEMA, run_document
 from pricing.errors import (
     GpucostError,
     InputError,
     LaunchInterruptedError,
     PartialError,
+    ProviderError,
     RefusedError,
 )
 from pricing.money import show
 from providers.interface import OWN, Deployment
 from providers.journal.journal import Journal
 from providers.ssh.shell import RemoteShell
+
+_PROFILE = "after.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """What came back.
+
+    Attributes:
+        files: where what was asked for lies now.
+        profile: of the first machine; None where nothing was measured.
+        problems: what did not come, in sentences.
+    """
+
+    files: tuple[Path, ...]
+    profile: Path | None
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOutcome:
+    """How a job ended.
+
+    Attributes:
+        code: exit status of its command.
+        results: what came back.
+    """
+
+    code: int
+    results: Results
+
+
+def bring_back(job: RunningJob) -> Results:
+    """Bring back what each machine has of it; one that fails keeps nothing else.
+
+    Raises:
+        PartialError: a machine cannot be reached any more.
+    """
+    files: list[Path] = []
+    problems: list[str] = []
+    profile = None
+    for machine in job.machines:
+        target = _folder_of(job, machine)
+        for path in job.request.collect:
+            try:
+                _fetch(job, machine, f"{machine.work}/code", path.rstrip("/"), target)
+                files.append(target / path)
+            except (ProviderError, OSError) as error:
+                problems.append(f"{path} of {machine.name} did not come back: {error}")
+        found = _bring_profile(job, machine)
+        profile = found if machine.rank == 0 else profile
+    return Results(files=tuple(files), profile=profile, problems=tuple(problems))
+
+
+def _fetch(job: RunningJob, machine: JobMachine, source: str, name: str, target: Path) -> None:
+    job.persevere(lambda: machine.files.fetch(source, name, target))
+
+
+def _folder_of(job: RunningJob, machine: JobMachine) -> Path:
+    """Return the folder of a machine's results: beside the code; after the first, one for each."""
+    request = job.request
+    if machine.rank == 0:
+        return Path(request.sync or request.folder)
+    return Path(request.folder) / job.run / f"node-{machine.rank}"
+
+
+def _bring_profile(job: RunningJob, machine: JobMachine) -> Path | None:
+    source = f"{machine.work}/profile"
+    listed = job.persevere(lambda: machine.shell.run(f"ls -1 '{source}'"))
+    names = [name for name in listed.out.decode("utf-8", "replace").splitlines() if name]
+    if _PROFILE not in names:
+        return None
+    target = Path(job.request.folder)
+    if machine.rank:
+        target = target / job.run / f"node-{machine.rank}"
+    elif (target / _PROFILE).exists():
+        target = target / job.run
+    for name in names:
+        _fetch(job, machine, source, name, target)
+    return target / _PROFILE
+
+
+def preview_job(request: JobRequest) -> JobPreviewDocument:
+    """Return the steps of a job that is about to be launched, what is sent and what comes back."""
+    steps = (step for step in STEPS if step.needed(request))
+    return JobPreviewDocument(
+        steps=tuple(
+            JobStepDocument(step=step.name, does=step.title, what=step.told(request))
+            for step in steps
+        ),
+        collect=(*request.collect, "after.json"),
+        notes=tuple(_notes(request)),
+    )
+
+
+def _notes(request: JobRequest) -> Iterator[str]:
+    if request.sync:
+        yield from code_of(Path(request.sync)).notes()
+    if request.data and not request.fetches:
+        yield from whole_folder(Path(request.data)).notes()
+    if request.data.startswith("s3://"):
+        yield "the machine reads the bucket with rights of its own; no credentials are sent"
+    if request.container:
+        yield "in a container the GPUs are measured, and not the steps of the program"
+    if not request.collect:
+        yield "what the job writes goes with the machine; --collect outputs/ brings it back"
+
+
+def show_outcome(run: Deployment, outcome: JobOutcome, output: Output, now: datetime) -> None:
+    """Print how a job ended: as JSON with its run, else in a sentence for people."""
+    results = outcome.results
+    if output.format == "json":
+        end = JobEndDocument(
+            exit_status=outcome.code,
+            collected=tuple(str(path) for path in results.files),
+            profile=None if results.profile is None else str(results.profile),
+        )
+        print_json(replace(run_document(run, now), schema=RUN_SCHEMA, job=end))
+        return
+    output.say(f"{run.marks.run}: the job ended with exit status {outcome.code}")
+    if results.profile is not None:
+        output.say(f"next: gpucost diagnose {results.profile}")
 
 
 class JobFailedError(GpucostError):

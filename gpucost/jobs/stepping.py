@@ -9,10 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from gpucost.jobs.job_folder import JobFolder
-from gpucost.jobs.remote_tasks import JobMachine, StepFailedError, TaskState
-from gpucost.jobs.request import JobRequest
-from gpucost.jobs.steps import JOB, STEPS, JobStep
+from gpucost.jobs.request import JobFolder, JobRequest
+from gpucost.jobs.steps import JOB, STEPS, JobMachine, JobStep, StepFailedError, TaskState
 from gpucost.views.output import Output
 from pricing.errors import PartialError
 from providers.lifecycle.session import Session, Stopwatch

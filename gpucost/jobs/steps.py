@@ -1,20 +1,24 @@
-"""The steps from a ready machine to a running command, in order: one row each.
+"""The steps of a job, each started once on its machine, where it runs whoever is connected."""
 
-A row says what is sent and which script runs on the machine; the script asserts what the step is
-for (files as they were sent, an environment that starts, a gpucost that has measured something),
-so that its exit status is the step's. What has ended well on a machine is not done again there.
-"""
-
+import base64
+import contextlib
+import hashlib
+import io
+import os
+import shlex
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata, util
 from pathlib import Path
 
 from gpucost.jobs.code_files import code_of, whole_folder
-from gpucost.jobs.own_wheel import NAME, own_wheel
-from gpucost.jobs.remote_tasks import JobMachine, StepFailedError
 from gpucost.jobs.request import JobRequest
 from gpucost.version import __version__
+from pricing.errors import ProviderError
+from providers.ssh.connection import ROOT
+from providers.ssh.shell import RemoteShell, Transfer
 from templates.job_scripts import (
     JobScript,
     data_script,
@@ -22,8 +26,167 @@ from templates.job_scripts import (
     environment_script,
     gpucost_script,
     job_script,
+    prepare_script,
     sent_script,
+    task_script,
 )
+
+NAME = f"gpucost-{__version__}-py3-none-any.whl"
+_PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
+_ELSEWHERE = ("gpucost.examples",)  # in a checkout it lies outside of its package
+_LEFT_OUT = ("__pycache__",)
+_SAME_TIME = (1980, 1, 1, 0, 0, 0)
+_WHEEL = "Wheel-Version: 1.0\nGenerator: gpucost\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def own_wheel() -> bytes:
+    """Return the wheel; the same bytes for the same installation."""
+    files = dict(_files())
+    record = f"gpucost-{__version__}.dist-info/RECORD"
+    lines = [f"{name},{_sum(data)},{len(data)}" for name, data in files.items()]
+    files[record] = "".join(f"{line}\n" for line in (*lines, f"{record},,")).encode()
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for name, data in files.items():
+            wheel.writestr(zipfile.ZipInfo(name, _SAME_TIME), data, zipfile.ZIP_DEFLATED)
+    return made.getvalue()
+
+
+def _files() -> Iterator[tuple[str, bytes]]:
+    for package in (*_PACKAGES, *_ELSEWHERE):
+        folder = _folder(package)
+        for path in sorted(folder.rglob("*")):
+            name = path.relative_to(folder).as_posix()
+            if path.is_file() and not any(part in _LEFT_OUT for part in path.parts):
+                yield f"{package.replace('.', '/')}/{name}", path.read_bytes()
+    told = metadata.distribution("gpucost")
+    info = f"gpucost-{__version__}.dist-info"
+    yield f"{info}/METADATA", (told.read_text("METADATA") or _pkg_info(told)).encode()
+    yield f"{info}/entry_points.txt", (told.read_text("entry_points.txt") or "").encode()
+    yield f"{info}/WHEEL", _WHEEL.encode()
+
+
+def _pkg_info(told: metadata.Distribution) -> str:
+    return told.read_text("PKG-INFO") or ""
+
+
+def _folder(package: str) -> Path:
+    found = util.find_spec(package)
+    places = [] if found is None else list(found.submodule_search_locations or ())
+    return Path(os.fspath(places[0]))
+
+
+def _sum(data: bytes) -> str:
+    told = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=")
+    return f"sha256={told.decode()}"
+
+
+_TASK = f'"{ROOT}/var/lib/gpucost/tasks/task"'
+
+
+class StepFailedError(ProviderError):
+    """A step of a job went wrong on its machine; trying again would not help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskState:
+    """How far a step is on its machine.
+
+    Attributes:
+        word: absent; running; ended; lost: it ran, and the machine knows nothing of its end.
+        code: exit status, where it ended.
+    """
+
+    word: str
+    code: int | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it ended well."""
+        return self.code == 0
+
+
+@dataclass(slots=True, kw_only=True)
+class JobMachine:
+    """A machine that a job runs on.
+
+    Attributes:
+        rank: 0 for the first.
+        name: ours.
+        shell: commands there.
+        progress: whether a person looks on.
+        facts: what it said of itself; empty before `prepare`.
+    """
+
+    rank: int
+    name: str
+    shell: RemoteShell
+    progress: bool = False
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        """Make the folders of the job there, and learn what there is.
+
+        Raises:
+            StepFailedError: they cannot be made.
+            LostConnectionError: it may be tried again.
+        """
+        if self.facts:
+            return
+        done = self.shell.run(prepare_script(), task_script().encode())
+        if done.code != 0:
+            raise StepFailedError(f"{self.name}: its folders cannot be made: {done.err.strip()}")
+        lines = done.out.decode("utf-8", "replace").splitlines()
+        self.facts = dict(line.split("=", 1) for line in lines if "=" in line)
+
+    @property
+    def work(self) -> str:
+        """Folder of the job there."""
+        return self.facts["work"]
+
+    @property
+    def files(self) -> Transfer:
+        """How files go there."""
+        has_rsync = bool(self.facts.get("rsync"))
+        return Transfer(shell=self.shell, rsync=has_rsync, progress=self.progress)
+
+    def start(self, step: str, script: str, *, once: bool = False) -> None:
+        """Start a step, unless it runs or has ended well; with `once`, unless it ever started.
+
+        Raises:
+            StepFailedError: it does not start.
+            LostConnectionError: it may have started; asking again starts it once.
+        """
+        given = script.encode()
+        words = f"{_TASK} start {shlex.quote(step)} {len(given)}{' once' if once else ''}"
+        done = self.shell.run(words, given)
+        if done.code != 0:
+            raise StepFailedError(f"{self.name}: {step} does not start: {done.err.strip()}")
+
+    def read(self, step: str, seen: int = 0, wait_s: int = 0) -> tuple[TaskState, bytes]:
+        """Return how far a step is, and its log from a byte on, as far as one answer holds it.
+
+        Args:
+            step: its name.
+            seen: bytes of the log that are known.
+            wait_s: for how long the machine may wait for something new to tell.
+
+        Raises:
+            ProviderError: the machine has no steps of a job.
+            LostConnectionError: it may be asked again.
+        """
+        done = self.shell.run(f"{_TASK} read {shlex.quote(step)} {seen} {wait_s}")
+        if done.code != 0:
+            raise ProviderError(f"{self.name}: no job is known there ({done.err.strip()}).")
+        line, _, log = done.out.partition(b"\n")
+        word, _, code = line.decode().partition(" ")
+        return TaskState(word=word, code=int(code) if code.strip().isdecimal() else None), log
+
+    def stop(self) -> None:
+        """End all that runs of the job; a machine that cannot be reached is left."""
+        with contextlib.suppress(ProviderError):
+            self.shell.run(f"{_TASK} stop")
+
 
 JOB = "job"
 """The step that runs the command itself."""

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.files.plan_file import load_plan
-from gpucost.launch.rental_pages import page_of
 from planner.actions.settings import MachineSettings, plain_settings, shared_settings
 from planner.documents.machine import read_machine
 from planner.documents.tools import that_start
@@ -15,6 +14,7 @@ from planner.plan_document.document import PlacementDocument, PlanDocument
 from planner.plan_document.find import FoundOption, find_option, find_recommended
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import OptionDocument
+from pricing.catalog import rental
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError
@@ -22,8 +22,14 @@ from pricing.money import show
 from providers.deployment import NodePool
 from providers.interface import OWN
 from providers.ownership_tags import clean
-from providers.registry import launchable
+from providers.registry import CLOUDS, launchable
 from providers.ssh.address import check_address
+
+
+def page_of(provider: str) -> str:
+    """Return where to rent there; a provider that can be launched on states it in its folder."""
+    known = CLOUDS[provider].page if provider in CLOUDS else rental.page_of(provider)
+    return known or f"the page of {provider}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

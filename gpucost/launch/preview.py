@@ -1,23 +1,22 @@
-"""From a choice to a launch that may go ahead: deadline, price, cap, bootstrap, refusals."""
+"""From a choice to a launch that may go ahead: live price, deadline, cap, bootstrap, refusals."""
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from gpucost.arguments.parameters import today
 from gpucost.launch.choice import LaunchChoice
-from gpucost.launch.live_price import Live
-from gpucost.launch.machine import bootstrap_of
+from gpucost.launch.options import bootstrap_of, pool_told
 from gpucost.machines.state import PATIENCE, this_owner
-from gpucost.pools.asking import pool_told
 from pricing.billing.quote import Quote
 from pricing.catalog.dates import STALE_AFTER_DAYS
-from pricing.catalog.offer import Offer
-from pricing.errors import InputError
-from pricing.money import plain, price_text, show
+from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.errors import InputError, MissingCredentialsError, ProviderError
+from pricing.money import plain, price_text, show, usd
+from pricing.refresh.reading import Row
 from providers.interface import (
     MACHINE,
     OWN,
@@ -30,11 +29,90 @@ from providers.interface import (
 )
 from providers.journal.ledger import quote_machines
 from providers.ownership_tags import OwnershipTags, new_run
-from providers.provider import check_form
-from providers.registry import CLOUDS
+from providers.provider import Request, check_form
+from providers.registry import CLOUDS, fetcher, priced
 from providers.ssh.address import CALLER
 from templates.bootstrap_deadline import END_S
 from templates.bootstrap_files import MOST_PLAIN, render_bootstrap, render_files
+
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """Prices as the provider tells them now.
+
+    Attributes:
+        prices: by type, region and way of buying.
+        before: planned prices of the offers, by place.
+        read_at: when.
+        failure: why there are none; empty: there are.
+    """
+
+    prices: Mapping[_Key, Decimal]
+    before: Mapping[str, Decimal]
+    read_at: datetime
+    failure: str = ""
+
+    def now(self, offer: Offer) -> Offer | None:
+        """Return the offer at its live price; the dearest region's where it has none.
+
+        None: not known.
+        """
+        keys = [
+            key
+            for key in self.prices
+            if (key[0], key[2]) == (offer.instance_type, offer.purchase)
+            and (EVERYWHERE in (offer.region, key[1]) or key[1] == offer.region)
+        ]
+        if not keys:
+            return None
+        price = max(self.prices[key] for key in keys)
+        day = self.read_at.date()
+        return replace(offer, usd_per_hour=price, as_of=day, as_of_text="", dated=True)
+
+    def planned(self, offer: Offer) -> Decimal:
+        """Return the price that was planned with."""
+        return self.before.get(offer.place, offer.usd_per_hour)
+
+
+def read_live(offers: tuple[Offer, ...], region: str) -> Live:
+    """Return the live prices of a provider in the regions of the offers.
+
+    Raises:
+        MissingCredentialsError: names the variable.
+    """
+    now = datetime.now(UTC)
+    before = {offer.place: offer.usd_per_hour for offer in offers}
+    provider = offers[0].provider
+    if provider not in priced():
+        return Live(prices={}, before=before, read_at=now, failure=f"{provider} tells none")
+    named = dict.fromkeys((region, *(offer.region for offer in offers)))
+    regions = tuple(one for one in named if one not in ("", EVERYWHERE))
+    try:
+        reading = fetcher(provider)(Request(now=now, environment=os.environ, regions=regions))
+    except MissingCredentialsError:
+        raise
+    except ProviderError as error:
+        return Live(prices={}, before=before, read_at=now, failure=error.problems[0])
+    prices = {_key(row): usd(row["usd_per_hour"]) for row in reading.rows if _is_price(row)}
+    live = Live(prices=prices, before=before, read_at=now)
+    if live.now(offers[0]) is None:
+        said = f"the answer does not list {offers[0].instance_type}"
+        return replace(live, failure=said)
+    return live
+
+
+def _is_price(row: Row) -> bool:
+    try:
+        return usd(row["usd_per_hour"]) > 0
+    except InputError:
+        return False
+
+
+def _key(row: Row) -> _Key:
+    return row["instance_type"], row["region"], row["purchase"]
+
 
 MOST_CHANGE = Decimal("0.01")
 """A live price that differs by more from the planned one is refused."""

@@ -3,16 +3,20 @@
 import contextlib
 from datetime import UTC, datetime
 
-from gpucost.files.user_folders import state_folder
-from gpucost.jobs.driving import drive
-from gpucost.jobs.job_folder import job_folder
-from gpucost.jobs.job_view import preview_job
-from gpucost.jobs.request import JobRequest
+from gpucost.files.writing import state_folder
+from gpucost.jobs.driving import drive, preview_job
+from gpucost.jobs.request import JobRequest, job_folder
 from gpucost.launch.choice import LaunchChoice
-from gpucost.launch.live_price import Live, read_live
-from gpucost.launch.preview import Wish, build_spec, check_self_destroy, preview, with_key
-from gpucost.machines.ssh_access import login_to
-from gpucost.machines.state import CLOCK, open_journal, session_with
+from gpucost.launch.preview import (
+    Live,
+    Wish,
+    build_spec,
+    check_self_destroy,
+    preview,
+    read_live,
+    with_key,
+)
+from gpucost.machines.state import CLOCK, login_to, open_journal, session_with
 from gpucost.views.launch import nothing_made, show_preview
 from gpucost.views.output import Output
 from gpucost.views.runs import show_run

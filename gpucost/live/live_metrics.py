@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gpucost.files.user_folders import cache_folder
+from gpucost.files.writing import cache_folder
 from gpucost.live.asking import (
     PASSWORD,
     SCHEMES,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from gpucost.jobs.job_folder import job_folder
+from gpucost.jobs.request import job_folder
 from gpucost.loop.loop_record import HERE, Round, read_record
 from gpucost.machines.state import CLOCK, open_journal
 from pricing.errors import GpucostError, RefusedError

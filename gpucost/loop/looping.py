@@ -29,7 +29,7 @@ from gpucost.loop.loop_steps import (
     try_step,
     verify_step,
 )
-from gpucost.machines.confirm import confirm
+from gpucost.machines.state import confirm
 from gpucost.profiling.run_files import read_run
 from gpucost.profiling.run_request import surroundings
 from gpucost.views.output import Output, Table, print_json, print_table

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpucost.files.user_folders import state_folder
+from gpucost.files.writing import state_folder
 from gpucost.machines.state import (
     Reached,
     job_request_file,

@@ -1,27 +1,67 @@
-"""Where the journal is, and sessions with the providers whose credentials are there."""
+"""The journal, the providers and the machines of this computer's state folder."""
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import click
+
 from gpucost.arguments.parameters import today
-from gpucost.files.user_folders import state_folder
-from gpucost.machines.ssh_access import login_again
+from gpucost.files.writing import state_folder
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output
 from pricing.catalog.offer import Offer
-from pricing.errors import GpucostError, MissingCredentialsError
-from providers.interface import Cloud, Connection, Deployment, Resource
+from pricing.errors import GpucostError, InputError, MissingCredentialsError, RefusedError
+from providers.interface import OWN, Cloud, Connection, Deployment, Resource
 from providers.journal.journal import Journal, JournalError
 from providers.journal.journal_file import DamagedJournalError, NewerJournalError, set_aside
 from providers.lifecycle.session import Clock, Patience, Session
 from providers.ownership_tags import keep_owner, owner_of
 from providers.private_files import NotOursError
 from providers.registry import CLOUDS, connect
+from providers.ssh.connection import Login, SshAccess, SshLogin, key_file, known_hosts, own_door
+
+
+def new_door(provider: str, run: str, state: Path, host: str = "") -> SshAccess:
+    """Return the way into machines of a run: its key, or the user's for a machine of theirs."""
+    if provider == OWN:
+        return own_door(host)
+    return SshAccess(
+        user=CLOUDS[provider].user,
+        key=key_file(state, run),
+        known_hosts=known_hosts(state, run),
+    )
+
+
+def door_of(run: Deployment, state: Path) -> SshAccess:
+    """Return the way into the machines of a run of the journal."""
+    host = next((machine.id for machine in run.machines), "")
+    return new_door(run.provider, run.marks.run, state, host)
+
+
+def login_to(
+    provider: str, run: str, state: Path, host: str = "", *, self_destroy: bool = True
+) -> Login:
+    """Return the way into machines of a run, with their end token where they need one."""
+    name = CLOUDS[provider].end.token if self_destroy else ""
+    token = os.environ.get(name, "") if name else ""
+    return SshLogin(door=new_door(provider, run, state, host), token=token)
+
+
+def login_again(provider: str, run: str, state: Path) -> Login | None:
+    """Return the way into machines of a run that was launched from here.
+
+    None where its key is gone.
+    """
+    if provider == OWN or not key_file(state, run).is_file():
+        return None
+    return login_to(provider, run, state)
+
 
 Say = Callable[[str], None]
 CLOCK = Clock()
@@ -199,3 +239,22 @@ def _price(machine: Resource) -> Offer | None:
             except GpucostError:
                 continue
     return None
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Return when the answer is yes.
+
+    Args:
+        question: what is about to happen.
+        yes: the user said so already.
+
+    Raises:
+        InputError: nobody can be asked.
+        RefusedError: the answer is no.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(f"{question} Nobody can be asked here: say --yes, or --dry-run to look.")
+    if not click.confirm(question, default=False, err=True):
+        raise RefusedError("Not confirmed; nothing was done.")

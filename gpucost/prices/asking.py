@@ -11,8 +11,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from gpucost.files.writing import write_file
-from gpucost.prices.cache import price_folder
-from gpucost.prices.keeping import kept_files
+from gpucost.prices.cache import kept_files, price_folder
 from pricing.errors import GpucostError, InputError, ProviderError
 from pricing.feeds.feeds import reader
 from pricing.refresh.feed import Answers, Asked, Feed, FeedReading

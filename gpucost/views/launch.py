@@ -1,4 +1,4 @@
-"""Prints the preview of a launch: what it costs, each changing call, what must be known."""
+"""The preview of a launch: what it costs, each changing call, what must be known."""
 
 import json
 from collections.abc import Mapping
@@ -6,14 +6,65 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from gpucost.views.job_documents import JobPreviewDocument
-from gpucost.views.output import Output, Table, print_json, print_line, print_table
-from gpucost.views.terminal.paragraphs import one_line
-from gpucost.views.terminal.size import terminal_width
+from gpucost.views.output import (
+    Output,
+    Table,
+    one_line,
+    print_json,
+    print_line,
+    print_table,
+    terminal_width,
+)
 from planner.plan_document.bill import RentedOffer, rented_offer
 from planner.plan_document.encode import IF_KNOWN
 from pricing.money import cents_up, plain, show
 from providers.interface import Creation, LaunchSpec, Preview
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStepDocument:
+    """A step that follows the launch.
+
+    Attributes:
+        step: its name, which `gpucost logs --step` takes.
+        does: in words.
+        what: of this job it takes.
+    """
+
+    step: str
+    does: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPreviewDocument:
+    """What follows a launch, over SSH.
+
+    Attributes:
+        steps: in order.
+        collect: what comes back.
+        notes: what must be known before saying yes.
+    """
+
+    steps: tuple[JobStepDocument, ...]
+    collect: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEndDocument:
+    """How a job ended.
+
+    Attributes:
+        exit_status: of its command.
+        collected: where what came back lies here.
+        profile: the machine's own, measured meanwhile; None where nothing was measured.
+    """
+
+    exit_status: int
+    collected: tuple[str, ...]
+    profile: str | None
+
 
 _LONGEST = 60
 SCHEMA = "gpucost.preview/v1"

@@ -6,7 +6,11 @@ import functools
 import io
 import json
 import os
+import re
+import shutil
 import sys
+import textwrap
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,15 +18,218 @@ from typing import Any, Literal
 
 import click
 
-from gpucost.views.terminal.fitting import Fitted, FittedColumn, fitted, room
-from gpucost.views.terminal.paragraphs import message as broken
-from gpucost.views.terminal.paragraphs import paragraph
-from gpucost.views.terminal.progress import Told, progress
-from gpucost.views.terminal.size import message_width, terminal_width
-from gpucost.views.wrapping import wrapped
 from pricing.money import plain, price_text
 from templates.language.translate import ENGLISH, _, current_language, join
 from templates.markdown import cell
+
+PIPE_WIDTH = 100
+"""Columns of a pipe where COLUMNS does not say another."""
+_PIPE_HEIGHT = 50
+_LEAST_WIDTH = 14
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal; in a pipe those of COLUMNS, else 100."""
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if given.isdigit() and int(given) > 0 else PIPE_WIDTH
+
+
+def terminal_height() -> int:
+    """Return the lines of the terminal; in a pipe 50."""
+    if not sys.stdout.isatty():
+        return _PIPE_HEIGHT
+    return shutil.get_terminal_size((80, 24)).lines
+
+
+def message_width() -> int | None:
+    """Return the columns for messages; None where they go to a file or a pipe, in whole lines."""
+    if not sys.stderr.isatty():
+        return None
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        return None
+    return max(columns, _LEAST_WIDTH) if columns else None
+
+
+_COMMAND = re.compile(r"`[^`]*`")
+_KEPT = "\ue000"  # stands for a blank inside a command; no text has it
+_OWN_LINE = ("gpucost ", "$ ")
+
+
+def paragraph(text: str, width: int, indent: str = "") -> list[str]:
+    """Return the lines of a text; a name, a number or a command in `...` is not broken.
+
+    What is wider than the terminal stays whole.
+    """
+    kept = _COMMAND.sub(lambda found: _whole(found[0], width - len(indent)), text)
+    lines = textwrap.wrap(
+        kept,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_KEPT, " ") for line in lines]
+
+
+def broken_into_lines(text: str, width: int) -> str:
+    """Return a message in lines of that width; a command to be copied stays one line."""
+    body = text.lstrip(" ")
+    if len(text) <= width or body.startswith(_OWN_LINE):
+        return text
+    return "\n".join(paragraph(body, width, text[: len(text) - len(body)]))
+
+
+def one_line(text: str, width: int) -> str:
+    """Return the text on one line of that width, cut with an ellipsis where it is longer."""
+    return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
+
+
+def _whole(command: str, width: int) -> str:
+    return command.replace(" ", _KEPT) if len(command) <= width else command
+
+
+# A word of Latin letters stays whole, and a share with its sign; a wide character is a word of its
+# own. What closes stays with what it closes, what opens with what follows.
+_CLOSES = "\uff0c\u3002\uff1b\uff1a\u3001\uff01\uff1f\uff09\u201d\u300b\uff05"
+_OPENS = "\uff08\u201c\u300a"
+_WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+_PIECE = re.compile(
+    rf"\s+|[{_OPENS}]*(?:[\d.,-]*\d %|[^\s{_WIDE}]+|[{_WIDE}])[{_CLOSES}]*|[{_OPENS}{_CLOSES}]+"
+)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a text with wide characters, each at most so many cells wide.
+
+    What has no place to break is wider.
+    """
+    from rich.cells import cell_len  # noqa: PLC0415 - rich only where it is needed
+
+    lines, line = list[str](), ""
+    for piece in _PIECE.findall(" ".join(text.split())):
+        if line and cell_len(line) + cell_len(piece.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = ""
+        line += piece if line else piece.lstrip()
+    return [*lines, line.rstrip()] if line.strip() else lines
+
+
+Told = Callable[[int, int], None]
+_FIRST_S, _AGAIN_S = 1.0, 0.2
+_ERASE = "\r\x1b[K"
+
+
+def progress(words: str, *, quiet: bool) -> Told:
+    """Return what is told how much is done, and of how much; it tells nobody in a pipe.
+
+    Args:
+        words: of the line, such as "read {done:,} of {total:,} files".
+        quiet: tell nobody at all.
+    """
+    width = message_width()
+    if quiet or width is None:
+        return _nobody
+    due, shown = time.monotonic() + _FIRST_S, False
+
+    def told(done: int, total: int) -> None:
+        nonlocal due, shown
+        now = time.monotonic()
+        if done < total and now < due:
+            return
+        line = one_line(words.format(done=done, total=total), width - 1) if done < total else ""
+        if line or shown:
+            due, shown = now + _AGAIN_S, bool(line)
+            with contextlib.suppress(OSError):
+                sys.stderr.write(f"{_ERASE}{line}\r" if line else _ERASE)
+                sys.stderr.flush()
+
+    return told
+
+
+def _nobody(_done: int, _total: int) -> None:
+    """Tell nobody."""
+
+
+_GAPS = (3, 2)  # blanks between columns: three where there is room
+_LAST_GAP = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedColumn:
+    """A column to be fitted.
+
+    Attributes:
+        name: in the head.
+        width: of its widest cell or its whole head.
+        unwrapped: of its widest cell or the longest word of its head, which may take two lines.
+        least: how narrow its cells may be cut; equal to `unwrapped` where they may not.
+        says: whether any of its cells has a text.
+    """
+
+    name: str
+    width: int
+    unwrapped: int
+    least: int
+    says: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """Which columns are shown, how wide, how far apart, and which were left out."""
+
+    shown: tuple[int, ...]
+    widths: tuple[int, ...]
+    gap: int
+    left_out: tuple[str, ...]
+
+
+def fitted(columns: Sequence[FittedColumn], spare: Sequence[str], width: int) -> Fitted:
+    """Return how columns fit a width.
+
+    What is empty goes first, then blanks, spare columns, long cells and the length of heads.
+    What cannot be narrower is wider than the terminal.
+    """
+    left = dict(enumerate(columns))
+    if room([c.width for c in columns], _GAPS[0]) > width:
+        left = {at: column for at, column in left.items() if column.says}
+    gap = next((g for g in _GAPS if room([c.width for c in left.values()], g) <= width), _GAPS[-1])
+    left_out: list[str] = []
+    for name in spare:
+        if room([c.least for c in left.values()], gap) <= width:
+            break
+        place = next((at for at, column in left.items() if column.name == name), None)
+        if place is not None:
+            left_out.append(left.pop(place).name)
+    if room([c.least for c in left.values()], gap) > width:
+        gap = _LAST_GAP
+    kept = list(left.values())
+    widths = [c.width for c in kept]
+    cut = [c.least if c.least < c.unwrapped else c.width for c in kept]
+    if room(cut, gap) > width:  # only then a head takes two lines
+        widths = _narrowed(widths, [c.unwrapped for c in kept], width, gap)
+        cut = [c.least for c in kept]
+    widths = _narrowed(widths, cut, width, gap)
+    return Fitted(shown=tuple(left), widths=tuple(widths), gap=gap, left_out=tuple(left_out))
+
+
+def room(widths: Sequence[int], gap: int) -> int:
+    """Return the columns of the terminal that a table takes, with a blank before it."""
+    return sum(widths) + gap * (len(widths) - 1) + 1
+
+
+def _narrowed(widths: list[int], least: list[int], width: int, gap: int) -> list[int]:
+    """Return the widths, those with most to give narrowed until all fit."""
+    widths = list(widths)
+    while room(widths, gap) > width and any(w > n for w, n in zip(widths, least, strict=True)):
+        widest = max(range(len(widths)), key=lambda at: (widths[at] - least[at], widths[at]))
+        widths[widest] -= 1
+    return widths
+
 
 FORMATS = ("table", "json", "csv", "md")
 _LEAST_NAME = 14  # a name is cut no shorter than that; an amount and an id never
@@ -66,7 +273,7 @@ class Output:
         with contextlib.suppress(OSError):
             width = message_width()
             text = printable(message)
-            click.echo(text if width is None else broken(text, width), err=True)
+            click.echo(text if width is None else broken_into_lines(text, width), err=True)
 
 
 def price_cell(usd_per_hour: Decimal, output: Output) -> str:
@@ -195,7 +402,7 @@ def print_prose(text: str, *, indent: str = "", err: bool = False) -> int:
 def print_line(text: str) -> None:
     """Print a line: on a terminal broken between words, in a pipe whole."""
     shown = printable(text)
-    click.echo(broken(shown, terminal_width()) if sys.stdout.isatty() else shown)
+    click.echo(broken_into_lines(shown, terminal_width()) if sys.stdout.isatty() else shown)
 
 
 def _print_rich(table: Table, output: Output) -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gpucost.launch.choice import LaunchChoice, choose_type
-from gpucost.launch.machine import check_machine
+from gpucost.launch.options import check_machine
 from gpucost.launch.preview import Wish, build_spec
 from gpucost.prices.cache import load_catalog
 from planner.actions.settings import MachineSettings, shared_settings

@@ -17,8 +17,8 @@ import gpucost
 import pricing
 import providers
 import templates
-from gpucost.jobs import own_wheel
-from gpucost.launch import live_price, provisioning
+from gpucost.jobs import steps
+from gpucost.launch import preview, provisioning
 from gpucost.machines import state
 from gpucost.prices import cache as price_cache
 from pricing.errors import MissingCredentialsError, ProviderError
@@ -136,7 +136,7 @@ def prepared() -> Iterator[None]:
         _replaced(stack, price_cache.load_catalog, cache(price_cache.load_catalog))
         _replaced(stack, connection.make_key, _make_key)
         _replaced(stack, access.open_session, _session)
-        _replaced(stack, own_wheel.own_wheel, cache(own_wheel.own_wheel))
+        _replaced(stack, steps.own_wheel, cache(steps.own_wheel))
         _replaced(stack, shell.has_rsync, lambda: False)
         stack.enter_context(mock.patch.object(access, "ATTEMPTS", 2))
         yield
@@ -210,9 +210,9 @@ def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterato
     def login_again(*_: Any) -> _Login:
         return _Login(ask, reach, "token")
 
-    def unread(offers: Any, _: str) -> live_price.Live:
+    def unread(offers: Any, _: str) -> preview.Live:
         told = f"not read: {len(offers)}"
-        return live_price.Live(prices={}, before={}, read_at=datetime.now(UTC), failure=told)
+        return preview.Live(prices={}, before={}, read_at=datetime.now(UTC), failure=told)
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(state, "CLOCK", clock))

@@ -297,7 +297,7 @@ def test_completion_is_a_script_for_the_shell(shell: str, call: Call) -> None:
 def test_the_doctor_shows_no_secret(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """`doctor` says whether a credential is set, never what it is, also when nobody answers."""
     monkeypatch.setenv("DIGITALOCEAN_TOKEN", "dop_v1_secret")
-    monkeypatch.setattr("gpucost.launch.checks.open_cloud", _nobody_answers)
+    monkeypatch.setattr("gpucost.commands.installation.open_cloud", _nobody_answers)
     ran = call("doctor", "-f", "json")
     assert "dop_v1_secret" not in ran.out + ran.err
     states = [(check["check"], check["state"]) for check in ran.json]

@@ -18,7 +18,7 @@ EXAMPLE = ROOT / "examples" / "visual-search.json"
 JOBS = 120
 WORK = (
     "import time\n"
-    "from gpucost.views.terminal.progress import progress\n"
+    "from gpucost.views.output import progress\n"
     "told = progress('planned {done:,} of {total:,} jobs', quiet=QUIET)\n"
     "told(1, 5000); time.sleep(1.2); told(1200, 5000); time.sleep(0.3); told(5000, 5000)\n"
     "print('the answer')\n"

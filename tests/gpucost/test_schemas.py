@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpucost.agents.budget import AgentCap
-from gpucost.agents.spending import AgentPreview
+from gpucost.agents.budget import AgentCap, AgentPreview
 from gpucost.loop.loop_record import LoopRecord, Round
 from gpucost.profiling.run_files import StepLine
 from gpucost.profiling.run_request import BatchSearch, BatchTried

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.arguments.project_options import MAY_SET
-from gpucost.arguments.settings import load_settings, long_options
+from gpucost.arguments.settings import MAY_SET, load_settings, long_options
 from gpucost.cli import COMMANDS
 from gpucost.commands.planning.plan import command
 from pricing.errors import InputError

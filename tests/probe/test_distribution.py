@@ -10,10 +10,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from telemetry.parsing.hints import Hints
 
 from planner.profile.model import Profile
 from telemetry.probe import FOLDER_VARIABLE, PATH
+from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 from tests.probe.child import STAND_IN
 

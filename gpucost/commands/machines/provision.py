@@ -7,7 +7,7 @@ import click
 
 from gpucost.arguments.parameters import DOLLARS, DURATION, today
 from gpucost.files.plan_file import DEFAULT_PLAN
-from gpucost.jobs.job_view import preview_job
+from gpucost.jobs.driving import preview_job
 from gpucost.jobs.request import request_job
 from gpucost.launch.choice import (
     LaunchChoice,
@@ -18,16 +18,14 @@ from gpucost.launch.choice import (
     choose_type,
     with_dearest,
 )
-from gpucost.launch.machine import check_machine
+from gpucost.launch.options import check_machine, check_pool, first_nodes, pool_of
 from gpucost.launch.preview import (
     Wish,
     check_end_role,
     check_self_destroy,
 )
 from gpucost.launch.provisioning import dry_run, launch_confirmed, launch_job, previewed
-from gpucost.machines.confirm import confirm
-from gpucost.machines.state import open_cloud, open_journal
-from gpucost.pools.asking import check_pool, first_nodes, pool_of
+from gpucost.machines.state import confirm, open_cloud, open_journal
 from gpucost.prices.cache import load_catalog
 from gpucost.views.launch import question, show_preview
 from gpucost.views.output import Output, output_options

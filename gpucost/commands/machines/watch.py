@@ -1,28 +1,231 @@
-"""`gpucost watch`: one look that ends what is due, and the schedule that takes it by itself."""
+"""`gpucost watch`: one look that ends what is due, and the schedule that looks every ten minutes.
+
+Neither a systemd timer nor cron has the environment of a shell, so what is needed of it
+(credentials, endpoints, folders) is kept in a file for its owner alone, which
+`gpucost watch --environment FILE` reads: no secret gets into a unit, a crontab or a command line,
+and nothing of it is read by a shell.
+"""
 
 import json
 import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
 import click
 
-from gpucost.commands.machines import reap
-from gpucost.files.user_folders import state_folder
+from gpucost.commands.machines.ending import reap
+from gpucost.files.writing import state_folder
 from gpucost.machines.state import open_cloud
-from gpucost.machines.watch_schedule import (
-    MINUTES,
-    install_timer,
-    keep_environment,
-    read_environment,
-    schedule,
-    uninstall_timer,
-)
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
-from pricing.errors import InputError, MissingCredentialsError
+from pricing.errors import InputError, MissingCredentialsError, RefusedError
+from providers.private_files import private_folder, read_private, write_private
 from providers.redaction import VARIABLES
-from providers.registry import launchable
+from providers.registry import CLOUDS, launchable
+
+MINUTES = 10
+FILE = "watch.json"
+NAME = "gpucost-watch"
+_PREFIXES = ("AWS_", "DIGITALOCEAN_", "GPUCOST_", "XDG_")
+_NAMES = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "SSH_AUTH_SOCK",
+)
+_CALL_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """What is run, and where that is written down.
+
+    Attributes:
+        program: the console script's full path.
+        environment: file of the variables.
+        units: folder of the user's systemd units.
+    """
+
+    program: Path
+    environment: Path
+    units: Path
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command of each look."""
+        return (str(self.program), "watch", "--quiet", "--environment", str(self.environment))
+
+    @property
+    def cron_line(self) -> str:
+        """For `crontab -e`; cron turns a bare percent sign into a new line."""
+        command = shlex.join(self.words).replace("%", "\\%")
+        return f"*/{MINUTES} * * * * {command}"
+
+    @property
+    def service(self) -> str:
+        """The unit of one look."""
+        return (
+            "[Unit]\n"
+            "Description=gpucost: end machines past their deadline, and what a crash left\n"
+            "\n"
+            "[Service]\n"
+            "Type=oneshot\n"
+            f"ExecStart={' '.join(_unit_word(word) for word in self.words)}\n"
+            "UMask=0077\n"
+        )
+
+    @property
+    def timer(self) -> str:
+        """The unit that starts it; a look that was missed in sleep is made up for."""
+        return (
+            "[Unit]\n"
+            "Description=gpucost: look every ten minutes\n"
+            "\n"
+            "[Timer]\n"
+            f"OnCalendar=*:0/{MINUTES}\n"
+            "Persistent=true\n"
+            "\n"
+            "[Install]\n"
+            "WantedBy=timers.target\n"
+        )
+
+
+def _unit_word(word: str) -> str:
+    """Return a word of ExecStart, in which percent, dollar, quote and backslash have a meaning."""
+    told = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{told}"'
+
+
+def schedule(state: Path) -> Schedule:
+    """Return the schedule of this installation and state folder.
+
+    Raises:
+        InputError: the program cannot be found, or a path cannot stand in one line.
+    """
+    named = Path(sys.argv[0])
+    beside = Path(sys.executable).with_name("gpucost")
+    found = next((one for one in (named, beside) if _is_program(one)), None)
+    found = found or Path(shutil.which("gpucost") or "")
+    if not _is_program(found):
+        raise InputError("the program gpucost is not installed beside this Python; see README.md.")
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    made = Schedule(
+        program=found.absolute(),
+        environment=(state / FILE).absolute(),
+        units=home / "systemd" / "user",
+    )
+    odd = [word for word in made.words if not word.isprintable()]
+    if odd:
+        raise InputError(f"{odd[0]!r} cannot stand in a crontab; move it to a plainer path.")
+    return made
+
+
+def _is_program(path: Path) -> bool:
+    return path.name == "gpucost" and path.is_file() and os.access(path, os.X_OK)
+
+
+def _is_kept(name: str) -> bool:
+    """Return whether a look needs the variable: credentials, endpoints, folders, proxies."""
+    of_providers = {one.name for provider in CLOUDS.values() for one in provider.variables}
+    return name.startswith(_PREFIXES) or name in _NAMES or name in of_providers
+
+
+def keep_environment(file: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Write what a look needs of the environment, for its owner alone, and return the names.
+
+    Raises:
+        RefusedError: the file or its folder is somebody else's, or cannot be written.
+    """
+    kept = {name: value for name, value in sorted(environment.items()) if _is_kept(name)}
+    kept["GPUCOST_STATE_DIR"] = str(file.parent)
+    try:
+        private_folder(file.parent)
+        write_private(file, json.dumps(kept, indent=1))
+    except OSError as error:
+        raise RefusedError(f"{file}: cannot be written: {error.strerror}.") from error
+    return tuple(kept)
+
+
+def read_environment(file: Path) -> dict[str, str]:
+    """Return the variables that `keep_environment` wrote.
+
+    Raises:
+        InputError: there is no such file, or it holds something else.
+        NotOursError: others can read it.
+    """
+    try:
+        kept = json.loads(read_private(file))
+    except FileNotFoundError as error:
+        told = f"{file}: no such file; `gpucost watch --install` writes it."
+        raise InputError(told) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: cannot be read: {error}.") from error
+    plain = isinstance(kept, dict) and all(isinstance(value, str) for value in kept.values())
+    if not plain or not all(map(_is_kept, kept)):
+        raise InputError(f"{file}: not written by `gpucost watch --install`; write it anew.")
+    return dict(kept)
+
+
+def install_timer(made: Schedule) -> str:
+    """Write the units and start the timer; return why not, or nothing where it is active.
+
+    Raises:
+        RefusedError: the units cannot be written.
+    """
+    failure = _systemctl("show-environment")
+    if failure:
+        return failure
+    try:
+        made.units.mkdir(parents=True, exist_ok=True)
+        (made.units / f"{NAME}.service").write_text(made.service, encoding="utf-8")
+        (made.units / f"{NAME}.timer").write_text(made.timer, encoding="utf-8")
+    except OSError as error:
+        raise RefusedError(f"{made.units}: cannot be written: {error.strerror}.") from error
+    steps = (("daemon-reload",), ("enable", "--now", f"{NAME}.timer"))
+    failures = [failure for step in steps if (failure := _systemctl(*step))]
+    return failures[0] if failures else _systemctl("is-active", "--quiet", f"{NAME}.timer")
+
+
+def uninstall_timer(made: Schedule) -> tuple[str, ...]:
+    """Stop the timer and remove its units and the file of variables; return what was removed."""
+    files = (made.units / f"{NAME}.timer", made.units / f"{NAME}.service", made.environment)
+    there = [file for file in files if os.path.lexists(file)]
+    if made.units / f"{NAME}.timer" in there:
+        _systemctl("disable", "--now", f"{NAME}.timer")
+    for file in there:
+        file.unlink()
+    if made.units / f"{NAME}.timer" in there:
+        _systemctl("daemon-reload")
+    return tuple(str(file) for file in there)
+
+
+def _systemctl(*words: str) -> str:
+    """Run `systemctl --user`; empty where it went well, else why not."""
+    command = ("systemctl", "--user", *words)
+    try:
+        done = subprocess.run(  # noqa: S603 - words of ours
+            command, check=False, capture_output=True, text=True, timeout=_CALL_S
+        )
+    except FileNotFoundError:
+        return "there is no systemd here"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{' '.join(command)}: {error}"
+    if done.returncode == 0:
+        return ""
+    said = " ".join(done.stderr.split()) or f"exit {done.returncode}"
+    return f"{' '.join(command)}: {said}"
 
 
 @click.command(name="watch", epilog="Example: gpucost watch --install")
@@ -67,7 +270,7 @@ def _look(context: click.Context, output: Output) -> None:
     asked = {"quiet": output.quiet, "verbose": output.verbose, "no_color": not output.color}
     try:
         with redirect_stdout(printed):
-            context.invoke(reap.command, yes=True, format_="json", **asked)
+            context.invoke(reap, yes=True, format_="json", **asked)
     finally:
         rows = json.loads(printed.getvalue() or "[]")
         _show([row for row in rows if row["action"] != "keep" or not output.quiet], output)

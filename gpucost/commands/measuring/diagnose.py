@@ -15,8 +15,8 @@ from gpucost.views.output import (
     print_json,
     print_prose,
     print_table,
+    terminal_height,
 )
-from gpucost.views.terminal.size import terminal_height
 from planner.actions import action
 from planner.actions.settings import profiled_run, today_settings
 from planner.diagnosis.diagnose import diagnose

@@ -6,11 +6,10 @@ from decimal import Decimal
 import click
 
 from gpucost.arguments.parameters import DAY, DOLLARS, HOURS_A_MONTH, today
-from gpucost.files.bill_files import read_bills
+from gpucost.commands.money.bills import read_bills
 from gpucost.files.outcomes import NAME, record_outcome
 from gpucost.files.plan_file import load_plan
-from gpucost.files.user_folders import state_folder
-from gpucost.files.writing import write_file
+from gpucost.files.writing import state_folder, write_file
 from gpucost.prices.cache import load_catalog
 from gpucost.profiling.run_files import read_run
 from gpucost.views.output import Output, Table, output_options, print_json, print_table

@@ -1,15 +1,315 @@
-"""`gpucost prices`: the known prices, how they moved; `update` and `check` them."""
+"""`gpucost prices`: list the known prices, show how they moved, update and check them."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import date
+from decimal import Decimal
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from gpucost.arguments.command_group import DefaultGroup
-from gpucost.arguments.parameters import COUNTS, DAY, DOLLARS, today
-from gpucost.views.output import Output, output_options
-from pricing.catalog.offer import PURCHASES
+from gpucost.arguments.parameters import COUNTS, DAY, DOLLARS, check_known, today
+from gpucost.prices.cache import load_catalog
+from gpucost.views.output import (
+    Output,
+    Table,
+    output_options,
+    price_cell,
+    print_json,
+    print_table,
+    terminal_height,
+)
+from planner.plan_document.bill import RentedOffer, rented_offer
+from planner.plan_document.encode import IF_KNOWN
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.dates import STALE_AFTER_DAYS
+from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
+from pricing.catalog.regions import known_regions, placed
 from pricing.errors import InputError
+from pricing.hardware import matching
+from pricing.listing import counted
+from pricing.money import price_text
+
+_SHOWN, _LEAST_SHOWN = 40, 5
+_AROUND = 12  # lines of a screen that are not rows: the table's head, what is said, the prompt
+_LEAST_NAME, _LEAST_OF_GROUP = 32, 24
+SORTS: dict[str, Callable[[Offer], tuple[Any, ...]]] = {
+    "price": lambda o: (o.usd_per_hour, o.place),
+    "gpu-price": lambda o: (o.usd_per_hour / Decimal(str(o.gpu_count)), o.place),
+    "provider": lambda o: (o.place, o.purchase),
+    "gpu": lambda o: (o.gpu, o.usd_per_hour, o.place),
+    "gpus": lambda o: (o.gpu_count, o.usd_per_hour, o.place),
+    "age": lambda o: (o.as_of, o.place),
+}
+GROUPS: dict[str, Callable[[Offer], str]] = {
+    "gpu": lambda o: o.gpu,
+    "provider": lambda o: o.provider,
+}
+_CHEAPEST = ("price", "gpu-price")  # the sorts that say what is cheapest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Which prices are wanted; empty or None leaves a thing open.
+
+    Attributes:
+        providers: any of them.
+        gpu_names: any of these models, as people write them.
+        counts: fewest and most GPUs of the machine.
+        regions: prices that hold in one of them.
+        max_price: USD an hour for the machine.
+        purchases: any of these ways of buying.
+        sort: one of SORTS.
+        group_by: one of GROUPS: of each group only its cheapest offer; None: every offer.
+    """
+
+    providers: tuple[str, ...] = ()
+    gpu_names: tuple[str, ...] = ()
+    counts: tuple[int, int] | None = None
+    regions: tuple[str, ...] = ()
+    max_price: Decimal | None = None
+    purchases: tuple[str, ...] = ()
+    sort: str = "price"
+    group_by: str | None = None
+
+    @property
+    def order(self) -> str:
+        """The one of SORTS that says what is cheapest."""
+        return self.sort if self.sort in _CHEAPEST else "price"
+
+    def find(self, catalog: Catalog) -> list[Offer]:
+        """Return the offers that are wanted, in order.
+
+        Raises:
+            InputError: a provider, a region or a GPU is not known.
+        """
+        check_known("--provider", self.providers, (o.provider for o in catalog.offers))
+        regions = tuple(region.lower() for region in self.regions)
+        check_known("--region", regions, known_regions(catalog.offers))
+        models = {gpu.name for name in self.gpu_names for gpu in matching(name)}
+        found = (offer for offer in catalog.offers if self._wants(offer, models, regions))
+        return sorted(found, key=SORTS[self.sort])
+
+    def grouped(self, found: list[Offer]) -> list[tuple[Offer, int | None]]:
+        """Return the rows to show, in order, with the number of offers that each stands for.
+
+        Of a group that is its cheapest offer, for each GPU where that is the order, else for the
+        machine. Without groups each offer is a row, and there is no number.
+        """
+        if self.group_by is None:
+            return [(offer, None) for offer in found]
+        cheapest = SORTS[self.order]
+        groups: dict[str, list[Offer]] = {}
+        for offer in found:
+            groups.setdefault(GROUPS[self.group_by](offer), []).append(offer)
+        rows: list[tuple[Offer, int | None]]
+        rows = [(min(group, key=cheapest), len(group)) for group in groups.values()]
+        return sorted(rows, key=lambda row: SORTS[self.sort](row[0]))
+
+    def _wants(self, offer: Offer, models: set[str], regions: tuple[str, ...]) -> bool:
+        return (
+            (not self.providers or offer.provider in self.providers)
+            and (not models or offer.gpu in models)
+            and (not self.counts or self.counts[0] <= offer.gpu_count <= self.counts[1])
+            and (offer.region == EVERYWHERE or placed(offer, regions) is not None)
+            and (self.max_price is None or offer.usd_per_hour <= self.max_price)
+            and (not self.purchases or offer.purchase in self.purchases)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedOffer(RentedOffer):
+    """An offer as `gpucost prices list -f json` prints it.
+
+    Attributes:
+        gpu_memory_gib: of one GPU.
+        vcpus: threads of the host; None where it is not known, as in the next two.
+        ram_gib: of the host.
+        interconnect: between its GPUs.
+        confidence: of the price: high, medium or low.
+        notes: of its source.
+        stale: whether the price is too old on the day that was asked for.
+        why: where it was read and what gave way to it, where that was asked for.
+        offers_in_group: of which this is the cheapest, where groups were asked for.
+    """
+
+    gpu_memory_gib: float
+    vcpus: float | None
+    ram_gib: float | None
+    interconnect: str | None
+    confidence: str
+    notes: str
+    stale: bool
+    why: str | None = field(default=None, metadata=IF_KNOWN)
+    offers_in_group: int | None = field(default=None, metadata=IF_KNOWN)
+
+
+def list_prices(query: Query, day: date, output: Output, *, why: bool) -> None:
+    """Print the prices of a day that are wanted.
+
+    Raises:
+        InputError: as `Query.find`.
+    """
+    catalog = load_catalog(day, say=output.say)
+    found = query.find(catalog)
+    rows = query.grouped(found)
+    _show(rows, query, catalog, output, why=why)
+    if output.verbose and not why:
+        for offer, _ in rows[:_SHOWN]:
+            output.say(f"why: {offer.place}, {offer.purchase}: {_reason(offer, catalog)}")
+
+
+def _show(
+    found: list[tuple[Offer, int | None]],
+    query: Query,
+    catalog: Catalog,
+    output: Output,
+    *,
+    why: bool,
+) -> None:
+    if output.format == "json":
+        documents = (_document(offer, catalog, why=why) for offer, _ in found)
+        counts = (count for _, count in found)
+        print_json(
+            [replace(one, offers_in_group=n) for one, n in zip(documents, counts, strict=True)]
+        )
+        return
+    shown = found if output.format != "table" or output.verbose else found[: _rows_shown()]
+    print_table(_table(shown, query, catalog, output, why=why), output)
+    hidden = len(found) - len(shown)
+    more = f"; {hidden} more with -v" if hidden else ""
+    offers = sum(count or 1 for _, count in found)
+    groups = "" if query.group_by is None else f" in {counted(len(found), 'group')}"
+    output.say(
+        f"{counted(offers, 'offer')}{groups} as of {catalog.as_of}{more}. Prices read "
+        f"{catalog.oldest} to {catalog.newest}; 'stale' is over 30 days old and may have risen "
+        "by over a fifth since, or undated."
+    )
+    if found:
+        output.say(_cheapest([offer for offer, _ in found], catalog, by=SORTS[query.order]))
+
+
+def _rows_shown() -> int:
+    """Return how many rows fit the screen with what is said around them."""
+    return min(_SHOWN, max(_LEAST_SHOWN, terminal_height() - _AROUND))
+
+
+def _table(
+    shown: list[tuple[Offer, int | None]],
+    query: Query,
+    catalog: Catalog,
+    output: Output,
+    *,
+    why: bool,
+) -> Table:
+    """Return the rows; on a screen provider, type and region are one name, as `quote` takes it."""
+    screen = output.format == "table"
+    columns: tuple[str, ...] = ("offer",) if screen else ("provider", "type", "region")
+    age = "age" if screen else ""
+    columns += ("GPUs", "GPU", "purchase", "USD/h", "read", age)
+    columns += ("offers",) if any(count is not None for _, count in shown) else ()
+    columns += ("why",) if why else ()
+    by_gpu = query.group_by == "gpu"
+    known = query.gpu_names and not by_gpu  # of which GPU they are, was asked
+    return Table(
+        columns=columns,
+        rows=tuple(_row(offer, count, catalog, output, why=why) for offer, count in shown),
+        right=frozenset(("USD/h", "GPUs", "offers")),
+        spare=("read", "GPU", "purchase") if known else ("read", "purchase"),
+        cut=frozenset(("offer", "GPU")),
+        whole=frozenset(("purchase", "read", age)),
+        least_name=_LEAST_OF_GROUP if by_gpu else _LEAST_NAME,
+    )
+
+
+def _row(
+    offer: Offer, count: int | None, catalog: Catalog, output: Output, *, why: bool
+) -> tuple[str, ...]:
+    named = (offer.provider, offer.instance_type, offer.region_text)
+    cells: tuple[str, ...] = (
+        *((offer.place,) if output.format == "table" else named),
+        f"{offer.gpu_count:g}",
+        offer.gpu,
+        offer.purchase,
+        price_cell(offer.usd_per_hour, output),
+        offer.as_of.isoformat(),
+        _mark(offer, catalog, " old" if output.format != "table" else ""),
+    )
+    cells += () if count is None else (str(count),)
+    return (*cells, _reason(offer, catalog)) if why else cells
+
+
+def _cheapest(
+    found: list[Offer], catalog: Catalog, *, by: Callable[[Offer], tuple[Any, ...]]
+) -> str:
+    """Return the answer: the cheapest offer, and the cheapest whose price is not stale."""
+    least = min(found, key=by)
+    if not catalog.is_stale(least):
+        return f"Cheapest: {_priced(least)}."
+    fresh = min((o for o in found if not catalog.is_stale(o)), key=by, default=None)
+    other = "every price is" if fresh is None else f"not stale: {_priced(fresh)}"
+    return f"Cheapest: {_priced(least)}, stale; {other}."
+
+
+def _priced(offer: Offer) -> str:
+    return f"{offer.place}, {offer.purchase}, ${price_text(offer.usd_per_hour)} an hour"
+
+
+def _mark(offer: Offer, catalog: Catalog, old: str) -> str:
+    """Return what is said beside an old price."""
+    days = (catalog.as_of - offer.as_of).days
+    if catalog.is_stale(offer):
+        return "stale"
+    return f"{days} days{old}" if days > STALE_AFTER_DAYS else ""
+
+
+def _reason(offer: Offer, catalog: Catalog) -> str:
+    """Return where the price was read, since when it holds, and which rows gave way to it."""
+    held = f"holds from {offer.starts}"
+    if offer.valid_until is not None:
+        held += f" to {offer.valid_until}"
+    if catalog.as_of < offer.starts:
+        held += ", the first price known"
+    parts = [f"{offer.source}, read {offer.date_text}, {offer.confidence}", held]
+    parts += [f"instead of {_short(row)}" for row in _superseded(offer, catalog)]
+    return "; ".join((*parts, offer.notes) if offer.notes else parts)
+
+
+def _superseded(offer: Offer, catalog: Catalog) -> list[Offer]:
+    rows = catalog.history(offer.provider, offer.instance_type, offer.region, offer.purchase)
+    return [row for row in reversed(rows) if row != offer]
+
+
+def _short(row: Offer) -> str:
+    until = f" to {row.valid_until}" if row.valid_until is not None else ""
+    gone = ", withdrawn" if row.withdrawn else ""
+    return f"{price_text(row.usd_per_hour)} from {row.starts}{until}{gone} ({row.source})"
+
+
+def _document(offer: Offer, catalog: Catalog, *, why: bool) -> ListedOffer:
+    rented = rented_offer(offer)
+    return ListedOffer(
+        provider=rented.provider,
+        region=rented.region,
+        instance_type=rented.instance_type,
+        gpu=rented.gpu,
+        gpu_count=rented.gpu_count,
+        purchase=rented.purchase,
+        usd_per_hour=rented.usd_per_hour,
+        as_of=rented.as_of,
+        source=rented.source,
+        gpu_memory_gib=offer.gpu_memory_gib,
+        vcpus=offer.vcpus,
+        ram_gib=offer.ram_gib,
+        interconnect=offer.interconnect,
+        confidence=offer.confidence,
+        notes=offer.notes,
+        stale=catalog.is_stale(offer),
+        why=_reason(offer, catalog) if why else None,
+    )
+
 
 _PROVIDER = click.option(
     "--provider", "providers", multiple=True, help="Only this provider (repeatable)."
@@ -58,7 +358,7 @@ def command() -> None:
 @output_options
 def list_(as_of: date | None, why: bool, output: Output, **wanted: object) -> None:  # noqa: FBT001 - click's
     """List known prices, with source and date; what is meant where nothing else is named."""
-    from gpucost.prices.listing import Query, list_prices  # noqa: PLC0415 - only here
+    from gpucost.commands.money.prices import Query, list_prices  # noqa: PLC0415 - only here
 
     list_prices(Query(**wanted), as_of or today(), output, why=why)  # type: ignore[arg-type] # click's
 
@@ -85,7 +385,7 @@ def history(
     output: Output,
 ) -> None:
     """Show how prices moved: the first and the last reading of each, and a line of bars."""
-    from gpucost.prices.history import print_history  # noqa: PLC0415 - only here
+    from gpucost.prices.checks import print_history  # noqa: PLC0415 - only here
 
     print_history(gpu_names, providers, purchases, as_of or today(), output)
 
@@ -137,6 +437,6 @@ def update(
 @output_options
 def check(providers: tuple[str, ...], as_of: date | None, output: Output) -> None:
     """Say how old the prices are, where they disagree, and which look wrong."""
-    from gpucost.prices.check import check_prices  # noqa: PLC0415 - only here
+    from gpucost.prices.checks import check_prices  # noqa: PLC0415 - only here
 
     check_prices(as_of or today(), providers, output)

@@ -1,14 +1,127 @@
 """`gpucost quote`: price one use of one or several machines, or one option of a plan."""
 
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import click
 
 from gpucost.arguments.command_group import DefaultGroup, SubCommand
-from gpucost.arguments.parameters import DAY, DOLLARS, DURATION, INSTANT, MOST_MACHINES, SIZE
-from gpucost.arguments.usage_options import usage_options
-from gpucost.views.output import Output, output_options
+from gpucost.arguments.parameters import (
+    DAY,
+    DOLLARS,
+    DURATION,
+    INSTANT,
+    MOST_MACHINES,
+    SIZE,
+    today,
+    usage_options,
+)
+from gpucost.files.quote_documents import (
+    OWN,
+    QuoteRequest,
+    find_offer,
+    offer_document,
+    own_document,
+)
+from gpucost.files.quote_values import OwnershipDocument, QuoteDocument, RivalSwing
+from gpucost.prices.cache import load_catalog
+from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from planner.plan_document.encode import encode
+from pricing.billing.lines import KINDS
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import PURCHASES
+from pricing.catalog.price_age import is_too_old, sellers_of
+from pricing.errors import InputError
+from pricing.money import line_text, price_text, show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One use of offers, as it was typed.
+
+    Attributes:
+        duration: life of the machines, seconds; None where none was given.
+        monthly: a month of no date instead.
+        purchase: how they are bought.
+        price: one's own price of a machine an hour; None: the catalog's.
+        start: instant at which the bill begins; None: the beginning of the day.
+        as_of: day of prices and rules; None: today.
+        use: further fields of `Usage`; None where one was not given.
+    """
+
+    duration: Decimal | None
+    monthly: bool
+    purchase: str
+    price: Decimal | None
+    start: datetime | None
+    as_of: date | None
+    use: Mapping[str, object]
+
+    def asked(self, *, of_offers: bool) -> QuoteRequest:
+        """Return the use to be priced.
+
+        Raises:
+            UsageError: the options contradict each other, or a duration is missing.
+        """
+        if self.monthly and (self.duration is not None or self.start is not None):
+            raise click.UsageError(
+                "--monthly is a month of no date; leave out --duration and --start."
+            )
+        if self.start is not None and self.as_of is not None:
+            raise click.UsageError("--start says the day; leave out --as-of.")
+        if self.use.get("interrupted") and self.purchase != "spot":
+            raise click.UsageError("--interrupted is for spot machines; add --purchase spot.")
+        if of_offers and self.duration is None and not self.monthly:
+            raise click.UsageError(
+                "how long? Give --duration, such as --duration 90m, or --monthly."
+            )
+        return QuoteRequest(
+            day=self.start.date() if self.start is not None else self.as_of or today(),
+            duration_s=None if self.monthly else self.duration,
+            purchase=self.purchase,
+            price=self.price,
+            start=self.start,
+            use={name: value for name, value in self.use.items() if value is not None},
+        )
+
+
+def quote_offers(
+    what: tuple[str, ...], wanted: Wanted, say: Callable[[str], None]
+) -> list[QuoteDocument | OwnershipDocument]:
+    """Return the quote of each offer, and of one's own machine where `own` is named.
+
+    Raises:
+        UsageError: as `Wanted.asked`.
+        InputError: offers are not known; all of them are named.
+    """
+    places = [name for name in what if name != OWN]
+    asked = wanted.asked(of_offers=bool(places))
+    catalog = load_catalog(asked.day, say=say)
+    _check_places(places, asked, catalog)
+    return [
+        own_document(tuple(find_offer(place, asked, catalog) for place in places))
+        if name == OWN
+        else offer_document(name, asked, catalog)
+        for name in what
+    ]
+
+
+def _check_places(places: list[str], asked: QuoteRequest, catalog: Catalog) -> None:
+    """Name every offer that is not known, not only the first."""
+    problems: list[str] = []
+    for place in places:
+        try:
+            find_offer(place, asked, catalog)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+
 
 _TYPED = (
     "duration",
@@ -76,8 +189,11 @@ def command() -> None:
 @output_options
 def offer(what: tuple[str, ...], output: Output, **asked: Any) -> None:
     """Price one use of one or several offers side by side; `own` is your own machine."""
-    from gpucost.prices.quoting import Wanted, quote_offers  # noqa: PLC0415 - only here
-    from gpucost.views.quote import show_documents  # noqa: PLC0415 - only here
+    from gpucost.commands.money.quote import (  # noqa: PLC0415 - only here
+        Wanted,
+        quote_offers,
+        show_documents,
+    )
 
     if not what:
         raise click.UsageError("price what? Give PROVIDER/TYPE, or --option JOB/ID of a plan.")
@@ -93,12 +209,176 @@ def offer(what: tuple[str, ...], output: Output, **asked: Any) -> None:
 @output_options
 def plan(what: tuple[str, ...], option_id: str | None, output: Output) -> None:
     """Price an option of a plan, with its own hours, machines, data and day."""
+    from gpucost.commands.money.quote import show_documents  # noqa: PLC0415 - only here
     from gpucost.files.plan_file import DEFAULT_PLAN  # noqa: PLC0415 - only here
     from gpucost.files.quote_documents import plan_document  # noqa: PLC0415 - only here
-    from gpucost.views.quote import show_documents  # noqa: PLC0415 - only here
 
     if len(what) > 1:
         raise click.UsageError("one plan at a time: give PLAN and --option JOB/ID.")
     if option_id is None:
         raise click.UsageError("which option? Give --option JOB/ID, such as --option train/o1.")
     show_documents([plan_document(what[0] if what else DEFAULT_PLAN, option_id)], output)
+
+
+_COLUMNS = ("line", "USD", "how", "rule", "offer", "price")
+_SWINGS_SHOWN = 3
+_LEAST_NAME = 30
+
+_ROUNDED = "rounded half up to cents"
+
+
+def show_documents(documents: Sequence[QuoteDocument | OwnershipDocument], output: Output) -> None:
+    """Print the documents: JSON is one object, or an array of several."""
+    if output.format == "json":
+        print_json(documents[0] if len(documents) == 1 else documents)
+        return
+    quotes = [document for document in documents if isinstance(document, QuoteDocument)]
+    if len(quotes) > 1 and output.format != "csv":
+        print_table(_side_by_side(quotes), output)
+    elif quotes:
+        print_table(_bill(quotes, output), output)
+    for document in documents:
+        if isinstance(document, OwnershipDocument):
+            _show_own(document, output)
+    for text in dict.fromkeys(text for quote in quotes for text in quote.warnings):
+        output.say(f"note: {text}")
+    if quotes and output.format == "table":
+        output.say(_answer(quotes))
+    for quote in quotes if output.verbose else ():
+        output.say(f"source: {quote.offer.source}")
+        output.say(json.dumps(encode(quote.offer)))
+
+
+def _bill(quotes: list[QuoteDocument], output: Output) -> Table:
+    """Return every line of every bill, one below the other."""
+    wide = {"csv": 6, "md": 4}.get(output.format, 4 if output.verbose else 3)
+    rows: list[tuple[str, ...]] = []
+    for quote in quotes:
+        place, read = _place(quote), _read(quote)
+        rows += [
+            (line.what, _shown(line.usd, output), line.how, line.rule, place, read)
+            for line in quote.lines
+        ]
+        how = "at least: a part has no known price" if quote.at_least else _ROUNDED
+        rows.append(("total", _shown(quote.total, output), how, "", place, read))
+        rows += [
+            (
+                f"month of {month.hours} h",
+                _shown(month.total, output),
+                "the whole bill",
+                "",
+                place,
+                read,
+            )
+            for month in quote.months or ()
+        ]
+    first = quotes[0]
+    return Table(
+        columns=_COLUMNS[:wide],
+        rows=tuple(row[:wide] for row in rows),
+        right=frozenset(("USD",)),
+        title=f"{_place(first)} x{first.count}, {first.offer.purchase}, price {_read(first)}",
+    )
+
+
+def _side_by_side(quotes: list[QuoteDocument]) -> Table:
+    """Return a table with one row a bill, one column a kind of line."""
+    kinds = [kind for kind in KINDS if any(_sum(quote, kind) is not None for quote in quotes)]
+    hours = [month.hours for month in quotes[0].months or ()]
+    columns = ("offer", "GPUs", "GPU", "purchase", "USD/h", *kinds, "total")
+    columns += (*(f"{h} h" for h in hours), "price")
+    rows = []
+    for quote in quotes:
+        offer = quote.offer
+        sums = (_sum(quote, kind) for kind in kinds)
+        row = [
+            f"{_place(quote)} x{quote.count}",
+            f"{offer.gpu_count * quote.count:g}",
+            offer.gpu,
+            offer.purchase,
+            price_text(offer.usd_per_hour),
+            *("" if usd is None else line_text(usd) for usd in sums),
+            show(quote.total),
+            *(show(month.total) for month in quote.months or ()),
+            _read(quote),
+        ]
+        rows.append(tuple(row))
+    right = frozenset(columns) - {"offer", "GPU", "purchase", "price"}
+    spare = ("price", "GPUs", "purchase", "GPU", *kinds)
+    cut = frozenset(("offer", "GPU"))
+    return Table(
+        columns=columns, rows=tuple(rows), right=right, spare=spare, cut=cut, least_name=_LEAST_NAME
+    )
+
+
+def _answer(quotes: list[QuoteDocument]) -> str:
+    """Return what it comes to; of several the cheapest, and by how much."""
+    least, *others = sorted(quotes, key=lambda quote: quote.total)
+    most = "at least " if least.at_least else ""
+    told = f"{most}${show(least.total)} for {_place(least)} x{least.count}"
+    if not others:
+        return f"{told}."
+    more = show(others[0].total - least.total)
+    return f"cheapest: {told}; the next, {_place(others[0])}, is ${more} more."
+
+
+def _sum(quote: QuoteDocument, kind: str) -> Decimal | None:
+    amounts = [line.usd for line in quote.lines if line.what == kind]
+    return sum(amounts, Decimal(0)) if amounts else None
+
+
+def _show_own(document: OwnershipDocument, output: Output) -> None:
+    """Print the yearly cost of one's own machine, and from which use it pays."""
+    rows = [(cost.what, _shown(cost.usd, output), "a year") for cost in document.costs]
+    rows.append(("total", _shown(document.annual_usd, output), "a year, used or not"))
+    rows += [
+        ("GPU-hour", str(rate.usd), f"used {100 * rate.used_fraction:g} % of the hours")
+        for rate in document.usd_per_gpu_hour
+    ]
+    for rival in document.against:
+        share = rival.break_even_fraction
+        said = f"owning pays from {100 * share:.1f} % of the hours on"
+        never = f"owning never pays: it would need {100 * share:.0f} % of the hours"
+        where = f"against {rival.offer}, {rival.purchase}"
+        rows.append((where, str(rival.usd_per_gpu_hour), never if share > 1 else said))
+        swings = rival.sensitivity if output.verbose else rival.sensitivity[:_SWINGS_SHOWN]
+        rows += [_swing_row(swing) for swing in swings]
+    print_table(
+        Table(
+            columns=("own hardware", "USD", "how"),
+            rows=tuple(rows),
+            right=frozenset(("USD",)),
+            title=f"{document.name}, {document.gpu_count} x {document.gpu}",
+        ),
+        output,
+    )
+    for text in document.assumptions:
+        output.say(f"note: {text}")
+
+
+def _swing_row(swing: RivalSwing) -> tuple[str, str, str]:
+    ends = sorted((swing.break_even_at_low, swing.break_even_at_high))
+    return (
+        f"  {swing.figure}",
+        "",
+        f"{swing.low} to {swing.high}: {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %",
+    )
+
+
+def _place(quote: QuoteDocument) -> str:
+    offer = quote.offer
+    parts = (offer.provider, offer.instance_type, offer.region)
+    return "/".join(part for part in parts if part != "*")
+
+
+def _read(quote: QuoteDocument) -> str:
+    offer = quote.offer
+    days = (quote.as_of - offer.as_of).days
+    stale = is_too_old(sellers_of(offer.provider, offer.purchase), days)
+    old = f", {days} days old" if days > STALE_AFTER_DAYS else ""
+    return f"read {offer.as_of}" + (", stale" if stale else old)
+
+
+def _shown(usd: Decimal, output: Output) -> str:
+    """Return an exact amount as people write it; in CSV, which programs read, as it is."""
+    return f"{usd:f}" if output.format == "csv" else line_text(usd)

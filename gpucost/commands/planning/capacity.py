@@ -1,18 +1,119 @@
-"""`gpucost capacity`: do we need more GPUs?"""
+"""`gpucost capacity`: does a pool need more GPUs?"""
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 
 import click
 
 from gpucost.arguments.parameters import COUNTS, DAY, DOLLARS, DURATION, MAPPING, today
-from gpucost.files.job_trace import load_trace
-from gpucost.prices.gpu_price import PricedBy, gpu_price
-from gpucost.views.capacity import print_capacity
-from gpucost.views.output import Output, output_options, print_json
-from planner.capacity.capacity import CapacityQuestion, Target, capacity
-from planner.capacity.queueing import ORDERS, Order
-from pricing.catalog.offer import PURCHASES
+from gpucost.prices.cache import load_catalog
+from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from planner.capacity.capacity import (
+    CapacityDocument,
+    CapacityQuestion,
+    DrawnRange,
+    GpuPrice,
+    SizeDocument,
+    Target,
+    capacity,
+)
+from planner.capacity.queueing import ORDERS, Order, TraceReading
+from pricing.catalog.offer import PURCHASES, Offer, parse_place
+from pricing.errors import InputError
+from pricing.hardware import matching
+from pricing.listing import counted
+from pricing.money import price_text, show
+from telemetry.job_trace_file import read_trace
+from telemetry.readers.payload import Stream
+
+
+def load_trace(
+    path: str, mapped: Iterable[tuple[str, str]], gpus: tuple[int, int] | None
+) -> tuple[str, TraceReading]:
+    """Return the name of a file of jobs, and those of its jobs that hold so many GPUs.
+
+    Args:
+        path: of the file; `-` is standard input, `.gz` is read as is.
+        mapped: columns with their slots.
+        gpus: fewest and most of a job; None: any.
+
+    Raises:
+        InputError: it cannot be read, or holds no such job.
+    """
+    with Stream(path) as stream:
+        payload = stream.load()
+    reading = read_trace(payload.name, payload.text, dict(mapped))
+    if gpus is not None:
+        kept = reading.trace.only(*gpus)
+        reading = replace(reading, trace=kept, waits_s=())
+    return payload.name, reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedBy:
+    """What names the price: one of place, gpu and price, or nothing.
+
+    Attributes:
+        place: PROVIDER/TYPE[/REGION].
+        gpu: a GPU's name; its cheapest machine.
+        price: of one GPU an hour, USD.
+        purchase: how it is bought.
+    """
+
+    place: str | None
+    gpu: str | None
+    price: Decimal | None
+    purchase: str
+
+
+def gpu_price(asked: PricedBy, day: date, say: Callable[[str], None]) -> GpuPrice:
+    """Return what one GPU costs an hour on a day.
+
+    Raises:
+        InputError: more than one of machine, GPU and price is given, or nothing is sold so.
+    """
+    given = [name for name in ("place", "gpu", "price") if getattr(asked, name) is not None]
+    if len(given) > 1:
+        raise InputError("give one of --type, --gpu and --price: each names the price of a GPU.")
+    if asked.price is not None:
+        return GpuPrice(usd_per_gpu_hour=asked.price, how="as stated by --price", step=1)
+    if not given:
+        how = "no price: name --type, --gpu or --price for dollars"
+        return GpuPrice(usd_per_gpu_hour=None, how=how, step=1)
+    offer = _offer(asked, day, say)
+    each = offer.usd_per_hour / Decimal(str(offer.gpu_count))
+    how = (
+        f"{offer.provider}/{offer.instance_type} ({offer.gpu_count:g}x {offer.gpu}), "
+        f"{offer.purchase.replace('_', ' ')}, {price_text(offer.usd_per_hour)} USD/h, "
+        f"read {offer.as_of}"
+    )
+    return GpuPrice(usd_per_gpu_hour=each, how=how, step=max(1, int(offer.gpu_count)))
+
+
+def _offer(asked: PricedBy, day: date, say: Callable[[str], None]) -> Offer:
+    """Return the machine whose GPUs are meant."""
+    catalog = load_catalog(day, say=say)
+    if asked.place is not None:
+        provider, instance_type, region = parse_place(asked.place)
+        return catalog.find(provider, instance_type, region, asked.purchase)
+    models = {gpu.name for gpu in matching(asked.gpu or "")}
+    sold = [
+        offer
+        for offer in catalog.offers
+        if offer.gpu in models and offer.purchase == asked.purchase and offer.gpu_count >= 1
+    ]
+    if not sold:
+        raise InputError(
+            f"no machine with a whole {asked.gpu} is sold {asked.purchase.replace('_', ' ')}; "
+            f"gpucost prices --gpu {asked.gpu} shows what is."
+        )
+    return min(
+        sold,
+        key=lambda offer: (offer.usd_per_hour / Decimal(str(offer.gpu_count)), offer.gpu_count),
+    )
+
 
 _QUANTILE = 0.95
 
@@ -106,3 +207,120 @@ def command(
         print_json(found)
     else:
         print_capacity(found, output)
+
+
+_COLUMNS = (
+    "GPUs",
+    "busy %",
+    "mean wait",
+    "p95 wait",
+    "90 % of weeks",
+    "late %",
+    "textbook p95",
+    "USD/month",
+    "against now",
+)
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
+_LONG = 2  # of a unit, before the next larger one is used
+_VERDICTS = {
+    "fewer": "No: fewer are enough.",
+    "keep": "No: keep what you have.",
+    "more": "Yes: more are needed.",
+    "unknown": "Say --now N to compare with today's GPUs.",
+}
+
+
+def print_capacity(document: CapacityDocument, output: Output) -> None:
+    """Print the table of sizes, what it rests on, and the answer."""
+    trace = document.trace
+    title = (
+        f"{trace.file}: {counted(trace.jobs, 'job')} of up to "
+        f"{counted(trace.widest, 'GPU')} in {counted(trace.days, 'day')}, "
+        f"{trace.load_gpus:g} GPUs busy on average; {document.order}"
+    )
+    rows = tuple(_row(size, document) for size in document.sizes)
+    spare = ("textbook p95", "against now", "mean wait", "90 % of weeks")
+    print_table(
+        Table(
+            columns=_COLUMNS,
+            rows=rows,
+            right=frozenset(_COLUMNS),
+            title=title if output.format != "csv" else "",
+            spare=spare,
+        ),
+        output,
+    )
+    if trace.measured is not None:
+        was = trace.measured
+        output.say(
+            f"measured: {was.jobs:,} jobs waited {_time(was.mean_s)} on average, 95 % at most "
+            f"{_time(was.p95_s)}."
+        )
+    output.say(f"price: {document.price.how}.")
+    for note in document.notes:
+        output.say(f"note: {note}")
+    for assumption in document.assumptions if output.verbose else ():
+        output.say(f"assumed: {assumption}.")
+    output.insist(answer_text(document))
+
+
+def answer_text(document: CapacityDocument) -> str:
+    """Return the answer as a sentence or two."""
+    answer, target = document.answer, document.target
+    kept = f"95 % of jobs within {_time(target.wait_s)}"
+    if answer.enough is None:
+        most = max(size.gpus for size in document.sizes)
+        found = (
+            f"no pool of up to {most} GPUs serves {kept}; ask for more: --gpus {most}..{2 * most}."
+        )
+        return f"Yes: more are needed; {found}" if answer.verdict == "more" else f"Unknown: {found}"
+    held = f"{counted(answer.enough, 'GPU')} served {kept} in the trace as it was"
+    if answer.surely is not None:
+        held += f", {answer.surely} in 95 % of {document.drawn.draws} redrawn traces"
+    elif document.drawn.draws:
+        held += ", and no size of these in 95 % of the redrawn traces"
+    cost = "" if answer.usd_per_month is None else f" for USD {show(answer.usd_per_month)} a month"
+    return f"{_VERDICTS[answer.verdict]} {answer.gpus} GPUs{cost}: {held}."
+
+
+def _row(size: SizeDocument, document: CapacityDocument) -> tuple[str, ...]:
+    mark = " now" if size.gpus == document.now else ""
+    beside = size.against_now
+    against = ""
+    if beside is not None and beside.gpus:
+        dollars = "" if beside.usd_per_month is None else f", USD {_signed(beside.usd_per_month)}"
+        against = f"{beside.gpus:+d} GPUs{dollars}, {beside.waited_h_per_month:+,.0f} h waited"
+    return (
+        f"{size.gpus}{mark}",
+        f"{100 * size.load_fraction:.0f}" + (" overloaded" if size.overloaded else ""),
+        _time(size.mean_s.mid),
+        _time(size.p95_s.mid),
+        _range(size.p95_s),
+        "" if size.late_fraction.mid is None else f"{100 * size.late_fraction.mid:.1f}",
+        "" if size.erlang is None else _time(size.erlang.p95_s),
+        "" if size.usd_per_month is None else show(size.usd_per_month),
+        against,
+    )
+
+
+def _signed(usd: Decimal) -> str:
+    return f"{'+' if usd > 0 else ''}{show(usd)}"
+
+
+def _range(found: DrawnRange) -> str:
+    if found.low is None or found.high is None:
+        return "unknown"
+    return f"{_time(found.low)} to {_time(found.high)}"
+
+
+def _time(seconds: float | None) -> str:
+    """Return a wait as people say it: `40 s`, `12 min`, `3.4 h`, `5.1 d`."""
+    if seconds is None:
+        return "never"
+    if seconds < _LONG * _MINUTE_S:
+        return f"{seconds:.0f} s"
+    if seconds < _LONG * _HOUR_S:
+        return f"{seconds / _MINUTE_S:.0f} min"
+    if seconds < _LONG * _DAY_S:
+        return f"{seconds / _HOUR_S:.1f} h"
+    return f"{seconds / _DAY_S:.1f} d"

@@ -1,15 +1,123 @@
-"""`gpucost explain`: what a finding or an action code means, and where its figures come from."""
+"""`gpucost explain`: what a finding or an action code means; also for the reference."""
 
 import difflib
+import re
+from collections.abc import Iterator
 
 import click
 
 from gpucost.schemas.small_documents import ExplainedCode
-from gpucost.views.code import action_lines, rule_lines
 from gpucost.views.output import Output, output_options, print_json
-from planner.actions import ACTIONS
+from planner.actions import ACTIONS, Action
+from planner.actions.effects import EFFECTS
+from planner.actions.instructions import HOW_TO
 from planner.diagnosis.rules import RULES
+from planner.diagnosis.rules.rule import Rule
+from planner.signals.condition import Test
+from planner.signals.signals import SIGNALS
 from pricing.errors import InputError
+
+_SETTING = re.compile(r"\{\w+\}")
+_OF = {
+    "loading": "loading and preparing input",
+    "copying": "copying input to the GPU",
+    "launching": "code on the host: launches, waiting, serial Python",
+    "checkpointing": "writing checkpoints",
+    "arithmetic": "the GPU's own kernels",
+    "exchange": "exchange between GPUs",
+}
+_GRADES = {
+    "measured": "measured on published data that we evaluated",
+    "published": "published by others",
+    "computed": "computed from the profile",
+    "estimate": "our estimate, in part at least",
+    "unknown": "not known, so nothing counts on it",
+}
+
+
+def test_words(test: Test) -> str:
+    """Return a test with the name of its reading: `GPU busy < 0.5`."""
+    unknown = ", or not measured" if test.or_unknown else ""
+    return f"{SIGNALS[test.signal].name} {test.words}{unknown}"
+
+
+def rule_lines(rule: Rule) -> Iterator[str]:
+    """Yield a finding: its cases with tests and waste, what speaks against it, what helps."""
+    yield from (f"{rule.code} (finding)", rule.meaning, "")
+    for case in rule.cases:
+        yield f"{case.confidence}: {case.cause}"
+        for test in case.tests:
+            yield f"  {test_words(test)} [{test.signal}]"
+        if case.waste:
+            yield f"  wastes: {case.waste.words}"
+        if case.actions is not None:
+            yield f"  do: {', '.join(case.actions)}"
+    if rule.against:
+        yield ""
+        yield f"Speaks against it: {'; '.join(test_words(test) for test in rule.against)}"
+    yield from (
+        "",
+        f"Do: {', '.join(rule.actions) or 'nothing to change'}",
+        f"Source: {rule.source}",
+    )
+
+
+def action_lines(one: Action) -> Iterator[str]:
+    """Yield an action: what it gains and costs, when it applies, how it is done."""
+    yield from (f"{one.code} (action, {one.kind})", one.title, "")
+    for label, text in action_facts(one):
+        yield f"{label}: {text}"
+    yield from ("", "How")
+    for label, text in how_lines(one.code):
+        yield f"  {label}: {text}"
+
+
+def action_facts(one: Action) -> Iterator[tuple[str, str]]:
+    """Yield what is known of an action, as label and text."""
+    yield ("Gains", _gain(one))
+    grade = _GRADES.get(one.grade)
+    yield ("Rests on", f"{grade}. {_sentence(one.source)}" if grade else f"{one.source}.")
+    if one.memory:
+        yield (
+            "GPU memory",
+            f"x{one.memory[0]:g} to x{one.memory[2]:g}, typically x{one.memory[1]:g}",
+        )
+    if one.effort_hours:
+        yield ("Effort", f"about {one.effort_hours:g} h (our estimate)")
+    if one.when:
+        yield ("Applies where", "; ".join(test_words(test) for test in one.when))
+    if one.excludes:
+        yield ("Not together with", ", ".join(one.excludes))
+    if one.remark:
+        yield ("Watch", _sentence(one.remark))
+
+
+def how_lines(code: str) -> Iterator[tuple[str, str]]:
+    """Yield how an action is applied, as label and text."""
+    how = HOW_TO[code]
+    for name, value in how.environment.items():
+        yield ("environment", f"{name}={_SETTING.sub('N', value)}")
+    for name, value in how.launcher.items():
+        yield ("launcher", f"{name}: {value}")
+    yield from how.frameworks.items()
+    if how.words:
+        yield ("also" if how.frameworks else "do", how.words)
+
+
+def _gain(one: Action) -> str:
+    if one.grade == "planned":
+        return "what the plan shows for each offer"
+    if one.mechanism is None:
+        return "not known" if one.grade == "unknown" else "the time that was idle"
+    if one.effect is None:
+        return f"{_OF[one.mechanism]}, as the profile allows; without the readings nothing"
+    low, mid, high = one.effect
+    words = f"{_OF[one.mechanism]} x{low:g} to x{high:g}, typically x{mid:g}"
+    return f"{words}; narrower where the profile says more" if one.code in EFFECTS else words
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 @click.command(name="explain", epilog="Example: gpucost explain data-loading")

@@ -1,21 +1,170 @@
-"""`gpucost export`: a plan in the form of another tool."""
+"""`gpucost export`: a plan, an option of it, or its shared GPUs in the form of another tool."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
 from gpucost.arguments.parameters import DURATION, chosen_options
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
-from gpucost.launch.fleet_export import fleet_text
-from gpucost.launch.framework_export import WORDS, config_text, what_is_left
-from gpucost.launch.task_export import TOOLS, task_text, what_was_written
 from gpucost.views.output import Output, common_options
+from planner.actions.instructions import FRAMEWORKS
 from planner.documents.focus_export import VERSIONS, rows, to_csv
+from planner.documents.framework_config import FrameworkConfig, framework_config
+from planner.documents.recipe import make_recipe
 from planner.documents.selection import select
-from planner.documents.shared_gpus import BY, CLUSTERS, By, FleetRequest
-from planner.documents.task import AUTOSCALERS, TaskRequest
+from planner.documents.shared_gpus import BY, CLUSTERS, By, FleetRequest, shared_gpus
+from planner.documents.task import AUTOSCALERS, Autoscaler, TaskRequest, ToolTask, make_task
+from planner.documents.tools import tools
 from planner.plan_document.document import PlanDocument
+from planner.plan_document.find import find_option, find_recommended
+from pricing.errors import InputError
+from pricing.listing import counted
+from providers.registry import CLOUDS
+from templates.bootstrap_deadline import NOTICES
+from templates.report_text import period_words
+from templates.task_files import FILES, render_config, render_fleet, render_task
+
+
+def fleet_text(tool: str, plan: PlanDocument, asked: FleetRequest) -> tuple[str, tuple[str, ...]]:
+    """Return the file, and what to say beside it.
+
+    Raises:
+        InputError: another tool, nothing is shared, or something was not said.
+    """
+    if tool not in CLUSTERS:
+        raise InputError(f"--fleet is for --to {' and --to '.join(CLUSTERS)}, not for {tool}.")
+    found = shared_gpus(plan, tool, asked)
+    ttl_s = None if asked.ttl_s is None else round(asked.ttl_s)
+    way = tool if tool != "kubernetes" else asked.by or BY[0]
+    text = render_fleet(way, found, period_words(plan), ttl_s, asked.queue)
+    jobs = sum(len(gpu.jobs) for gpu in found)
+    there = f"{counted(jobs, 'job')} on {counted(len(found), 'GPU')}"
+    return text, (
+        f"{there}; jobs that keep a GPU of their own are not in it.",
+        "note: gpucost does not watch what other tools start: no cap, no `gpucost down`.",
+    )
+
+
+WORDS = (*FRAMEWORKS, "xgboost")
+_READ_BY = {
+    "transformers": "HfArgumentParser(TrainingArguments).parse_json_file(...) reads it",
+    "accelerate": "accelerate launch --config_file ... reads it",
+    "lightning": "LightningCLI reads it with --config, or Trainer(**...['trainer'])",
+    "keras": "import it, and pass each on: model.compile(**COMPILE)",
+    "pytorch": "import it, and pass each on: DataLoader(..., **DATA_LOADER)",
+}
+
+
+def config_text(
+    framework: str, plan: PlanDocument, named: tuple[str, ...], numeric: tuple[str, ...]
+) -> tuple[FrameworkConfig, str]:
+    """Return what an option sets in a framework, and the file that the framework reads.
+
+    Args:
+        framework: one of WORDS.
+        plan: read back.
+        named: JOB/ID of one option; empty: what the plan recommends.
+        numeric: codes of actions that may change results.
+
+    Raises:
+        InputError: several options, or there is no such one.
+    """
+    if len(named) > 1:
+        raise InputError("one file holds one option: give --option once.")
+    found = find_option(plan, named[0]) if named else find_recommended(plan)
+    config = framework_config(framework, make_recipe(found, numeric))
+    return config, render_config(config)
+
+
+def what_is_left(config: FrameworkConfig, target: str) -> tuple[str, ...]:
+    """Return what to say beside the file: how it is read, and what it does not hold."""
+    said = [] if target == "-" else [f"wrote {target}: {config.option} for {config.framework}."]
+    read = _READ_BY.get(config.framework)
+    if config.settings and read:
+        said.append(f"note: {read}.")
+    if not config.settings:
+        said.append(f"note: nothing of {config.option} is a setting of {config.framework}.")
+    said += [f"note: set {name}={value}" for name, value in config.environment.items()]
+    said += [f"note: {one.code}: {one.how}" for one in config.left]
+    return tuple(said)
+
+
+TOOLS = tuple(FILES)
+
+
+def task_text(
+    tool: str,
+    plan: PlanDocument,
+    named: tuple[str, ...],
+    asked: TaskRequest,
+    numeric: tuple[str, ...],
+) -> tuple[ToolTask, str]:
+    """Return the task of an option, and the file from which a tool starts it.
+
+    Args:
+        tool: one of TOOLS.
+        plan: read back.
+        named: JOB/ID of one option; empty: what the plan recommends.
+        asked: what to run.
+        numeric: codes of actions that may change results.
+
+    Raises:
+        InputError: several options, no command, or the tool cannot start it.
+    """
+    problems = []
+    if len(named) > 1:
+        problems.append("one file starts one option: give --option once.")
+    if not asked.command.strip():
+        problems.append("what is to run there? Give --run, such as --run 'python train.py'.")
+    if asked.zone is not None and not _is_zone(asked.zone):
+        problems.append(
+            f"--tz {asked.zone!r} is not a time zone; one is called like Europe/Berlin."
+        )
+    if problems:
+        raise InputError(problems)
+    found = find_option(plan, named[0]) if named else find_recommended(plan)
+    task = make_task(tool, found, make_recipe(found, numeric), asked)
+    return task, render_task(tool, task, _notices(task.offer.provider))
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def _notices(provider: str) -> Mapping[str, str]:
+    """Return where a spot machine reads that it is taken back; empty where nobody says it."""
+    ours = CLOUDS[provider].notices if provider in CLOUDS else None
+    return asdict(ours) if ours else NOTICES.get(provider, {})
+
+
+def what_was_written(tool: str, task: ToolTask, target: str) -> tuple[str, ...]:
+    """Return what to say beside the file."""
+    said = [] if target == "-" else [f"wrote {target}: {task.option} for {tools()[tool].title}."]
+    if task.copies > 1 and not task.serves:
+        said.append(f"note: the job runs in {task.copies} copies; the file starts one.")
+    if task.autoscaler is not None:
+        said.append(f"note: {_follows(task.autoscaler)}")
+    if task.by_code:
+        said.append("note: some of the plan's actions are the program's own; the file names them.")
+    said.append("note: gpucost does not watch what other tools start: no cap, no `gpucost down`.")
+    return tuple(said)
+
+
+def _follows(found: Autoscaler) -> str:
+    """Return what has to be in the cluster for copies to follow demand."""
+    span = f"{found.fewest} to {found.most} copies"
+    if found.kind == "hpa":
+        return f"{span} follow the use of the GPU; the cluster needs its metric for each pod."
+    return f"{span} by the clock of {found.zone}; the cluster needs KEDA (keda.sh)."
+
 
 _FOCUS = "focus"
 _SLURM = "slurm"

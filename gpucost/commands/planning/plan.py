@@ -1,7 +1,8 @@
 """`gpucost plan`: the cheapest, fastest or best-value way to run measured jobs."""
 
 import gc
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal
@@ -10,24 +11,51 @@ from typing import Any
 import click
 
 from gpucost.api import make_plan
-from gpucost.arguments.option_groups import GroupedCommand
+from gpucost.arguments.command_group import GroupedCommand
+from gpucost.arguments.later import later_option
 from gpucost.arguments.parameters import (
+    AMOUNT,
+    BOOT_DISK,
+    COUNTS,
+    DAY,
+    DESTINATION,
+    DOLLARS,
+    DURATION,
+    EGRESS_TO,
+    GRID,
+    HORIZON,
+    HOST_SHARE,
+    HOURS_A_MONTH,
+    INCREASE,
+    PUE,
+    SIZE,
+    SLOWDOWN,
     jobs_by_option,
     language_option,
     rate_option,
     today,
 )
-from gpucost.arguments.plan_options import PLAN_GROUPS, plan_options
 from gpucost.cost_gate import Gate
 from gpucost.files.large_plan import LargePlan
-from gpucost.files.sources import read_sources
+from gpucost.files.outcomes import read_history
+from gpucost.files.sources import read_sources, read_trace
 from gpucost.files.writing import write_file
 from gpucost.prices.cache import load_catalog
-from gpucost.requirements import requirements_of
 from gpucost.views.output import PLANNING, READING, Output, output_options, print_json
-from gpucost.views.plan_views.screen import print_plan
+from gpucost.views.plan import print_plan
+from planner.choice.requirements import (
+    BOOT_DISK_GIB,
+    ENGINEER_USD_PER_HOUR,
+    HORIZON_MONTHS,
+    INCLUDABLE,
+    OBJECTIVES,
+    Requirements,
+    Site,
+)
+from planner.models.interruption import CheckpointCosts
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.from_plan import plan_document
+from pricing.catalog.offer import PURCHASES
 from templates.language.translate import (
     ENGLISH,
     ExchangeRate,
@@ -35,6 +63,262 @@ from templates.language.translate import (
     showing,
     use_language,
 )
+
+
+def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add every option of `gpucost plan` but what is printed."""
+    declared = (
+        click.option(
+            "--objective",
+            type=click.Choice(OBJECTIVES),
+            help="What is minimised.",
+            default="cost",
+            show_default=True,
+        ),
+        click.option(
+            "--deadline", type=DURATION, help="A run must end within this, 95 % sure: 24h."
+        ),
+        click.option("--budget", type=DOLLARS, help="The period must cost less, 95 % sure."),
+        click.option("--provider", "providers", multiple=True, help="Only this one (repeatable)."),
+        click.option(
+            "--region",
+            "regions",
+            multiple=True,
+            help="Data stay there: a region, eu, us, apac, a country (repeatable).",
+        ),
+        click.option("--gpu", "gpus", multiple=True, help="Only this model (repeatable)."),
+        click.option("--gpus", "gpu_counts", type=COUNTS, help="GPUs to use: 8 or 1..8."),
+        click.option(
+            "--purchase",
+            "purchases",
+            type=click.Choice(PURCHASES),
+            multiple=True,
+            help="Ways of buying.  [default: on_demand]",
+        ),
+        click.option(
+            "--hours-per-month",
+            type=HOURS_A_MONTH,
+            help="Hours held a month.",
+        ),
+        click.option(
+            "--work-total",
+            type=AMOUNT,
+            help="Units of one run; the plan is then per run.",
+        ),
+        click.option("--egress", type=SIZE, help="Data sent out in the period: 500GiB."),
+        click.option("--egress-to", type=DESTINATION, help=EGRESS_TO),
+        click.option("--storage", type=SIZE, help="Data kept for the period: 2TiB."),
+        click.option(
+            "--boot-disk",
+            type=BOOT_DISK,
+            default=f"{BOOT_DISK_GIB}GiB",
+            show_default=True,
+            help="Disk that each machine boots from, today's too; none leaves it out.",
+        ),
+        click.option(
+            "--public-address/--no-public-address",
+            default=True,
+            show_default=True,
+            help="Each machine has a public IPv4 address, today's too.",
+        ),
+        click.option("--slo-ms", type=AMOUNT, help="Latency target, milliseconds."),
+        click.option(
+            "--consolidate/--no-consolidate",
+            default=None,
+            help="Pack jobs on fewer GPUs.  [default: with several jobs]",
+        ),
+        click.option(
+            "--max-slowdown",
+            type=SLOWDOWN,
+            default=1.2,
+            show_default=True,
+            help="Most a job may slow down.",
+        ),
+        click.option(
+            "--max-moves",
+            type=click.IntRange(min=0),
+            help="Most jobs that may move to share a GPU.",
+        ),
+        click.option(
+            "--time-limit",
+            type=DURATION,
+            help="End the search for a better packing after this long, with the best found so far.",
+        ),
+        click.option(
+            "--current", metavar="PROVIDER/TYPE[/REGION]", help="What runs the jobs today."
+        ),
+        click.option(
+            "--price",
+            "price_usd_per_hour",
+            type=DOLLARS,
+            help="What one of today's machines costs an hour, in place of the list price.",
+        ),
+        click.option(
+            "--whole-machine",
+            is_flag=True,
+            help="A job on part of a machine bears all of its bill.",
+        ),
+        click.option(
+            "--machine-only",
+            is_flag=True,
+            help="Leave boot disks, addresses and the disk of the data set out of every bill.",
+        ),
+        click.option(
+            "--include", type=click.Choice(INCLUDABLE), multiple=True, help="Offer these too."
+        ),
+        click.option(
+            "--launchable",
+            "launchable_only",
+            is_flag=True,
+            help="Only options that `gpucost provision` can start.",
+        ),
+        click.option(
+            "--spot-trace",
+            type=click.Path(dir_okay=False),
+            help="Availability of spot capacity: lost work, wall time and deadlines from it.",
+        ),
+        click.option(
+            "--checkpoint-time",
+            type=DURATION,
+            default="2m",
+            show_default=True,
+            help="Time to write one checkpoint.",
+        ),
+        click.option(
+            "--restart-time",
+            type=DURATION,
+            default="6m",
+            show_default=True,
+            help="Time from a new machine to work going on.",
+        ),
+        click.option(
+            "--engineer-rate",
+            type=DOLLARS,
+            default=str(ENGINEER_USD_PER_HOUR),
+            show_default=True,
+            help="Dollars an hour of engineering: a change must earn its work.",
+        ),
+        click.option(
+            "--horizon",
+            "horizon_months",
+            type=HORIZON,
+            metavar="DURATION",
+            help=f"Time in which it must: 3mo, 1y.  [default: {HORIZON_MONTHS}mo; a run: one]",
+        ),
+        click.option(
+            "--grid-g-per-kwh", type=GRID, help="Grams of CO2e for each kWh, for the carbon."
+        ),
+        click.option("--pue", type=PUE, help="Energy of the site over that of its machines."),
+        click.option(
+            "--host-power-share",
+            type=HOST_SHARE,
+            help="Share of a node's power that is not its GPUs': 0.2 to 0.4.",
+        ),
+        click.option("--as-of", type=DAY, help="Prices and rules of that day.  [default: today]"),
+        click.option(
+            "-o", "--output", "target", help="Write plan.json here; - is standard output."
+        ),
+        click.option("--report", "report_path", help="Write the markdown report here."),
+        click.option(
+            "--fail-over", type=DOLLARS, help="Exit 7 when the recommended cost is above this."
+        ),
+        click.option(
+            "--fail-over-increase",
+            type=INCREASE,
+            help="Exit 7 when it is above --base's by more than this: 500 or 10%.",
+        ),
+        click.option(
+            "--base", type=click.Path(dir_okay=False), help="An earlier plan.json to compare with."
+        ),
+        later_option("--allow-gpu-change", is_flag=True),
+        click.option(
+            "--history",
+            type=click.Path(dir_okay=False),
+            help="What became of earlier predictions: it centres and widens these.",
+        ),
+        click.option(
+            "--probe",
+            "probes",
+            multiple=True,
+            metavar="FILE",
+            type=click.Path(dir_okay=False),
+            help="The same job measured elsewhere (repeatable): other GPUs, other numbers of them.",
+        ),
+    )
+    for option in reversed(declared):
+        command = option(command)
+    return command
+
+
+PLAN_GROUPS = {
+    "Job": "--hours-per-month --work-total --deadline --slo-ms --egress --egress-to --storage "
+    "--checkpoint-time --restart-time --current --probe --history --jobs-by",
+    "Machine": "--provider --region --gpu --gpus --include --launchable --boot-disk "
+    "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share",
+    "Money": "--objective --budget --purchase --price --whole-machine --engineer-rate --horizon "
+    "--as-of --fail-over --fail-over-increase --base",
+    "Fleet": "--consolidate --max-slowdown --max-moves --time-limit --allow-gpu-change",
+    "Output": "--output --report --lang --fx --all --format --quiet --verbose --no-color --help",
+}
+
+
+_LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
+
+
+def requirements_of(asked: dict[str, Any]) -> Requirements:
+    """Return what is asked of a plan, the files that its options name read.
+
+    Args:
+        asked: the options of `gpucost plan` by name; it is used up.
+
+    Raises:
+        InputError: a file of them cannot be read.
+    """
+    deadline, trace = asked.pop("deadline"), asked.pop("spot_trace")
+    probes, history = asked.pop("probes"), asked.pop("history")
+    limit = asked.pop("time_limit")
+    checkpoints = CheckpointCosts(
+        write_s=max(float(asked.pop("checkpoint_time")), _LEAST_CHECKPOINT_S),
+        restart_s=float(asked.pop("restart_time")),
+    )
+    return Requirements(
+        site=Site(
+            grid_g_per_kwh=asked.pop("grid_g_per_kwh"),
+            pue=asked.pop("pue"),
+            host_fraction=asked.pop("host_power_share"),
+        ),
+        spot_trace=None if trace is None else read_trace(trace),
+        checkpoints=checkpoints,
+        deadline_h=None if deadline is None else float(deadline) / 3600.0,
+        budget_usd=asked.pop("budget"),
+        purchases=asked.pop("purchases"),
+        egress_bytes=asked.pop("egress"),
+        egress_to=asked.pop("egress_to") or "",
+        storage_bytes=asked.pop("storage"),
+        boot_disk_bytes=asked.pop("boot_disk"),
+        include=frozenset(asked.pop("include")),
+        engineer_usd_per_hour=asked.pop("engineer_rate"),
+        probes=read_sources(probes) if probes else (),
+        history=None if history is None else read_history(history),
+        ends_search=_never if limit is None else _after(float(limit)),
+        **asked,
+    )
+
+
+def _never() -> bool:
+    return False
+
+
+def _after(limit_s: float) -> Callable[[], bool]:
+    """Return what says whether the limit has passed since it was first asked."""
+    first: list[float] = []
+
+    def passed() -> bool:
+        now = time.monotonic()
+        first[:] = first or [now]
+        return now - first[0] >= limit_s
+
+    return passed
 
 
 @click.command(

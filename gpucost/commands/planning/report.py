@@ -1,4 +1,4 @@
-"""`gpucost report`: the report of a plan."""
+"""`gpucost report` and `gpucost recipe`: documents made of a plan."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,8 +14,11 @@ from gpucost.files.writing import write_file
 from gpucost.profiling.series_read import time_lines
 from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
+from planner.documents.recipe import Recipe, make_recipe
 from planner.documents.what_if.what_if import what_if_table
 from planner.plan_document.document import PlanDocument
+from planner.plan_document.encode import to_text
+from planner.plan_document.find import find_option, find_recommended
 from pricing.errors import InputError
 from templates.language.translate import ExchangeRate, showing
 
@@ -47,7 +50,7 @@ from templates.language.translate import ExchangeRate, showing
     help="Exit 7 when it is above --base's by more than this: 500 or 10%.",
 )
 @common_options
-def command(
+def report(
     plan_path: str,
     target: str,
     style: str,
@@ -101,3 +104,45 @@ def _over_time(
         return {}
     lines = time_lines(path, series, [job.name for job in plan.jobs])
     return {name: asdict(line) for name, line in lines.items()}
+
+
+@click.command(name="recipe", epilog="Example: gpucost recipe plan.json -o recipe.json")
+@click.argument("plan_path", default=DEFAULT_PLAN, metavar="[PLAN]")
+@click.option(
+    "--option",
+    "named",
+    metavar="JOB/ID",
+    help="Which option.  [default: the recommended one of the only job]",
+)
+@click.option(
+    "--numeric",
+    multiple=True,
+    metavar="CODE",
+    help="Also an action that may change results, such as mixed-precision (repeatable).",
+)
+@click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
+@common_options
+def recipe(
+    plan_path: str, named: str | None, numeric: tuple[str, ...], target: str, output: Output
+) -> None:
+    """Write what to set so that an option runs as planned: settings, environment, launcher."""
+    plan = load_plan(plan_path)
+    found = find_option(plan, named) if named is not None else find_recommended(plan)
+    recipe = make_recipe(found, numeric)
+    write_file(target, to_text(recipe.document))
+    for sentence in _notes(recipe):
+        output.say(sentence)
+    if target != "-":
+        output.say(f"wrote {target}")
+
+
+def _notes(recipe: Recipe) -> list[str]:
+    """Return what a person must know or do beside the file."""
+    document = recipe.document
+    by_hand = [one.code for one in document.actions if one.by == "code"]
+    notes = []
+    if not document.actions:
+        notes.append(f"note: {recipe.job}/{recipe.option} changes nothing in the program.")
+    if by_hand:
+        notes.append(f"note: in the program itself: {', '.join(by_hand)}; see `how` in the recipe.")
+    return notes

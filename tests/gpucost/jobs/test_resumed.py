@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpucost.files.user_folders import state_folder
+from gpucost.files.writing import state_folder
 from gpucost.jobs import driving
 from providers.journal.journal import Journal
 from providers.ssh.shell import LostConnectionError, RemoteShell, Transfer

@@ -7,10 +7,9 @@ from typing import cast
 
 import pytest
 
-from gpucost.jobs.job_folder import JobFolder
-from gpucost.jobs.remote_tasks import JobMachine, StepFailedError, TaskState
-from gpucost.jobs.request import JobRequest
+from gpucost.jobs.request import JobFolder, JobRequest
 from gpucost.jobs.stepping import RunningJob
+from gpucost.jobs.steps import JobMachine, StepFailedError, TaskState
 from gpucost.views.output import Output
 from providers.journal.journal import Journal
 from providers.lifecycle.session import Clock, Session

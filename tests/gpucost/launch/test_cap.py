@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpucost.launch.choice import LaunchChoice, with_dearest
-from gpucost.launch.live_price import Live
-from gpucost.launch.preview import Wish, build_spec, preview
+from gpucost.launch.preview import Live, Wish, build_spec, preview
 from pricing.catalog.catalog import Catalog
 from providers.aws.calls import creations
 from providers.interface import MACHINE

@@ -1,6 +1,6 @@
 """Whatever gpucost prices and cannot launch, it says where to rent it."""
 
-from gpucost.launch.rental_pages import page_of
+from gpucost.launch.choice import page_of
 from pricing.catalog import rental
 from pricing.catalog.catalog import load_catalog
 from pricing.tables import read_csv

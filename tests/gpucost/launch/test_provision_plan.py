@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpucost.launch.rental_pages import page_of
+from gpucost.launch.choice import page_of
 from tests.bootstrap.box import parts
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call, Ran, Write

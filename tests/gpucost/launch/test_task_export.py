@@ -14,8 +14,8 @@ import hcl2
 import pytest
 import yaml
 
+from gpucost.commands.planning.export import TOOLS, task_text
 from gpucost.files.plan_file import load_plan
-from gpucost.launch.task_export import TOOLS, task_text
 from planner.documents.task import TaskRequest
 from planner.documents.tools import that_start, tools
 from planner.plan_document.bill import OfferDocument

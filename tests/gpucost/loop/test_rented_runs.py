@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.jobs.job_folder import job_folder
-from gpucost.jobs.request import JobRequest
+from gpucost.jobs.request import JobRequest, job_folder
 from gpucost.loop.loop_steps import rented
 from gpucost.machines.state import open_journal
 from tests.providers.launches import a_spec

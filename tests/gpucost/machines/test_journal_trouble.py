@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.interruption import interruptible
+from gpucost.cli import interruptible
 from gpucost.machines import state
 from providers.interface import Resource
 from providers.lifecycle.session import Clock

@@ -23,11 +23,10 @@ pytest.importorskip("mcp", reason="the package mcp is not installed: pip install
 
 from mcp import Client, StdioServerParameters, stdio_client
 
-from gpucost.agents import desk
+from gpucost.agents import server
 from gpucost.agents.answers import MOST_ANSWER, shortened
-from gpucost.agents.budget import Budget
+from gpucost.agents.budget import Budget, Spending
 from gpucost.agents.server import make_server
-from gpucost.agents.spending import Spending
 from gpucost.cli import run as gpucost
 from tests.agent_server import served, told_to_end
 from tests.gpucost.launching import Ready
@@ -153,7 +152,7 @@ def test_a_long_call_tells_that_it_is_at_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Progress comes while a command works: what it says, and that it goes on; it only grows."""
-    monkeypatch.setattr(desk, "BEAT_S", 0.05)
+    monkeypatch.setattr(server, "BEAT_S", 0.05)
 
     told: list[tuple[float, str | None]] = []
 

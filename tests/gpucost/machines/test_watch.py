@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.machines.watch_schedule import Schedule, keep_environment, read_environment
+from gpucost.commands.machines.watch import Schedule, keep_environment, read_environment
 from pricing.errors import InputError
 from providers.journal.journal import Journal
 from providers.private_files import NotOursError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from wcwidth import wcswidth
 
-from gpucost.views.wrapping import wrapped
+from gpucost.views.output import wrapped
 from tests.gpucost.conftest import Call
 from tests.gpucost.documents import AS_OF
 

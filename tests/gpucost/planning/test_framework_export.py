@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpucost.launch.framework_export import WORDS
+from gpucost.commands.planning.export import WORDS
 from planner.actions import ACTIONS
 from planner.actions.instructions import FRAMEWORKS
 from planner.documents.framework_config import framework_rows

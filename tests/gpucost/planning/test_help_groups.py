@@ -2,9 +2,8 @@
 
 import click
 
-from gpucost.arguments.option_groups import OTHERS
-from gpucost.arguments.plan_options import PLAN_GROUPS
-from gpucost.commands.planning.plan import command
+from gpucost.arguments.command_group import OTHERS
+from gpucost.commands.planning.plan import PLAN_GROUPS, command
 from tests.gpucost.conftest import Call
 
 

@@ -32,7 +32,7 @@ def _gpus(folder: Path) -> list[str]:
 
 
 def _load(path: Path) -> Profile:
-    from gpucost import load_profile  # noqa: PLC0415 - the public door
+    from gpucost.api import load_profile  # noqa: PLC0415 - the public door
 
     return load_profile(path)
 

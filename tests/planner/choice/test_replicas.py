@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucost.launch.task_export import task_text
+from gpucost.commands.planning.export import task_text
 from planner.choice.option import Option
 from planner.documents.task import TaskRequest
 from planner.models.copies import Scaling, windows

@@ -1,16 +1,21 @@
-"""`gpucost logs RUN`: what the job of a run says; with -f on to its results and its end."""
+"""`gpucost logs` and `gpucost ssh`: what a job prints, and a shell on its machine."""
+
+import os
+import shlex
+import shutil
+import sys
 
 import click
 
 from gpucost.jobs.driving import drive, machines_of, show_log
-from gpucost.jobs.job_folder import job_folder
-from gpucost.jobs.remote_tasks import JobMachine
-from gpucost.jobs.steps import JOB, STEPS
+from gpucost.jobs.request import job_folder
+from gpucost.jobs.steps import JOB, STEPS, JobMachine
 from gpucost.machines.state import open_journal
 from gpucost.views.output import Output, common_options
 from pricing.errors import InputError
 from pricing.listing import counted
 from providers.interface import Deployment
+from providers.ssh.shell import destination_of, ssh_words
 
 _STEPS = tuple(step.name for step in STEPS)
 
@@ -25,7 +30,7 @@ _STEPS = tuple(step.name for step in STEPS)
     "--node", type=click.IntRange(min=0), default=0, show_default=True, help="Rank of a machine."
 )
 @common_options
-def command(run: str, follow: bool, step: str, node: int, output: Output) -> None:  # noqa: FBT001 - click's flag
+def logs(run: str, follow: bool, step: str, node: int, output: Output) -> None:  # noqa: FBT001 - click's flag
     """Print the log of a job: from its machine while that is there, else as it was kept here.
 
     With -f whatever is left of `gpucost provision --run` is done, as if its connection had never
@@ -71,3 +76,39 @@ def _print_kept(run: str, step: str, node: int) -> None:
         show_log(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
         raise InputError(f"{run}: no log of {step} was kept here, and the run has ended.") from None
+
+
+@click.command(
+    name="ssh",
+    epilog="Example: gpucost ssh k3f9xw2m -- nvidia-smi",
+    context_settings={"allow_interspersed_args": False},
+)
+@click.option(
+    "--node", type=click.IntRange(min=0), default=0, show_default=True, help="Rank of a machine."
+)
+@common_options
+@click.argument("run", metavar="ID")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
+def ssh(run: str, words: tuple[str, ...], node: int, output: Output) -> None:
+    """Log in to a machine of a run, or run COMMAND there and end as it ended.
+
+    It is the system's ssh, with the key and the host keys of the run.
+    """
+    _ = output
+    with open_journal() as journal:
+        found = journal.deployment(run)
+    if found is None:
+        raise InputError(f"{run}: the journal has no such run (gpucost list --all).")
+    machines = machines_of(found)
+    if node >= len(machines):
+        raise InputError(
+            f"--node {node}: {run} has {counted(len(machines), 'machine')}, counted from 0."
+        )
+    program = shutil.which("ssh")
+    if program is None:
+        raise InputError("there is no ssh here; on Debian: apt-get install openssh-client.")
+    shell = machines[node].shell
+    to, port = destination_of(shell.door, shell.address)
+    asked = (shlex.join(words[1:] if words[:1] == ("--",) else words),) if words else ()
+    sys.stdout.flush()
+    os.execv(program, (*ssh_words(shell.door, asks=True), "-p", port, to, *asked))  # noqa: S606 - words of ours, and the user's own command

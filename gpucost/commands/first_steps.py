@@ -1,15 +1,27 @@
-"""A first ./gpucost.toml: asks for what was not said, and writes it as a settings file is read."""
+"""`gpucost init` and `gpucost demo`: a first settings file, and a plan of a bundled job."""
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import click
 
-from gpucost.arguments.parameters import DOLLARS, HOURS_A_MONTH
-from planner.choice.requirements import ENGINEER_USD_PER_HOUR
+from gpucost.api import make_plan
+from gpucost.arguments.parameters import DOLLARS, HOURS_A_MONTH, today
+from gpucost.arguments.settings import PROJECT_FILE
+from gpucost.files.writing import write_file
+from gpucost.prices.cache import load_catalog
+from gpucost.views.output import Output, common_options, output_options, print_json
+from gpucost.views.plan import print_plan
+from planner.choice.requirements import ENGINEER_USD_PER_HOUR, Requirements
+from planner.plan_document.from_plan import plan_document
+from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import Catalog
+from pricing.catalog.catalog import load_catalog as load_bundled
 from pricing.catalog.known_names import unknown_names
 from pricing.catalog.regions import known_regions
 from pricing.errors import InputError
@@ -87,7 +99,7 @@ def settings_text(settings: FirstSettings) -> str:
     return "\n".join((_HEAD, "[plan]", *names, *amounts, "", "[prices]", *names, ""))
 
 
-def _prompt(question: str, default: object, read: Callable[[str], Any]) -> Any:  # noqa: ANN401 - of the reader
+def _prompt(question: str, default: object, read: Callable[[str], Any]) -> Any:
     return click.prompt(
         question, default=default, value_proc=read, show_default=default != "", err=True
     )
@@ -129,3 +141,92 @@ def _amount(value: Decimal | None) -> str | None:
 
 def _line(key: str, value: str | None, example: str) -> str:
     return f"# {key} = {example}" if value is None else f"{key} = {value}"
+
+
+@click.command(name="init", epilog="Example: gpucost init --provider aws --region eu --yes")
+@click.option("--provider", "providers", multiple=True, help="Look at only this one (repeatable).")
+@click.option(
+    "--region", "regions", multiple=True, help="Data stay there: a region, eu, us (repeatable)."
+)
+@click.option("--hours-per-month", type=HOURS_A_MONTH, help="Hours that a GPU is held a month.")
+@click.option("--engineer-rate", type=DOLLARS, help="Dollars an hour of engineering.")
+@click.option("--yes", is_flag=True, help="Ask nothing: what is not said keeps its default.")
+@click.option("--force", is_flag=True, help="Write over the file that is there.")
+@common_options
+def init(
+    *,
+    providers: tuple[str, ...],
+    regions: tuple[str, ...],
+    hours_per_month: Decimal | None,
+    engineer_rate: Decimal | None,
+    yes: bool,
+    force: bool,
+    output: Output,
+) -> None:
+    """Write gpucost.toml, the defaults of this folder; asks for what was not said."""
+    if PROJECT_FILE.exists() and not force:
+        raise InputError(f"{PROJECT_FILE} is there already; edit it, or add --force to replace it.")
+    said = FirstSettings(
+        providers=providers,
+        regions=regions,
+        hours_per_month=hours_per_month,
+        engineer_rate=engineer_rate,
+    )
+    asking = not yes and sys.stdin.isatty()
+    if said.is_empty and not yes and not asking:
+        raise InputError(
+            "Nobody can be asked here, and nothing was said: add --provider, --region, "
+            "--hours-per-month or --engineer-rate, or --yes for the defaults as comments."
+        )
+    catalog = load_catalog(today(), say=output.say)
+    settings = said.checked(catalog)
+    write_file(str(PROJECT_FILE), settings_text(ask(settings, catalog) if asking else settings))
+    output.say(f"wrote {PROJECT_FILE}; `gpucost plan` and `gpucost prices` read it here.")
+
+
+EXAMPLE = "visual-search.json"
+_TITLE = "# GPU cost report"
+
+
+@click.command(name="demo", epilog="Example: gpucost demo")
+@click.option(
+    "--report", "report_path", default="report.md", show_default=True, help="Where the report goes."
+)
+@output_options
+def demo(report_path: str, output: Output) -> None:
+    """Plan a bundled measured job and write report.md."""
+    from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
+
+    data = resources.files("gpucost.examples").joinpath(EXAMPLE).read_bytes()
+    day = today()
+    plan = plan_document(
+        make_plan(
+            parse_profiles(data, EXAMPLE),
+            load_bundled(day),
+            Requirements(),
+            as_of=day,
+        )
+    )
+    ours = _may_write(report_path)
+    if ours:
+        write_file(report_path, render_report(plan))
+    if output.format == "json":
+        print_json(plan)
+    elif output.format == "md":
+        click.echo(render_report(plan), nl=False)
+    else:
+        print_plan(plan, output)
+    if ours:
+        output.say(f"wrote {report_path}. Yours: gpucost import LOG, then gpucost plan.")
+    else:
+        output.say(f"{report_path} holds something else and was left alone; see --report FILE.")
+
+
+def _may_write(path: str) -> bool:
+    """Return whether the file is ours to write: new, or an earlier report."""
+    try:
+        return path == "-" or Path(path).read_text(encoding="utf-8").startswith(_TITLE)
+    except FileNotFoundError:
+        return True
+    except (OSError, UnicodeDecodeError):
+        return False

@@ -1,0 +1,188 @@
+"""`gpucost doctor`, `iam-policy` and `schema`: what this installation has, needs and writes."""
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, distributions, requires
+
+import click
+
+from gpucost.arguments.parameters import today
+from gpucost.arguments.settings import PROJECT_FILE
+from gpucost.files.writing import CACHE, state_folder
+from gpucost.machines.state import CLOCK, open_cloud, open_journal
+from gpucost.prices.cache import load_catalog, price_folder
+from gpucost.schemas.documents import DOCUMENTS
+from gpucost.schemas.small_documents import InstallationCheck
+from gpucost.version import __version__
+from gpucost.views.output import (
+    Output,
+    Table,
+    common_options,
+    output_options,
+    print_json,
+    print_table,
+)
+from pricing.errors import GpucostError
+from pricing.listing import counted
+from pricing.refresh import store
+from providers.journal.journal import FILE, JournalError
+from providers.registry import CLOUDS
+
+_MOST_SKEW_S = 60.0
+
+
+def check_launches() -> Iterator[tuple[str, str, str]]:
+    """Yield name, state and detail of the journal and of each provider with credentials."""
+    folder = state_folder()
+    if not (folder / FILE).exists():
+        yield "journal", "none", f"nothing was launched from {folder}"
+    try:
+        if (folder / FILE).exists():
+            with open_journal() as journal:
+                runs = [run for run in journal.deployments() if run.state != "ended"]
+                yield "journal", "ok", f"{len(runs)} open runs, in {folder}"
+    except JournalError as error:
+        yield "journal", "fail", error.problems[0]
+    for name, provider in CLOUDS.items():
+        if any(os.environ.get(variable) for variable in provider.asked_with):
+            yield from _provider(name)
+
+
+def _provider(provider: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the limits, the clock and the orphans at one provider."""
+    try:
+        cloud = open_cloud(provider)
+        limits, seen = cloud.limits(), cloud.ours(None)
+    except GpucostError as error:
+        yield provider, "fail", error.problems[0]
+        return
+    yield from ((f"{provider} quota", "read", limit) for limit in limits)
+    wrong = abs(cloud.skew_s) > _MOST_SKEW_S
+    skew = f"{provider} is {cloud.skew_s:+.0f} s ahead of this machine"
+    yield f"{provider} clock", "fail" if wrong else "ok", skew
+    yield from ((f"{provider} orphans", "fail", one.text) for one in seen.unasked)
+    yield from ((f"{provider} orphans", "fail", one) for one in seen.strangers)
+    there = seen.resources
+    late = {one.marks.run for one in there if one.marks.deadline < CLOCK.at(cloud.skew_s)}
+    machines = sum(one.is_machine for one in there)
+    told = (
+        f"{counted(machines, 'machine')} of ours, {counted(len(late), 'run')} past their deadline"
+    )
+    advice = "; gpucost reap removes them" if late else ""
+    yield f"{provider} orphans", "fail" if late else "ok", told + advice
+
+
+_NEED = re.compile(r"[\w.-]+")
+
+
+@click.command(name="doctor", epilog="Example: gpucost doctor -f json")
+@output_options
+def doctor(output: Output) -> None:
+    """Check this installation: versions, price age, credentials, files, launches; read-only.
+
+    Providers whose credentials are in the environment are asked for their limits, their clock and
+    what of ours they hold; without credentials there is no network.
+    """
+    checks = [(name, state, detail) for name, state, detail in _checks()]
+    if output.format == "json":
+        print_json([InstallationCheck(check=c, state=s, detail=d) for c, s, d in checks])
+        return
+    print_table(Table(columns=("check", "state", "detail"), rows=tuple(checks)), output)
+
+
+def _checks() -> Iterator[tuple[str, str, str]]:
+    yield "gpucost", "ok", f"{__version__}, Python {platform.python_version()}"
+    yield _packages()
+    yield _prices()
+    yield _refreshed()
+    for variable in (one for provider in CLOUDS.values() for one in provider.variables):
+        yield variable.name, "set" if os.environ.get(variable.name) else "not set", variable.use
+    yield from check_launches()
+    smi = shutil.which("nvidia-smi")
+    yield "nvidia-smi", "found" if smi else "not found", "only needed to record, not to plan"
+    there = PROJECT_FILE.is_file()
+    yield str(PROJECT_FILE), "read" if there else "none", "defaults for this folder"
+
+
+def _packages() -> tuple[str, str, str]:
+    """Return whether what gpucost was installed with is there, by the installation's own list."""
+    try:
+        needs = requires("gpucost") or ()
+        missing = [name for name in _names(needs) if not tuple(distributions(name=name))]
+    except PackageNotFoundError:
+        return "packages", "unknown", "gpucost itself is not installed, it runs from its folder"
+    told = f"missing: {', '.join(missing)}; pip install gpucost" if missing else "all there"
+    return "packages", "fail" if missing else "ok", told
+
+
+def _names(needs: Iterable[str]) -> Iterator[str]:
+    """Yield the names in a list of requirements, without those of extras."""
+    yield from (found[0] for need in needs if ";" not in need and (found := _NEED.match(need)))
+
+
+def _prices() -> tuple[str, str, str]:
+    catalog = load_catalog(today())
+    stale = sum(catalog.is_stale(offer) for offer in catalog.offers)
+    detail = (
+        f"{counted(catalog.count, 'offer')}, read {catalog.oldest} to {catalog.newest}; "
+        f"{stale} of {len(catalog.offers)} in force are over 30 days old and may have risen "
+        "by over a fifth since, or are undated"
+    )
+    return "prices", "stale" if stale else "ok", detail
+
+
+def _refreshed() -> tuple[str, str, str]:
+    folder = price_folder()
+    stored = store.load(folder)
+    if stored.problems:
+        return "refreshed prices", "fail", stored.problems[0]
+    providers = sorted({offer.provider for offer in stored.offers})
+    if not providers:
+        return "refreshed prices", "none", f"gpucost prices update writes to {folder} ({CACHE})"
+    return "refreshed prices", "read", f"{', '.join(providers)}, in {folder}"
+
+
+_KNOWN = {one.name: one for provider in CLOUDS.values() for one in provider.permissions}
+
+
+@click.command(name="iam-policy", epilog="Example: gpucost iam-policy --read-only")
+@click.option(
+    "--provider",
+    type=click.Choice(tuple(_KNOWN)),
+    default=next(iter(_KNOWN)),
+    show_default=True,
+    help="Whose; digitalocean-reaper is the token that machines end themselves with.",
+)
+@click.option("--read-only", is_flag=True, help="Only what refreshing prices and looking needs.")
+@common_options
+def iam_policy(provider: str, read_only: bool, output: Output) -> None:  # noqa: FBT001 - click's flag
+    """Print what an identity must be allowed: an IAM policy, or the scopes of a token."""
+    found = _KNOWN[provider].reading if read_only else _KNOWN[provider].launching
+    if isinstance(found, tuple):
+        print_table(Table(columns=("scope", "for"), rows=found), output)
+    else:
+        print_json(found)
+
+
+_FORMS = {"one": "an object", "list": "an array", "line": "an object a line"}
+
+
+@click.command(name="schema", epilog="Example: gpucost schema plan")
+@click.argument("name", required=False, type=click.Choice(tuple(DOCUMENTS)), metavar="[NAME]")
+@output_options
+def schema(name: str | None, output: Output) -> None:
+    """Print the JSON Schema (2020-12) of a document; without NAME list the documents.
+
+    Fields have their meaning and unit. A schema is that of this version: later ones may add fields.
+    """
+    if name is not None:
+        print_json(DOCUMENTS[name].schema)
+        return
+    rows = tuple((one.name, _FORMS[one.form], one.written) for one in DOCUMENTS.values())
+    if output.format == "json":
+        print_json([{"name": one, "form": form, "written": by} for one, form, by in rows])
+    else:
+        print_table(Table(columns=("name", "is", "written by"), rows=rows), output)

@@ -1,0 +1,152 @@
+"""`gpucost down` and `gpucost reap`: end launches, and remove what nobody wants."""
+
+from collections.abc import Iterable
+from dataclasses import astuple, fields
+
+import click
+
+from gpucost.files.writing import state_folder
+from gpucost.machines.ending import end, find_runs, tell
+from gpucost.machines.state import confirm, open_journal, sessions, this_owner
+from gpucost.schemas.small_documents import ReapedRun
+from gpucost.views.output import (
+    Output,
+    Table,
+    common_options,
+    output_options,
+    print_json,
+    print_table,
+)
+from pricing.errors import (
+    GpucostError,
+    InputError,
+    LaunchInterruptedError,
+    MissingCredentialsError,
+    PartialError,
+    ProviderError,
+)
+from pricing.listing import counted
+from providers.lifecycle.presence import survey
+from providers.lifecycle.reap import Verdict, carry_out, judge
+from providers.lifecycle.session import Session
+from providers.ssh.connection import drop_key
+
+Judged = list[tuple[Session, Verdict]]
+"""What is to be done with each run, and the session in which it is done."""
+
+
+def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[GpucostError]:
+    """Remove, adopt and close what was judged, once removals are confirmed; return what failed.
+
+    Raises:
+        LaunchInterruptedError: interrupted meanwhile; a next `gpucost reap` goes on.
+        RefusedError, InputError: not confirmed.
+    """
+    removed = [verdict for _, verdict in pairs if verdict.action == "remove"]
+    if removed:
+        things = sum(len(verdict.resources) for verdict in removed)
+        confirm(f"Remove {counted(things, 'resource')} of {counted(len(removed), 'run')}?", yes=yes)
+    troubles: list[GpucostError] = []
+    for session, verdict in pairs:
+        try:
+            carry_out(session, verdict)
+            if verdict.action in ("remove", "close"):
+                drop_key(state_folder(), verdict.marks.run)
+        except KeyboardInterrupt as error:
+            told = f"interrupted at {verdict.marks.run}; `gpucost reap` goes on."
+            raise LaunchInterruptedError(told) from error
+        except GpucostError as error:
+            troubles.append(error)
+    if removed and not troubles:
+        output.say(f"{counted(len(removed), 'run')} removed.")
+    return troubles
+
+
+@click.command(name="down", epilog="Example: gpucost down k3f9xw2m")
+@click.argument("runs", nargs=-1, metavar="ID...")
+@click.option("--all", "everything", is_flag=True, help="Everything of this owner.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@common_options
+def down(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
+    """End launches: machines by their id, then keys, firewalls and whatever else they have.
+
+    With --all also what carries this owner's tag and is not in the journal; an unreadable journal
+    is set aside first. Only providers that have a named run are asked; what could not be asked is
+    said (exit 6) and keeps nothing else alive.
+    """
+    if bool(runs) == everything:
+        raise InputError("end what? Give the ID of a run (gpucost list), or --all.")
+    with open_journal(go_on=output.say, mend=everything) as journal:
+        found = find_runs(journal, runs, output)
+        targets = found.targets
+        if targets:
+            tell(targets, output)
+            confirm(f"End {counted(len(targets), 'run')}?", yes=yes)
+        troubles = [trouble for one in targets for trouble in end(one, journal, output)]
+    problems = [problem for one in troubles for problem in one.problems]
+    problems += (*found.doubts, *journal.doubts)
+    if problems:
+        raise (PartialError if found.was_asked else ProviderError)(dict.fromkeys(problems))
+    if not targets:
+        output.say("nothing is there to end.")
+
+
+_COLUMNS = tuple(one.name for one in fields(ReapedRun))
+
+
+@click.command(name="reap", epilog="Example: gpucost reap --dry-run")
+@click.option("--all-owners", is_flag=True, help="Orphans of every owner's.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@output_options
+def reap(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
+    """Remove orphans: intents without result, machines past their deadline, leftovers.
+
+    Live machines inside their deadline stay, and so does what another owner's tag names unless
+    --all-owners. An empty or unreadable journal does not matter: what carries our tags is found.
+    What could not be asked is said (exit 6) and hinders nothing else.
+    """
+    with open_journal(go_on=output.say, mend=True) as journal:
+        owner = this_owner()
+        reached = sessions(journal, output)
+        pairs: Judged = []
+        doubts = [*journal.doubts]
+        for session in reached.sessions:
+            seen = survey(session)
+            doubts += seen.doubts
+            verdicts = judge(session, seen, owner, all_owners=all_owners)
+            pairs += ((session, verdict) for verdict in verdicts)
+        missed = reached.missed(journal.open_deployments())
+        doubts += (one.text for one in missed)
+        _show([verdict for _, verdict in pairs], reached.asked, output)
+        for one in reached.unreached:
+            output.say(f"note: {one.text}")
+        troubles = [] if dry_run else carry_out_all(pairs, output, yes=yes)
+    if not reached.asked:
+        told = [one.text for one in missed] or ["no provider could be asked for orphans."]
+        raise MissingCredentialsError(told)
+    problems = [*(problem for one in troubles for problem in one.problems), *doubts]
+    if problems:
+        raise PartialError(dict.fromkeys(problems))
+
+
+def _show(verdicts: list[Verdict], asked: Iterable[str], output: Output) -> None:
+    rows = [_row(verdict) for verdict in verdicts]
+    if output.format == "json":
+        print_json(rows)
+    elif rows:
+        print_table(Table(columns=_COLUMNS, rows=tuple(map(astuple, rows))), output)
+    elif asked:
+        output.say(f"nothing of ours is at {', '.join(asked)}.")
+
+
+def _row(verdict: Verdict) -> ReapedRun:
+    return ReapedRun(
+        run=verdict.marks.run,
+        provider=verdict.provider,
+        owner=verdict.marks.owner,
+        deadline=f"{verdict.marks.deadline:%Y-%m-%d %H:%M}",
+        resources=str(len(verdict.resources)),
+        action=verdict.action,
+        why=verdict.why,
+    )

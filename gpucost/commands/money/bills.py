@@ -1,0 +1,321 @@
+"""`gpucost bill` and `gpucost reconcile`: what an invoice says, alone and against a plan."""
+
+import sys
+from datetime import UTC
+from decimal import Decimal
+
+import click
+
+from gpucost.arguments.parameters import chosen_options
+from gpucost.files.plan_file import load_plan
+from gpucost.files.sources import read_sources
+from gpucost.prices.cache import load_catalog
+from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from planner.bills.bill import Bill
+from planner.bills.formats import read_bill
+from planner.bills.leftovers import gpu_sizes
+from planner.bills.reconcile import (
+    ComparedLine,
+    MatchedTotal,
+    ReconciliationDocument,
+    reconcile,
+    reconciliation_document,
+)
+from planner.bills.review import (
+    Measured,
+    ReviewDocument,
+    ReviewedLine,
+    ReviewedMachine,
+    ReviewFinding,
+    review,
+    review_document,
+)
+from planner.documents.selection import select
+from pricing.errors import InputError
+from pricing.listing import counted
+from pricing.money import plain, show
+from telemetry.readers.hints import Hints
+from telemetry.readers.payload import Stream
+
+
+def read_bills(paths: tuple[str, ...]) -> tuple[Bill, ...]:
+    """Return every file of a bill; `-` is standard input.
+
+    Raises:
+        InputError: a file is not a bill, has problems, or is given twice; of all files together.
+    """
+    bills, problems = [], []
+    seen: dict[str | None, str] = {}
+    for path in paths:
+        try:
+            with Stream(path, sys.stdin.buffer if path == "-" else None) as stream:
+                payload = stream.load()
+            if payload.sha256 in seen:
+                problems.append(f"{path}: the same bill as {seen[payload.sha256]}; give it once.")
+                continue
+            seen[payload.sha256] = path
+            bills.append(read_bill(payload.name, payload.text))
+        except InputError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise InputError(problems)
+    return tuple(bills)
+
+
+@click.command(name="bill", epilog="Example: gpucost bill invoice.csv --tz Europe/Berlin")
+@click.argument("paths", nargs=-1, required=True, metavar="INVOICE...")
+@click.option("--tz", help="Zone of nights and weekends: Europe/Berlin or +08:00.  [default: UTC]")
+@click.option(
+    "--measured",
+    "profiles",
+    multiple=True,
+    metavar="SOURCE",
+    help="A profile of a machine on the invoice, which need not be measured; repeatable.",
+)
+@output_options
+def bill(paths: tuple[str, ...], tz: str | None, profiles: tuple[str, ...], output: Output) -> None:
+    """Show what an invoice says of GPUs: dollars by machine, nights, weekends, and leftovers.
+
+    Leftovers are disks, addresses and commitments that nobody used, each with proof and lines.
+    INVOICE is what `gpucost reconcile` reads; recognised by content, .gz is read as is.
+    """
+    zone = Hints(tz=tz).zone or UTC
+    bills = read_bills(paths)
+    sizes = gpu_sizes(load_catalog(say=output.say))
+    found = review(bills, sizes, zone=zone, measured=_measured(profiles, output))
+    document = review_document(bills, found, zone)
+    if output.format == "json":
+        print_json(document)
+    else:
+        print_review(document, output)
+
+
+def _measured(profiles: tuple[str, ...], output: Output) -> Measured:
+    """Return the machines that were profiled."""
+    if not profiles:
+        return frozenset()
+    machines = (profile.hardware for profile in read_sources(profiles, output.say))
+    return frozenset(
+        (machine.provider.lower(), machine.instance_type.lower())
+        for machine in machines
+        if machine.provider and machine.instance_type
+    )
+
+
+_MACHINES = ("machine", "gpu", "purchase", "machines", "hours", "GPU hours", "USD", "%")
+_FINDINGS = ("nobody used", "what", "where", "USD", "lines", "proof")
+_CUT_IN_MACHINES = frozenset(("machine",))
+_CODES = {
+    "idle-address": "address",
+    "idle-disk": "disk",
+    "idle-commitment": "commitment",
+}
+
+
+def print_review(document: ReviewDocument, output: Output) -> None:
+    """Print GPU dollars by machine, what nobody used, and say what to measure first.
+
+    In csv only the machines: a CSV file is one table.
+    """
+    total = document.totals.gpu_usd
+    rows = tuple(_machine(one, total, output) for one in document.machines)
+    right, spare = frozenset(_MACHINES[3:]), ("GPU hours", "purchase", "machines")
+    print_table(
+        Table(columns=_MACHINES, rows=rows, right=right, spare=spare, cut=_CUT_IN_MACHINES), output
+    )
+    if output.format == "csv":
+        return
+    if document.findings:
+        if output.format == "md":
+            click.echo()
+        found = tuple(_finding(one) for one in document.findings)
+        print_table(Table(columns=_FINDINGS, rows=found, right=frozenset(("USD", "lines"))), output)
+    _say_review(document, output)
+
+
+def _say_review(document: ReviewDocument, output: Output) -> None:
+    totals = document.totals
+    if not document.machines:
+        output.say("no machine with a GPU is on this bill.")
+    output.say(
+        f"GPUs: USD {show(totals.gpu_usd)} of USD {show(totals.usd)} for use; nobody used "
+        f"USD {show(totals.leftover_usd)}."
+    )
+    week = document.by_part
+    parts = (
+        ("Monday to Friday, 8 to 20 h", week.workday_usd),
+        ("nights", week.night_usd),
+        ("weekends", week.weekend_usd),
+        ("hours not told", week.unknown_usd),
+    )
+    told = ", ".join(f"{name} USD {show(usd)}" for name, usd in parts if usd)
+    if told:
+        output.say(f"when ({document.zone}): {told}.")
+    for one in document.undecided:
+        ask = f" Ask: {one.look_up}" if one.look_up else ""
+        output.say(
+            f"not told by the bill: whether {one.provider}'s {one.what}s of USD {show(one.usd)} "
+            f"are used.{ask}"
+        )
+    first = document.measure_first
+    if first is not None:
+        output.say(f"measure first: {first.machine} (USD {show(first.usd)}), there:")
+        for line in first.commands:
+            output.say(f"  {line}")
+    for note in document.notes:
+        output.say(f"note: {note}")
+
+
+def _machine(one: ReviewedMachine, total: Decimal, output: Output) -> tuple[str, ...]:
+    return (
+        "/".join(part for part in (one.provider, one.instance_type, one.region) if part),
+        one.gpu or "",
+        one.purchase or "",
+        "" if one.machines is None else str(one.machines),
+        *("" if hours is None else f"{hours:g}" for hours in (one.hours, one.gpu_hours)),
+        plain(one.usd) if output.format == "csv" else show(one.usd),
+        f"{one.usd / total:.1%}" if total else "",
+    )
+
+
+def _finding(one: ReviewFinding) -> tuple[str, ...]:
+    return (
+        _CODES[one.code],
+        one.what,
+        "/".join(part for part in (one.provider, one.region) if part),
+        show(one.usd),
+        _lines(one.lines),
+        one.proof,
+    )
+
+
+def _lines(lines: tuple[ReviewedLine, ...]) -> str:
+    """Return the first line and how many follow."""
+    more = len(lines) - 1
+    return f"{lines[0].source} and {more} more" if more else lines[0].source
+
+
+@click.command(
+    name="reconcile",
+    epilog="Example: gpucost reconcile plan.json invoice.csv --option train/o2",
+)
+@click.argument("plan_path", metavar="PLAN")
+@click.argument("paths", nargs=-1, required=True, metavar="BILL...")
+@chosen_options
+@output_options
+def reconcile_(
+    plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], output: Output
+) -> None:
+    """Hold a plan against the bill, line by line.
+
+    BILL is a FOCUS CSV, an AWS Cost and Usage Report, Azure's cost details, Google Cloud's billing
+    export, or DigitalOcean's invoice (CSV, JSON) or billing insights; recognised by content, .gz is
+    read as is.
+    """
+    plan = load_plan(plan_path)
+    chosen, unknown = select(plan, named)
+    bills = read_bills(paths)
+    result = reconcile(chosen, bills, period=plan.period)
+    document = reconciliation_document(plan, chosen, bills, result, unknown)
+    if output.format == "json":
+        print_json(document)
+    else:
+        print_reconciliation(document, output)
+
+
+_LINE_COLUMNS = (
+    "match",
+    "what",
+    "where",
+    "purchase",
+    "jobs",
+    "hours predicted",
+    "hours billed",
+    "USD predicted",
+    "USD billed",
+    "difference",
+    "%",
+)
+_RIGHT = frozenset(_LINE_COLUMNS[5:])
+_CUT_IN_LINES, _WHOLE = frozenset(("where", "jobs")), frozenset(("what",))
+_SPARE = ("hours predicted", "hours billed", "purchase", "jobs", "%")
+_LEAST_NAME = 25
+_MATCHES = {"both": "both", "plan": "plan only", "bill": "bill only", "apart": "apart"}
+_SHOWN = 20
+
+
+def print_reconciliation(document: ReconciliationDocument, output: Output) -> None:
+    """Print the lines of a comparison, then its totals."""
+    short = output.format == "table" and not output.verbose
+    hidden = [line for line in document.lines if line.match == "bill"][_SHOWN:] if short else []
+    rows = [_line_row(line, output) for line in document.lines if line not in hidden]
+    totals = document.totals
+    if output.format != "csv" and totals.matched.difference_usd is not None:
+        rows.append(_total_row(totals.matched))
+    print_table(_lines_table(tuple(rows)), output)
+    if hidden:
+        output.say(f"{counted(len(hidden), 'more line')} that only the bill has, with -v.")
+    for note in document.notes:
+        output.say(f"note: {note}")
+    output.say(
+        f"planned USD {_usd(totals.predicted_usd)}, billed USD {_usd(totals.actual_usd)} "
+        f"for use, and USD {_usd(totals.apart_usd)} of taxes, credits and fees."
+    )
+
+
+def _lines_table(rows: tuple[tuple[str, ...], ...]) -> Table:
+    return Table(
+        columns=_LINE_COLUMNS,
+        rows=rows,
+        right=_RIGHT,
+        spare=_SPARE,
+        whole=_WHOLE,
+        cut=_CUT_IN_LINES,
+        least_name=_LEAST_NAME,
+    )
+
+
+def _line_row(line: ComparedLine, output: Output) -> tuple[str, ...]:
+    money = _usd if output.format != "csv" else _exact
+    parts = (line.provider, line.instance_type, line.region)
+    return (
+        _MATCHES[line.match],
+        line.what,
+        "/".join(part for part in parts if part),
+        line.purchase or "",
+        ", ".join(line.jobs),
+        _hours(line.hours.predicted),
+        _hours(line.hours.actual),
+        money(line.predicted_usd),
+        money(line.actual_usd),
+        money(line.difference_usd),
+        _percent(line.difference_fraction),
+    )
+
+
+def _total_row(matched: MatchedTotal) -> tuple[str, ...]:
+    return (
+        "both",
+        "total",
+        *("",) * 5,
+        _usd(matched.predicted_usd),
+        _usd(matched.actual_usd),
+        _usd(matched.difference_usd),
+        _percent(matched.difference_fraction),
+    )
+
+
+def _hours(hours: float | None) -> str:
+    return "" if hours is None else f"{hours:g}"
+
+
+def _usd(amount: Decimal | None) -> str:
+    return "" if amount is None else show(amount)
+
+
+def _exact(amount: Decimal | None) -> str:
+    return "" if amount is None else plain(amount)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:+.2%}"

@@ -1,1 +1,0 @@
-"""Node pools as the command line asks for them."""

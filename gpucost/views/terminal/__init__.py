@@ -1,1 +1,0 @@
-"""What fits a terminal: its size, paragraphs and tables within it."""
