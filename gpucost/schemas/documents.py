@@ -41,7 +41,7 @@ class WrittenDocument:
 
 
 _DOCUMENTS = "planner.plan_document.document"
-_QUOTES, _RUNS = "gpucost.files.quote_values", "gpucost.views.run_documents"
+_QUOTES, _RUNS = "gpucost.files.quote_values", "gpucost.views.runs"
 _SMALL = "gpucost.schemas.small_documents"
 _ANSWERS = "gpucost.agents.answers"
 _LINES = "gpucost.schemas.capture_lines"
@@ -73,7 +73,7 @@ _ROWS = (
     ("accuracy", "`accuracy -f json`", "planner.documents.accuracy:AccuracyDocument"),
     ("own-accuracy", "`accuracy --mine -f json`", "planner.proof.outcome:OwnRecord"),
     ("batch-search", "`run --find-batch -o`", "gpucost.profiling.run_request:BatchSearch"),
-    ("prices-check", "`prices check -f json`", "gpucost.prices.check:CheckedPrices"),
+    ("prices-check", "`prices check -f json`", "gpucost.prices.checks:CheckedPrices"),
     ("explanation", "`explain -f json`", f"{_SMALL}:ExplainedCode"),
     ("agent-prices", "`prices` of `mcp`", f"{_ANSWERS}:AgentPrices"),
     ("agent-diagnosis", "`diagnose` of `mcp`", f"{_ANSWERS}:AgentDiagnosis"),
@@ -83,9 +83,9 @@ _ROWS = (
     ("agent-provision", "`provision` of `mcp`", f"{_ANSWERS}:provision_schema"),
 )
 _LISTS = (
-    ("prices", "`prices -f json`", "gpucost.prices.listing:ListedOffer"),
-    ("price-history", "`prices history -f json`", "gpucost.prices.history:PriceSeries"),
-    ("price-update", "`prices update -f json`", "gpucost.prices.update_view:UpdatedPrices"),
+    ("prices", "`prices -f json`", "gpucost.commands.money.prices:ListedOffer"),
+    ("price-history", "`prices history -f json`", "gpucost.prices.checks:PriceSeries"),
+    ("price-update", "`prices update -f json`", "gpucost.prices.update:UpdatedPrices"),
     ("installation", "`doctor -f json`", f"{_SMALL}:InstallationCheck"),
     ("reaped", "`reap -f json`, `watch -f json`", f"{_SMALL}:ReapedRun"),
 )
