@@ -10,11 +10,11 @@ from planner import pipeline
 from planner.choice.requirements import Requirements
 from planner.documents.what_if.what_if import what_if_table
 from planner.fleet.at_once import AtOnce, in_turn
+from planner.models.document import encode
 from planner.models.estimate import Estimate
 from planner.plan.plan import Plan
 from planner.plan_document import find
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import encode
 from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile

@@ -8,8 +8,23 @@ from decimal import (
     Decimal,
     InvalidOperation,
 )
+from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
+
+if TYPE_CHECKING:
+    Amount = Decimal
+else:
+
+    class _AmountType(type):
+        """A type of its own to msgspec, so that a number is not taken for an amount."""
+
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, Decimal)
+
+    class Amount(metaclass=_AmountType):
+        """A `Decimal` of a document: dollars, or a quantity of a bill. JSON has it as text."""
+
 
 HOURS_PER_MONTH = Decimal(730)
 """Hours in a month where a price is per month: 365 x 24 / 12, the cloud price lists' convention."""

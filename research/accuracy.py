@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from planner.plan_document.encode import encode
+from planner.models.document import encode
 from pricing.errors import InputError
 from research.document import document, page
 from research.report import evaluate

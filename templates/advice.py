@@ -116,7 +116,7 @@ def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:
     parts = [advice]
     if option.offer.by_hand_at:
         parts.append(_("Rent it at {site}.", site=option.offer.by_hand_at))
-    if option.scaling is not None:
+    if option.scaling:
         parts.append(_("Copies: {copies}.", copies=copies(option.scaling.by_hour)))
     return gap().join([*parts, *_to_launch(job, option, plan)])
 

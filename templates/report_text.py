@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # the words need to know the values' types, not the planner
     from decimal import Decimal
 
     from planner.models.estimate import Estimate
-    from planner.plan_document.bill import CostRange, OfferDocument, OptionCost, TodayCost
+    from planner.plan_document.bill import CostRange, OptionCost, RentedOffer, TodayCost
     from planner.plan_document.document import PlanDocument
     from planner.plan_document.jobs import (
         ExperimentDocument,
@@ -99,7 +99,7 @@ def times(estimate: Estimate) -> str:
     return f"{mid}x" if low == high else f"{mid}x ({low}-{high})"
 
 
-def place(offer: OfferDocument | None, count: int = 1) -> str:
+def place(offer: RentedOffer | None, count: int = 1) -> str:
     """Return `2x provider/type, region`, or `provider, by hand` for names nobody can rent by."""
     if offer is None:
         return _("unknown")
@@ -111,7 +111,7 @@ def place(offer: OfferDocument | None, count: int = 1) -> str:
     return f"{count}x {name}{region}" if count > 1 else f"{name}{region}"
 
 
-def read_on(offer: OfferDocument | None) -> str:
+def read_on(offer: RentedOffer | None) -> str:
     """Return the day on which a price was read, whether it is stale, and how little it is sure."""
     if offer is None:
         return _("unknown")

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpucost.agents.budget import AgentPreview
-from gpucost.schemas.from_fields import Schema, one_of
+from gpucost.schemas.from_fields import one_of
 from gpucost.schemas.small_documents import DiagnosedJob
 from gpucost.views.runs import RUN_SCHEMA, DeploymentDocument
+from planner.models.document import encode
+from planner.models.json_schema import Schema
 from planner.plan_document.bill import CostRange
 from planner.plan_document.document import SCHEMA, PlanDocument
-from planner.plan_document.encode import encode
 from planner.plan_document.jobs import JobDocument
 from pricing.errors import InputError
 from pricing.money import usd

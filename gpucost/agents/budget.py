@@ -30,7 +30,7 @@ from gpucost.machines.state import open_cloud, open_journal
 from gpucost.prices.cache import load_catalog
 from gpucost.views.launch import preview_lines
 from gpucost.views.output import Output
-from planner.plan_document.encode import encode
+from planner.models.document import encode
 from pricing.errors import GpucostError, InputError, RefusedError
 from pricing.money import cents, cents_up, show
 from providers.interface import OWN, Cloud, Preview

@@ -46,7 +46,7 @@ from gpucost.arguments.parameters import DURATION
 from gpucost.files.plan_file import load_plan
 from gpucost.schemas.documents import DOCUMENTS
 from gpucost.version import __version__
-from planner.plan_document.encode import encode
+from planner.models.document import encode
 from pricing.errors import GpucostError, InputError, LaunchInterruptedError, RefusedError
 from providers.redaction import redact
 

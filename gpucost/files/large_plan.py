@@ -17,11 +17,11 @@ from typing import IO, NamedTuple, Self, TypeVar
 from gpucost.files.sources import Told
 from gpucost.files.writing import write_file, write_pieces
 from planner.fleet.at_once import in_turn
+from planner.models.document import to_text
 from planner.pipeline import Outcome, Planning, one_by_one
 from planner.plan.brief import in_brief
 from planner.plan.plan import JobPlan
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import to_text
 from planner.plan_document.from_job import job_document
 from planner.plan_document.job_lines import (
     OpenLines,

@@ -5,6 +5,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from gpucost.files.own_hardware import load_own_hardware
 from gpucost.files.plan_file import load_plan
 from gpucost.files.quote_values import (
@@ -17,7 +20,7 @@ from gpucost.files.quote_values import (
     Rival,
     RivalSwing,
 )
-from planner.plan_document.bill import PricedLine, rented_offer, whole
+from planner.plan_document.bill import CostLine, rented_offer, whole
 from planner.plan_document.find import find_option
 from pricing.alternatives.commitment import Commitment, commit, commitment_note
 from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
@@ -115,7 +118,7 @@ def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> QuoteDo
         InputError: there is no such offer, or a quantity cannot be.
     """
     offer = find_offer(place, asked, catalog)
-    months: tuple[QuotedMonth, ...] | None = None
+    months: tuple[QuotedMonth, ...] | UnsetType = UNSET
     if asked.duration_s is None:
         bills = {hours: _quote(place, offer, asked.usage(hours), catalog) for hours in MONTHS_H}
         months = tuple(QuotedMonth(hours=h, total=bill.total) for h, bill in bills.items())
@@ -132,12 +135,12 @@ def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> QuoteDo
             f"{offer.provider} has one price everywhere; whether it sells in {region} was not "
             "checked."
         )
-    return replace(
+    return msgspec.structs.replace(
         document_of(found),
         warnings=(*found.warnings, *notes),
         months=months,
-        start=None if asked.start is None else asked.start.isoformat(),
-        commitment=None if committed is None else _commitment(committed),
+        start=UNSET if asked.start is None else asked.start.isoformat(),
+        commitment=UNSET if committed is None else _commitment(committed),
     )
 
 
@@ -154,12 +157,12 @@ def document_of(found: Quote) -> QuoteDocument:
         billed_s=found.billed_s,
         lines=tuple(_line(line) for line in found.lines),
         warnings=found.warnings,
-        at_least=True if found.at_least else None,
+        at_least=True if found.at_least else UNSET,
     )
 
 
-def _line(line: QuoteLine) -> PricedLine:
-    return PricedLine(
+def _line(line: QuoteLine) -> CostLine:
+    return CostLine(
         what=line.what,
         usd=without_zeros(line.usd),
         how=line.how,

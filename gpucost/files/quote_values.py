@@ -1,15 +1,15 @@
 """The values of `gpucost quote -f json`: of an offer, of a plan's option, of one's own machine."""
 
-from dataclasses import dataclass, field
 from datetime import date
-from decimal import Decimal
 
-from planner.plan_document.bill import CostLine, OfferDocument, PricedLine, RentedOffer
-from planner.plan_document.encode import IF_KNOWN
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from planner.plan_document.bill import CostLine, RentedOffer
+from pricing.money import Amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotedMonth:
+class QuotedMonth(msgspec.Struct, frozen=True, kw_only=True):
     """The whole bill of a month of so many hours, in cents.
 
     Attributes:
@@ -18,11 +18,10 @@ class QuotedMonth:
     """
 
     hours: int
-    total: Decimal
+    total: Amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotedCommitment:
+class QuotedCommitment(msgspec.Struct, frozen=True, kw_only=True):
     """A reserved offer beside the same GPUs on demand.
 
     Attributes:
@@ -34,14 +33,13 @@ class QuotedCommitment:
     """
 
     term_h: int
-    term_usd: Decimal
+    term_usd: Amount
     on_demand: str | None
-    on_demand_usd_per_hour: Decimal | None
+    on_demand_usd_per_hour: Amount | None
     break_even_fraction: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuoteDocument:
+class QuoteDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The bill of one use of one offer, or of an option of a plan.
 
     Attributes:
@@ -64,21 +62,20 @@ class QuoteDocument:
     schema: str
     as_of: date
     currency: str
-    total: Decimal
-    offer: RentedOffer | OfferDocument
+    total: Amount
+    offer: RentedOffer
     count: int
     duration_s: float
     billed_s: int | None
-    lines: tuple[PricedLine | CostLine, ...]
+    lines: tuple[CostLine, ...]
     warnings: tuple[str, ...]
-    at_least: bool | None = field(default=None, metadata=IF_KNOWN)
-    months: tuple[QuotedMonth, ...] | None = field(default=None, metadata=IF_KNOWN)
-    start: str | None = field(default=None, metadata=IF_KNOWN)
-    commitment: QuotedCommitment | None = field(default=None, metadata=IF_KNOWN)
+    at_least: bool | UnsetType = UNSET
+    months: tuple[QuotedMonth, ...] | UnsetType = UNSET
+    start: str | UnsetType = UNSET
+    commitment: QuotedCommitment | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnCost:
+class OwnCost(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars a year for one thing, in cents.
 
     Attributes:
@@ -87,11 +84,10 @@ class OwnCost:
     """
 
     what: str
-    usd: Decimal
+    usd: Amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnRate:
+class OwnRate(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars for a GPU-hour that is used, at a share of the year's hours.
 
     Attributes:
@@ -100,11 +96,10 @@ class OwnRate:
     """
 
     used_fraction: float
-    usd: Decimal
+    usd: Amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RivalSwing:
+class RivalSwing(msgspec.Struct, frozen=True, kw_only=True):
     """How the break-even share moves with one figure between its low and its high end.
 
     Attributes:
@@ -122,8 +117,7 @@ class RivalSwing:
     break_even_at_high: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rival:
+class Rival(msgspec.Struct, frozen=True, kw_only=True):
     """An offer beside one's own machine.
 
     Attributes:
@@ -138,13 +132,12 @@ class Rival:
     offer: str
     gpu: str
     purchase: str
-    usd_per_gpu_hour: Decimal
+    usd_per_gpu_hour: Amount
     break_even_fraction: float
     sensitivity: tuple[RivalSwing, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnershipDocument:
+class OwnershipDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What a machine of one's own costs a year, and from which use it pays.
 
     Attributes:
@@ -165,7 +158,7 @@ class OwnershipDocument:
     name: str
     gpu: str
     gpu_count: float
-    annual_usd: Decimal
+    annual_usd: Amount
     costs: tuple[OwnCost, ...]
     usd_per_gpu_hour: tuple[OwnRate, ...]
     against: tuple[Rival, ...]

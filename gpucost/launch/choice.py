@@ -9,7 +9,7 @@ from gpucost.files.plan_file import load_plan
 from planner.actions.settings import MachineSettings, plain_settings, shared_settings
 from planner.documents.machine import read_machine
 from planner.documents.tools import that_start
-from planner.plan_document.bill import OfferDocument
+from planner.plan_document.bill import RentedOffer
 from planner.plan_document.document import PlacementDocument, PlanDocument
 from planner.plan_document.find import FoundOption, find_option, find_recommended
 from planner.plan_document.jobs import JobDocument
@@ -318,7 +318,7 @@ def _check_launchable(provider: str) -> None:
         )
 
 
-def _offer(told: OfferDocument, catalog: Catalog) -> Offer:
+def _offer(told: RentedOffer, catalog: Catalog) -> Offer:
     """Return the catalog's offer at the planned price."""
     region = None if told.region == EVERYWHERE else told.region
     offer = catalog.find(told.provider, told.instance_type, region, told.purchase)

@@ -16,7 +16,7 @@ from planner.documents.application import IN_PROCESS, Application, application
 from planner.documents.launcher import Surroundings
 from planner.documents.recipe import make_recipe
 from planner.documents.recipe_read import AskedRecipe, read_recipe
-from planner.plan_document.encode import encode
+from planner.models.document import encode
 from planner.plan_document.find import FoundOption
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import Settings

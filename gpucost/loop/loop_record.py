@@ -1,15 +1,17 @@
 """What a loop has done so far, in `loop.json` of its folder (`gpucost.loop/v1`)."""
 
 import json
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from gpucost.files.writing import write_file
-from planner.plan_document.encode import to_text
+from planner.models.document import convert, to_text
 from planner.plan_document.jobs import Effect
 from pricing.errors import InputError
+from pricing.money import Amount
 
 NAME = "loop.json"
 SCHEMA = "gpucost.loop/v1"
@@ -20,8 +22,7 @@ Verdict = Literal["proved", "not-proved", "worse"]
 Done = Literal["chosen", "measured", "verified"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class Round(msgspec.Struct, frozen=True, kw_only=True):
     """One experiment.
 
     Attributes:
@@ -46,13 +47,13 @@ class Round:
     option: str
     where: str
     settings: tuple[str, ...]
-    costs_usd: Decimal | None = None
-    can_save_usd: Decimal | None = None
+    costs_usd: Amount | None = None
+    can_save_usd: Amount | None = None
     done: Done = "chosen"
     verdict: Verdict | None = None
     why: str = ""
     speedup: Effect | None = None
-    saves_usd: Decimal | None = None
+    saves_usd: Amount | None = None
     period: Literal["month", "run"] | None = None
 
     @property
@@ -66,8 +67,7 @@ class Round:
         return (self.where, *self.settings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopRecord:
+class LoopRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A loop.
 
     Attributes:
@@ -82,7 +82,7 @@ class LoopRecord:
     command: tuple[str, ...]
     profiled: bool = False
     rounds: tuple[Round, ...] = ()
-    spent_usd: Decimal = Decimal(0)
+    spent_usd: Amount = Decimal(0)
     ended: tuple[str, ...] = ()
 
     @property
@@ -99,7 +99,7 @@ class LoopRecord:
     def with_round(self, one: Round) -> "LoopRecord":
         """Return the record with its last round replaced, or with one more after a verdict."""
         kept = self.rounds[:-1] if self.under_way else self.rounds
-        return replace(self, rounds=(*kept, one))
+        return msgspec.structs.replace(self, rounds=(*kept, one))
 
 
 def read_record(folder: Path, command: tuple[str, ...]) -> LoopRecord:
@@ -115,15 +115,11 @@ def read_record(folder: Path, command: tuple[str, ...]) -> LoopRecord:
         return LoopRecord(command=command)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}; {_ANEW}.") from error
-    from cattrs import BaseValidationError  # noqa: PLC0415 - only where a loop goes on
-
-    from planner.plan_document.structure import converter  # noqa: PLC0415 - the same
-
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
         raise InputError(f"{path}: not the record of a loop ({SCHEMA}); {_ANEW}.")
     try:
-        record = converter().structure(raw, LoopRecord)
-    except BaseValidationError as error:
+        record = convert(LoopRecord, raw)
+    except msgspec.ValidationError as error:
         raise InputError(f"{path}: some of its values cannot be; {_ANEW}.") from error
     if record.command != command:
         raise InputError(

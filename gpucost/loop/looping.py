@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from gpucost.files.plan_file import load_plan
 from gpucost.files.writing import write_file
@@ -87,10 +89,10 @@ class Loop:
         Raises:
             GpucostError: a step failed, nobody agreed, or it was interrupted; what is done stays.
         """
-        self._keep(replace(self.record, ended=()))
+        self._keep(msgspec.structs.replace(self.record, ended=()))
         if not self.record.profiled:
             self._take(profile_step(self.asked))
-            self._keep(replace(self.record, profiled=True))
+            self._keep(msgspec.structs.replace(self.record, profiled=True))
         while not self.record.ended:
             one = self.record.under_way or self._choose()
             if one is not None:
@@ -111,7 +113,7 @@ class Loop:
         """Return the next round, planned and written down; None where the loop has ended."""
         record, asked = self.record, self.asked
         if over := _over(record, asked):
-            self._keep(replace(record, ended=(over,)))
+            self._keep(msgspec.structs.replace(record, ended=(over,)))
             return None
         number = len(record.rounds) + 1
         folder = "" if number == 1 else f"round-{number}"
@@ -123,7 +125,7 @@ class Loop:
         means = self._means(before)
         found, refused = next_experiment(only_job(plan.jobs), means)
         if found is None:
-            self._keep(replace(record, ended=refused))
+            self._keep(msgspec.structs.replace(record, ended=refused))
             return None
         text = json.dumps(found.recipe, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         write_file(str(asked.folder / folder / RECIPE), text)
@@ -170,7 +172,7 @@ class Loop:
     def _left_usd(self) -> Decimal:
         """Return what is left of the budget; what was rented is counted again from the ledger."""
         spent = sum((one.usd for one in self._rented()), Decimal(0))
-        self._keep(replace(self.record, spent_usd=spent))
+        self._keep(msgspec.structs.replace(self.record, spent_usd=spent))
         return max(Decimal(0), EXACT.subtract(self.asked.budget_usd, spent))
 
     def _rented(self) -> tuple[RentedRun, ...]:
@@ -188,7 +190,7 @@ class Loop:
                 self._rent(one)
             if not (folder / AFTER).is_file():
                 raise InputError(f"{folder / AFTER}: the run left no profile; nothing is proved.")
-            one = self._done(replace(one, done="measured"))
+            one = self._done(msgspec.structs.replace(one, done="measured"))
         self._take(verify_step(self.asked, one))
         self._done(_judged(one, _json(self.asked, one.folder, PROOF)))
         self._left_usd()
@@ -286,7 +288,7 @@ def _json(asked: LoopRequest, folder: str, name: str) -> dict[str, Any]:
 
 def _judged(one: Round, proof: dict[str, Any]) -> Round:
     speed, saves = proof["speedup"], proof["saves"]
-    return replace(
+    return msgspec.structs.replace(
         one,
         done="verified",
         verdict=proof["verdict"],

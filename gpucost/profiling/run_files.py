@@ -13,14 +13,17 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from gpucost.files.sources import read_sources
 from gpucost.files.writing import write_file
 from gpucost.profiling.profile_target import WantedName, free_for_run
-from planner.plan_document.encode import IF_KNOWN, encode
+from planner.models.document import encode
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.join import join, overlap
 from planner.profile.model import SAMPLES, STEPS, Profile, Series, Source
@@ -39,8 +42,7 @@ _SUMS = ("step_s", "data_wait_s", "h2d_s", "optimizer_s", "checkpoint_s", "evalu
 _DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepLine:
+class StepLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line of `profile.steps.jsonl`: steps in a row, their figures as means over them.
 
     Attributes:
@@ -60,14 +62,14 @@ class StepLine:
     t_s: float
     step: int
     n: int
-    step_s: float | None = field(default=None, metadata=IF_KNOWN)
-    data_wait_s: float | None = field(default=None, metadata=IF_KNOWN)
-    h2d_s: float | None = field(default=None, metadata=IF_KNOWN)
-    optimizer_s: float | None = field(default=None, metadata=IF_KNOWN)
-    checkpoint_s: float | None = field(default=None, metadata=IF_KNOWN)
-    evaluation_s: float | None = field(default=None, metadata=IF_KNOWN)
-    items: float | None = field(default=None, metadata=IF_KNOWN)
-    loss: float | None = field(default=None, metadata=IF_KNOWN)
+    step_s: float | UnsetType = UNSET
+    data_wait_s: float | UnsetType = UNSET
+    h2d_s: float | UnsetType = UNSET
+    optimizer_s: float | UnsetType = UNSET
+    checkpoint_s: float | UnsetType = UNSET
+    evaluation_s: float | UnsetType = UNSET
+    items: float | UnsetType = UNSET
+    loss: float | UnsetType = UNSET
 
 
 def write_series(profile: Profile, recording: Recording, target: Path) -> Profile:

@@ -5,17 +5,18 @@ is always there is told.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from gpucost.schemas.from_fields import Schema, one_of
-from planner.plan_document.encode import IF_KNOWN
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gpucost.schemas.from_fields import one_of
+from planner.models.json_schema import Schema
 from telemetry.recording.recording import CAPTURE_SCHEMA, GpuIdentity
 
 _NUMBER = {"type": ["number", "null"]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureBegin:
+class CaptureBegin(msgspec.Struct, frozen=True, kw_only=True):
     """The first line: what is measured, and on what. It is open.
 
     Attributes:
@@ -31,8 +32,7 @@ class CaptureBegin:
     interval_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureFacts:
+class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What became known, or changed, since the first line.
 
     Attributes:
@@ -42,8 +42,7 @@ class CaptureFacts:
     facts: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureSeries:
+class CaptureSeries(msgspec.Struct, frozen=True, kw_only=True):
     """A series of readings, of a GPU or of the host.
 
     Attributes:
@@ -55,12 +54,11 @@ class CaptureSeries:
 
     columns: tuple[str, ...]
     id: int
-    gpu: GpuIdentity | None = field(default=None, metadata=IF_KNOWN)
-    host: bool | None = field(default=None, metadata=IF_KNOWN)
+    gpu: GpuIdentity | UnsetType = UNSET
+    host: bool | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureBlock:
+class CaptureBlock(msgspec.Struct, frozen=True, kw_only=True):
     """Readings of one series over a stretch of a long capture, as distributions.
 
     Attributes:
@@ -80,8 +78,7 @@ class CaptureBlock:
     counts: Mapping[str, tuple[float | None, ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureEvent:
+class CaptureEvent(msgspec.Struct, frozen=True, kw_only=True):
     """What the probe in the program wrote down. It is open.
 
     Attributes:
@@ -91,8 +88,7 @@ class CaptureEvent:
     event: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureNote:
+class CaptureNote(msgspec.Struct, frozen=True, kw_only=True):
     """What a reader of the profile should know.
 
     Attributes:
@@ -102,8 +98,7 @@ class CaptureNote:
     note: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureDeviceNotes:
+class CaptureDeviceNotes(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be known of the devices.
 
     Attributes:
@@ -113,8 +108,7 @@ class CaptureDeviceNotes:
     device_notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureEnd:
+class CaptureEnd(msgspec.Struct, frozen=True, kw_only=True):
     """The last line; where it is missing, the measurement was cut off.
 
     Attributes:

@@ -6,7 +6,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Literal
 
-from gpucost.schemas.from_fields import Schema, schema_of
+from gpucost.schemas.from_fields import schema_of
+from planner.models.json_schema import Schema
 
 Form = Literal["one", "list", "line"]
 

@@ -1,12 +1,11 @@
 """Documents of commands that print a few rows or lines: each is these fields and no other."""
 
-from dataclasses import dataclass
+import msgspec
 
 from planner.plan_document.jobs import FindingDocument, RemedyDocument
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnosedJob:
+class DiagnosedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job, what it wastes, and what can be done about it.
 
     Attributes:
@@ -20,8 +19,7 @@ class DiagnosedJob:
     remedies: tuple[RemedyDocument, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnosisDocument:
+class DiagnosisDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What `gpucost diagnose -f json` prints.
 
     Attributes:
@@ -33,8 +31,7 @@ class DiagnosisDocument:
     jobs: tuple[DiagnosedJob, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedCode:
+class ExplainedCode(msgspec.Struct, frozen=True, kw_only=True):
     """What `gpucost explain -f json` prints.
 
     Attributes:
@@ -46,8 +43,7 @@ class ExplainedCode:
     text: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstallationCheck:
+class InstallationCheck(msgspec.Struct, frozen=True, kw_only=True):
     """A row of `gpucost doctor`.
 
     Attributes:
@@ -61,8 +57,7 @@ class InstallationCheck:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReapedRun:
+class ReapedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A row of `gpucost reap` and `gpucost watch`: a run, and what is done about it.
 
     Attributes:

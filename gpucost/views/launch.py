@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from gpucost.views.output import (
     Output,
@@ -16,13 +18,11 @@ from gpucost.views.output import (
     terminal_width,
 )
 from planner.plan_document.bill import RentedOffer, rented_offer
-from planner.plan_document.encode import IF_KNOWN
-from pricing.money import cents_up, plain, show
+from pricing.money import Amount, cents_up, plain, show
 from providers.interface import Creation, LaunchSpec, Preview
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobStepDocument:
+class JobStepDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A step that follows the launch.
 
     Attributes:
@@ -36,8 +36,7 @@ class JobStepDocument:
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPreviewDocument:
+class JobPreviewDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What follows a launch, over SSH.
 
     Attributes:
@@ -51,8 +50,7 @@ class JobPreviewDocument:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobEndDocument:
+class JobEndDocument(msgspec.Struct, frozen=True, kw_only=True):
     """How a job ended.
 
     Attributes:
@@ -72,8 +70,7 @@ _TENTH = Decimal("0.1")
 _NOTHING = Decimal("0.00")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallDocument:
+class CallDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A changing call of a launch, the kind and name of what it makes, and its arguments.
 
     Attributes:
@@ -89,8 +86,7 @@ class CallDocument:
     arguments: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePoolDocument:
+class NodePoolDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A node pool: its cluster, and the limits of its autoscaler, None where it has none.
 
     Attributes:
@@ -104,8 +100,7 @@ class NodePoolDocument:
     max_nodes: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewDocument:
+class PreviewDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A launch before anything is done, as `gpucost provision --dry-run -f json` prints it.
 
     Attributes:
@@ -143,16 +138,16 @@ class PreviewDocument:
     deadline: str
     owner: str
     plan: str
-    total_at_ttl: Decimal
+    total_at_ttl: Amount
     end_s: int
     idle_s: int | None
-    total_at_end: Decimal
-    max_cost: Decimal
+    total_at_end: Amount
+    max_cost: Amount
     calls: tuple[CallDocument, ...]
     ends: tuple[str, ...]
     warnings: tuple[str, ...]
-    node_pool: NodePoolDocument | None = field(default=None, metadata=IF_KNOWN)
-    job: JobPreviewDocument | None = field(default=None, metadata=IF_KNOWN)
+    node_pool: NodePoolDocument | UnsetType = UNSET
+    job: JobPreviewDocument | UnsetType = UNSET
 
 
 def show_preview(
@@ -160,7 +155,7 @@ def show_preview(
 ) -> None:
     """Print a preview: on standard output in a dry run, else for people on standard error."""
     if dry and output.format == "json":
-        print_json(replace(_document(seen), job=job))
+        print_json(msgspec.structs.replace(_document(seen), job=job or UNSET))
         return
     if dry and output.format in ("csv", "md"):
         print_table(_calls(seen), output)
@@ -269,10 +264,10 @@ def _document(seen: Preview) -> PreviewDocument:
     )
 
 
-def _node_pool(spec: LaunchSpec) -> NodePoolDocument | None:
+def _node_pool(spec: LaunchSpec) -> NodePoolDocument | UnsetType:
     pool = spec.pool
     if pool is None:
-        return None
+        return UNSET
     low, high = pool.min_nodes, pool.max_nodes
     return NodePoolDocument(cluster=pool.cluster, min_nodes=low, max_nodes=high)
 

@@ -362,7 +362,7 @@ def printable(text: str) -> str:
 
 def print_json(document: object) -> None:
     """Print a value as JSON on standard output, as plan.json would have it."""
-    from planner.plan_document.encode import encode  # noqa: PLC0415 - only where JSON is printed
+    from planner.models.document import encode  # noqa: PLC0415 - only where JSON is printed
 
     click.echo(json.dumps(encode(document), indent=1, ensure_ascii=False, allow_nan=False))
 

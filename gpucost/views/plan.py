@@ -1,10 +1,12 @@
 """The plan in the terminal: on one screen, or every option of every job."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 
 import click
 
 from gpucost.views.output import Output, Table, print_prose, print_table
+from planner.plan_document.bill import RentedOffer
 from planner.plan_document.document import FleetDocument, PlanDocument
 from planner.plan_document.find import FoundOption, every_option
 from planner.plan_document.jobs import FindingDocument, JobDocument
@@ -18,8 +20,21 @@ _JOBS_SHOWN = 12
 _MARK = "*"
 
 
-def print_plan(plan: PlanDocument, output: Output, *, all_options: bool = False) -> None:
-    """Print a plan, made now or read back: one screen, or all of it."""
+def print_plan(
+    plan: PlanDocument,
+    output: Output,
+    *,
+    all_options: bool = False,
+    left_out: Iterable[RentedOffer] = (),
+) -> None:
+    """Print a plan, made now or read back: one screen, or all of it.
+
+    Args:
+        plan: the plan.
+        output: how to print.
+        all_options: whether to print all of it.
+        left_out: offers of options that the plan does not hold, whose prices count, too.
+    """
     if all_options or output.verbose or output.format == "csv":
         print_whole_plan(plan, output)
     elif len(plan.jobs) == 1:
@@ -27,7 +42,7 @@ def print_plan(plan: PlanDocument, output: Output, *, all_options: bool = False)
     else:
         _print_jobs(plan, output)
     if output.format == "table":
-        print_prose(_ages(plan))
+        print_prose(_ages(plan, left_out))
         print_prose(_answer(plan))
 
 
@@ -166,12 +181,12 @@ def _job_cost(job: JobDocument, plan: PlanDocument) -> tuple[str, str]:
     return least + cost, report_text.share_saved(option) or _("unknown")
 
 
-def _ages(plan: PlanDocument) -> str:
+def _ages(plan: PlanDocument, more: Iterable[RentedOffer]) -> str:
     """Return one line on how old the prices are that are shown."""
     offers = [option.offer for job in plan.jobs for option in job.options]
-    offers += [offer for job in plan.jobs for offer in job.offers_left_out]
+    offers += more
     offers += [job.baseline.offer for job in plan.jobs if job.baseline.offer is not None]
-    ages = [offer.age_days for offer in offers if offer.age_days is not None]
+    ages = [offer.age_days for offer in offers if isinstance(offer.age_days, int)]
     if not ages:
         return _("No price here has a date.")
     least, most = min(ages), max(ages)

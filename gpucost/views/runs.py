@@ -1,18 +1,18 @@
 """Runs on screen and as JSON: cost so far, burn rate, resources, events."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
 
 import click
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from gpucost.views.launch import JobEndDocument, idle_told
 from gpucost.views.output import Output, Table, print_json, print_table
-from planner.plan_document.encode import IF_KNOWN
 from pricing.listing import counted
-from pricing.money import cents, show
+from pricing.money import Amount, cents, show
 from providers.interface import Deployment, JournaledResource, Presence
 from providers.journal.ledger import RunCost, bill_machine, bill_run
 
@@ -22,8 +22,7 @@ NONE_SEEN: Mapping[str, Presence] = MappingProxyType({})
 """No machine was asked about."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceDocument:
+class ResourceDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What a run made.
 
     Attributes:
@@ -34,6 +33,11 @@ class ResourceDocument:
         state: as the journal has it.
         presence: what the provider answered about it; left out where it was not asked.
         fault: what the provider says is wrong with it; left out where nothing.
+        address: of a machine, None while it has none; left out of others, as what follows.
+        billed_from: when its bill began.
+        billed_until: when it ended; None while it goes on.
+        billed_s: billed seconds.
+        usd: dollars so far; None where no price is known.
     """
 
     kind: str
@@ -41,31 +45,16 @@ class ResourceDocument:
     id: str | None
     region: str | None
     state: str
-    presence: str | None = field(default=None, metadata=IF_KNOWN)
-    fault: str | None = field(default=None, metadata=IF_KNOWN)
+    presence: str | UnsetType = UNSET
+    fault: str | UnsetType = UNSET
+    address: str | UnsetType | None = UNSET
+    billed_from: str | UnsetType = UNSET
+    billed_until: str | UnsetType | None = UNSET
+    billed_s: int | UnsetType = UNSET
+    usd: Amount | UnsetType | None = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BilledResource(ResourceDocument):
-    """A machine, with its bill.
-
-    Attributes:
-        address: None while it has none.
-        billed_from: when its bill began.
-        billed_until: when it ended; None while it goes on.
-        billed_s: billed seconds.
-        usd: dollars so far; None where no price is known.
-    """
-
-    address: str | None
-    billed_from: str
-    billed_until: str | None
-    billed_s: int
-    usd: Decimal | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventDocument:
+class EventDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What happened to a run, and when.
 
     Attributes:
@@ -77,8 +66,7 @@ class EventDocument:
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeploymentDocument:
+class DeploymentDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A run: predicted against actual, in dollars and billed seconds.
 
     Attributes:
@@ -105,7 +93,7 @@ class DeploymentDocument:
         job: how its command ended; left out but where that is told.
     """
 
-    schema: str | None = field(default=None, metadata=IF_KNOWN)
+    schema: str | UnsetType = UNSET
     run: str
     owner: str
     plan: str
@@ -119,17 +107,16 @@ class DeploymentDocument:
     ended_at: str | None
     machines: int
     billed_s: int
-    usd: Decimal | None
-    usd_per_hour: Decimal | None
-    predicted_usd: Decimal | None
+    usd: Amount | None
+    usd_per_hour: Amount | None
+    predicted_usd: Amount | None
     reason: str | None
-    resources: tuple[ResourceDocument | BilledResource, ...]
-    events: tuple[EventDocument, ...] | None = field(default=None, metadata=IF_KNOWN)
-    job: JobEndDocument | None = field(default=None, metadata=IF_KNOWN)
+    resources: tuple[ResourceDocument, ...]
+    events: tuple[EventDocument, ...] | UnsetType = UNSET
+    job: JobEndDocument | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeploymentListDocument:
+class DeploymentListDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Runs, and the providers that were asked about them.
 
     Attributes:
@@ -184,29 +171,21 @@ def event_documents(events: Iterable[tuple[datetime, str]]) -> tuple[EventDocume
 def _resource(
     one: JournaledResource, run: Deployment, now: datetime, seen: Presence | None
 ) -> ResourceDocument:
-    presence = None if seen is None else seen.state
     found = None if seen is None else seen.resource
-    fault = None if found is None else found.fault or None
-    made = ResourceDocument(
+    resource = ResourceDocument(
         kind=one.kind,
         name=one.name,
         id=one.id or None,
         region=one.region or None,
         state=one.state,
-        presence=presence,
-        fault=fault,
+        presence=UNSET if seen is None else seen.state,
+        fault=UNSET if found is None else found.fault or UNSET,
     )
     if one.billed_from is None:
-        return made
+        return resource
     billed_s, usd = bill_machine(one, run.offer, now)
-    return BilledResource(
-        kind=made.kind,
-        name=made.name,
-        id=made.id,
-        region=made.region,
-        state=made.state,
-        presence=presence,
-        fault=fault,
+    return msgspec.structs.replace(
+        resource,
         address=one.address or None,
         billed_from=one.billed_from.isoformat(),
         billed_until=_text(one.billed_until),
@@ -334,7 +313,9 @@ def show_run(
     """Print one run with its resources and events."""
     told = event_documents(events)
     if output.format == "json":
-        print_json(replace(run_document(run, now, seen), schema=RUN_SCHEMA, events=told))
+        print_json(
+            msgspec.structs.replace(run_document(run, now, seen), schema=RUN_SCHEMA, events=told)
+        )
         return
     if output.format in ("csv", "md"):
         rows = tuple((event.at, event.what) for event in told)

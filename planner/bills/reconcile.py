@@ -13,8 +13,8 @@ from typing import Literal
 
 from planner.bills.bill import APART, MACHINE, RESERVED, Bill, BillLine
 from planner.documents.selection import Selection
+from planner.models.document import Instant
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import plan_id
 from pricing.money import EXACT, cents, without_zeros
 
 _ZERO = Decimal(0)
@@ -127,8 +127,8 @@ class Reconciliation:
     only_planned: tuple[Compared, ...]
     only_billed: tuple[Compared, ...]
     apart: tuple[Compared, ...]
-    start: datetime | None
-    end: datetime | None
+    start: Instant | None
+    end: Instant | None
     notes: tuple[str, ...]
 
 
@@ -207,7 +207,7 @@ def _planned(chosen: Iterable[Selection]) -> list[_Group]:
                 purchase=one.offer.purchase if machine else None,
             )
             hourly = machine and line.parts and all(p.unit == "Hours" for p in line.parts)
-            hours = sum((p.quantity for p in line.parts), _ZERO) if hourly else None
+            hours = sum((p.quantity for p in line.parts or ()), _ZERO) if hourly else None
             groups.setdefault(key, _Group(key=key)).add(line.usd, hours, one.job)
     return sorted(groups.values(), key=lambda group: group.key.order)
 
@@ -374,8 +374,8 @@ class ComparedBill:
     """
 
     files: tuple[BillFile, ...]
-    start: datetime | None
-    end: datetime | None
+    start: Instant | None
+    end: Instant | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -462,7 +462,7 @@ class ReconciliationTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciliationDocument:
-    """What `gpucost reconcile -f json` prints; `planner.plan_document.encode` writes it.
+    """What `gpucost reconcile -f json` prints; `planner.models.document` writes it.
 
     Attributes:
         schema: `gpucost.reconciliation/v1`.
@@ -507,7 +507,7 @@ def reconciliation_document(
     )
     return ReconciliationDocument(
         plan=ComparedPlan(
-            id=plan_id(plan),
+            id=plan.id,
             as_of=plan.as_of,
             period=plan.period,
             options=tuple(f"{one.job}/{one.option}" for one in chosen),

@@ -370,7 +370,7 @@ class MeasureFirst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewDocument:
-    """What `gpucost bill -f json` prints; `planner.plan_document.encode` writes it.
+    """What `gpucost bill -f json` prints; `planner.models.document` writes it.
 
     Attributes:
         schema: `gpucost.bill/v1`.

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
 
+import msgspec
+
 from planner.actions import ACTIONS, Action
 from planner.choice.baseline import over_limits
 from planner.choice.candidate import Candidate, Interruptions, check_ends, misses_deadline, rate
@@ -228,7 +230,7 @@ def _candidate(place: _Taken, context: JobContext, way: _Way) -> Candidate:
     offer, (actions, codes) = place.offer, way
     speed = context.speed(place.layout, actions)
     if place.doubt:
-        speed = replace(speed, basis=f"{speed.basis}; {place.doubt}", weak=True)
+        speed = msgspec.structs.replace(speed, basis=f"{speed.basis}; {place.doubt}", weak=True)
     scaled = scaling(offer, context, speed) if SCALE_DOWN in codes else None
     return _made(
         offer=offer,

@@ -1,15 +1,16 @@
 """How far predictions were off on what they were not fitted on: the scores that ship."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib.resources import files
+
+import msgspec
+
+from planner.models.document import decode
 
 SCHEMA = "gpucost.accuracy/v1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorPercent:
+class ErrorPercent(msgspec.Struct, frozen=True, kw_only=True):
     """Median and mean of |predicted / measured - 1|, percent.
 
     Attributes:
@@ -21,8 +22,7 @@ class ErrorPercent:
     mean: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MostPercent:
+class MostPercent(msgspec.Struct, frozen=True, kw_only=True):
     """The bar: what median and mean may be at most; None where that is not asked.
 
     Attributes:
@@ -34,8 +34,7 @@ class MostPercent:
     mean: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassScore:
+class ClassScore(msgspec.Struct, frozen=True, kw_only=True):
     """One class of work on one set of measurements.
 
     Attributes:
@@ -51,8 +50,8 @@ class ClassScore:
         misses: which bars are missed, in words.
     """
 
-    work: str = field(metadata={"name": "class"})
-    measured: str = field(metadata={"name": "set"})
+    work: str = msgspec.field(name="class")
+    measured: str = msgspec.field(name="set")
     left_out: str
     cases: int
     groups: int
@@ -63,8 +62,7 @@ class ClassScore:
     misses: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionScore:
+class QuestionScore(msgspec.Struct, frozen=True, kw_only=True):
     """One question beside its baseline and its bar.
 
     Attributes:
@@ -86,8 +84,7 @@ class QuestionScore:
     verdict: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageScore:
+class CoverageScore(msgspec.Struct, frozen=True, kw_only=True):
     """How often the 90 % interval held, and how wide it was.
 
     Attributes:
@@ -103,8 +100,7 @@ class CoverageScore:
     by_group: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccuracyDocument:
+class AccuracyDocument(msgspec.Struct, frozen=True, kw_only=True):
     """All scores of a version.
 
     Attributes:
@@ -122,7 +118,6 @@ class AccuracyDocument:
 
 def shipped_accuracy() -> AccuracyDocument:
     """Return the scores that shipped with this version."""
-    from planner.plan_document.structure import converter  # noqa: PLC0415 - brings cattrs
-
-    text = files("planner.models.data").joinpath("accuracy.json").read_text("utf-8")
-    return converter().structure(json.loads(text), AccuracyDocument)
+    return decode(
+        AccuracyDocument, files("planner.models.data").joinpath("accuracy.json").read_bytes()
+    )

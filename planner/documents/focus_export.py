@@ -18,7 +18,6 @@ from typing import NamedTuple
 from planner.documents.selection import Selection
 from planner.plan_document.bill import CostLine, PricedPart
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import plan_id
 from pricing.money import plain
 from pricing.tables import read_csv
 
@@ -83,7 +82,7 @@ def columns(version: str = VERSIONS[0]) -> tuple[str, ...]:
 
 def rows(plan: PlanDocument, chosen: tuple[Selection, ...]) -> tuple[Row, ...]:
     """Return the forecast as FOCUS rows of all versions, jobs and lines in the plan's order."""
-    mark = plan_id(plan)
+    mark = plan.id
     return tuple(
         _row(one, line, number, part) | _period(plan, one) | _ours(one, line, mark)
         for one in chosen
@@ -122,7 +121,7 @@ def _row(one: Selection, line: CostLine, number: int, part: PricedPart) -> Row:
     cost, price = plain(_WIDE.multiply(part.quantity, part.unit_usd)), plain(part.unit_usd)
     quantity = plain(part.quantity)
     sku = f"{one.offer.provider}/{one.offer.instance_type if machine else line.what}"
-    tier = f"/{number + 1}" if len(line.parts) > 1 else ""
+    tier = f"/{number + 1}" if len(line.parts or ()) > 1 else ""
     purchase = one.offer.purchase if machine else "on_demand"
     return {
         **dict.fromkeys(("BilledCost", "EffectiveCost", "ContractedCost", "ListCost"), cost),

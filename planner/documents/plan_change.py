@@ -1,24 +1,24 @@
 """What changed between two plans: costs by cause, new and gone waste (`gpucost.plan-change/v1`)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Literal
+
+import msgspec
 
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import BaselineDocument
 from pricing.errors import InputError
-from pricing.money import EXACT, cents
+from pricing.money import EXACT, Amount, cents
 
 SCHEMA = "gpucost.plan-change/v1"
 What = Literal["new", "gone", "stays"]
 _ZERO = Decimal(0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobChange:
+class JobChange(msgspec.Struct, frozen=True, kw_only=True):
     """How today's bill of one job changed; the last three sum to after - before.
 
     Attributes:
@@ -34,15 +34,14 @@ class JobChange:
 
     job: str
     what: What
-    before: Decimal | None
-    after: Decimal | None
-    price_usd: Decimal | None = None
-    usage_usd: Decimal | None = None
-    machine_usd: Decimal | None = None
+    before: Amount | None
+    after: Amount | None
+    price_usd: Amount | None = None
+    usage_usd: Amount | None = None
+    machine_usd: Amount | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WasteChange:
+class WasteChange(msgspec.Struct, frozen=True, kw_only=True):
     """One finding of one job that came or went; dollars of the period, None where unknown.
 
     Attributes:
@@ -56,12 +55,11 @@ class WasteChange:
     job: str
     code: str
     what: Literal["new", "gone"]
-    before: Decimal | None
-    after: Decimal | None
+    before: Amount | None
+    after: Amount | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeTotals:
+class ChangeTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Sums over the jobs; `after` is `before` and the five causes together, to the cent.
 
     Waste sums what findings that came or went put at stake; findings of one job overlap.
@@ -78,19 +76,18 @@ class ChangeTotals:
         gone_waste_usd: what findings that are gone had put at stake.
     """
 
-    before: Decimal
-    after: Decimal
-    price_usd: Decimal
-    usage_usd: Decimal
-    machine_usd: Decimal
-    new_jobs_usd: Decimal
-    gone_jobs_usd: Decimal
-    new_waste_usd: Decimal
-    gone_waste_usd: Decimal
+    before: Amount
+    after: Amount
+    price_usd: Amount
+    usage_usd: Amount
+    machine_usd: Amount
+    new_jobs_usd: Amount
+    gone_jobs_usd: Amount
+    new_waste_usd: Amount
+    gone_waste_usd: Amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanChange:
+class PlanChange(msgspec.Struct, frozen=True, kw_only=True):
     """Two plans held against each other.
 
     Attributes:

@@ -6,7 +6,8 @@ itself.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from planner.actions import ACTIONS
 from planner.actions.action import compatible
@@ -21,8 +22,7 @@ from pricing.errors import InputError
 SCHEMA = "gpucost.recipe/v1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """One action of a recipe.
 
     Attributes:
@@ -38,8 +38,7 @@ class Applied:
     effect: Effect | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """What to set for one option.
 
     Attributes:
@@ -71,8 +70,7 @@ class Recipe:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipeAction:
+class RecipeAction(msgspec.Struct, frozen=True, kw_only=True):
     """One action as a recipe holds it.
 
     Attributes:
@@ -85,15 +83,14 @@ class RecipeAction:
     """
 
     code: str
-    kind: str = field(metadata={"name": "class"})
+    kind: str = msgspec.field(name="class")
     settings: Settings
     effect: Effect | None
     by: str
     how: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipeMachine:
+class RecipeMachine(msgspec.Struct, frozen=True, kw_only=True):
     """How the GPUs of a machine are set: shared or not, and kept awake between processes.
 
     Attributes:
@@ -105,8 +102,7 @@ class RecipeMachine:
     persistence_mode: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipeDocument:
+class RecipeDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A recipe as its file holds it (`gpucost.recipe/v1`); `encode` writes it.
 
     Attributes:

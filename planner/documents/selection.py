@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.plan_document.bill import CostLine, OfferDocument, OptionCost
+from planner.plan_document.bill import CostLine, OptionCost, RentedOffer
 from planner.plan_document.document import PlacementDocument, PlanDocument
 from planner.plan_document.find import FoundOption, find_option
 from pricing.catalog.offer import EVERYWHERE
@@ -29,7 +29,7 @@ class Selection:
 
     job: str
     option: str
-    offer: OfferDocument
+    offer: RentedOffer
     machines: int
     hours: Decimal
     low: Decimal
@@ -140,7 +140,7 @@ def _placed(place: PlacementDocument) -> Selection:
     )
 
 
-def _alone(found: FoundOption, offer: OfferDocument, cost: OptionCost) -> Selection:
+def _alone(found: FoundOption, offer: RentedOffer, cost: OptionCost) -> Selection:
     return Selection(
         job=found.job.name,
         option=found.id,

@@ -10,7 +10,7 @@ from planner.actions.instructions import HOW_TO
 from planner.documents.recipe import Recipe
 from planner.documents.tools import CLUSTER, that_start, tools
 from planner.models.copies import CopiesWindow, windows
-from planner.plan_document.bill import OfferDocument
+from planner.plan_document.bill import RentedOffer
 from planner.plan_document.find import FoundOption
 from planner.profile.kinds import JobKind
 from pricing.catalog.offer import BOUGHT, EVERYWHERE
@@ -75,7 +75,7 @@ class ToolTask:
 
     name: str
     option: str
-    offer: OfferDocument
+    offer: RentedOffer
     machines: int
     copies: int
     gpus: int
@@ -170,7 +170,7 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
     )
 
 
-def _refusals(tool: str, found: FoundOption, offer: OfferDocument) -> list[str]:
+def _refusals(tool: str, found: FoundOption, offer: RentedOffer) -> list[str]:
     row, where = tools()[tool], f"{offer.provider}/{offer.instance_type}"
     if tool != CLUSTER and offer.purchase not in BOUGHT:
         told = (
@@ -200,7 +200,7 @@ def _unsaid(tool: str, found: FoundOption, asked: TaskRequest) -> list[str]:
     return problems
 
 
-def _idle(tool: str, offer: OfferDocument, asked: TaskRequest) -> Iterator[str]:
+def _idle(tool: str, offer: RentedOffer, asked: TaskRequest) -> Iterator[str]:
     if asked.idle_s is None:
         return
     row = tools()[tool]
@@ -219,7 +219,7 @@ def _unscalable(tool: str, found: FoundOption, asked: TaskRequest) -> Iterator[s
     scaling = found.option.scaling if found.option else None
     if tool != CLUSTER:
         yield f"{flag}: {tools()[tool].title} is told no schedule of copies; --to kubernetes is."
-    elif scaling is None or len(scaling.by_hour) == 1 or asked.ttl_s is not None:
+    elif not scaling or len(scaling.by_hour) == 1 or asked.ttl_s is not None:
         yield (
             f"{flag}: the copies of {found.name} do not follow demand: state job.demand_by_hour, "
             "take an option with `scale-down`, and give no --ttl."
@@ -233,7 +233,7 @@ def _unscalable(tool: str, found: FoundOption, asked: TaskRequest) -> Iterator[s
 
 def _autoscaler(tool: str, found: FoundOption, asked: TaskRequest) -> Autoscaler | None:
     scaling = found.option.scaling if found.option else None
-    if tool != CLUSTER or scaling is None or len(scaling.by_hour) == 1 or asked.ttl_s is not None:
+    if tool != CLUSTER or not scaling or len(scaling.by_hour) == 1 or asked.ttl_s is not None:
         return None
     return Autoscaler(
         kind=asked.autoscaler or AUTOSCALERS[0],

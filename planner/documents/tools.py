@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-from planner.plan_document.bill import OfferDocument
+from planner.plan_document.bill import RentedOffer
 from pricing.catalog.offer import BOUGHT
 
 _LEAST_IDLE_S = 60  # our script looks every ten seconds
@@ -39,20 +39,20 @@ class Tool:
     names_both: tuple[str, ...] = ()
     own_idle_s: int | None = None
 
-    def takes_type(self, offer: OfferDocument) -> bool:
+    def takes_type(self, offer: RentedOffer) -> bool:
         """Return whether it knows the machine by the provider's own name of it."""
         return offer.provider in self.types
 
-    def gpu(self, offer: OfferDocument) -> str | None:
+    def gpu(self, offer: RentedOffer) -> str | None:
         """Return its name of the offer's GPU; None where it has none."""
         return self.by_provider.get(offer.provider, {}).get(offer.gpu) or self.gpus.get(offer.gpu)
 
-    def can_start(self, offer: OfferDocument) -> bool:
+    def can_start(self, offer: RentedOffer) -> bool:
         """Return whether it rents such a machine: knows the provider, and the type or the GPU."""
         known = offer.provider in self.providers and offer.purchase in BOUGHT
         return known and (self.takes_type(offer) or self.gpu(offer) is not None)
 
-    def least_idle_s(self, offer: OfferDocument, image: str | None) -> int | None:
+    def least_idle_s(self, offer: RentedOffer, image: str | None) -> int | None:
         """Return the shortest idle time after which what it starts can end; None: it cannot.
 
         By its own rule, else by our script, which switches the machine off and does not reach it
@@ -73,7 +73,7 @@ def _tuples(row: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
 
 
-def that_start(offer: OfferDocument) -> tuple[str, ...]:
+def that_start(offer: RentedOffer) -> tuple[str, ...]:
     """Return the words of the tools that can rent an offer; a cluster rents nothing."""
     return tuple(
         word for word, tool in tools().items() if word != CLUSTER and tool.can_start(offer)

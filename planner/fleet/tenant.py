@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from planner.choice.baseline import Baseline
 from planner.choice.context import host_share
 from planner.choice.requirements import Reason, Requirements
@@ -176,7 +178,7 @@ def speeds(group: list[Tenant]) -> dict[str, Estimate]:
     )
     busy = host_share([one.profile for one in group], vcpus_of(group))
     return {
-        one.name: speed if busy == 1.0 else replace(speed, low=speed.low * busy)
+        one.name: speed if busy == 1.0 else msgspec.structs.replace(speed, low=speed.low * busy)
         for one, speed in zip(group, found, strict=True)
     }
 

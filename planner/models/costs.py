@@ -4,9 +4,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saving:
+from planner.models.document import Number
+from pricing.money import Amount
+
+
+class Saving(msgspec.Struct, frozen=True, kw_only=True):
     """What is paid less than before.
 
     Attributes:
@@ -14,8 +18,8 @@ class Saving:
         fraction: of the bill before, to four digits; None where that is unknown or nothing.
     """
 
-    usd: Decimal | None
-    fraction: float | None = None
+    usd: Amount | None
+    fraction: Number | None = None
 
 
 def saving(before: Decimal | None, after: Decimal, *, of_nothing: float | None = None) -> Saving:
@@ -63,8 +67,7 @@ def work_cost(cost: Decimal | None, units: float | None, unit: str | None) -> Wo
 Label = Literal["team", "owner", "cost_center"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TeamShare:
+class TeamShare(msgspec.Struct, frozen=True, kw_only=True):
     """What the jobs of one label cost; dollars of the period, in cents that add up.
 
     Attributes:
@@ -87,12 +90,12 @@ class TeamShare:
     by: Label
     name: str | None
     jobs: tuple[str, ...]
-    gpu_hours: float
-    idle_gpu_hours: float
-    usd: Decimal
-    work_usd: Decimal
-    idle_usd: Decimal
-    sharing_usd: Decimal = Decimal(0)
-    unmeasured_usd: Decimal
-    data_usd: Decimal
-    recommended_usd: Decimal
+    gpu_hours: Number
+    idle_gpu_hours: Number
+    usd: Amount
+    work_usd: Amount
+    idle_usd: Amount
+    sharing_usd: Amount = Decimal(0)
+    unmeasured_usd: Amount
+    data_usd: Amount
+    recommended_usd: Amount

@@ -1,11 +1,13 @@
 """A number with its honest range: no prediction leaves the planner as a bare point."""
 
 import math
-from dataclasses import dataclass
+
+import msgspec
+
+from planner.models.document import Number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A predicted number with a 90 % interval.
 
     Attributes:
@@ -19,9 +21,9 @@ class Estimate:
         ValueError: the three are not in order or not finite.
     """
 
-    low: float
-    mid: float
-    high: float
+    low: Number
+    mid: Number
+    high: Number
     basis: str
     weak: bool = False
 

@@ -15,10 +15,10 @@ of them (the split-conformal quantile); all of them while there are fewer than n
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from typing import Any
 
+import msgspec
+
+from planner.models.document import Instant, Number, convert, encode
 from planner.models.estimate import Estimate
 from pricing.errors import InputError
 
@@ -30,8 +30,7 @@ _COVERAGE = 0.9
 _LEAST_HALF = _SD_OF_90 * 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class Ends(msgspec.Struct, frozen=True, kw_only=True):
     """An interval of a speed-up, all above 0 and in order.
 
     Attributes:
@@ -40,9 +39,9 @@ class Ends:
         high: its high end [x].
     """
 
-    low: float
-    mid: float
-    high: float
+    low: Number
+    mid: Number
+    high: Number
 
     def __post_init__(self) -> None:
         ends = (self.low, self.mid, self.high)
@@ -50,8 +49,7 @@ class Ends:
             raise ValueError(f"no interval: {self.low}, {self.mid}, {self.high}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastPrediction:
+class PastPrediction(msgspec.Struct, frozen=True, kw_only=True):
     """One prediction and what was measured.
 
     Attributes:
@@ -69,7 +67,7 @@ class PastPrediction:
     """
 
     id: str
-    recorded: datetime
+    recorded: Instant
     job: str
     option: str
     actions: tuple[str, ...]
@@ -77,8 +75,8 @@ class PastPrediction:
     predicted: Ends
     measured: Ends
     verdict: str
-    shift: float = 0.0
-    widened: float = 1.0
+    shift: Number = 0.0
+    widened: Number = 1.0
 
     def __post_init__(self) -> None:
         if self.recorded.tzinfo is None or not self.widened >= 1.0 or not math.isfinite(self.shift):
@@ -108,8 +106,7 @@ class PastPrediction:
         return shipped**2 + measured**2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Correction:
+class Correction(msgspec.Struct, frozen=True, kw_only=True):
     """What a record does to predictions of one sort.
 
     Attributes:
@@ -120,9 +117,9 @@ class Correction:
     """
 
     outcomes: int = 0
-    shift: float = 0.0
-    error: float = 0.0
-    widened: float = 1.0
+    shift: Number = 0.0
+    error: Number = 0.0
+    widened: Number = 1.0
 
     def applied_to(self, found: Estimate) -> Estimate:
         """Return a predicted factor, centred and widened; never a narrower one."""
@@ -134,7 +131,7 @@ class Correction:
             for part in (found.mid / found.low, found.high / found.mid)
         )
         mid = found.mid * math.exp(self.shift)
-        return replace(
+        return msgspec.structs.replace(
             found,
             low=mid * math.exp(-down),
             mid=mid,
@@ -153,8 +150,7 @@ class Correction:
 NO_CORRECTION = Correction()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackRecord:
+class TrackRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a record of outcomes does to new predictions.
 
     Attributes:
@@ -217,9 +213,9 @@ def _quantile(reaches: list[float]) -> float:
 SCHEMA = "gpucost.outcome/v1"
 
 
-def outcome_line(one: PastPrediction) -> str:
+def outcome_line(outcome: PastPrediction) -> str:
     """Return an outcome as one line, with its end."""
-    item = {"schema": SCHEMA, **asdict(one), "recorded": f"{one.recorded.astimezone(UTC):%FT%TZ}"}
+    item = {"schema": SCHEMA, **encode(outcome)}
     return json.dumps(item, ensure_ascii=True, separators=(",", ":")) + "\n"
 
 
@@ -230,11 +226,11 @@ def parse_outcomes(text: str, origin: str) -> tuple[PastPrediction, ...]:
         InputError: another line is not an outcome, each named with its number.
     """
     lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
-    found: list[PastPrediction] = []
+    outcomes: list[PastPrediction] = []
     problems: list[str] = []
     for number, line in lines:
         try:
-            found.append(_outcome(json.loads(line)))
+            outcomes.append(_outcome(json.loads(line)))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             if number == lines[-1][0] and not text.endswith("\n"):
                 break
@@ -244,15 +240,10 @@ def parse_outcomes(text: str, origin: str) -> tuple[PastPrediction, ...]:
             )
     if problems:
         raise InputError(problems)
-    return tuple(found)
+    return tuple(outcomes)
 
 
-def _outcome(item: dict[str, Any]) -> PastPrediction:
+def _outcome(item: dict[str, object]) -> PastPrediction:
     if item.pop("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA}")
-    recorded = datetime.fromisoformat(item.pop("recorded"))
-    actions = tuple(str(code) for code in item.pop("actions"))
-    predicted, measured = Ends(**item.pop("predicted")), Ends(**item.pop("measured"))
-    return PastPrediction(
-        recorded=recorded, actions=actions, predicted=predicted, measured=measured, **item
-    )
+    return convert(PastPrediction, item)

@@ -1,16 +1,18 @@
 """What is rented and what it costs, as in plan.json."""
 
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from planner.models.document import Number
 from planner.plan_document.checks import in_order, need, not_negative
 from pricing.catalog.offer import Offer
-from pricing.money import without_zeros
+from pricing.money import Amount, without_zeros
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RentedOffer:
+class RentedOffer(msgspec.Struct, frozen=True, kw_only=True):
     """What is rented, at its dated price, as a quote and a preview print it.
 
     Attributes:
@@ -23,17 +25,29 @@ class RentedOffer:
         usd_per_hour: of the whole machine.
         as_of: day on which the price was read.
         source: where.
+        stale: whether the price was too old on the plan's day; left out but in a plan, as what
+            follows.
+        age_days: how old the price was on that day.
+        confidence: of the price: high, medium or low.
+        host: "provider", or "community" for machines of third parties.
+        by_hand_at: where a person rents it, as no API knows it by `instance_type`; None where one
+            does.
     """
 
     provider: str
     region: str
     instance_type: str
     gpu: str
-    gpu_count: float
+    gpu_count: Number
     purchase: str
-    usd_per_hour: Decimal
+    usd_per_hour: Amount
     as_of: date
     source: str
+    stale: bool | UnsetType | None = UNSET
+    age_days: int | UnsetType | None = UNSET
+    confidence: str | UnsetType | None = UNSET
+    host: str | UnsetType = UNSET
+    by_hand_at: str | UnsetType | None = UNSET
 
     def __post_init__(self) -> None:
         need(self.gpu_count > 0, "gpu_count is not above 0")
@@ -60,28 +74,7 @@ def whole(value: Decimal | float) -> float:
     return int(value) if value == int(value) else float(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferDocument(RentedOffer):
-    """What an option of a plan rents.
-
-    Attributes:
-        stale: whether the price was too old on the plan's day; None where the plan does not say.
-        age_days: how old the price was on that day; None where the plan does not say.
-        confidence: of the price: high, medium or low; None where the plan does not say.
-        host: "provider", or "community" for machines of third parties.
-        by_hand_at: where a person rents it, as no API knows it by `instance_type`; None where one
-            does.
-    """
-
-    stale: bool | None = None
-    age_days: int | None = None
-    confidence: str | None = None
-    host: str = "provider"
-    by_hand_at: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedPart:
+class PricedPart(msgspec.Struct, frozen=True, kw_only=True):
     """A quantity at a unit price; FOCUS rows are made of them.
 
     Attributes:
@@ -90,14 +83,13 @@ class PricedPart:
         unit_usd: for one of them.
     """
 
-    quantity: Decimal
+    quantity: Amount
     unit: str
-    unit_usd: Decimal
+    unit_usd: Amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PricedLine:
-    """One line of a bill, as a quote prints it.
+class CostLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a bill.
 
     Attributes:
         what: kind of cost, as in a quote.
@@ -106,29 +98,20 @@ class PricedLine:
         rule: the billing rule in words.
         source: where the price was read.
         as_of: date of the price as its source prints it.
+        parts: in a plan the same amount as quantities at unit prices; empty where it is not such a
+            product.
     """
 
     what: str
-    usd: Decimal
+    usd: Amount
     how: str
     rule: str
     source: str = ""
     as_of: str
+    parts: tuple[PricedPart, ...] | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostLine(PricedLine):
-    """One line of the predicted bill of an option.
-
-    Attributes:
-        parts: the same amount as quantities at unit prices; empty where it is not such a product.
-    """
-
-    parts: tuple[PricedPart, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostRange:
+class CostRange(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars of the period at the low end, the expected value and the high end of the hours.
 
     Attributes:
@@ -137,16 +120,15 @@ class CostRange:
         high: at the high end [USD].
     """
 
-    low: Decimal
-    mid: Decimal
-    high: Decimal
+    low: Amount
+    mid: Amount
+    high: Amount
 
     def __post_init__(self) -> None:
         in_order(self.low, self.mid, self.high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsdEnds:
+class UsdEnds(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars of the period at the ends of one cause of doubt.
 
     Attributes:
@@ -154,12 +136,11 @@ class UsdEnds:
         high: most [USD].
     """
 
-    low: Decimal
-    high: Decimal
+    low: Amount
+    high: Amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptionCost:
+class OptionCost(msgspec.Struct, frozen=True, kw_only=True):
     """The predicted bill of an option.
 
     Attributes:
@@ -180,25 +161,24 @@ class OptionCost:
         basis: where the two come from.
     """
 
-    low: Decimal
-    mid: Decimal
-    high: Decimal
+    low: Amount
+    mid: Amount
+    high: Amount
     lines: tuple[CostLine, ...]
     at_least: bool = False
     unknown: tuple[str, ...] = ()
     by_hours: UsdEnds | None = None
     by_price: UsdEnds | None = None
-    by_speed: UsdEnds | None = field(default=None, metadata={"if_known": True})
-    by_cure: UsdEnds | None = field(default=None, metadata={"if_known": True})
-    by_use: UsdEnds | None = field(default=None, metadata={"if_known": True})
+    by_speed: UsdEnds | UnsetType = UNSET
+    by_cure: UsdEnds | UnsetType = UNSET
+    by_use: UsdEnds | UnsetType = UNSET
     basis: str = ""
 
     def __post_init__(self) -> None:
         in_order(self.low, self.mid, self.high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TodayCost:
+class TodayCost(msgspec.Struct, frozen=True, kw_only=True):
     """The bill of today's machine.
 
     Attributes:
@@ -208,7 +188,7 @@ class TodayCost:
         unknown: those parts.
     """
 
-    total: Decimal | None
+    total: Amount | None
     lines: tuple[CostLine, ...]
     at_least: bool = False
     unknown: tuple[str, ...] = ()

@@ -9,23 +9,26 @@ Money is exact as it stands in the file; numbers keep how they are written (8 or
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import date
-from decimal import Decimal
+from functools import cached_property
 from typing import Literal
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from planner.models.costs import Saving, TeamShare
+from planner.models.document import Number, digest, encode
 from planner.models.estimate import Estimate
 from planner.models.track_record import TrackRecord
-from planner.plan_document.bill import CostLine, CostRange, OfferDocument
+from planner.plan_document.bill import CostLine, CostRange, RentedOffer
 from planner.plan_document.checks import distinct, need, not_negative
 from planner.plan_document.jobs import JobDocument
+from pricing.money import Amount
 
 SCHEMA = "gpucost.plan/v1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementDocument:
+class PlacementDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU after packing.
 
     Attributes:
@@ -47,17 +50,17 @@ class PlacementDocument:
     """
 
     id: int
-    offer: OfferDocument
+    offer: RentedOffer
     gpu: int
     mode: str | None
     slice: str | None = None
     jobs: tuple[str, ...]
-    hours: float | None = None
-    cost: Decimal
+    hours: Number | None = None
+    cost: Amount
     lines: tuple[CostLine, ...] = ()
     relative_speed: Mapping[str, Estimate]
-    risks: tuple[str, ...] | None = field(default=None, metadata={"if_known": True})
-    busy_fraction: float | None = field(default=None, metadata={"if_known": True})
+    risks: tuple[str, ...] | UnsetType = UNSET
+    busy_fraction: Number | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         not_negative(cost=self.cost)
@@ -66,8 +69,7 @@ class PlacementDocument:
         need(not missing, f"relative_speed lacks {', '.join(missing)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDocument:
+class GroupDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that are packed all or none: on one GPU, or on machines whose bill they share.
 
     Attributes:
@@ -82,13 +84,12 @@ class GroupDocument:
     jobs: tuple[str, ...]
     placements: tuple[int, ...]
     cost: CostRange
-    effort_hours: float
-    moving_usd: Decimal
+    effort_hours: Number
+    moving_usd: Amount
     lines: tuple[CostLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeepsOwnGpu:
+class KeepsOwnGpu(msgspec.Struct, frozen=True, kw_only=True):
     """A job that could not join another: one word, one sentence.
 
     Attributes:
@@ -102,8 +103,7 @@ class KeepsOwnGpu:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlternativeDocument:
+class AlternativeDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The fleet with every job that can on another machine type, the others packed at home.
 
     Attributes:
@@ -116,23 +116,20 @@ class AlternativeDocument:
         groups: who shares with whom there; None where placements is.
     """
 
-    offer: OfferDocument
+    offer: RentedOffer
     jobs: tuple[str, ...]
     gpus_after: int
-    cost_after: Decimal
+    cost_after: Amount
     saves: Saving
-    placements: tuple[PlacementDocument, ...] | None = field(
-        default=None, metadata={"if_known": True}
-    )
-    groups: tuple[GroupDocument, ...] | None = field(default=None, metadata={"if_known": True})
+    placements: tuple[PlacementDocument, ...] | UnsetType = UNSET
+    groups: tuple[GroupDocument, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         not_negative(cost_after=self.cost_after)
         need(bool(self.jobs), "no job moves to it")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetDocument:
+class FleetDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs packed on fewer GPUs.
 
     Attributes:
@@ -156,16 +153,16 @@ class FleetDocument:
     gpus_before: int
     gpus_after: int
     gpus_lower_bound: int
-    cost_before: Decimal
-    cost_after: Decimal
+    cost_before: Amount
+    cost_after: Amount
     saves: Saving
     placements: tuple[PlacementDocument, ...]
     unmoved: tuple[KeepsOwnGpu, ...] = ()
     alternatives: tuple[AlternativeDocument, ...] = ()
-    gap_fraction: float | None = None
+    gap_fraction: Number | None = None
     search_ended_early: bool = False
-    roll_back: str | None = field(default=None, metadata={"if_known": True})
-    groups: tuple[GroupDocument, ...] | None = field(default=None, metadata={"if_known": True})
+    roll_back: str | UnsetType = UNSET
+    groups: tuple[GroupDocument, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         not_negative(cost_before=self.cost_before, cost_after=self.cost_after)
@@ -174,7 +171,7 @@ class FleetDocument:
     @property
     def taken(self) -> AlternativeDocument | None:
         """The machine type on which GPUs are recommended to be shared; None: at home."""
-        return next((one for one in self.alternatives if one.placements is not None), None)
+        return next((one for one in self.alternatives if one.placements is not UNSET), None)
 
     @property
     def recommended(self) -> tuple[PlacementDocument, ...]:
@@ -188,8 +185,7 @@ class FleetDocument:
         return self.placements if self.taken is None else (*self.placements, *self.recommended)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogSummary:
+class CatalogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The prices of a plan: how many offers, and when those in force were read.
 
     Attributes:
@@ -203,8 +199,7 @@ class CatalogSummary:
     oldest: date
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReturnOnEffort:
+class ReturnOnEffort(msgspec.Struct, frozen=True, kw_only=True):
     """What a plan saves in the period, the work it takes, and when that has paid off.
 
     Attributes:
@@ -213,13 +208,12 @@ class ReturnOnEffort:
         payback_days: until the saving has paid for it; None: never, or unknown.
     """
 
-    saves_usd: Decimal
-    effort_hours: float
-    payback_days: float | None = None
+    saves_usd: Amount
+    effort_hours: Number
+    payback_days: Number | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendedTotal:
+class RecommendedTotal(msgspec.Struct, frozen=True, kw_only=True):
     """The one total of what all jobs are to do.
 
     Attributes:
@@ -231,7 +225,7 @@ class RecommendedTotal:
         at_least: whether a part of the bill has no known price.
     """
 
-    cost_before: Decimal
+    cost_before: Amount
     cost: CostRange
     saves: Saving
     packed: tuple[str, ...] = ()
@@ -239,8 +233,7 @@ class RecommendedTotal:
     at_least: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanDocument:
+class PlanDocument(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A plan as it is written, read back and shown.
 
     Attributes:
@@ -259,7 +252,6 @@ class PlanDocument:
         history: what the user's own record did to the predictions; left out where none was given.
         actions: the title of every action code.
         teams: the bill by team, owner and cost centre; left out where no job has such a label.
-        id: SHA-256 of the file's values, as it was read; None for a plan made now. Not written.
     """
 
     schema: str = SCHEMA
@@ -274,10 +266,9 @@ class PlanDocument:
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     recommended: RecommendedTotal | None = None
-    history: TrackRecord | None = field(default=None, metadata={"if_known": True})
+    history: TrackRecord | UnsetType = UNSET
     actions: Mapping[str, str]
-    teams: tuple[TeamShare, ...] | None = field(default=None, metadata={"if_known": True})
-    id: str | None = field(default=None, compare=False, metadata={"written": False})
+    teams: tuple[TeamShare, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         need(self.schema == SCHEMA, f"schema is {self.schema}, not {SCHEMA}")
@@ -286,6 +277,11 @@ class PlanDocument:
         for job in self.jobs:
             known = job.placement is None or job.placement in ids
             need(known, f"job {job.name} is on placement {job.placement}, which fleet lacks")
+
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 of the values of the file, as read; of a plan made now, as written."""
+        return digest(encode(self))
 
     def placement_of(self, job: JobDocument) -> PlacementDocument | None:
         """Return the GPU that a job is recommended to share; None where it goes its own way."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.models.estimate import Estimate
-from planner.plan_document.bill import OfferDocument, OptionCost
+from planner.plan_document.bill import OptionCost, RentedOffer
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import STAY, MachineDocument, OptionDocument, Settings
@@ -46,7 +46,7 @@ class FoundOption:
         return self.id == self.job.recommended
 
     @property
-    def offer(self) -> OfferDocument | None:
+    def offer(self) -> RentedOffer | None:
         """What is rented; None where today's machine has no known price."""
         return (self.option or self.job.baseline).offer
 

@@ -15,6 +15,7 @@ from planner.plan_document.bill import CostRange
 from planner.plan_document.from_option import (
     baseline_document,
     digits,
+    digits_if_set,
     digits_of,
     in_cents,
     offer_document,
@@ -36,10 +37,7 @@ from planner.plan_document.jobs import (
 )
 from planner.signals.condition import Evidence
 from planner.signals.signals import SIGNALS
-from pricing.frozen import builder
 from pricing.money import cents
-
-_rejected = builder(RejectedDocument)  # there are hundreds in the plan of a job
 
 
 def job_document(job: JobPlan, as_of: date, placement: int | None = None) -> JobDocument:
@@ -57,7 +55,9 @@ def job_document(job: JobPlan, as_of: date, placement: int | None = None) -> Job
         findings=tuple(finding_document(finding) for finding in job.findings),
         remedies=remedy_documents(job.remedies, job.machine),
         options=tuple(option_document(option, job, as_of) for option in job.options),
-        rejected=tuple(_rejected(r.offer, r.reason, r.detail) for r in job.rejected),
+        rejected=tuple(
+            RejectedDocument(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
+        ),
         recommended=job.recommended,
         smallest_change=job.named.smallest_change,
         cheapest=job.named.cheapest,
@@ -67,8 +67,7 @@ def job_document(job: JobPlan, as_of: date, placement: int | None = None) -> Job
         placement=placement,
         shapes=tuple(_machine_size(one, as_of) for one in job.machine_sizes),
         probe=_experiment(job.probe, as_of) if job.probe else None,
-        busy_fraction=digits_of(job.profile.busy_fraction),
-        offers_left_out=tuple(offer_document(one, as_of) for one in job.left_out.offers),
+        busy_fraction=digits_if_set(job.profile.busy_fraction),
     )
 
 

@@ -5,6 +5,8 @@ from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 
+from msgspec import UNSET, UnsetType
+
 from planner.actions.settings import MachineSettings
 from planner.choice.candidate import UsdRange
 from planner.choice.option import Distribution, Energy, Move, Option
@@ -17,9 +19,9 @@ from planner.plan.confidence import if_taken
 from planner.plan.plan import JobPlan
 from planner.plan_document.bill import (
     CostLine,
-    OfferDocument,
     OptionCost,
     PricedPart,
+    RentedOffer,
     TodayCost,
     UsdEnds,
     whole,
@@ -41,12 +43,9 @@ from planner.plan_document.options import (
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import sellers_of
-from pricing.frozen import builder
 from pricing.money import cents, without_zeros
 
 _MOST_OFFERS = 4096
-_option, _cost, _usd_ends = builder(OptionDocument), builder(OptionCost), builder(UsdEnds)
-_estimate, _part = builder(Estimate), builder(PricedPart)
 
 
 def baseline_document(job: JobPlan, as_of: date) -> BaselineDocument:
@@ -76,7 +75,7 @@ def baseline_document(job: JobPlan, as_of: date) -> BaselineDocument:
 def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument:
     """Return one way to run a job."""
     doubts = option.doubts
-    return _option(
+    return OptionDocument(
         id=option.id,
         offer=offer_document(option.offer, as_of),
         count=option.count,
@@ -88,7 +87,7 @@ def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument
         distribution=_spread(option.distribution) if option.distribution else None,
         speed=rounded(option.speed),
         hours=rounded(option.hours),
-        cost=_cost(
+        cost=OptionCost(
             low=cents(option.cost_low),
             mid=cents(option.cost),
             high=cents(option.cost_high),
@@ -97,9 +96,9 @@ def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument
             unknown=tuple(option.quote.unknown),
             by_hours=_ends(option.by_hours),
             by_price=_ends(option.by_price),
-            by_speed=_ends(doubts.speed) if doubts else None,
-            by_cure=_ends(doubts.cure) if doubts else None,
-            by_use=_ends(doubts.use) if doubts else None,
+            by_speed=_ends(doubts.speed) if doubts else UNSET,
+            by_cure=_ends(doubts.cure) if doubts else UNSET,
+            by_use=_ends(doubts.use) if doubts else UNSET,
             basis=_basis(option, as_of),
         ),
         cost_per_work=_per_work(option.work_cost),
@@ -109,12 +108,12 @@ def option_document(option: Option, job: JobPlan, as_of: date) -> OptionDocument
         benefit=_worth(option),
         confidence=if_taken(job.assurance, option, job.baseline, as_of).level,
         why=option.why,
-        scaling=_scaling(option.scaling) if option.scaling else None,
+        scaling=_scaling(option.scaling) if option.scaling else UNSET,
     )
 
 
 def _ends(found: UsdRange) -> UsdEnds:
-    return _usd_ends(cents(found.low), cents(found.high))
+    return UsdEnds(low=cents(found.low), high=cents(found.high))
 
 
 def _basis(option: Option, as_of: date) -> str:
@@ -125,7 +124,7 @@ def _basis(option: Option, as_of: date) -> str:
     return f"90 % interval: the hours ({option.hours.basis}); {price}"
 
 
-def offer_document(offer: Offer, as_of: date) -> OfferDocument:
+def offer_document(offer: Offer, as_of: date) -> RentedOffer:
     """Return what is rented, at its price as of a day.
 
     Jobs have the same offers in their options: what was made of one is found again by the offer's
@@ -140,12 +139,12 @@ def offer_document(offer: Offer, as_of: date) -> OfferDocument:
 
 
 @lru_cache(maxsize=1)
-def _documents(as_of: date) -> dict[int, tuple[Offer, OfferDocument]]:  # noqa: ARG001 - of a day
+def _documents(as_of: date) -> dict[int, tuple[Offer, RentedOffer]]:  # noqa: ARG001 - of a day
     return {}
 
 
-def _document_of(offer: Offer, as_of: date) -> OfferDocument:
-    return OfferDocument(
+def _document_of(offer: Offer, as_of: date) -> RentedOffer:
+    return RentedOffer(
         provider=offer.provider,
         region=offer.region,
         instance_type=offer.instance_type,
@@ -174,7 +173,11 @@ def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
             source=line.source,
             as_of=line.as_of,
             parts=tuple(
-                _part(without_zeros(part.quantity), part.unit, without_zeros(part.unit_usd))
+                PricedPart(
+                    quantity=without_zeros(part.quantity),
+                    unit=part.unit,
+                    unit_usd=without_zeros(part.unit_usd),
+                )
                 for part in line.parts
             ),
         )
@@ -184,8 +187,13 @@ def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
 
 def rounded(estimate: Estimate) -> Estimate:
     """Return an estimate with six significant digits."""
-    ends = digits(estimate.low), digits(estimate.mid), digits(estimate.high)
-    return _estimate(*ends, estimate.basis, estimate.weak)
+    return Estimate(
+        low=digits(estimate.low),
+        mid=digits(estimate.mid),
+        high=digits(estimate.high),
+        basis=estimate.basis,
+        weak=estimate.weak,
+    )
 
 
 def digits(value: float) -> float:
@@ -196,6 +204,11 @@ def digits(value: float) -> float:
 def digits_of(value: float | None) -> float | None:
     """Return six significant digits of what is known."""
     return None if value is None else digits(value)
+
+
+def digits_if_set(value: float | None) -> float | UnsetType:
+    """Return six significant digits of what is known; nothing for a field that is left out."""
+    return UNSET if value is None else digits(value)
 
 
 def in_cents(amount: Decimal | None) -> Decimal | None:

@@ -1,7 +1,9 @@
 """The values of plan.json, of a plan that was just made: rounded as they are written."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+import msgspec
+from msgspec import UNSET
 
 from planner.fleet.fleet import Fleet, Placement, Together
 from planner.models.costs import TeamShare
@@ -25,6 +27,7 @@ from planner.plan_document.from_job import job_document
 from planner.plan_document.from_option import (
     cost_lines,
     digits,
+    digits_if_set,
     digits_of,
     offer_document,
     rounded,
@@ -51,15 +54,15 @@ def plan_document(plan: Plan) -> PlanDocument:
         assumptions=plan.assumptions,
         warnings=plan.warnings,
         recommended=_recommended(plan.recommended),
-        history=plan.history,
+        history=plan.history or UNSET,
         actions=plan.titles,
-        teams=tuple(_team(one) for one in teams(plan)) or None,
+        teams=tuple(_team(one) for one in teams(plan)) or UNSET,
     )
 
 
 def _team(one: TeamShare) -> TeamShare:
     held, idle = digits(one.gpu_hours), digits(one.idle_gpu_hours)
-    return replace(one, gpu_hours=held, idle_gpu_hours=idle)
+    return msgspec.structs.replace(one, gpu_hours=held, idle_gpu_hours=idle)
 
 
 def _recommended(one: Recommendation) -> RecommendedTotal:
@@ -96,14 +99,14 @@ def _fleet(fleet: Fleet, plan: Plan) -> FleetDocument:
                 saves=saved(one.fleet.saving),
                 placements=tuple(_placement(p, places, plan) for p in one.fleet.placements)
                 if one is taken
-                else None,
-                groups=_groups(one.fleet) if one is taken else None,
+                else UNSET,
+                groups=_groups(one.fleet) if one is taken else UNSET,
             )
             for one in fleet.alternatives
         ),
         gap_fraction=digits_of(fleet.gap_fraction),
         search_ended_early=fleet.search_ended_early,
-        roll_back=roll_back(taken.fleet if taken else fleet),
+        roll_back=roll_back(taken.fleet if taken else fleet) or UNSET,
         groups=_groups(fleet),
     )
 
@@ -136,6 +139,6 @@ def _placement(placement: Placement, places: Mapping[str, int], plan: Plan) -> P
         cost=cents(placement.cost),
         lines=cost_lines(placement.lines),
         relative_speed={name: rounded(placement.speed[name]) for name in placement.jobs},
-        risks=risks(placement, there) or None,
-        busy_fraction=digits_of(placement.busy_fraction),
+        risks=risks(placement, there) or UNSET,
+        busy_fraction=digits_if_set(placement.busy_fraction),
     )

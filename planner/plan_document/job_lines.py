@@ -4,11 +4,12 @@ Where it shares one, and how sure the advice is then, is known when all jobs are
 in whole lines, which are replaced in what was written of the job.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
+import msgspec
+
+from planner.models.document import to_text
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import to_text
 from planner.plan_document.jobs import JobDocument
 
 
@@ -42,7 +43,7 @@ def text_around(plan: PlanDocument) -> tuple[str, str]:
 
     Between the two stand the lines of the jobs, `,` and a line break between them.
     """
-    before, after = to_text(replace(plan, jobs=())).split('\n "jobs": []', 1)
+    before, after = to_text(msgspec.structs.replace(plan, jobs=())).split('\n "jobs": []', 1)
     return f'{before}\n "jobs": [\n', f"\n ]{after}"
 
 

@@ -1,18 +1,20 @@
 """The part of plan.json that says what is planned for one job."""
 
-from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Literal
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from planner.models.document import Number
 from planner.models.estimate import Estimate
-from planner.plan_document.bill import CostRange, OfferDocument
+from planner.plan_document.bill import CostRange, RentedOffer
 from planner.plan_document.checks import distinct, need, not_negative
 from planner.plan_document.options import STAY, BaselineDocument, Level, OptionDocument, Settings
 from planner.signals.signals import SIGNALS
+from pricing.money import Amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingDocument:
+class ReadingDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One reading beside the test that it met.
 
     Attributes:
@@ -25,7 +27,7 @@ class ReadingDocument:
     """
 
     metric: str
-    value: float | str
+    value: Number | str
     test: str
     name: str
     unit: str | None = None
@@ -34,11 +36,10 @@ class ReadingDocument:
         """Take the unit of the signal where a plan does not carry it."""
         signal = SIGNALS.get(self.metric)
         if self.unit is None and signal is not None:
-            object.__setattr__(self, "unit", signal.unit)
+            msgspec.structs.force_setattr(self, "unit", signal.unit)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingDocument:
+class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One cause of waste.
 
     Attributes:
@@ -60,15 +61,14 @@ class FindingDocument:
     evidence: tuple[ReadingDocument, ...]
     against: tuple[ReadingDocument, ...] = ()
     actions: tuple[str, ...]
-    waste_fraction: float | None = None
-    waste_usd: Decimal | None
+    waste_fraction: Number | None = None
+    waste_usd: Amount | None
 
     def __post_init__(self) -> None:
         not_negative(waste_usd=self.waste_usd)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """Speed-up of the part of the time that an action acts on.
 
     Attributes:
@@ -77,13 +77,12 @@ class Effect:
         high: the most [x].
     """
 
-    low: float
-    mid: float
-    high: float
+    low: Number
+    mid: Number
+    high: Number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemedyDocument:
+class RemedyDocument(msgspec.Struct, frozen=True, kw_only=True):
     """An action on the job itself that applies to it on today's machine.
 
     Attributes:
@@ -96,15 +95,14 @@ class RemedyDocument:
     """
 
     code: str
-    kind: str = field(metadata={"name": "class"})
+    kind: str = msgspec.field(name="class")
     acts_on: str | None = None
     effect: Effect | None = None
     rests_on: str | None = None
     settings: Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RejectedDocument:
+class RejectedDocument(msgspec.Struct, frozen=True, kw_only=True):
     """An offer that cannot be taken: `provider/type`, one word, one sentence.
 
     Attributes:
@@ -118,8 +116,7 @@ class RejectedDocument:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurePart:
+class SurePart(msgspec.Struct, frozen=True, kw_only=True):
     """How sure one part of the advice is, and why.
 
     Attributes:
@@ -131,8 +128,7 @@ class SurePart:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sureness:
+class Sureness(msgspec.Struct, frozen=True, kw_only=True):
     """How sure the advice is: of its cause, of the speed elsewhere, of the price.
 
     Attributes:
@@ -148,8 +144,7 @@ class Sureness:
     price: SurePart
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepDocument:
+class StepDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What to do first: `end`, `measure` or `try`, a sentence, and what to type.
 
     Attributes:
@@ -163,8 +158,7 @@ class StepDocument:
     command: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShapeDocument:
+class ShapeDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One way to get so many GPUs from one provider.
 
     Attributes:
@@ -178,18 +172,17 @@ class ShapeDocument:
         remark: what to watch.
     """
 
-    offer: OfferDocument
+    offer: RentedOffer
     count: int
     gpus: int
     hours: Estimate
     cost: CostRange
     efficiency: Estimate
-    break_even_efficiency: float | None
+    break_even_efficiency: Number | None
     remark: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExperimentDocument:
+class ExperimentDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The experiment that would narrow the answer most.
 
     Attributes:
@@ -205,16 +198,15 @@ class ExperimentDocument:
 
     option: str
     what: str
-    offer: OfferDocument | None
+    offer: RentedOffer | None
     count: int
-    minutes: float
-    usd: Decimal
-    factor_now: float
-    factor_after: float
+    minutes: Number
+    usd: Amount
+    factor_now: Number
+    factor_after: Number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobDocument:
+class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What is planned for one job.
 
     Attributes:
@@ -236,7 +228,6 @@ class JobDocument:
         probe: the experiment worth making; None: none.
         busy_fraction: share of the time that kernels ran today, mean over its GPUs, 0-1; left out
             where it was not read.
-        offers_left_out: of the options that this value no longer holds. Not written.
     """
 
     name: str
@@ -255,10 +246,7 @@ class JobDocument:
     placement: int | None = None
     shapes: tuple[ShapeDocument, ...] = ()
     probe: ExperimentDocument | None = None
-    busy_fraction: float | None = field(default=None, metadata={"if_known": True})
-    offers_left_out: tuple[OfferDocument, ...] = field(
-        default=(), compare=False, metadata={"written": False}
-    )
+    busy_fraction: Number | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         distinct((option.id for option in self.options), "options")

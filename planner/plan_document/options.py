@@ -1,25 +1,27 @@
 """The ways to run a job, as in plan.json: today's machine and the options."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Literal
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from planner.models.costs import Saving
+from planner.models.document import Number
 from planner.models.estimate import Estimate
-from planner.plan_document.bill import OfferDocument, OptionCost, TodayCost
+from planner.plan_document.bill import OptionCost, RentedOffer, TodayCost
 from planner.plan_document.checks import need
+from pricing.money import Amount
 
 STAY = "o0"
 """The id of today's machine, which is not among the options."""
 
 Level = Literal["good", "fair", "low"]
-SettingValue = float | str
+SettingValue = int | float | str
 Settings = Mapping[str, SettingValue]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostPerWork:
+class CostPerWork(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars for an amount of work, such as `1M image`.
 
     Attributes:
@@ -28,11 +30,10 @@ class CostPerWork:
     """
 
     unit: str
-    mid: Decimal
+    mid: Amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnergyUse:
+class EnergyUse(msgspec.Struct, frozen=True, kw_only=True):
     """Energy and carbon of the period; None where unknown.
 
     Attributes:
@@ -44,8 +45,7 @@ class EnergyUse:
     kgco2e: Estimate | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerCapAdvice:
+class PowerCapAdvice(msgspec.Struct, frozen=True, kw_only=True):
     """A power limit that saves energy at little loss: watts, slowdown, share of the energy.
 
     Attributes:
@@ -54,13 +54,12 @@ class PowerCapAdvice:
         energy_fraction: that is used, of today's.
     """
 
-    cap_w: float
+    cap_w: Number
     slowdown: Estimate
     energy_fraction: Estimate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moving:
+class Moving(msgspec.Struct, frozen=True, kw_only=True):
     """What moving the data costs once, and takes; None where unknown, or it never pays back.
 
     Attributes:
@@ -69,13 +68,12 @@ class Moving:
         pays_back_days: until the saving has paid for it.
     """
 
-    once_usd: Decimal | None
-    hours: float | None
-    pays_back_days: float | None
+    once_usd: Amount | None
+    hours: Number | None
+    pays_back_days: Number | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worth:
+class Worth(msgspec.Struct, frozen=True, kw_only=True):
     """What a change is worth over the horizon.
 
     Attributes:
@@ -90,17 +88,16 @@ class Worth:
             say.
     """
 
-    net_usd: Decimal | None
-    periods: Decimal
-    saves_usd: Decimal | None
-    effort_hours: float
-    effort_usd: Decimal
-    moving_usd: Decimal | None
-    pays_back_periods: float | None = None
+    net_usd: Amount | None
+    periods: Amount
+    saves_usd: Amount | None
+    effort_hours: Number
+    effort_usd: Amount
+    moving_usd: Amount | None
+    pays_back_periods: Number | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
     """How training spreads over several GPUs.
 
     Attributes:
@@ -114,14 +111,13 @@ class Spread:
 
     mode: str
     why: str
-    failures: float
+    failures: Number
     max_restarts: int
     nnodes: str
-    checkpoint_every_s: float | None
+    checkpoint_every_s: Number | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineDocument:
+class MachineDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What is set on each machine, so that the job runs there as the plan says.
 
     Attributes:
@@ -133,14 +129,13 @@ class MachineDocument:
 
     environment: Mapping[str, str]
     launcher: Settings
-    checkpoint_every_s: float | None = None
+    checkpoint_every_s: Number | None = None
 
     def __post_init__(self) -> None:
         need("nproc_per_node" in self.launcher, "launcher.nproc_per_node is missing")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReasonAgainst:
+class ReasonAgainst(msgspec.Struct, frozen=True, kw_only=True):
     """Why today's machine keeps not every limit: one word, one sentence.
 
     Attributes:
@@ -152,8 +147,7 @@ class ReasonAgainst:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BilledShare:
+class BilledShare(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a machine's bill that a job bears: GPUs held of how many, beside which jobs.
 
     Attributes:
@@ -162,13 +156,12 @@ class BilledShare:
         beside: jobs that bear the rest.
     """
 
-    held: float
-    of: float
+    held: Number
+    of: Number
     beside: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineDocument:
+class BaselineDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The job as it runs today: the option `o0`.
 
     Attributes:
@@ -188,7 +181,7 @@ class BaselineDocument:
 
     assumed: bool
     breaks: tuple[ReasonAgainst, ...]
-    offer: OfferDocument | None
+    offer: RentedOffer | None
     count: int
     replicas: int = 1
     share: BilledShare | None = None
@@ -203,8 +196,7 @@ class BaselineDocument:
         need(self.count >= 1, "count is below 1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingDocument:
+class ScalingDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Copies of a service by the hour, where they follow its demand.
 
     Attributes:
@@ -223,9 +215,9 @@ class ScalingDocument:
     fewest: int
     peak: int
     starts: int
-    start_s: float
-    busiest_fraction: float
-    latency_ms: float | None
+    start_s: Number
+    busiest_fraction: Number
+    latency_ms: Number | None
     limit: str
 
     def __post_init__(self) -> None:
@@ -233,8 +225,7 @@ class ScalingDocument:
         need(max(self.by_hour) == self.peak >= 1, "peak is not the most of by_hour")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptionDocument:
+class OptionDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A way to run the job.
 
     Attributes:
@@ -261,7 +252,7 @@ class OptionDocument:
     """
 
     id: str
-    offer: OfferDocument
+    offer: RentedOffer
     count: int
     provisionable: bool = False
     actions: tuple[str, ...]
@@ -279,7 +270,7 @@ class OptionDocument:
     benefit: Worth | None = None
     confidence: Level | None = None
     why: str
-    scaling: ScalingDocument | None = field(default=None, metadata={"if_known": True})
+    scaling: ScalingDocument | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         need(self.count >= 1, "count is below 1")

@@ -16,8 +16,10 @@ GPUs and precisions alone, so what they answer is kept for all jobs.
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from planner.models.coefficients import coefficients, kept
 from planner.models.estimate import Estimate, product, within
@@ -301,7 +303,7 @@ def _outside(estimate: Estimate, *uncovered: Gpu) -> Estimate:
     factor = max(least, estimate.high / estimate.mid)
     said = f"weak: {names} is outside the fit" if unknown else f"{names} not measured for its kind"
     basis = f"{said} ({estimate.basis})"
-    return replace(within(estimate.mid, factor, basis), weak=bool(unknown))
+    return msgspec.structs.replace(within(estimate.mid, factor, basis), weak=bool(unknown))
 
 
 @kept(_KEPT)
@@ -388,7 +390,7 @@ def _other(source: Gpu, target: Gpu, precision: str) -> Estimate:
         fitted = _training(source, target, precision)
     factor = max(_SPECIFICATION_FACTOR, fitted.high / fitted.mid)
     basis = f"weak: {fitted.basis}; the job is not a training of a known kind"
-    return replace(within(fitted.mid, factor, basis), weak=True)
+    return msgspec.structs.replace(within(fitted.mid, factor, basis), weak=True)
 
 
 def spec_family(precision: str) -> tuple[str, Family]:

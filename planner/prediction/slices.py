@@ -29,6 +29,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, exactly
 from planner.profile.model import Profile, Statistics
@@ -157,7 +159,7 @@ def whole_gpu(profile: Profile) -> Estimate:
     Exactly 1 where whole GPUs were measured; 1 and weak where the slice is not known.
     """
     if (why := unknown_slice(profile)) is not None:
-        return replace(exactly(1.0, f"weak: {why}"), weak=True)
+        return msgspec.structs.replace(exactly(1.0, f"weak: {why}"), weak=True)
     part = part_measured(profile)
     if part == 1.0:
         return exactly(1.0, "measured on the whole GPU")

@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
+import msgspec
+
 from planner.choice.baseline import bill_of_work, find_baseline, find_today
 from planner.choice.requirements import Requirements
 from planner.choice.workload import choose_period, workload
-from planner.plan_document.bill import CostLine, OfferDocument
+from planner.plan_document.bill import CostLine, RentedOffer
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import FoundOption
 from planner.plan_document.from_option import cost_lines, offer_document
@@ -36,7 +38,7 @@ class Rented:
         hours: that the lines are for.
     """
 
-    offer: OfferDocument
+    offer: RentedOffer
     count: int
     lines: tuple[CostLine, ...]
     hours: float
@@ -192,12 +194,13 @@ def _scaled(rented: Rented, hours: float) -> tuple[CostLine, ...]:
 def _line(line: CostLine, factor: Decimal) -> CostLine:
     if line.what in OF_THE_DATA:
         return line
-    return replace(
+    return msgspec.structs.replace(
         line,
         usd=EXACT.multiply(line.usd, factor),
         how=f"({line.how}) x {factor:.4f}, for the measured hours",
         parts=tuple(
-            replace(part, quantity=EXACT.multiply(part.quantity, factor)) for part in line.parts
+            msgspec.structs.replace(part, quantity=EXACT.multiply(part.quantity, factor))
+            for part in line.parts or ()
         ),
     )
 

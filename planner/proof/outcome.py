@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
+from planner.models.document import digest
 from planner.models.track_record import Ends, PastPrediction, TrackRecord
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import digest, plan_id
 from planner.profile.codec import to_json
 from planner.profile.model import Profile
 from planner.profile.source import slice_named
@@ -34,7 +34,7 @@ def outcome_of(
     moved = _moved(before, after)
     record = plan.history or TrackRecord(name="none")
     by = record.of(moved=moved)
-    parts = (plan_id(plan), said.found.name, to_json(before), to_json(after))
+    parts = (plan.id, said.found.name, to_json(before), to_json(after))
     return PastPrediction(
         id=digest(parts)[:16],
         recorded=recorded,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from planner.models.estimate import Estimate
-from planner.plan_document.bill import OfferDocument
+from planner.plan_document.bill import RentedOffer
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import FoundOption, every_option, find_option
 from planner.plan_document.jobs import JobDocument
@@ -120,7 +120,7 @@ def _job(plan: PlanDocument, before: Profile) -> JobDocument:
     return named[0]
 
 
-def _gpus_fit(offer: OfferDocument, count: int, after: Profile) -> bool:
+def _gpus_fit(offer: RentedOffer, count: int, after: Profile) -> bool:
     """Return whether `count` of an offer have the GPUs of a run; an unknown value fits."""
     measured = find(after.hardware.gpu, memory_gib=after.hardware.gpu_memory_gib)
     stated = after.hardware.gpu_count or len(after.gpus)
@@ -128,7 +128,7 @@ def _gpus_fit(offer: OfferDocument, count: int, after: Profile) -> bool:
     return alike and (not stated or max(1.0, offer.gpu_count) * count == stated)
 
 
-def _machine_fits(offer: OfferDocument, job: JobDocument, after: Profile) -> bool:
+def _machine_fits(offer: RentedOffer, job: JobDocument, after: Profile) -> bool:
     """Return whether it is the stated machine; where none is stated, today's, if it has the GPU."""
     stated = (after.hardware.provider, after.hardware.instance_type)
     if None not in stated:

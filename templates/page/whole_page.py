@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import UNSET, UnsetType
 
 from templates import advice, report_text
 from templates.language.translate import (
@@ -42,7 +43,7 @@ from templates.reports.fleet_rows import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from planner.plan_document.bill import OfferDocument
+    from planner.plan_document.bill import RentedOffer
     from planner.plan_document.document import PlacementDocument, PlanDocument
     from planner.plan_document.jobs import JobDocument
     from planner.plan_document.options import BaselineDocument, OptionDocument
@@ -75,8 +76,8 @@ def _unit(length_s: float) -> tuple[float, str]:
     return next(((s, name) for s, name in _UNITS if length_s >= 2 * s), (1.0, "seconds"))
 
 
-def _percent(share: float | None) -> int | None:
-    return None if share is None else round(100 * share)
+def _percent(share: float | UnsetType | None) -> int | None:
+    return None if share is None or share is UNSET else round(100 * share)
 
 
 def _stretches(phases: Sequence[str | None]) -> list[list[Any]]:
@@ -131,7 +132,7 @@ def after(plan: PlanDocument) -> list[Box]:
     places = plan.fleet.recommended if plan.fleet else ()
     boxes = list(_shared(one for one in places if one.id in taken))
     own = [job for job in plan.jobs if job.placement is None]
-    boxes += [_box(job, job.choice, None) for job in own if job.choice is not None]
+    boxes += [_box(job, job.choice, UNSET) for job in own if job.choice is not None]
     return [*boxes, *_today([job for job in own if job.choice is None])]
 
 
@@ -183,19 +184,19 @@ def _held(job: JobDocument) -> list[Cell]:
     return _cells(job, max(1, round(held)), job.busy_fraction)
 
 
-def _box(job: JobDocument, way: BaselineDocument | OptionDocument, busy: float | None) -> Box:
+def _box(job: JobDocument, way: BaselineDocument | OptionDocument, busy: float | UnsetType) -> Box:
     gpus = max(1, round(way.offer.gpu_count * way.count)) if way.offer else way.count
     return Box(title=_title(way.offer, way.count), cells=tuple(_cells(job, gpus, busy)))
 
 
-def _cells(job: JobDocument, gpus: int, busy: float | None) -> list[Cell]:
+def _cells(job: JobDocument, gpus: int, busy: float | UnsetType) -> list[Cell]:
     percent = _percent(busy)
     if gpus > _MOST_CELLS:
         return [Cell(jobs=(job.name,), percent=percent, gpus=gpus)]
     return [Cell(jobs=(job.name,), percent=percent)] * gpus
 
 
-def _title(offer: OfferDocument | None, count: int) -> str:
+def _title(offer: RentedOffer | None, count: int) -> str:
     """Return where a machine is rented, and the GPUs of one."""
     if offer is None:
         return _("a machine without a known price")
@@ -350,7 +351,7 @@ def _option(option: OptionDocument) -> dict[str, Any]:
         "hours": _ends(option),
         "at_least": cost.at_least,
         "mid": str(cost.mid),
-        **{name: None if e is None else [str(e.low), str(e.high)] for name, e in ends.items()},
+        **{name: [str(e.low), str(e.high)] if e else None for name, e in ends.items()},
     }
 
 

@@ -25,7 +25,7 @@ from templates.report_text import (
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from planner.plan_document.bill import OfferDocument
+    from planner.plan_document.bill import RentedOffer
     from planner.plan_document.document import PlanDocument
     from planner.plan_document.jobs import JobDocument
     from planner.plan_document.options import OptionDocument
@@ -113,7 +113,7 @@ def software_only(job: JobDocument) -> OptionDocument | None:
     return min(same, key=lambda one: one.cost.mid, default=None)
 
 
-def _machine(offer: OfferDocument) -> tuple[str, str, str, str]:
+def _machine(offer: RentedOffer) -> tuple[str, str, str, str]:
     return offer.provider, offer.instance_type, offer.region, offer.purchase
 
 
@@ -134,7 +134,7 @@ def _leave(job: JobDocument) -> Row:
     return Row(title=_("recommended"), what=what, cost=cost, sure=sure, chosen=True)
 
 
-def _with_gpu(offer: OfferDocument | None, count: int) -> str:
+def _with_gpu(offer: RentedOffer | None, count: int) -> str:
     where = place(offer, count)
     if offer is None:
         return where

@@ -16,8 +16,8 @@ from gpucost.loop.loop_record import LoopRecord, Round
 from gpucost.profiling.run_files import StepLine
 from gpucost.profiling.run_request import BatchSearch, BatchTried
 from gpucost.schemas.documents import DOCUMENTS
+from planner.models.document import encode
 from planner.models.track_record import Ends, PastPrediction, outcome_line
-from planner.plan_document.encode import encode
 from planner.plan_document.jobs import Effect
 from telemetry.measure.capture_block import Block
 from telemetry.measure.capture_file import CaptureFile

@@ -4,20 +4,20 @@ import csv
 import io
 import json
 import re
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.documents.focus_export import CUSTOM, Row, columns, rows, to_csv
 from planner.documents.selection import Selection, select
-from planner.plan_document.bill import CostLine, OfferDocument, PricedPart
-from planner.plan_document.encode import encode, plan_id
+from planner.models.document import encode
+from planner.plan_document.bill import CostLine, PricedPart, RentedOffer
 from planner.plan_document.from_plan import plan_document
 from pricing.billing.lines import Priced
 from pricing.errors import InputError
@@ -94,7 +94,7 @@ def a_choice(**changes: Any) -> Selection:
     plain: dict[str, Any] = {
         "job": "train",
         "option": "o1",
-        "offer": OfferDocument(**OFFER | offer),
+        "offer": RentedOffer(**OFFER | offer),
         "machines": 1,
         "hours": Decimal(10),
         "low": Decimal("40.00"),
@@ -251,7 +251,7 @@ def test_the_way_of_buying_is_the_pricing_category(purchase: str, category: str)
 )
 def test_the_charge_period(period: str, hours: str, start: str, end: str) -> None:
     """The month of the plan's day, or its hours from that day on."""
-    (row,) = rows(replace(PLAN, period=period), (a_choice(hours=Decimal(hours)),))
+    (row,) = rows(msgspec.structs.replace(PLAN, period=period), (a_choice(hours=Decimal(hours)),))
     assert (row["ChargePeriodStart"], row["ChargePeriodEnd"]) == (start, end)
     assert row["BillingPeriodStart"] == "2026-11-01T00:00:00Z"
     assert datetime.fromisoformat(row["BillingPeriodEnd"] or "") == datetime(
@@ -264,7 +264,7 @@ def test_a_forecast_is_marked_in_every_row() -> None:
     made = document()
     for row in exported(made):
         assert row["x_GpucostIsForecast"] == "true"
-        assert row["x_GpucostPlanId"] == plan_id(as_values(made))
+        assert row["x_GpucostPlanId"] == as_values(made).id
         assert row["BillingAccountId"] == "gpucost-forecast"
         low, mid, high = (
             Decimal(row[f"x_GpucostOption{e}Cost"] or "") for e in ("Low", "Mid", "High")
@@ -276,9 +276,9 @@ def test_the_plan_id_is_of_its_values() -> None:
     """White space and the order of keys make no other plan; another dollar does."""
     made = document()
     again = json.loads(json.dumps(made, indent=7, sort_keys=True))
-    assert plan_id(as_values(again)) == plan_id(as_values(made))
+    assert as_values(again).id == as_values(made).id
     again["jobs"][0]["baseline"]["cost"]["total"] = "1.00"
-    assert plan_id(as_values(again)) != plan_id(as_values(made))
+    assert as_values(again).id != as_values(made).id
 
 
 def test_names_of_a_provider_are_those_on_bills() -> None:

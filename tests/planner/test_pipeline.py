@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.choice.requirements import Requirements
+from planner.models.document import to_text
 from planner.pipeline import make_plan
-from planner.plan_document.to_json import dump
+from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import dump as dump_profiles
 from planner.profile.codec import parse_profiles
 from planner.profile.model import PRECISIONS, MonthlyUse, Profile
@@ -47,14 +48,20 @@ def test_the_order_of_inputs_does_not_change_the_plan(
     jobs: list[Profile], offers: list[Offer]
 ) -> None:
     """Any order of profiles and of catalog rows gives the same bytes."""
-    assert dump(plan(*jobs, offers=offers)) == dump(plan(*JOBS, offers=OFFERS))
+    assert to_text(plan_document(plan(*jobs, offers=offers))) == to_text(
+        plan_document(plan(*JOBS, offers=OFFERS))
+    )
 
 
 def test_the_same_inputs_give_the_same_bytes_over_the_whole_catalog() -> None:
     """Twice the same call, twice the same text."""
     texts = {
-        dump(
-            make_plan(JOBS[2:3], c, Requirements(current="lambda/gpu_1x_h100_sxm5"), as_of=ASKED_ON)
+        to_text(
+            plan_document(
+                make_plan(
+                    JOBS[2:3], c, Requirements(current="lambda/gpu_1x_h100_sxm5"), as_of=ASKED_ON
+                )
+            )
         )
         for c in (CATALOG, load_catalog(date(2026, 1, 1)))
     }
@@ -167,7 +174,7 @@ def test_odd_numbers_are_planned_or_refused_in_words(profile: Profile) -> None:
     away = sold("away", "1.00", provider="elsewhere")
     with suppress(InputError):
         (read,) = parse_profiles(dump_profiles((running(profile),)).encode(), "p.json")
-        dump(plan(read, offers=(TODAY, away)))
+        to_text(plan_document(plan(read, offers=(TODAY, away))))
 
 
 def test_an_empty_catalog_is_refused_in_words() -> None:

@@ -55,7 +55,7 @@ def _teams(*labels: dict[str, str]) -> tuple[TeamShare, ...]:
     for row in rows:
         parts = row.work_usd + row.idle_usd + row.sharing_usd + row.unmeasured_usd + row.data_usd
         assert parts == row.usd
-    assert (plan_document(plan).teams is None) == (not rows)
+    assert bool(plan_document(plan).teams) == bool(rows)
     return rows
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.models.document import to_text
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import to_text
 from planner.plan_document.read import read_plan
 from pricing.errors import NotBuiltYetError
 from pricing.money import show

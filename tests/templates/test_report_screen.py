@@ -1,8 +1,8 @@
 """The report of one job decides on its first screen; that of many stays within GitHub's length."""
 
 import re
-from dataclasses import replace
 
+import msgspec
 import pytest
 
 from planner.plan_document.document import PlanDocument
@@ -91,7 +91,9 @@ def test_a_fleet_that_shares_is_told_in_a_sentence() -> None:
     found = plan.recommended
     assert found is not None
     names = tuple(f"job-{n}" for n in range(100))
-    said = total(replace(plan, recommended=replace(found, packed=names)))
+    said = total(
+        msgspec.structs.replace(plan, recommended=msgspec.structs.replace(found, packed=names))
+    )
     assert "job-7 and 92 more share" in said
     assert "job-8" not in said
     assert "infer-ranking share" in total(plan)
@@ -105,10 +107,12 @@ def _many(n: int, kinds: int, name: str = "job") -> PlanDocument:
     for number in range(n):
         usd = job.baseline.cost.total
         assert usd is not None
-        cost = replace(job.baseline.cost, total=usd + number % kinds)
-        today = replace(job.baseline, cost=cost)
-        jobs.append(replace(job, name=f"{name}-{number}", baseline=today))
-    return replace(one, jobs=tuple(jobs), assumptions=tuple("note " * 90 for _ in range(n)))
+        cost = msgspec.structs.replace(job.baseline.cost, total=usd + number % kinds)
+        today = msgspec.structs.replace(job.baseline, cost=cost)
+        jobs.append(msgspec.structs.replace(job, name=f"{name}-{number}", baseline=today))
+    return msgspec.structs.replace(
+        one, jobs=tuple(jobs), assumptions=tuple("note " * 90 for _ in range(n))
+    )
 
 
 @pytest.mark.parametrize(("n", "kinds"), [(7, 7), (40, 40), (40, 3), (400, 400)])

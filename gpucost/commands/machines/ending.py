@@ -1,9 +1,9 @@
 """`gpucost down` and `gpucost reap`: end launches, and remove what nobody wants."""
 
 from collections.abc import Iterable
-from dataclasses import astuple, fields
 
 import click
+import msgspec
 
 from gpucost.files.writing import state_folder
 from gpucost.machines.ending import end, find_runs, tell
@@ -91,7 +91,7 @@ def down(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> 
         output.say("nothing is there to end.")
 
 
-_COLUMNS = tuple(one.name for one in fields(ReapedRun))
+_COLUMNS = ReapedRun.__struct_fields__
 
 
 @click.command(name="reap", epilog="Example: gpucost reap --dry-run")
@@ -135,7 +135,7 @@ def _show(verdicts: list[Verdict], asked: Iterable[str], output: Output) -> None
     if output.format == "json":
         print_json(rows)
     elif rows:
-        print_table(Table(columns=_COLUMNS, rows=tuple(map(astuple, rows))), output)
+        print_table(Table(columns=_COLUMNS, rows=tuple(map(msgspec.structs.astuple, rows))), output)
     elif asked:
         output.say(f"nothing of ours is at {', '.join(asked)}.")
 

@@ -14,8 +14,8 @@ from gpucost.prices.cache import load_catalog
 from gpucost.profiling.run_files import read_run
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.choice.requirements import Requirements
+from planner.models.document import to_text
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import to_text
 from planner.proof.comparability import CHANGEABLE
 from planner.proof.outcome import outcome_of
 from planner.proof.verify import (

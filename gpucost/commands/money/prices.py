@@ -1,13 +1,15 @@
 """`gpucost prices`: list the known prices, show how they moved, update and check them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import click
+import msgspec
 from click.core import ParameterSource
+from msgspec import UNSET, UnsetType
 
 from gpucost.arguments.command_group import DefaultGroup
 from gpucost.arguments.parameters import COUNTS, DAY, DOLLARS, check_known, today
@@ -22,7 +24,6 @@ from gpucost.views.output import (
     terminal_height,
 )
 from planner.plan_document.bill import RentedOffer, rented_offer
-from planner.plan_document.encode import IF_KNOWN
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
@@ -119,8 +120,7 @@ class Query:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedOffer(RentedOffer):
+class ListedOffer(RentedOffer, frozen=True, kw_only=True):
     """An offer as `gpucost prices list -f json` prints it.
 
     Attributes:
@@ -142,8 +142,8 @@ class ListedOffer(RentedOffer):
     confidence: str
     notes: str
     stale: bool
-    why: str | None = field(default=None, metadata=IF_KNOWN)
-    offers_in_group: int | None = field(default=None, metadata=IF_KNOWN)
+    why: str | UnsetType = UNSET
+    offers_in_group: int | UnsetType = UNSET
 
 
 def list_prices(query: Query, day: date, output: Output, *, why: bool) -> None:
@@ -173,7 +173,10 @@ def _show(
         documents = (_document(offer, catalog, why=why) for offer, _ in found)
         counts = (count for _, count in found)
         print_json(
-            [replace(one, offers_in_group=n) for one, n in zip(documents, counts, strict=True)]
+            [
+                msgspec.structs.replace(one, offers_in_group=n or UNSET)
+                for one, n in zip(documents, counts, strict=True)
+            ]
         )
         return
     shown = found if output.format != "table" or output.verbose else found[: _rows_shown()]
@@ -307,7 +310,7 @@ def _document(offer: Offer, catalog: Catalog, *, why: bool) -> ListedOffer:
         confidence=offer.confidence,
         notes=offer.notes,
         stale=catalog.is_stale(offer),
-        why=_reason(offer, catalog) if why else None,
+        why=_reason(offer, catalog) if why else UNSET,
     )
 
 

@@ -30,7 +30,7 @@ from gpucost.files.quote_documents import (
 from gpucost.files.quote_values import OwnershipDocument, QuoteDocument, RivalSwing
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
-from planner.plan_document.encode import encode
+from planner.models.document import encode
 from pricing.billing.lines import KINDS
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.dates import STALE_AFTER_DAYS

@@ -53,7 +53,9 @@ from planner.choice.requirements import (
     Site,
 )
 from planner.models.interruption import CheckpointCosts
+from planner.plan_document.bill import RentedOffer
 from planner.plan_document.document import PlanDocument
+from planner.plan_document.from_option import offer_document
 from planner.plan_document.from_plan import plan_document
 from pricing.catalog.offer import PURCHASES
 from templates.language.translate import (
@@ -368,7 +370,10 @@ def command(
                 output.say(f"wrote {path}")
         if target != "-":
             with _saying(lang, rate, output):
-                _print(document, output, all_options=all_options)
+                left_out = [
+                    offer_document(one, day) for job in plan.jobs for one in job.left_out.offers
+                ]
+                _print(document, output, left_out, all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)
 
@@ -408,7 +413,9 @@ def _report(
         write_file(report_path, text)
 
 
-def _print(plan: PlanDocument, output: Output, *, all_options: bool) -> None:
+def _print(
+    plan: PlanDocument, output: Output, left_out: list[RentedOffer], *, all_options: bool
+) -> None:
     if output.format == "json":
         print_json(plan)
     elif output.format == "md":
@@ -416,4 +423,4 @@ def _print(plan: PlanDocument, output: Output, *, all_options: bool) -> None:
 
         click.echo(render_report(plan, lang=current_language()), nl=False)
     else:
-        print_plan(plan, output, all_options=all_options)
+        print_plan(plan, output, all_options=all_options, left_out=left_out)

@@ -16,8 +16,8 @@ from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
 from planner.documents.recipe import Recipe, make_recipe
 from planner.documents.what_if.what_if import what_if_table
+from planner.models.document import to_text
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import to_text
 from planner.plan_document.find import find_option, find_recommended
 from pricing.errors import InputError
 from templates.language.translate import ExchangeRate, showing

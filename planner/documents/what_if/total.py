@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from planner.plan_document.bill import CostLine, OfferDocument
+from msgspec import UNSET
+
+from planner.plan_document.bill import CostLine, RentedOffer
 from planner.plan_document.document import GroupDocument, PlacementDocument, PlanDocument
 
 TIMED = frozenset(
@@ -139,7 +141,7 @@ def bill_parts(lines: Iterable[CostLine]) -> dict[str, str]:
     return {name: exact(usd) for name, usd in sums.items()}
 
 
-def place_of(offer: OfferDocument) -> tuple[str, str, str, str]:
+def place_of(offer: RentedOffer) -> tuple[str, str, str, str]:
     """Return what tells a machine's price from another's."""
     return offer.provider, offer.instance_type, offer.region, offer.purchase
 
@@ -150,10 +152,10 @@ def packings(plan: PlanDocument) -> list[list[dict[str, Any]]]:
     Empty in plans of versions that did not say.
     """
     fleet = plan.fleet
-    if fleet is None or fleet.groups is None:
+    if fleet is None or fleet.groups is UNSET:
         return []
     places = {one.id: one for one in fleet.known}
-    taken = [fleet.taken.groups] if fleet.taken and fleet.taken.groups is not None else []
+    taken = [fleet.taken.groups] if fleet.taken and fleet.taken.groups is not UNSET else []
     return [[_group(one, places, plan) for one in groups] for groups in (fleet.groups, *taken)]
 
 

@@ -15,7 +15,7 @@ from gpucost.launch.choice import change, choose_option
 from gpucost.launch.preview import Wish, build_spec
 from gpucost.prices.cache import load_catalog
 from planner.documents.recipe import make_recipe
-from planner.plan_document.encode import encode
+from planner.models.document import encode
 from planner.plan_document.find import find_option
 from pricing.errors import InputError
 from providers.provider import Provider

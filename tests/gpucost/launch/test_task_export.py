@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import hcl2
+import msgspec
 import pytest
 import yaml
 
@@ -18,7 +19,7 @@ from gpucost.commands.planning.export import TOOLS, task_text
 from gpucost.files.plan_file import load_plan
 from planner.documents.task import TaskRequest
 from planner.documents.tools import that_start, tools
-from planner.plan_document.bill import OfferDocument
+from planner.plan_document.bill import RentedOffer
 from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import find_option
 from pricing.errors import InputError
@@ -48,7 +49,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> list[PlanDocument]:
     return made
 
 
-def _options(plans: list[PlanDocument]) -> Iterator[tuple[PlanDocument, str, OfferDocument]]:
+def _options(plans: list[PlanDocument]) -> Iterator[tuple[PlanDocument, str, RentedOffer]]:
     for plan in plans:
         for job in plan.jobs:
             for option in job.options:
@@ -129,18 +130,21 @@ def test_nothing_runs_without_command_and_end(call: Call, plan: str) -> None:
 def test_a_hostile_plan_stays_text(plans: list[PlanDocument]) -> None:
     """A region with line breaks or `${...}` from a plan of somebody else is text, or refused."""
     plan, name, offer = next(one for one in _options(plans) if one[2].provider == "aws")
-    evil = replace(offer, region='x"\nrun: |\n  rm -rf /\n${file("/etc/passwd")}')
+    evil = msgspec.structs.replace(offer, region='x"\nrun: |\n  rm -rf /\n${file("/etc/passwd")}')
     job_name, _, option_id = name.partition("/")
     jobs = tuple(
-        replace(
+        msgspec.structs.replace(
             job,
-            options=tuple(replace(o, offer=evil) if o.id == option_id else o for o in job.options),
+            options=tuple(
+                msgspec.structs.replace(o, offer=evil) if o.id == option_id else o
+                for o in job.options
+            ),
         )
         if job.name == job_name
         else job
         for job in plan.jobs
     )
-    bad = replace(plan, jobs=jobs)
+    bad = msgspec.structs.replace(plan, jobs=jobs)
     for tool in TOOLS:
         read = _read(tool, task_text(tool, bad, (name,), ASKED, ())[1])
         assert "rm -rf" not in str(read.get("run", "")), tool

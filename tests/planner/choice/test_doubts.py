@@ -16,7 +16,7 @@ PARTS = ("by_speed", "by_cure", "by_use")
 def _about(made: PlanDocument) -> OptionCost:
     """The bill of the option that is told most about, which alone tells its parts."""
     (job,) = made.jobs
-    told = [option for option in job.options if option.cost.by_speed is not None]
+    told = [option for option in job.options if option.cost.by_speed]
     assert [option.id for option in told] == [job.recommended if job.choice else job.cheapest]
     return told[0].cost
 

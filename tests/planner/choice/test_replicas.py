@@ -13,7 +13,7 @@ from gpucost.commands.planning.export import task_text
 from planner.choice.option import Option
 from planner.documents.task import TaskRequest
 from planner.models.copies import Scaling, windows
-from planner.plan_document.encode import to_text
+from planner.models.document import to_text
 from planner.plan_document.from_plan import plan_document
 from planner.plan_document.read import read_plan
 from planner.profile.model import Profile, Statistics
@@ -50,7 +50,7 @@ def schedule(profile: Profile, **asked: Any) -> Scaling:
     """Its copies by the hour."""
     found = scaled(profile, **asked)
     assert found is not None
-    assert found.scaling is not None
+    assert found.scaling
     return found.scaling
 
 
@@ -126,7 +126,7 @@ def test_latency_is_that_of_a_queue(rho: float, target_ms: float) -> None:
     )
     found = scaled(job)
     assert (4 if found is None else found.count) == least
-    if found is not None and found.scaling is not None:
+    if found is not None and found.scaling:
         then = 1000.0 * math.log(100.0) / (service - 4 * rate / least)
         assert found.scaling.latency_ms == pytest.approx(then, rel=0.001)
 
@@ -165,7 +165,7 @@ def test_every_hour_is_answered_by_as_few_as_do(
     if found is None:
         assert machine_h >= copies_now * 730.0 - 1e-6
         return
-    assert found.scaling is not None
+    assert found.scaling
     shown = found.scaling.by_hour
     assert list(shown if len(shown) == 24 else shown * 24) == need
     assert found.hours.mid * found.count == pytest.approx(machine_h)
@@ -209,7 +209,7 @@ def test_a_term_is_paid_at_any_hour() -> None:
     year = sold("today", "1.00", purchase="reserved_1y")
     (job,) = plan(by_hour(OFFICE), offers=(TODAY, year), purchases=("reserved_1y",)).jobs
     (found,) = (o for o in job.options if o.scaling)
-    assert found.scaling is not None
+    assert found.scaling
     assert found.scaling.by_hour == (1,)
     assert found.hours.mid == 730.0
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.models.document import encode
 from planner.plan.plan import Plan
-from planner.plan_document.to_json import to_json
+from planner.plan_document.from_plan import plan_document
 from planner.profile.model import Profile, Replicas, Statistics
 from pricing.catalog.catalog import load_catalog
 from pricing.money import cents
@@ -155,7 +156,7 @@ def test_the_parts_are_the_bill(held: list[int], *, data: bool) -> None:
         Decimal(0),
     )
     assert cents(machine) == Decimal("1600.00")
-    for job in to_json(found)["jobs"]:
+    for job in encode(plan_document(found))["jobs"]:
         lines = sum(Decimal(line["usd"]) for line in job["baseline"]["cost"]["lines"])
         assert cents(lines) == Decimal(job["baseline"]["cost"]["total"])
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from planner.documents.selection import recommended_usd, select
 from planner.documents.shared_gpus import FleetRequest, shared_gpus
+from planner.models.document import to_text
 from planner.plan.plan import Plan
-from planner.plan_document.encode import to_text
 from planner.plan_document.from_plan import plan_document
 from planner.plan_document.read import read_plan
 from planner.profile.model import Profile, Statistics
@@ -54,7 +54,7 @@ def test_who_moves_to_share_is_told_so_in_one_total() -> None:
     (place,) = document.fleet.recommended
     assert (place.offer.instance_type, place.jobs) == ("cheap", ("j0", "j1", "j2", "j3"))
     assert place.id not in {one.id for one in document.fleet.placements}
-    assert document.fleet.roll_back is not None
+    assert document.fleet.roll_back
     (gpu,) = shared_gpus(document, "slurm", FleetRequest(command="run", image=None, ttl_s=60.0))
     assert gpu.id == place.id
 
@@ -133,7 +133,7 @@ def test_every_output_has_the_one_total(
     chosen, unknown = select(document)
     assert not unknown
     assert abs(sum(one.mid for one in chosen) - total) <= Decimal("0.01") * len(chosen)
-    assert document.teams is not None
+    assert document.teams
     assert sum(one.recommended_usd for one in document.teams) == total
     assert made.roi.saves_usd == found.before - found.mid
     assert read_plan(to_text(document), "plan.json") == document

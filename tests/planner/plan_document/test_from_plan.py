@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.choice.requirements import Requirements
+from planner.models.document import encode
 from planner.pipeline import make_plan
 from planner.plan.plan import Plan
-from planner.plan_document.encode import encode
 from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile

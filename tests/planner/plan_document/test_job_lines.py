@@ -1,15 +1,15 @@
 """The lines of jobs, written before it is known who shares a GPU, are those of the whole plan."""
 
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from planner.choice.requirements import Requirements
+from planner.models.document import to_text
 from planner.pipeline import make_plan
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import to_text
 from planner.plan_document.from_plan import plan_document
 from planner.plan_document.job_lines import (
     job_lines,
@@ -45,7 +45,7 @@ def test_what_is_known_late_is_set_in_place_of_what_was_written(packed: PlanDocu
     shared = [job for job in packed.jobs if job.placement is not None]
     assert shared, "no job shares a GPU, so nothing is tried"
     for job in shared:
-        alone = replace(job, placement=None, confidence=packed.jobs[0].confidence)
+        alone = msgspec.structs.replace(job, placement=None, confidence=packed.jobs[0].confidence)
         lines = job_lines(alone).encode()
         places = open_lines(lines)
         assert places is not None
@@ -56,5 +56,5 @@ def test_what_is_known_late_is_set_in_place_of_what_was_written(packed: PlanDocu
 @pytest.mark.parametrize("hidden", [b"confidence", b"placement"])
 def test_lines_that_are_not_found_are_not_guessed(hidden: bytes, packed: PlanDocument) -> None:
     """Where a secret was hidden in the name of a field there are no places."""
-    lines = job_lines(replace(packed.jobs[0], placement=None)).encode()
+    lines = job_lines(msgspec.structs.replace(packed.jobs[0], placement=None)).encode()
     assert open_lines(lines.replace(b'   "%s":' % hidden, b'   "[secret]":')) is None

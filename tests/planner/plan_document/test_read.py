@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from gpucost.files import plan_file
 from gpucost.files.plan_file import load_plan
+from planner.models.document import digest, encode
 from planner.plan_document.document import PlanDocument
-from planner.plan_document.encode import digest, encode
 from planner.plan_document.read import read_plan
 from pricing.errors import InputError
 from tests.planner.plan_document.kept import LAST, PLANS, as_values, kept, text_of
@@ -145,7 +145,7 @@ MISFITS: tuple[tuple[str, object, str], ...] = (
     (
         "jobs.0.findings.0.confidence",
         "sure",
-        'jobs[0].findings[0].confidence is "sure", not one of measured, likely, possible',
+        'jobs[0].findings[0].confidence is "sure", not one of likely, measured, possible',
     ),
     ("jobs.0.placement", 3, "job visual-search is on placement 3, which fleet lacks"),
     ("as_of", "soon", 'as_of is "soon", not a day such as 2026-11-22'),
@@ -241,11 +241,11 @@ def test_money_is_exact_and_what_is_unknown_is_none() -> None:
 
 @pytest.mark.slow
 def test_only_who_reads_a_plan_back_pays_for_it() -> None:
-    """Planning, and making the values of a plan, import no reader."""
+    """Planning, and reading a plan that is whole, import nothing that tells problems."""
     code = (
         "import sys, gpucost.cli, planner.pipeline, planner.plan_document.from_plan, "
-        "planner.plan_document.encode, planner.plan_document.find, planner.plan_document.read; "
-        "print(sorted({'cattrs', 'attrs'} & set(sys.modules)))"
+        "planner.models.document, planner.plan_document.find, planner.plan_document.read; "
+        "print(sorted({'jsonschema'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

@@ -1,9 +1,9 @@
 """A record of own outcomes: it centres what is off, widens what was too sure, never narrows."""
 
 import math
-from dataclasses import replace
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,7 +66,12 @@ def test_never_narrower_than_shipped(record: list[tuple[float, Ends]], told: End
 def test_never_narrower_than_what_was_seen(record: list[tuple[float, Ends]]) -> None:
     """The corrected interval of each recorded prediction holds 90 % of what was measured."""
     wide = [
-        (m, replace(e, low=min(e.low, e.mid / 1.05), high=max(e.high, e.mid * 1.05)))
+        (
+            m,
+            msgspec.structs.replace(
+                e, low=min(e.low, e.mid / 1.05), high=max(e.high, e.mid * 1.05)
+            ),
+        )
         for m, e in record
     ]
     known = [outcome(m, number, ends) for number, (m, ends) in enumerate(wide)]
@@ -123,7 +128,7 @@ def test_what_a_record_had_corrected_is_not_corrected_twice() -> None:
     """An outcome of a centred prediction teaches the same as that of the shipped one."""
     shipped = outcome(2.4, 1)
     told = Ends(low=TOLD.low * 1.2, mid=TOLD.mid * 1.2, high=TOLD.high * 1.2)
-    centred = replace(outcome(2.4, 1, told), shift=math.log(1.2))
+    centred = msgspec.structs.replace(outcome(2.4, 1, told), shift=math.log(1.2))
     assert centred.log_error == pytest.approx(shipped.log_error)
     assert correction([centred] * 1).widened == correction([shipped]).widened
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpucost.files.quote_documents import document_of
-from planner.plan_document.encode import encode
+from planner.models.document import encode
 from pricing.billing.billing_rule import all_rules
 from pricing.billing.quote import Quote, Usage, quote
 from pricing.catalog.catalog import Catalog, load_catalog

@@ -1,0 +1,98 @@
+"""Values as JSON and back: what is planned is what is written, and what is read is the same class.
+
+A document is a `msgspec.Struct(frozen=True, kw_only=True)`. Its fields stand in the file in their
+order, money as text with every digit, days and times as ISO 8601. A field of type `X | UnsetType`
+with the default `UNSET` is left out where it is not set; None is written as null. A field with any
+other default may be missing in files of earlier versions.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from pricing.errors import InputError
+from pricing.money import Amount, usd
+
+Kind = TypeVar("Kind")
+Number = int | float
+"""A float that keeps how a file writes it: 8 stays 8."""
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time with its zone; a file has it in UTC, to the second."""
+
+
+def encode(value: object) -> Any:  # noqa: ANN401 - JSON values
+    """Return the JSON values of a document, or of a part of it."""
+    return json.loads(_json(value))
+
+
+def to_text(value: object) -> str:
+    """Return the text of a file that holds a document.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    try:
+        return msgspec.json.format(_json(value), indent=1) + "\n"
+    except UnicodeEncodeError:  # half of a character in a name: whoever writes the file says so
+        return json.dumps(encode(value), indent=1, ensure_ascii=False) + "\n"
+
+
+def decode(kind: type[Kind], raw: bytes | str | msgspec.Raw) -> Kind:
+    """Return the document of a class that a JSON text holds; fields that it lacks are passed over.
+
+    Raises:
+        msgspec.DecodeError: it is not JSON.
+        msgspec.ValidationError: a value is not of its field's type, or breaks a rule of its class.
+    """
+    return msgspec.json.decode(raw, type=kind, dec_hook=_amount)
+
+
+def convert(kind: type[Kind], raw: object) -> Kind:
+    """Return the document of a class that JSON values hold; as `decode`."""
+    return msgspec.convert(raw, kind, dec_hook=_amount)
+
+
+def digest(document: object) -> str:
+    """Return the SHA-256 of JSON values."""
+    return hashlib.sha256(canonical(document).encode()).hexdigest()
+
+
+def canonical(value: object) -> str:
+    """Return the one text of JSON values: keys sorted, no white space, ASCII only."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def _json(value: object) -> str:
+    plain = msgspec.to_builtins(value, builtin_types=(Decimal, datetime), enc_hook=_mapping)
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False, default=_scalar)
+
+
+def _mapping(value: object) -> object:
+    """Return a read-only mapping as a dict, which is the one thing that msgspec does not write."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise NotImplementedError(type(value))
+
+
+def _scalar(value: Decimal | datetime) -> str:
+    """Return every digit of an amount without an exponent; an instant in UTC, to the second."""
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _amount(kind: type, raw: object) -> Decimal:
+    """Return an amount of a file, where it stands as text."""
+    if kind is not Amount:
+        raise NotImplementedError(kind)
+    if not isinstance(raw, str):
+        raise ValueError(f"{raw!r:.40} is not an amount as text")  # noqa: TRY004 - msgspec says where
+    try:
+        return usd(raw)
+    except InputError as error:
+        raise ValueError(str(error)) from None
