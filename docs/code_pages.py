@@ -9,72 +9,38 @@ from planner.actions import ACTIONS, Action
 from planner.diagnosis.rules import RULES
 from planner.diagnosis.rules.rule import Rule
 
-# What people want to improve: the findings that ask for it, the actions that do it.
-TOPICS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
-    (
+# What people want to improve, by the name that actions know it by: its title, and the findings that
+# ask for it. The actions that serve it say so themselves.
+TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "loading": (
         "data loading: workers, prefetch, pinned memory, asynchronous copies, caches, GPU decoding",
         ("data-loading", "host-to-device"),
-        (
-            "dataloader-workers",
-            "dataloader-prefetch",
-            "persistent-workers",
-            "pinned-memory",
-            "async-copy",
-            "local-cache",
-            "offline-preprocessing",
-            "gpu-preprocessing",
-            "environment-workers",
-            "gpu-sampling",
-            "device-data",
-        ),
     ),
-    ("half precision and TF32", ("no-mixed-precision",), ("mixed-precision", "tf32")),
-    (
+    "precision": ("half precision and TF32", ("no-mixed-precision",)),
+    "batch": (
         "batch size: what fits, accumulation, recomputing activations",
         ("small-batch", "memory-pressure"),
-        ("larger-batch", "gradient-accumulation", "gradient-checkpointing"),
     ),
-    (
+    "several-gpus": (
         "several GPUs: data, tensor and pipeline parallel, affinity, links",
         ("communication-bound", "slow-interconnect", "imbalanced-gpus"),
-        (
-            "data-parallel",
-            "sharded-data-parallel",
-            "tensor-parallel",
-            "pipeline-parallel",
-            "numa-binding",
-            "nccl-tuning",
-            "more-gpus",
-            "fewer-gpus",
-        ),
     ),
-    (
+    "inference": (
         "inference: pruning, quantisation, batching",
         ("under-used-inference", "latency-risk", "memory-bandwidth-bound"),
-        ("pruning", "quantization", "dynamic-batching", "kv-cache-room", "share-gpu", "scale-down"),
     ),
-    ("checkpoints", ("host-bound",), ("checkpoint-interval", "spot")),
-    (
+    "checkpoints": ("checkpoints", ("host-bound",)),
+    "memory": (
         "GPU memory: allocator settings, no needless copies",
         ("memory-pressure", "host-to-device"),
-        ("allocator-tuning", "pinned-memory", "async-copy"),
     ),
-    (
+    "machines": (
         "newer and smaller GPUs, priced per job",
         ("memory-bandwidth-bound", "power-throttled", "over-provisioned-gpu"),
-        ("newer-gpu", "smaller-gpu", "move-provider", "commit"),
     ),
-    (
-        "compiled and fused execution",
-        ("host-bound", "small-batch"),
-        ("compile", "cuda-graphs", "fused-optimizer", "channels-last"),
-    ),
-    (
-        "restarts and elastic jobs, sized to the failure rate",
-        ("host-bound",),
-        ("data-parallel", "sharded-data-parallel", "checkpoint-interval"),
-    ),
-)
+    "compiling": ("compiled and fused execution", ("host-bound", "small-batch")),
+    "restarts": ("restarts and elastic jobs, sized to the failure rate", ("host-bound",)),
+}
 
 
 def findings() -> Iterator[str]:
@@ -126,12 +92,12 @@ def actions() -> Iterator[str]:
         "on the same part the best counts, so no second is saved twice. Effort is our estimate. "
         "Facts about frameworks are of PyTorch 2, Lightning 2, Transformers 4 and 5, Accelerate "
         "1, Keras 3 and JAX; `N` is the value that the profile gives. What belongs to one kind of "
-        "program is given to no other (`planner/actions/families.py`)."
+        "program is given to no other."
     )
     yield from ("", "## By aim", "")
     yield from table(
         ("what", "findings", "actions"),
-        [(words, _codes(found), _codes(does)) for words, found, does in TOPICS],
+        [(words, _codes(found), _codes(_serving(aim))) for aim, (words, found) in TOPICS.items()],
     )
     yield from ("", "## Overview", "")
     yield from table(
@@ -141,6 +107,10 @@ def actions() -> Iterator[str]:
     yield ""
     for one in ACTIONS.values():
         yield from _action(one)
+
+
+def _serving(aim: str) -> tuple[str, ...]:
+    return tuple(action.code for action in ACTIONS.values() if aim in action.aims)
 
 
 def _row(one: Action) -> tuple[str, ...]:

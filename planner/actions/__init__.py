@@ -10,16 +10,14 @@ provider).
 
 from collections.abc import Mapping
 
-from planner.actions.action import Action, combined
+from planner.actions.action import Action, combined, read_actions
 from planner.actions.effects import fitted
-from planner.actions.families import for_its_families
-from planner.actions.tables import actions
 from planner.signals.condition import Signals
 from pricing.errors import InputError
 
 __all__ = ("ACTIONS", "Action", "action", "combined")
 
-ACTIONS: Mapping[str, Action] = {one.code: for_its_families(one) for one in actions()}
+ACTIONS: Mapping[str, Action] = {action.code: action for action in read_actions()}
 
 
 def action(code: str, signals: Signals) -> Action:

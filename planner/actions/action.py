@@ -1,10 +1,17 @@
-"""What an action is: what it changes, what that gains, what it costs, and how sure that is."""
+"""What an action is: what it changes, what that gains and costs, how sure that is, how it is done.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+`read_actions` reads all of them from actions.toml, one entry each.
+"""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, Literal
 
 from planner.models.estimate import Estimate, exactly
+from planner.profile.frameworks import LEARNING
+from planner.signals import thresholds
 from planner.signals.condition import Signals, Test
 
 Part = Literal["input", "host", "kernels"]
@@ -15,6 +22,13 @@ Mechanism = Literal["loading", "copying", "launching", "checkpointing", "arithme
 # offer; `unknown`: no source that we would pass on.
 Grade = Literal["measured", "published", "computed", "estimate", "planned", "unknown"]
 Range = tuple[float, float, float]
+FRAMEWORKS = ("pytorch", "lightning", "transformers", "accelerate", "keras", "jax")
+_GROUPS = {
+    "LEARNING": LEARNING,
+    "LOADERS": ("pytorch", "tensorflow", "jax", "graphs"),
+    "EAGER": ("pytorch", "graphs", "reinforcement"),  # each operation is launched from Python
+}
+"""Families of programs that have the same actions."""
 
 PART_OF: dict[Mechanism, Part] = {
     "loading": "input",
@@ -24,6 +38,20 @@ PART_OF: dict[Mechanism, Part] = {
     "arithmetic": "kernels",
     "exchange": "kernels",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InFramework:
+    """How a framework does an action.
+
+    Attributes:
+        line: what to write, or that it is done already; empty where only settings are known.
+        sets: its configuration: name of a setting -> value with `{name}` for a setting of ours, or
+            the value by what such a setting is: `{"dtype=bf16": "true"}`.
+    """
+
+    line: str = ""
+    sets: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +72,23 @@ class Action:
         memory: factor on GPU memory (least, typical, most); None where it changes none or is
             unknown.
         effort_hours: engineering time, our own estimate; 0 for a switch.
-        when: what must hold for it to apply; a reading that is missing does not stop it.
+        when: what must hold for it to apply; a reading that is missing does not stop it. The
+            entry's `families` of programs (`own_families`: only those) are the last of them.
         needs: what must be known before an option counts on it; without it, it is only listed.
         excludes: actions that make no sense beside it.
         remark: what to watch.
+        aims: what people want to improve that it serves, keys of `TOPICS` in docs/code_pages.py.
+        settings: what it sets whatever the job; what depends on it is in settings.py.
+        in_process: whether the probe applies it in the program's own process.
+        in_turns: whether it can be tried on and off within one run.
+        by: `launcher` where the environment or the launcher does it, `code` where the program
+            changes, `machine` where another machine is rented or this one is set up.
+        environment: variables to set; `{name}` stands for the setting of that name, and without
+            it the variable is left out. GPUCOST_* are read by no library: they carry a figure to
+            the program. The others are as PyTorch, NCCL and Hugging Face document them.
+        launcher: what the launcher is told.
+        frameworks: by each of `FRAMEWORKS` that has its own way.
+        words: how it is done elsewhere, or how to find out whether it worked.
     """
 
     code: str
@@ -64,6 +105,15 @@ class Action:
     needs: tuple[Test, ...] = ()
     excludes: tuple[str, ...] = ()
     remark: str = ""
+    aims: tuple[str, ...] = ()
+    settings: Mapping[str, float | str] = field(default_factory=dict)
+    in_process: bool = False
+    in_turns: bool = False
+    by: Literal["launcher", "code", "machine"]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    launcher: Mapping[str, str] = field(default_factory=dict)
+    frameworks: Mapping[str, InFramework] = field(default_factory=dict)
+    words: str = ""
 
     @property
     def part(self) -> Part | None:
@@ -85,6 +135,11 @@ class Action:
             return None
         low, mid, high = (1.0 / (1.0 - self.share + self.share / f) for f in self.effect)
         return (low, mid, high)
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """What to write in each framework that has its own way."""
+        return {name: way.line for name, way in self.frameworks.items() if way.line}
 
     def is_proved(self, signals: Signals) -> bool:
         """Return whether all that an option must know of the job to count on it is known."""
@@ -134,3 +189,47 @@ def _strength(one: Action) -> tuple[float, float, float, str]:
 def _speed(parts: list[tuple[float, float]]) -> float:
     untouched = 1.0 - sum(share for share, _ in parts)
     return 1.0 / (untouched + sum(share / factor for share, factor in parts))
+
+
+def read_actions() -> Iterator[Action]:
+    """Yield every action, in the order of actions.toml."""
+    text = files(__package__).joinpath("actions.toml").read_text("utf-8")
+    for code, fields in tomllib.loads(text).items():
+        yield _action(code, **fields)
+
+
+def _action(  # noqa: PLR0913 - the fields of an entry that are not those of an action
+    code: str,
+    *,
+    when: Iterable[Mapping[str, Any]] = (),
+    needs: Iterable[Mapping[str, Any]] = (),
+    families: Iterable[str] = (),
+    own_families: Iterable[str] = (),
+    frameworks: Mapping[str, Mapping[str, Any]] | None = None,
+    **fields: Any,  # noqa: ANN401 - what TOML holds
+) -> Action:
+    tests = [_test(**test) for test in when]
+    if programs := tuple(own_families or families):
+        tests.append(_of_families(programs, or_unknown=not own_families))
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
+    }
+    return Action(
+        code=code,
+        when=tuple(tests),
+        needs=tuple(_test(**test) for test in needs),
+        frameworks={name: InFramework(**way) for name, way in (frameworks or {}).items()},
+        **values,
+    )
+
+
+def _of_families(programs: Iterable[str], *, or_unknown: bool) -> Test:
+    """Return the test for kinds of programs: what PyTorch has does not help VASP."""
+    limit = tuple(family for name in programs for family in _GROUPS.get(name, (name,)))
+    return Test(signal="job.family", op="in", limit=limit, or_unknown=or_unknown, quiet=True)
+
+
+def _test(*, limit: Any = None, named: str = "", **fields: Any) -> Test:  # noqa: ANN401 - the same
+    if named:
+        limit = getattr(thresholds, named)
+    return Test(limit=tuple(limit) if isinstance(limit, list) else limit, **fields)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from planner.actions import ACTIONS
 from planner.actions.effects import batch_growth, loader_workers
-from planner.actions.instructions import HOW_TO
 from planner.models.interruption import CHECKPOINTS, CheckpointCosts, Survival, survival
 from planner.profile.model import Profile
 from planner.signals.condition import Signals, Test
@@ -123,13 +122,7 @@ def _queue(signals: Signals) -> Settings:
     return {"max_batch": _QUEUED, **delay}
 
 
-_SETTINGS: dict[str, Callable[[Signals], Settings]] = {
-    "dataloader-prefetch": lambda _: {"prefetch_factor": _PREFETCH},
-    "pinned-memory": lambda _: {"pin_memory": "true"},
-    "persistent-workers": lambda _: {"persistent_workers": "true"},
-    "gradient-accumulation": lambda _: {"steps": _ACCUMULATED},
-    "dynamic-batching": _queue,
-}
+_SETTINGS_OF_JOB: dict[str, Callable[[Signals], Settings]] = {"dynamic-batching": _queue}
 _SETTINGS_OF_MACHINE: dict[str, Callable[[Signals], Settings]] = {
     "dataloader-workers": _workers,
     "mixed-precision": _half,
@@ -185,8 +178,8 @@ def settings_of_job(code: str, signals: Signals) -> Settings | None:
     """
     if code in _SETTINGS_OF_RUN:
         return None
-    made = _SETTINGS_OF_MACHINE.get(code) or _SETTINGS.get(code)
-    return made(signals) if made else {}
+    law = _SETTINGS_OF_JOB.get(code) or _SETTINGS_OF_MACHINE.get(code)
+    return law(signals) if law else dict(ACTIONS[code].settings)
 
 
 def settings_of_run(code: str, run: PlannedRun) -> Settings:
@@ -206,7 +199,7 @@ VARIABLES = frozenset(
         _THREADS,
         _MPS_SHARE,
         *_SEVERAL_NODES,
-        *(name for how in HOW_TO.values() for name in how.environment),
+        *(name for action in ACTIONS.values() for name in action.environment),
     )
 )
 """Every variable that is ever set; a plan that names another one is not of our making."""
@@ -468,8 +461,7 @@ def variables(codes: Iterable[str], values: Mapping[str, Settings]) -> dict[str,
     """Return the variables of actions; those whose setting could not be worked out are left out."""
     found: dict[str, str] = {}
     for code in codes:
-        how = HOW_TO.get(code)
-        for name, text in how.environment.items() if how else ():
+        for name, text in ACTIONS[code].environment.items() if code in ACTIONS else ():
             try:
                 found[name] = text.format_map(values.get(code, {}))
             except KeyError:

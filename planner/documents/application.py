@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.actions import ACTIONS
-from planner.actions.instructions import HOW_TO
 from planner.documents.launcher import THREADS, Surroundings, launch
 from planner.documents.recipe_read import AskedRecipe
 from planner.plan_document.options import Settings
@@ -16,19 +15,11 @@ from planner.profile.change import Change
 from planner.profile.kinds import APPLIED, LEFT
 from pricing.errors import InputError
 
-IN_PROCESS = (
-    "dataloader-workers",
-    "dataloader-prefetch",
-    "pinned-memory",
-    "mixed-precision",
-    "compile",
-    "channels-last",
-    "fused-optimizer",
-)
+IN_PROCESS = tuple(code for code, action in ACTIONS.items() if action.in_process)
 """Codes of the actions that the probe applies."""
 
-SWITCHED = (*(code for code in IN_PROCESS if code != "fused-optimizer"), "tf32")
-"""Of them and of all others: those that can be tried on and off within one run."""
+SWITCHED = tuple(code for code, action in ACTIONS.items() if action.in_turns)
+"""Codes of those that can be tried on and off within one run."""
 
 _IN_TURNS = "cannot be tried on and off within one run: gpucost run without --ab applies it"
 _OURS = "GPUCOST_"
@@ -149,7 +140,7 @@ def _settled(
     code: str, environment: Mapping[str, str], reasons: Mapping[str, str]
 ) -> Iterator[Change]:
     """Yield what is settled of an action before the command starts."""
-    how = HOW_TO[code]
+    how = ACTIONS[code]
     names = [name for name in how.environment if not name.startswith(_OURS)]
     if names:
         for name in names:
@@ -158,10 +149,10 @@ def _settled(
             else:
                 yield Change(action=code, outcome=LEFT, what=reasons.get(name, f"no {name}"))
         return
-    if how.by == "machine" or ACTIONS[code].kind == "structural":
+    if how.by == "machine" or how.kind == "structural":
         words = f"a matter of the machine: {how.words}"
     else:
-        by_hand = how.frameworks.get(_FRAMEWORK) or how.words or f"gpucost explain {code}"
+        by_hand = how.lines.get(_FRAMEWORK) or how.words or f"gpucost explain {code}"
         words = f"the program itself must do it: {by_hand}"
     yield Change(action=code, outcome=LEFT, what=words)
 
@@ -178,5 +169,5 @@ def _others(
 
 
 def _of_no_action(recipe: AskedRecipe) -> dict[str, str]:
-    of_actions = {name for code in recipe.actions for name in HOW_TO[code].environment}
+    of_actions = {name for code in recipe.actions for name in ACTIONS[code].environment}
     return {name: v for name, v in recipe.environment.items() if name not in of_actions}

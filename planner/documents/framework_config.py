@@ -1,18 +1,13 @@
 """A recipe as the configuration of a framework: what it can be told, and what is left to do.
 
-Which setting of which framework an action is lies in framework_settings.csv: `{name}` stands for
-the recipe's setting of that name, `when` for the value of one on which the row depends. Facts are
-of Transformers 4 and 5, Accelerate 1, Lightning 2, Keras 3 and PyTorch 2, as in instructions.toml.
+Which setting of which framework an action is stands in its entry in planner/actions/actions.toml.
 """
 
-import csv
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
-from planner.actions.instructions import HOW_TO
+from planner.actions import ACTIONS
 from planner.documents.recipe import Applied, Recipe
 
 Value = bool | int | float | str
@@ -53,19 +48,12 @@ class FrameworkConfig:
     left: tuple[LeftToDo, ...]
 
 
-@cache
-def framework_rows() -> tuple[Mapping[str, str], ...]:
-    """Return the rows of the table: framework, action, when, setting, value."""
-    text = files("planner.documents").joinpath("framework_settings.csv").read_text("utf-8")
-    return tuple(csv.DictReader(text.splitlines()))
-
-
 def framework_config(framework: str, recipe: Recipe) -> FrameworkConfig:
     """Return what a recipe sets in a framework.
 
     Args:
-        framework: a word of `instructions.FRAMEWORKS`, or another: nothing is set then, and what is
-            known beside them is told.
+        framework: one of `FRAMEWORKS`, or another: nothing is set then, and what is known beside
+            them is left to do.
         recipe: of an option.
     """
     flat: dict[str, Value] = {}
@@ -95,19 +83,23 @@ def _settings(
 ) -> Iterator[tuple[str, Value]]:
     """Yield what an action sets; a value that the recipe could not work out is left out."""
     known = {**launcher, **one.settings}
-    for row in framework_rows():
-        if (row["framework"], row["action"]) != (framework, one.code):
-            continue
-        name, _, wanted = row["when"].partition("=")
-        if name and str(known.get(name)) != wanted:
-            continue
-        value = _value(row["value"], known)
+    way = ACTIONS[one.code].frameworks.get(framework)
+    for setting, text in way.sets.items() if way else ():
+        value = _value(text if isinstance(text, str) else _chosen(text, known), known)
         if value is not None:
-            yield row["setting"], value
+            yield setting, value
 
 
-def _value(text: str, known: Mapping[str, float | str]) -> Value | None:
+def _chosen(values: Mapping[str, str], known: Mapping[str, float | str]) -> str | None:
+    """Return the value whose condition, such as `dtype=bf16`, holds; None where none does."""
+    pairs = ((condition.partition("="), value) for condition, value in values.items())
+    return next((v for (name, _, wanted), v in pairs if str(known.get(name)) == wanted), None)
+
+
+def _value(text: str | None, known: Mapping[str, float | str]) -> Value | None:
     """Return a value as JSON has it, with the recipe's own in the place of `{name}`."""
+    if text is None:
+        return None
     try:
         filled = text.format_map(known)
     except KeyError:
@@ -148,11 +140,11 @@ def _in_sections(flat: Mapping[str, Value]) -> Sections:
 
 def _how(framework: str, one: Applied) -> str:
     """Return what is known of an action beside settings: of the framework, of PyTorch, in words."""
-    how = HOW_TO[one.code]
-    said = how.frameworks.get(framework, "")
-    if said == _BY_ITSELF:
-        said = how.frameworks.get("pytorch", said)
-    words = "; ".join(part for part in (said, how.words) if part)
+    action = ACTIONS[one.code]
+    line = action.lines.get(framework, "")
+    if line == _BY_ITSELF:
+        line = action.lines.get("pytorch", line)
+    words = "; ".join(part for part in (line, action.words) if part)
     values = ", ".join(f"{name} {value}" for name, value in one.settings.items())
     known = words or f"nothing is known of it for {framework}"
     return f"{known} ({values})" if values and words else known

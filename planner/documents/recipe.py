@@ -11,7 +11,6 @@ import msgspec
 
 from planner.actions import ACTIONS
 from planner.actions.action import compatible
-from planner.actions.instructions import HOW_TO
 from planner.actions.settings import MachineSettings
 from planner.documents.machine import read_machine
 from planner.plan_document.find import FoundOption
@@ -127,14 +126,14 @@ class RecipeDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _action(one: Applied) -> RecipeAction:
-    how = HOW_TO[one.code]
+    how = ACTIONS[one.code]
     return RecipeAction(
         code=one.code,
         kind=one.kind,
         settings=one.settings,
         effect=one.effect,
         by=how.by,
-        how={**how.frameworks, **({"also": how.words} if how.words else {})},
+        how={**how.lines, **({"also": how.words} if how.words else {})},
     )
 
 

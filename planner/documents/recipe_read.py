@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.actions import ACTIONS
-from planner.actions.instructions import HOW_TO
 from planner.actions.settings import VARIABLES
 from planner.documents.recipe import SCHEMA
 from planner.plan_document.options import Settings
@@ -45,7 +44,7 @@ class AskedRecipe:
         variables = {
             name: text
             for code in added
-            for name, text in HOW_TO[code].environment.items()
+            for name, text in ACTIONS[code].environment.items()
             if "{" not in text
         }
         return replace(

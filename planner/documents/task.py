@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from planner.actions.instructions import HOW_TO
+from planner.actions import ACTIONS
 from planner.documents.recipe import Recipe
 from planner.documents.tools import CLUSTER, that_start, tools
 from planner.models.copies import CopiesWindow, windows
@@ -247,11 +247,11 @@ def _autoscaler(tool: str, found: FoundOption, asked: TaskRequest) -> Autoscaler
 
 def _by_code(recipe: Recipe) -> Iterator[str]:
     for one in recipe.actions:
-        how = HOW_TO[one.code]
+        how = ACTIONS[one.code]
         if how.by == "code":
             told = ", ".join(f"{name}={value}" for name, value in one.settings.items())
             what = f"{one.code} ({told})" if told else one.code
-            yield f"{what}: {how.frameworks.get('pytorch', how.words)}"
+            yield f"{what}: {how.lines.get('pytorch', how.words)}"
 
 
 def task_name(text: str) -> str:

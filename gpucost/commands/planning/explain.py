@@ -10,7 +10,6 @@ from gpucost.schemas.small_documents import ExplainedCode
 from gpucost.views.output import Output, output_options, print_json
 from planner.actions import ACTIONS, Action
 from planner.actions.effects import EFFECTS
-from planner.actions.instructions import HOW_TO
 from planner.diagnosis.rules import RULES
 from planner.diagnosis.rules.rule import Rule
 from planner.signals.condition import Test
@@ -94,14 +93,14 @@ def action_facts(one: Action) -> Iterator[tuple[str, str]]:
 
 def how_lines(code: str) -> Iterator[tuple[str, str]]:
     """Yield how an action is applied, as label and text."""
-    how = HOW_TO[code]
+    how = ACTIONS[code]
     for name, value in how.environment.items():
         yield ("environment", f"{name}={_SETTING.sub('N', value)}")
     for name, value in how.launcher.items():
         yield ("launcher", f"{name}: {value}")
-    yield from how.frameworks.items()
+    yield from how.lines.items()
     if how.words:
-        yield ("also" if how.frameworks else "do", how.words)
+        yield ("also" if how.lines else "do", how.words)
 
 
 def _gain(one: Action) -> str:

@@ -11,7 +11,7 @@ from gpucost.arguments.parameters import DURATION, chosen_options
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
 from gpucost.views.output import Output, common_options
-from planner.actions.instructions import FRAMEWORKS
+from planner.actions.action import FRAMEWORKS
 from planner.documents.focus_export import VERSIONS, rows, to_csv
 from planner.documents.framework_config import FrameworkConfig, framework_config
 from planner.documents.recipe import make_recipe

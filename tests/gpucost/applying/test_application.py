@@ -3,7 +3,6 @@
 import pytest
 
 from planner.actions import ACTIONS
-from planner.actions.instructions import HOW_TO
 from planner.documents.application import IN_PROCESS, application, in_turns
 from planner.documents.launcher import Surroundings, launch
 from planner.documents.recipe_read import AskedRecipe
@@ -49,7 +48,7 @@ def test_every_action_is_applied_or_left_with_a_reason(code: str) -> None:
 def test_what_the_program_must_do_comes_with_the_way_to_do_it() -> None:
     """An action that cannot be applied from outside names its how-to."""
     done = application(AskedRecipe(actions={"async-copy": {}}), COMMAND, {}, HERE)
-    assert HOW_TO["async-copy"].frameworks["pytorch"] in str(done.changes[0].what)
+    assert ACTIONS["async-copy"].lines["pytorch"] in str(done.changes[0].what)
 
 
 @pytest.mark.parametrize(

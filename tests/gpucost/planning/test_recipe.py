@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from planner.actions import ACTIONS
-from planner.actions.instructions import HOW_TO
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import EXAMPLES, training
 
@@ -49,7 +48,7 @@ def test_a_recipe_holds_the_actions_of_the_recommended_option(
     for action in ran.json["actions"]:
         low, mid, high = (action["effect"][end] for end in ("low", "mid", "high"))
         assert 0 < low <= mid <= high
-        assert action["by"] == HOW_TO[action["code"]].by
+        assert action["by"] == ACTIONS[action["code"]].by
     assert ran.json["machine"] == {"sharing": None, "persistence_mode": True}
 
 

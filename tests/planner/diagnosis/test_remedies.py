@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.actions import ACTIONS, Action, action, combined
-from planner.actions.action import PART_OF, compatible
-from planner.actions.instructions import FRAMEWORKS, HOW_TO
+from planner.actions.action import FRAMEWORKS, PART_OF, compatible
 from planner.actions.settings import (
     Settings,
     profiled_run,
@@ -63,21 +62,16 @@ def test_an_action_names_what_exists(one: Action) -> None:
 @each_action
 def test_an_action_says_how_it_is_applied(one: Action) -> None:
     """Each action has a way: the launcher, lines of code by framework, or another machine."""
-    how = HOW_TO[one.code]
-    assert how.by in {"launcher", "code", "machine"}
-    assert how.environment or how.launcher or how.frameworks or how.words
-    assert set(how.frameworks) <= set(FRAMEWORKS)
-    assert (how.by == "machine") == (one.kind == "structural") or one.code == "local-cache"
-
-
-def test_every_how_to_is_of_an_action() -> None:
-    """No how-to stands for a code that is gone."""
-    assert set(HOW_TO) == set(ACTIONS)
+    assert one.by in {"launcher", "code", "machine"}
+    assert one.environment or one.launcher or one.frameworks or one.words
+    assert set(one.frameworks) <= set(FRAMEWORKS)
+    assert all(way.line or way.sets for way in one.frameworks.values())
+    assert (one.by == "machine") == (one.kind == "structural") or one.code == "local-cache"
 
 
 def test_hugging_face_is_told_what_its_trainer_overrides() -> None:
     """The Trainer passes num_workers=0 explicitly, so the way is TrainingArguments."""
-    assert "dataloader_num_workers" in HOW_TO["dataloader-workers"].frameworks["transformers"]
+    assert "dataloader_num_workers" in ACTIONS["dataloader-workers"].lines["transformers"]
 
 
 def chosen(profile: Profile) -> list[str]:
