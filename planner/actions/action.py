@@ -5,9 +5,11 @@
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Literal
+
+import msgspec
 
 from planner.models.estimate import Estimate, exactly
 from planner.profile.frameworks import LEARNING
@@ -106,7 +108,7 @@ class Action:
     excludes: tuple[str, ...] = ()
     remark: str = ""
     aims: tuple[str, ...] = ()
-    settings: Mapping[str, float | str] = field(default_factory=dict)
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
     in_process: bool = False
     in_turns: bool = False
     by: Literal["launcher", "code", "machine"]
@@ -198,29 +200,22 @@ def read_actions() -> Iterator[Action]:
         yield _action(code, **fields)
 
 
-def _action(  # noqa: PLR0913 - the fields of an entry that are not those of an action
+def _action(
     code: str,
     *,
-    when: Iterable[Mapping[str, Any]] = (),
-    needs: Iterable[Mapping[str, Any]] = (),
-    families: Iterable[str] = (),
-    own_families: Iterable[str] = (),
-    frameworks: Mapping[str, Mapping[str, Any]] | None = None,
-    **fields: Any,  # noqa: ANN401 - what TOML holds
+    when: Iterable[dict[str, object]] = (),
+    needs: Iterable[dict[str, object]] = (),
+    families: tuple[str, ...] = (),
+    own_families: tuple[str, ...] = (),
+    **fields: object,
 ) -> Action:
-    tests = [_test(**test) for test in when]
-    if programs := tuple(own_families or families):
+    if unknown := fields.keys() - Action.__dataclass_fields__.keys():
+        raise TypeError(f"actions.toml, {code}: no such field: {', '.join(sorted(unknown))}")
+    tests = [*map(_test, when)]
+    if programs := own_families or families:
         tests.append(_of_families(programs, or_unknown=not own_families))
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
-    }
-    return Action(
-        code=code,
-        when=tuple(tests),
-        needs=tuple(_test(**test) for test in needs),
-        frameworks={name: InFramework(**way) for name, way in (frameworks or {}).items()},
-        **values,
-    )
+    values = {**fields, "code": code, "when": tests, "needs": [*map(_test, needs)]}
+    return msgspec.convert(values, Action)
 
 
 def _of_families(programs: Iterable[str], *, or_unknown: bool) -> Test:
@@ -229,7 +224,8 @@ def _of_families(programs: Iterable[str], *, or_unknown: bool) -> Test:
     return Test(signal="job.family", op="in", limit=limit, or_unknown=or_unknown, quiet=True)
 
 
-def _test(*, limit: Any = None, named: str = "", **fields: Any) -> Test:  # noqa: ANN401 - the same
-    if named:
-        limit = getattr(thresholds, named)
-    return Test(limit=tuple(limit) if isinstance(limit, list) else limit, **fields)
+def _test(fields: dict[str, object]) -> Test:
+    """Return a test; `named` is the name of its limit in planner/signals/thresholds.py."""
+    test = msgspec.convert(fields, Test)
+    name = fields.get("named")
+    return replace(test, limit=getattr(thresholds, name)) if isinstance(name, str) else test
