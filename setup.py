@@ -3,7 +3,7 @@
 from setuptools import find_namespace_packages, setup
 
 _PRODUCT = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
-_EXAMPLES = ("", ".fleet", ".hard", ".hard.pods-one-machine")
+_EXAMPLES = ("", ".api", ".fleet", ".hard", ".hard.pods-one-machine", ".loop")
 
 setup(
     packages=[

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import code_pages
 import format_page
 from page_text import MADE, prose, table
 
-from gpucost.cli import COMMANDS, LATER
+from gpucost.cli import COMMANDS, load_command
 from gpucost.schemas.documents import DOCUMENTS
 from planner.choice.requirements import BOOT_DISK_GIB
 from planner.profile.codec import record_class, rules
@@ -90,12 +89,10 @@ def _cli() -> Iterator[str]:
     )
     for name in COMMANDS:
         yield from _command(name)
-    later = ", ".join(f"`{name}`" for name in LATER)
-    yield from ("", "## Not built yet", "", f"These exit 2 and say so: {later}.")
 
 
 def _command(name: str) -> Iterator[str]:
-    command: click.Command = import_module(f"gpucost.commands.{COMMANDS[name][0]}").command
+    command = load_command(name)
     if not isinstance(command, click.Group):
         yield from _section(f"gpucost {name}", command, "##")
         return

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from gpucost.version import __version__
-from pricing.errors import GpucostError, InputError, NotBuiltYetError
+from pricing.errors import GpucostError, InputError
 from pricing.listing import grouped
 from providers.redaction import redacted_output
 
@@ -84,6 +84,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show how far predictions were off on data left out of their fit.",
     ),
     "demo": ("first_steps:demo", "Plan a bundled measured job and write report.md."),
+    "examples": ("first_steps:examples", "Write the bundled examples into a folder."),
     "init": ("first_steps:init", "Write gpucost.toml, the defaults of this folder."),
     "mcp": ("mcp", "Serve these commands to an agent, with a budget."),
     "schema": ("installation:schema", "Print the JSON Schema of a document that gpucost writes."),
@@ -93,28 +94,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 _Item = CompletionItem[str]
 
-# Commands of the contract that this version does not have.
-LATER: tuple[str, ...] = ()
-
 
 class _Commands(click.Group):
-    """Loads a command's module when it is asked for, and knows what is not built yet."""
+    """Loads a command's module when the command is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name in LATER:
-            raise NotBuiltYetError(
-                f"gpucost {cmd_name} is not built yet in version {__version__}; "
-                "CHANGELOG.md says what is."
-            )
         if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(
-            import_module(f"gpucost.commands.{module}"), attribute or "command"
-        )
+        command = load_command(cmd_name)
         from gpucost.arguments.settings import name_variables  # noqa: PLC0415 - not for --version
 
         name_variables(command)
@@ -134,7 +124,7 @@ class _Commands(click.Group):
         if name is not None and command is not None and not quiet:
             from gpucost.arguments.settings import load_settings  # noqa: PLC0415 - not for --version
 
-            ctx.default_map = {name: load_settings(command, (*COMMANDS, *LATER))}
+            ctx.default_map = {name: load_settings(command, COMMANDS)}
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -154,6 +144,15 @@ EPILOG = "Example: gpucost profile -- python train.py && gpucost plan --report r
 @click.version_option(__version__, message="gpucost %(version)s")
 def cli() -> None:
     """Find the cheapest way to run measured GPU jobs, priced to the cent."""
+
+
+def load_command(name: str) -> click.Command:
+    """Return a command of COMMANDS; its module is imported for that."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    command: click.Command = getattr(
+        import_module(f"gpucost.commands.{module}"), attribute or "command"
+    )
+    return command
 
 
 def _only_help(arguments: list[str]) -> bool:

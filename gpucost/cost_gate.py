@@ -16,7 +16,7 @@ _NOT_COMPARED = "note: a part of the recommended bill has no known price and is 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class CostGate:
     """What a plan may cost.
 
     Attributes:

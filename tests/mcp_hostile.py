@@ -19,7 +19,7 @@ import pytest
 from mcp import Client, MCPError
 
 from gpucost.agents.answers import MOST_ANSWER
-from gpucost.agents.budget import Budget, Spending
+from gpucost.agents.budget import Budget, BudgetGuard
 from gpucost.agents.server import make_server
 from gpucost.cli import run as gpucost
 from gpucost.commands.mcp import COMMANDS
@@ -122,7 +122,7 @@ class Attack:
     def server(self) -> Any:
         """A server as `gpucost mcp --budget 200` makes it, of the same state folder as before."""
         budget = Budget(usd=BUDGET, folder=self.root.parent / "state")
-        return make_server(COMMANDS, self.root, Spending(budget, clock=lambda: self.clock))
+        return make_server(COMMANDS, self.root, BudgetGuard(budget, clock=lambda: self.clock))
 
     async def calls(self, client: Client, most: int) -> int:
         """Make calls, and look at the fake after each; return how many before the server died."""

@@ -16,7 +16,7 @@ import gpucost
 import planner
 import pricing
 import providers
-from gpucost.cli import COMMANDS, INTERRUPTED, LATER
+from gpucost.cli import COMMANDS, INTERRUPTED
 from gpucost.cost_gate import FAILED_OVER
 from gpucost.schemas.documents import DOCUMENTS
 from gpucost.version import __version__
@@ -84,19 +84,9 @@ def test_generated_reference_is_current(name: str, generated: dict[str, str]) ->
 
 
 def test_every_command_is_documented() -> None:
-    """Each command has a section of its own, and each that is planned is named as such."""
+    """Each command has a section of its own."""
     page = (REFERENCE / "cli.md").read_text(encoding="utf-8")
     assert re.findall(r"^## gpucost (\S+)$", page, re.MULTILINE) == list(COMMANDS)
-    planned = page.partition("## Not built yet")[2]
-    assert [name for name in LATER if f"`{name}`" not in planned] == []
-
-
-@pytest.mark.parametrize("name", LATER)
-def test_the_readme_says_what_is_not_built(name: str) -> None:
-    """The README names every planned command under "Not built yet"."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = readme.partition("## Not built yet")[2].partition("\n## ")[0]
-    assert f"`{name}`" in section
 
 
 def test_every_code_is_documented() -> None:

@@ -2,20 +2,14 @@
 
 import re
 import shlex
-from importlib import import_module
 
 import click
 import pytest
 
 from gpucost.arguments.command_group import DefaultGroup
-from gpucost.cli import COMMANDS, EPILOG, LATER
+from gpucost.cli import COMMANDS, EPILOG, load_command
 
-FIRST_WORDS = frozenset((*COMMANDS, *LATER))
-
-
-def _command(name: str) -> click.Command:
-    command: click.Command = import_module(f"gpucost.commands.{COMMANDS[name][0]}").command
-    return command
+FIRST_WORDS = frozenset(COMMANDS)
 
 
 def _leaves(command: click.Command) -> list[click.Command]:
@@ -37,10 +31,10 @@ def _inner(words: list[str]) -> list[str]:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_says_what_it_does(name: str) -> None:
     """A command's help begins with a sentence, and so does its line in the general help."""
-    assert (_command(name).help or "").strip().endswith(".")
+    assert (load_command(name).help or "").strip().endswith(".")
     assert COMMANDS[name][1].endswith(".")
-    assert _command(name).name == name
-    assert all((one.help or "").strip().endswith(".") for one in _leaves(_command(name)))
+    assert load_command(name).name == name
+    assert all((one.help or "").strip().endswith(".") for one in _leaves(load_command(name)))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -48,7 +42,7 @@ def test_every_option_says_what_it_does(name: str) -> None:
     """Every option that is shown has a sentence of help."""
     silent = [
         parameter.opts[0]
-        for one in _leaves(_command(name))
+        for one in _leaves(load_command(name))
         for parameter in one.params
         if isinstance(parameter, click.Option) and not parameter.hidden and not parameter.help
     ]
@@ -58,15 +52,15 @@ def test_every_option_says_what_it_does(name: str) -> None:
 @pytest.mark.parametrize("name", [*COMMANDS, ""])
 def test_the_example_of_the_help_is_a_valid_command(name: str) -> None:
     """The example's options and values are accepted by the command that it shows."""
-    examples = _examples(_command(name).epilog if name else EPILOG)
+    examples = _examples(load_command(name).epilog if name else EPILOG)
     assert examples
-    for below in _leaves(_command(name)) if name else ():
+    for below in _leaves(load_command(name)) if name else ():
         assert _examples(below.epilog)
         examples += _examples(below.epilog)
     for words in examples:
         command, *arguments = _inner(words)
         assert not name or command == name
-        shown = _command(command)
+        shown = load_command(command)
         if isinstance(shown, DefaultGroup):
             command, *arguments = shown.in_order(arguments)
             shown = shown.commands[command]
@@ -76,7 +70,7 @@ def test_the_example_of_the_help_is_a_valid_command(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_option_has_one_spelling(name: str) -> None:
     """No two options of a command share a name, and long names use dashes."""
-    for one in _leaves(_command(name)):
+    for one in _leaves(load_command(name)):
         spelled = [
             word
             for parameter in one.params

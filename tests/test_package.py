@@ -32,6 +32,7 @@ WANTED = (
     "gpucost/commands/planning/plan.py",
     "gpucost/examples/visual-search.json",
     "gpucost/examples/fleet/infer-ranking.json",
+    "gpucost/examples/loop/train.py",
     "gpucost/py.typed",
     "planner/pipeline.py",
     "planner/py.typed",

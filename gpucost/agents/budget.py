@@ -23,8 +23,7 @@ import msgspec
 
 from gpucost.arguments.parameters import today
 from gpucost.launch.choice import LaunchChoice, change, choose_option, choose_type, with_dearest
-from gpucost.launch.options import check_machine
-from gpucost.launch.preview import Wish, check_self_destroy
+from gpucost.launch.options import LaunchOptions, check_machine, check_self_destroy
 from gpucost.launch.provisioning import launch_confirmed, previewed
 from gpucost.machines.state import open_cloud, open_journal
 from gpucost.prices.cache import load_catalog
@@ -206,7 +205,7 @@ class _Shown:
     until: float
 
 
-class Spending:
+class BudgetGuard:
     """Previews and launches, one at a time.
 
     Args:
@@ -304,11 +303,11 @@ def _previewed(asked: AgentLaunch) -> tuple[Cloud, Preview]:
         GpucostError: it would be refused.
     """
     choice = _choice(asked)
-    wish = Wish(ttl_s=asked.lease_s, max_usd=asked.max_usd)
-    check_machine(choice, wish)
+    options = LaunchOptions(ttl_s=asked.lease_s, max_usd=asked.max_usd)
+    check_machine(choice, options)
     check_self_destroy(choice.provider, self_destroy=True, waits=True)
     cloud = open_cloud(choice.provider)
-    seen = previewed(cloud, choice, wish)
+    seen = previewed(cloud, choice, options)
     if seen.refusals:
         raise RefusedError(seen.refusals)
     if seen.most is None:

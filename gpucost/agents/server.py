@@ -41,7 +41,7 @@ from gpucost.agents.answers import (
     shortened,
     shown,
 )
-from gpucost.agents.budget import AgentLaunch, Spending
+from gpucost.agents.budget import AgentLaunch, BudgetGuard
 from gpucost.arguments.parameters import DURATION
 from gpucost.files.plan_file import load_plan
 from gpucost.schemas.documents import DOCUMENTS
@@ -144,7 +144,7 @@ class ToolAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class ToolServer:
     """What all tools share.
 
     Attributes:
@@ -156,7 +156,7 @@ class Desk:
 
     commands: Commands
     root: Path
-    spending: Spending
+    spending: BudgetGuard
     runner: Runner
     _one: threading.Lock = field(default_factory=threading.Lock)
 
@@ -294,7 +294,7 @@ _SPENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_worl
 
 
 def make_server(
-    commands: Commands, root: Path, spending: Spending, runner: Runner = in_a_thread
+    commands: Commands, root: Path, spending: BudgetGuard, runner: Runner = in_a_thread
 ) -> MCPServer:
     """Return the server.
 
@@ -304,7 +304,7 @@ def make_server(
         spending: previews and launches.
         runner: where calls are worked off, one after another.
     """
-    desk = Desk(commands=commands, root=root.resolve(), spending=spending, runner=runner)
+    desk = ToolServer(commands=commands, root=root.resolve(), spending=spending, runner=runner)
     tools = [*_known(desk), _diagnose(desk), _plan(desk), *_machines(desk)]
     tools += [] if spending.budget.usd is None else [_provision(desk)]
     return MCPServer(
@@ -326,7 +326,7 @@ def _tool(
     return made
 
 
-def _known(desk: Desk) -> list[Tool]:
+def _known(desk: ToolServer) -> list[Tool]:
     """Return the tools that look up what gpucost knows."""
 
     async def explain(code: Text, call: Call) -> CallToolResult:
@@ -376,7 +376,7 @@ def _known(desk: Desk) -> list[Tool]:
     return [_tool(work, document, _READS) for work, document in rows]
 
 
-def _diagnose(desk: Desk) -> Tool:
+def _diagnose(desk: ToolServer) -> Tool:
     async def diagnose(sources: Names, call: Call) -> CallToolResult:
         """Say what measured jobs waste and why; sources are profiles or telemetry files."""
 
@@ -391,7 +391,7 @@ def _diagnose(desk: Desk) -> Tool:
     return _tool(diagnose, "agent-diagnosis", _READS)
 
 
-def _plan(desk: Desk) -> Tool:
+def _plan(desk: ToolServer) -> Tool:
     async def plan(
         sources: Names, call: Call, save_as: Text = "plan.json", hours_per_month: Text = ""
     ) -> CallToolResult:
@@ -411,7 +411,7 @@ def _plan(desk: Desk) -> Tool:
     return _tool(plan, "agent-plan", _WRITES)
 
 
-def _machines(desk: Desk) -> list[Tool]:
+def _machines(desk: ToolServer) -> list[Tool]:
     async def list_(call: Call) -> CallToolResult:
         """List what runs, with its cost so far."""
 
@@ -440,7 +440,7 @@ def _machines(desk: Desk) -> list[Tool]:
     return [listing, _tool(down, "agent-end", _SPENDS)]
 
 
-def _provision(desk: Desk) -> Tool:
+def _provision(desk: ToolServer) -> Tool:
     async def provision(  # noqa: PLR0913, PLR0917 - what an agent may say
         lease: Text,
         max_usd: Text,

@@ -1,10 +1,11 @@
 """`gpucost init` and `gpucost demo`: a first settings file, and a plan of a bundled job."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from pricing.catalog.catalog import load_catalog as load_bundled
 from pricing.catalog.known_names import unknown_names
 from pricing.catalog.regions import known_regions
 from pricing.errors import InputError
+from pricing.listing import counted
 from pricing.money import HOURS_PER_MONTH, plain
 
 _HEAD = """\
@@ -230,3 +232,42 @@ def _may_write(path: str) -> bool:
         return True
     except (OSError, UnicodeDecodeError):
         return False
+
+
+@click.command(name="examples", epilog="Example: gpucost examples examples/")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--force", is_flag=True, help="Overwrite files that differ.")
+@common_options
+def examples(folder: Path, output: Output, *, force: bool) -> None:
+    """Write the bundled examples into DIR: profiles, a fleet, a training script, API programs.
+
+    The commands of the how-to guides work in the folder that holds DIR, if DIR is called examples.
+    """
+    files = {folder / name: text for name, text in _bundled(resources.files("gpucost.examples"))}
+    changed = [path for path, text in files.items() if path.exists() and _read(path) != text]
+    if changed and not force:
+        raise InputError(
+            f"{path}: exists and differs from the example; name another DIR, or add --force."
+            for path in changed
+        )
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(str(path), text)
+    output.say(f"wrote {counted(len(files), 'file')} to {folder}")
+    output.say(f"Try: gpucost plan {folder / EXAMPLE}")
+
+
+def _bundled(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path and text of each example; not what makes the folder a package."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir() and entry.name != "__pycache__":
+            yield from _bundled(entry, f"{prefix}{entry.name}/")
+        elif entry.is_file() and entry.name != "__init__.py":
+            yield f"{prefix}{entry.name}", entry.read_text(encoding="utf-8")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}.") from error

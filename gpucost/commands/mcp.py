@@ -45,11 +45,11 @@ def command(budget: Decimal | None, root: Path, output: Output) -> None:
     """
     if find_spec("mcp") is None:
         raise InputError("the package for this is not installed: pip install 'gpucost[mcp]'.")
-    from gpucost.agents.budget import Budget, Spending  # noqa: PLC0415 - only with the package
+    from gpucost.agents.budget import Budget, BudgetGuard  # noqa: PLC0415 - only with the package
     from gpucost.agents.server import MainThread, leave, make_server  # noqa: PLC0415 - the same
 
     output.say(f"serving over standard input and output; files below {root.resolve()}")
-    spending = Spending(Budget(usd=budget, folder=state_folder()))
+    spending = BudgetGuard(Budget(usd=budget, folder=state_folder()))
     here = MainThread()
     if here.serve(make_server(COMMANDS, root, spending, here.run)):
         output.insist("gpucost: told to end. What was launched is written down: `gpucost list`.")

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self, TypeVar
 
-from gpucost.files.sources import Told
+from gpucost.files.sources import ProgressCallback
 from gpucost.files.writing import write_file, write_pieces
 from planner.fleet.at_once import in_turn
 from planner.models.document import to_text
@@ -86,7 +86,7 @@ class LargePlan:
         as_of: date,
         target: str | None,
         several: int | None = None,
-        told: Told = lambda *_: None,
+        told: ProgressCallback = lambda *_: None,
     ) -> None:
         self._as_of = as_of
         self._target = target

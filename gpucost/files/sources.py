@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # More lines than this about files that nobody meant hide the ones that matter.
 _MOST_LINES = 5
-Told = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 """Is told how much is done, and of how much."""
 
 
@@ -22,7 +22,7 @@ def read_sources(
     paths: tuple[str, ...],
     say: Callable[[str], None] = lambda _: None,
     jobs_by: str | None = None,
-    told: Told = lambda *_: None,
+    told: ProgressCallback = lambda *_: None,
 ) -> tuple[Profile, ...]:
     """Return the profiles of all sources; parts of one run are one profile.
 

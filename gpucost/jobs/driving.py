@@ -19,7 +19,7 @@ from gpucost.jobs.code_files import code_of, whole_folder
 from gpucost.jobs.request import JobFolder, JobRequest, job_folder
 from gpucost.jobs.stepping import RunningJob
 from gpucost.jobs.steps import STEPS, JobMachine, StepFailedError
-from gpucost.machines.ending import RunToEnd, end
+from gpucost.machines.ending import RunToTerminate, end
 from gpucost.machines.state import door_of, open_cloud, session_with
 from gpucost.views.launch import JobEndDocument, JobPreviewDocument, JobStepDocument
 from gpucost.views.output import Output, print_json
@@ -264,7 +264,7 @@ def _end(job: RunningJob, run: Deployment, journal: Journal) -> list[str]:
     for machine in job.machines:
         machine.stop()
         machine.shell.close()
-    target = RunToEnd(marks=run.marks, session=job.session, known=run, there=())
+    target = RunToTerminate(marks=run.marks, session=job.session, known=run, there=())
     return [told for error in end(target, journal, job.output) for told in error.problems]
 
 

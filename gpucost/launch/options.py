@@ -1,10 +1,13 @@
 """What is asked of a launch and its machines, and whether they can do it."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any
 
+from gpucost.launch.choice import LaunchChoice
 from planner.actions.settings import MachineSettings
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
@@ -12,51 +15,123 @@ from pricing.hardware import Gpu, gpus
 from providers.deployment import NodePool
 from providers.interface import OWN, LaunchSpec
 from providers.ownership_tags import OwnershipTags
+from providers.provider import check_form
 from providers.registry import CLOUDS, pools_at
+from providers.ssh.address import CALLER
 from templates.bootstrap_deadline import LEAST_IDLE_S
 from templates.bootstrap_files import MachineBootstrap
 
-if TYPE_CHECKING:
-    from gpucost.launch.choice import LaunchChoice
-    from gpucost.launch.preview import Wish
+_ROLE = re.compile(r"arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
-def check_machine(choice: "LaunchChoice", wish: "Wish") -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOptions:
+    """What the command line asks of a launch.
+
+    Attributes:
+        ttl_s: longest life.
+        max_usd: cap; None: the previewed total at the TTL.
+        ssh_key, image: as in `LaunchSpec`.
+        allow_stale: go ahead with a price that is old or has changed.
+        self_destroy: whether the machine ends itself.
+        ssh_from, subnet, security_group, end_role: as in `LaunchSpec`.
+        waits: whether the launch waits until the machines are ready.
+        idle_s: the machines end themselves once no GPU has worked for so long; None: no such rule.
+        power_cap_w: of each GPU, in watts; None: as it is.
+        mig: profiles of the slices of each GPU; empty: as it is.
+    """
+
+    ttl_s: Decimal
+    max_usd: Decimal | None = None
+    ssh_key: str = ""
+    image: str = ""
+    allow_stale: bool = False
+    self_destroy: bool = True
+    ssh_from: tuple[str, ...] = CALLER
+    subnet: str = ""
+    security_group: str = ""
+    end_role: str = ""
+    waits: bool = True
+    idle_s: int | None = None
+    power_cap_w: int | None = None
+    mig: tuple[str, ...] = ()
+
+
+def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> None:
+    """Check that a machine which must end itself can.
+
+    Raises:
+        InputError: the token for it is not there, or would not be handed over.
+    """
+    end, title = CLOUDS[provider].end, CLOUDS[provider].title
+    if self_destroy and end.lacks:
+        what = "node pool" if CLOUDS[provider].pools_of else "machine"
+        raise InputError(
+            f"a {what} at {title} cannot end itself at its deadline: {end.lacks}. Say "
+            "--no-self-destroy, and let `gpucost watch --install` end it from a computer that runs."
+        )
+    if not self_destroy or not end.token:
+        return
+    if not waits:
+        raise InputError(
+            "--no-wait leaves a machine before it has what it ends itself with; "
+            "say --no-self-destroy, too, or leave it out."
+        )
+    check_form(end.token, provider, end.reach, os.environ.get(end.token, ""))
+
+
+def check_end_role(provider: str, role: str) -> None:
+    """Check that a role which is to end machines from outside could do so there.
+
+    Raises:
+        InputError: nothing there takes one, or it is not the name of a role.
+    """
+    if role and not CLOUDS[provider].end.outside:
+        raise InputError(f"--end-role: nothing at {CLOUDS[provider].title} ends machines so.")
+    if role and not _ROLE.fullmatch(role):
+        raise InputError(
+            f"--end-role {role} is not the ARN of a role, arn:aws:iam::ACCOUNT:role/NAME."
+        )
+
+
+def check_machine(choice: LaunchChoice, options: LaunchOptions) -> None:
     """Check what is asked of the machines themselves.
 
     Raises:
         InputError: they are to end when idle and cannot, or a GPU has no such slices or cap.
     """
-    problems = [*_idle(choice, wish), *_mig(choice, wish), *_power(choice, wish)]
+    problems = [*_idle(choice, options), *_mig(choice, options), *_power(choice, options)]
     if problems:
         raise InputError(problems)
 
 
-def _idle(choice: "LaunchChoice", wish: "Wish") -> Iterator[str]:
-    if wish.idle_s is None:
+def _idle(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
+    if options.idle_s is None:
         return
     if choice.provider == OWN:
         yield "--idle: the machine is yours, and nothing ends it; leave --idle out."
     elif CLOUDS[choice.provider].end.kind == "none":
         yield f"--idle: nothing on a machine can end it at {CLOUDS[choice.provider].title}."
-    elif not wish.self_destroy:
+    elif not options.self_destroy:
         yield "--idle and --no-self-destroy exclude each other; leave one out."
     if any(offer.gpu_count < 1 for offer in choice.offers):
         yield "--idle: a machine without a whole GPU has none that could be idle."
-    if wish.idle_s < LEAST_IDLE_S:
+    if options.idle_s < LEAST_IDLE_S:
         yield (
-            f"--idle {wish.idle_s}s is shorter than {LEAST_IDLE_S} s: the machine looks every "
+            f"--idle {options.idle_s}s is shorter than {LEAST_IDLE_S} s: the machine looks every "
             "ten seconds, and a pause between two epochs is not the end of a job."
         )
 
 
-def _mig(choice: "LaunchChoice", wish: "Wish") -> Iterator[str]:
-    if not wish.mig and not choice.slices:
+def _mig(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
+    if not options.mig and not choice.slices:
         return
-    asked, named = (wish.mig, "--mig") if wish.mig else (choice.slices, "slices of the placement")
-    if wish.mig and choice.slices:
+    asked, named = (
+        (options.mig, "--mig") if options.mig else (choice.slices, "slices of the placement")
+    )
+    if options.mig and choice.slices:
         yield "--mig: the placement has slices of its own; leave --mig out."
-    elif wish.mig and choice.sharing:
+    elif options.mig and choice.sharing:
         yield "--mig: jobs of this placement share whole GPUs; leave --mig out."
     if not choice.offers:
         yield "--mig: the machine is yours; slice its GPUs yourself."
@@ -72,22 +147,22 @@ def _mig(choice: "LaunchChoice", wish: "Wish") -> Iterator[str]:
             yield f"{named}: {why}"
 
 
-def _power(choice: "LaunchChoice", wish: "Wish") -> Iterator[str]:
-    if wish.power_cap_w is None:
+def _power(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
+    if options.power_cap_w is None:
         return
     if not choice.offers:
         yield "--power-cap: the machine is yours; set its cap yourself."
     for offer, gpu in _gpus_of(choice):
         if gpu is None or gpu.vendor not in ("NVIDIA", "AMD"):
             yield f"--power-cap: {offer.gpu} of {offer.place} is not NVIDIA's or AMD's."
-        elif gpu.tdp_w is not None and wish.power_cap_w > gpu.tdp_w:
+        elif gpu.tdp_w is not None and options.power_cap_w > gpu.tdp_w:
             yield (
-                f"--power-cap {wish.power_cap_w}: a {offer.gpu} takes {gpu.tdp_w:g} W at most; "
+                f"--power-cap {options.power_cap_w}: a {offer.gpu} takes {gpu.tdp_w:g} W at most; "
                 "a cap is below that."
             )
 
 
-def _gpus_of(choice: "LaunchChoice") -> Iterator[tuple[Offer, Gpu | None]]:
+def _gpus_of(choice: LaunchChoice) -> Iterator[tuple[Offer, Gpu | None]]:
     for offer in choice.offers:
         yield offer, gpus().get(offer.gpu)
 
@@ -99,8 +174,8 @@ def _largest_first(slices: tuple[str, ...], gpu: Gpu | None) -> tuple[str, ...]:
 
 
 def bootstrap_of(
-    choice: "LaunchChoice",
-    wish: "Wish",
+    choice: LaunchChoice,
+    options: LaunchOptions,
     marks: OwnershipTags,
     offer: Offer | None,
     settings: MachineSettings,
@@ -108,12 +183,12 @@ def bootstrap_of(
     """Return what the bootstrap needs to know, what the plan decided for the machine included."""
     provider = CLOUDS[choice.provider]
     gpu = None if offer is None else gpus().get(offer.gpu)
-    spot = offer is not None and offer.purchase == "spot" and wish.self_destroy
+    spot = offer is not None and offer.purchase == "spot" and options.self_destroy
     return MachineBootstrap(
         run=marks.run,
         deadline=marks.deadline,
-        ttl_s=int(wish.ttl_s),
-        end=provider.end.kind if wish.self_destroy else "none",
+        ttl_s=int(options.ttl_s),
+        end=provider.end.kind if options.self_destroy else "none",
         end_title=provider.title,
         end_id_url=provider.end.id_url,
         end_url=provider.end.url_with(os.environ),
@@ -124,11 +199,11 @@ def bootstrap_of(
         sharing=choice.sharing,
         jobs=choice.jobs,
         scratch=offer is not None,
-        idle_s=wish.idle_s if provider.end.kind != "none" else None,
+        idle_s=options.idle_s if provider.end.kind != "none" else None,
         interconnect="" if offer is None else offer.interconnect or "",
         notices=asdict(provider.notices) if spot and provider.notices else {},
-        power_cap_w=wish.power_cap_w,
-        mig=wish.mig or _largest_first(choice.slices, gpu),
+        power_cap_w=options.power_cap_w,
+        mig=options.mig or _largest_first(choice.slices, gpu),
         slices=choice.slices,
     )
 

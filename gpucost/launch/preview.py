@@ -1,7 +1,6 @@
 """From a choice to a launch that may go ahead: live price, deadline, cap, bootstrap, refusals."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -9,7 +8,7 @@ from decimal import Decimal
 
 from gpucost.arguments.parameters import today
 from gpucost.launch.choice import LaunchChoice
-from gpucost.launch.options import bootstrap_of, pool_told
+from gpucost.launch.options import LaunchOptions, bootstrap_of, pool_told
 from gpucost.machines.state import PATIENCE, this_owner
 from pricing.billing.quote import Quote
 from pricing.catalog.dates import STALE_AFTER_DAYS
@@ -29,7 +28,7 @@ from providers.interface import (
 )
 from providers.journal.ledger import quote_machines
 from providers.ownership_tags import OwnershipTags, new_run
-from providers.provider import Request, check_form
+from providers.provider import Request
 from providers.registry import CLOUDS, fetcher, priced
 from providers.ssh.address import CALLER
 from templates.bootstrap_deadline import END_S
@@ -39,7 +38,7 @@ _Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Live:
+class LivePrices:
     """Prices as the provider tells them now.
 
     Attributes:
@@ -76,7 +75,7 @@ class Live:
         return self.before.get(offer.place, offer.usd_per_hour)
 
 
-def read_live(offers: tuple[Offer, ...], region: str) -> Live:
+def read_live(offers: tuple[Offer, ...], region: str) -> LivePrices:
     """Return the live prices of a provider in the regions of the offers.
 
     Raises:
@@ -86,7 +85,7 @@ def read_live(offers: tuple[Offer, ...], region: str) -> Live:
     before = {offer.place: offer.usd_per_hour for offer in offers}
     provider = offers[0].provider
     if provider not in priced():
-        return Live(prices={}, before=before, read_at=now, failure=f"{provider} tells none")
+        return LivePrices(prices={}, before=before, read_at=now, failure=f"{provider} tells none")
     named = dict.fromkeys((region, *(offer.region for offer in offers)))
     regions = tuple(one for one in named if one not in ("", EVERYWHERE))
     try:
@@ -94,9 +93,9 @@ def read_live(offers: tuple[Offer, ...], region: str) -> Live:
     except MissingCredentialsError:
         raise
     except ProviderError as error:
-        return Live(prices={}, before=before, read_at=now, failure=error.problems[0])
+        return LivePrices(prices={}, before=before, read_at=now, failure=error.problems[0])
     prices = {_key(row): usd(row["usd_per_hour"]) for row in reading.rows if _is_price(row)}
-    live = Live(prices=prices, before=before, read_at=now)
+    live = LivePrices(prices=prices, before=before, read_at=now)
     if live.now(offers[0]) is None:
         said = f"the answer does not list {offers[0].instance_type}"
         return replace(live, failure=said)
@@ -118,82 +117,13 @@ MOST_CHANGE = Decimal("0.01")
 """A live price that differs by more from the planned one is refused."""
 
 _HOURS_PER_DAY = 24
-_ROLE = re.compile(r"arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What the command line asks of a launch.
-
-    Attributes:
-        ttl_s: longest life.
-        max_usd: cap; None: the previewed total at the TTL.
-        ssh_key, image: as in `LaunchSpec`.
-        allow_stale: go ahead with a price that is old or has changed.
-        self_destroy: whether the machine ends itself.
-        ssh_from, subnet, security_group, end_role: as in `LaunchSpec`.
-        waits: whether the launch waits until the machines are ready.
-        idle_s: the machines end themselves once no GPU has worked for so long; None: no such rule.
-        power_cap_w: of each GPU, in watts; None: as it is.
-        mig: profiles of the slices of each GPU; empty: as it is.
-    """
-
-    ttl_s: Decimal
-    max_usd: Decimal | None = None
-    ssh_key: str = ""
-    image: str = ""
-    allow_stale: bool = False
-    self_destroy: bool = True
-    ssh_from: tuple[str, ...] = CALLER
-    subnet: str = ""
-    security_group: str = ""
-    end_role: str = ""
-    waits: bool = True
-    idle_s: int | None = None
-    power_cap_w: int | None = None
-    mig: tuple[str, ...] = ()
-
-
-def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> None:
-    """Check that a machine which must end itself can.
-
-    Raises:
-        InputError: the token for it is not there, or would not be handed over.
-    """
-    end, title = CLOUDS[provider].end, CLOUDS[provider].title
-    if self_destroy and end.lacks:
-        what = "node pool" if CLOUDS[provider].pools_of else "machine"
-        raise InputError(
-            f"a {what} at {title} cannot end itself at its deadline: {end.lacks}. Say "
-            "--no-self-destroy, and let `gpucost watch --install` end it from a computer that runs."
-        )
-    if not self_destroy or not end.token:
-        return
-    if not waits:
-        raise InputError(
-            "--no-wait leaves a machine before it has what it ends itself with; "
-            "say --no-self-destroy, too, or leave it out."
-        )
-    check_form(end.token, provider, end.reach, os.environ.get(end.token, ""))
-
-
-def check_end_role(provider: str, role: str) -> None:
-    """Check that a role which is to end machines from outside could do so there.
-
-    Raises:
-        InputError: nothing there takes one, or it is not the name of a role.
-    """
-    if role and not CLOUDS[provider].end.outside:
-        raise InputError(f"--end-role: nothing at {CLOUDS[provider].title} ends machines so.")
-    if role and not _ROLE.fullmatch(role):
-        raise InputError(
-            f"--end-role {role} is not the ARN of a role, arn:aws:iam::ACCOUNT:role/NAME."
-        )
-
-
-def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | None) -> LaunchSpec:
+def build_spec(
+    choice: LaunchChoice, options: LaunchOptions, now: datetime, live: LivePrices | None
+) -> LaunchSpec:
     """Return the launch of a choice at live prices; where there is none, at the dearest known."""
-    ttl = timedelta(seconds=float(wish.ttl_s))
+    ttl = timedelta(seconds=float(options.ttl_s))
     deadline = (now + ttl).replace(microsecond=0)
     marks = OwnershipTags(
         run=new_run(),
@@ -203,35 +133,35 @@ def build_spec(choice: LaunchChoice, wish: Wish, now: datetime, live: Live | Non
         started=now.replace(microsecond=0),
     )
     offers: list[Offer | None] = [*_priced(choice, live)] or [None]
-    places = [_place(choice, wish, marks, offer, at) for at, offer in enumerate(offers)]
+    places = [_place(choice, options, marks, offer, at) for at, offer in enumerate(offers)]
     end = CLOUDS[choice.provider].end
-    end_s = Decimal(END_S[end.kind if wish.self_destroy else "none"])
-    end_s += end.outside_s if wish.end_role else 0
+    end_s = Decimal(END_S[end.kind if options.self_destroy else "none"])
+    end_s += end.outside_s if options.end_role else 0
     high = None if choice.pool is None else choice.pool.max_nodes
-    most = quote_after(places[0].offer, high or choice.count, wish.ttl_s + end_s, now)
-    cap = wish.max_usd
+    most = quote_after(places[0].offer, high or choice.count, options.ttl_s + end_s, now)
+    cap = options.max_usd
     if cap is None:
         cap = Decimal(0) if most is None else most.exact
     return LaunchSpec(
         marks=marks,
         places=tuple(places),
         count=choice.count,
-        ttl_s=wish.ttl_s,
+        ttl_s=options.ttl_s,
         max_usd=cap,
-        ssh_key=wish.ssh_key,
-        image=wish.image,
-        self_destroy=wish.self_destroy and end.kind != "none",
-        ssh_from=wish.ssh_from,
-        subnet=wish.subnet,
-        security_group=wish.security_group,
+        ssh_key=options.ssh_key,
+        image=options.image,
+        self_destroy=options.self_destroy and end.kind != "none",
+        ssh_from=options.ssh_from,
+        subnet=options.subnet,
+        security_group=options.security_group,
         end_s=end_s,
-        end_role=wish.end_role,
-        idle_s=wish.idle_s,
+        end_role=options.end_role,
+        idle_s=options.idle_s,
         pool=choice.pool,
     )
 
 
-def _priced(choice: LaunchChoice, live: Live | None) -> Iterator[Offer]:
+def _priced(choice: LaunchChoice, live: LivePrices | None) -> Iterator[Offer]:
     """Yield the offers at the price that counts; one after the first only at a live one."""
     dearest = choice.dearest or tuple(offer.usd_per_hour for offer in choice.offers)
     for at, (offer, most) in enumerate(zip(choice.offers, dearest, strict=True)):
@@ -241,14 +171,14 @@ def _priced(choice: LaunchChoice, live: Live | None) -> Iterator[Offer]:
 
 
 def _place(
-    choice: LaunchChoice, wish: Wish, marks: OwnershipTags, offer: Offer | None, at: int
+    choice: LaunchChoice, options: LaunchOptions, marks: OwnershipTags, offer: Offer | None, at: int
 ) -> Place:
     region = "" if at else choice.region
     if offer is not None and not region and offer.region != "*":
         region = offer.region
     if choice.pool is not None:  # its nodes boot what the provider gives them
         return Place(offer=offer, region=region)
-    machine = bootstrap_of(choice, wish, marks, offer, choice.machines[at])
+    machine = bootstrap_of(choice, options, marks, offer, choice.machines[at])
     if offer is None:
         user_data = render_files(machine)
     else:
@@ -264,7 +194,11 @@ def quote_after(offer: Offer | None, count: int, lived_s: Decimal, now: datetime
 
 
 def preview(
-    cloud: Cloud, spec: LaunchSpec, notes: tuple[str, ...], live: Live | None, wish: Wish
+    cloud: Cloud,
+    spec: LaunchSpec,
+    notes: tuple[str, ...],
+    live: LivePrices | None,
+    options: LaunchOptions,
 ) -> Preview:
     """Return what the launch would do and cost, with everything that speaks against it."""
     first = spec.places[0]
@@ -278,8 +212,8 @@ def preview(
         total=total,
         most=most,
         notes=notes,
-        warnings=tuple(_warnings(spec, live, wish)),
-        refusals=tuple(_refusals(spec, most, live, wish)),
+        warnings=tuple(_warnings(spec, live, options)),
+        refusals=tuple(_refusals(spec, most, live, options)),
     )
 
 
@@ -298,7 +232,7 @@ def _calls(cloud: Cloud, spec: LaunchSpec) -> Iterator[Creation]:
             yield from cloud.outside(spec, machine)
 
 
-def _warnings(spec: LaunchSpec, live: Live | None, wish: Wish) -> Iterator[str]:
+def _warnings(spec: LaunchSpec, live: LivePrices | None, options: LaunchOptions) -> Iterator[str]:
     offer = spec.places[0].offer
     if spec.provider == OWN:
         yield (
@@ -323,7 +257,7 @@ def _warnings(spec: LaunchSpec, live: Live | None, wish: Wish) -> Iterator[str]:
         yield from pool_told(spec, spec.pool)
     elif spec.ssh_from == CALLER:
         yield "SSH is open to the address of this computer alone; --ssh-from names another"
-    if spec.self_destroy and not wish.waits:
+    if spec.self_destroy and not options.waits:
         yield (
             "--no-wait: the machines are handed over before anything proves that they end "
             "themselves. `gpucost list`, `show`, `watch` ask them for the proof later; a machine "
@@ -376,7 +310,9 @@ def _ends_told(spec: LaunchSpec) -> Iterator[str]:
         )
 
 
-def _refusals(spec: LaunchSpec, most: Quote | None, live: Live | None, wish: Wish) -> Iterator[str]:
+def _refusals(
+    spec: LaunchSpec, most: Quote | None, live: LivePrices | None, options: LaunchOptions
+) -> Iterator[str]:
     if most is None:
         return
     if most.exact > spec.max_usd:
@@ -385,7 +321,7 @@ def _refusals(spec: LaunchSpec, most: Quote | None, live: Live | None, wish: Wis
             f"by the end of its bill, {plain(spec.end_s)} s after the deadline, and --max-cost is "
             f"${show(spec.max_usd)}: shorten --ttl, or raise the cap."
         )
-    if wish.allow_stale:
+    if options.allow_stale:
         return
     offer = most.offer
     if live is not None:
@@ -402,7 +338,7 @@ def _is_old(offer: Offer) -> bool:
     return not offer.dated or (today() - offer.as_of).days > STALE_AFTER_DAYS
 
 
-def _changed(offer: Offer, live: Live) -> Iterator[str]:
+def _changed(offer: Offer, live: LivePrices) -> Iterator[str]:
     """Yield that the price that counts is not the planned one."""
     planned = live.planned(offer)
     change = abs(offer.usd_per_hour - planned) / planned

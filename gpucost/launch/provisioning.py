@@ -7,15 +7,8 @@ from gpucost.files.writing import state_folder
 from gpucost.jobs.driving import drive, preview_job
 from gpucost.jobs.request import JobRequest, job_folder
 from gpucost.launch.choice import LaunchChoice
-from gpucost.launch.preview import (
-    Live,
-    Wish,
-    build_spec,
-    check_self_destroy,
-    preview,
-    read_live,
-    with_key,
-)
+from gpucost.launch.options import LaunchOptions, check_self_destroy
+from gpucost.launch.preview import LivePrices, build_spec, preview, read_live, with_key
 from gpucost.machines.state import CLOCK, login_to, open_journal, session_with
 from gpucost.views.launch import nothing_made, show_preview
 from gpucost.views.output import Output
@@ -32,15 +25,17 @@ _KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
 """Stands in previews for the public key of the run, which is made once they are confirmed."""
 
 
-def dry_run(choice: LaunchChoice, wish: Wish, job: JobRequest | None, output: Output) -> None:
+def dry_run(
+    choice: LaunchChoice, options: LaunchOptions, job: JobRequest | None, output: Output
+) -> None:
     """Print what would be done; what would refuse is a warning."""
     problems: list[str] = []
     try:
-        check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=wish.waits)
+        check_self_destroy(choice.provider, self_destroy=options.self_destroy, waits=options.waits)
     except GpucostError as error:
         problems += error.problems
-    spec = build_spec(choice, wish, datetime.now(UTC), None)
-    seen = preview(offline(choice.provider), _with_key_to_come(spec), (), None, wish)
+    spec = build_spec(choice, options, datetime.now(UTC), None)
+    seen = preview(offline(choice.provider), _with_key_to_come(spec), (), None, options)
     show_preview(seen, None if job is None else preview_job(job), output, dry=True)
     refusals = (*problems, *seen.refusals)
     for refusal in refusals:
@@ -48,21 +43,21 @@ def dry_run(choice: LaunchChoice, wish: Wish, job: JobRequest | None, output: Ou
     output.say(nothing_made(seen, refused=bool(refusals)))
 
 
-def previewed(cloud: Cloud, choice: LaunchChoice, wish: Wish) -> Preview:
+def previewed(cloud: Cloud, choice: LaunchChoice, options: LaunchOptions) -> Preview:
     """Return what the launch would do and cost, at live prices and as the provider can do it."""
     live = read_live(choice.offers, choice.region) if choice.offers else None
-    spec, notes = _checked(cloud, choice, wish, live)
+    spec, notes = _checked(cloud, choice, options, live)
     if abs(cloud.skew_s) >= LEAST_SKEW_S:  # its answers told that it is later or earlier there
-        spec, notes = _checked(cloud, choice, wish, live)
+        spec, notes = _checked(cloud, choice, options, live)
         notes = (*notes, *skew_told(cloud.name, cloud.skew_s))
-    return preview(cloud, spec, notes, live, wish)
+    return preview(cloud, spec, notes, live, options)
 
 
 def _checked(
-    cloud: Cloud, choice: LaunchChoice, wish: Wish, live: Live | None
+    cloud: Cloud, choice: LaunchChoice, options: LaunchOptions, live: LivePrices | None
 ) -> tuple[LaunchSpec, tuple[str, ...]]:
     """Return the launch with a deadline by the provider's clock, as far as that is known."""
-    spec = build_spec(choice, wish, CLOCK.at(cloud.skew_s), live)
+    spec = build_spec(choice, options, CLOCK.at(cloud.skew_s), live)
     return cloud.check(_with_key_to_come(spec))
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gpucost.files.writing import state_folder
 from gpucost.machines.state import (
-    Reached,
+    ReachableProviders,
     job_request_file,
     sessions,
     this_owner,
@@ -30,7 +30,7 @@ from providers.ssh.connection import drop_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunToEnd:
+class RunToTerminate:
     """A run to end.
 
     Attributes:
@@ -47,7 +47,7 @@ class RunToEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunsToEnd:
+class RunsToTerminate:
     """Runs to end.
 
     Attributes:
@@ -56,12 +56,12 @@ class RunsToEnd:
         was_asked: whether any provider was asked.
     """
 
-    targets: list[RunToEnd]
+    targets: list[RunToTerminate]
     doubts: list[str]
     was_asked: bool
 
 
-def find_runs(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToEnd:
+def find_runs(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTerminate:
     """Return the named runs, or all of this owner where none is named.
 
     Raises:
@@ -75,7 +75,7 @@ def find_runs(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsTo
     return _search(journal, runs, output)
 
 
-def _known(journal: Journal, wanted: list[Deployment], output: Output) -> RunsToEnd:
+def _known(journal: Journal, wanted: list[Deployment], output: Output) -> RunsToTerminate:
     """Return runs of the journal: only their providers are opened, and nothing is listed."""
     owner = this_owner()
     for run in wanted:
@@ -83,15 +83,15 @@ def _known(journal: Journal, wanted: list[Deployment], output: Output) -> RunsTo
     reached = sessions(journal, output, dict.fromkeys(run.provider for run in wanted))
     by_name = {session.cloud.name: session for session in reached.sessions}
     targets = [
-        RunToEnd(marks=run.marks, session=by_name[run.provider], known=run, there=())
+        RunToTerminate(marks=run.marks, session=by_name[run.provider], known=run, there=())
         for run in wanted
         if run.provider in by_name
     ]
     doubts = _unreached(reached, wanted)
-    return RunsToEnd(targets=targets, doubts=doubts, was_asked=bool(targets))
+    return RunsToTerminate(targets=targets, doubts=doubts, was_asked=bool(targets))
 
 
-def _unreached(reached: Reached, wanted: list[Deployment]) -> list[str]:
+def _unreached(reached: ReachableProviders, wanted: list[Deployment]) -> list[str]:
     """Return what is not ended because its provider could not be opened."""
     told = []
     for one in reached.missed(wanted):
@@ -113,14 +113,14 @@ def refuse_others(marks: OwnershipTags, owner: str) -> None:
         )
 
 
-def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToEnd:
+def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTerminate:
     """Return the runs that providers list and those of the journal; without names, the owner's."""
     owner = this_owner()
     named = [one for one in map(journal.deployment, runs) if one is not None]
     known = {one.marks.run: one for one in (*journal.open_deployments(), *named)}
     open_ = tuple(known.values())
     reached = sessions(journal, output)
-    targets: list[RunToEnd] = []
+    targets: list[RunToTerminate] = []
     doubts = _unreached(reached, [one for one in open_ if not runs or one.marks.run in runs])
     for session in reached.sessions:
         seen = survey(session)
@@ -135,15 +135,17 @@ def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToEn
                 refuse_others(marks, owner)
             if run in runs or (not runs and owns(owner, marks.owner)):
                 known_run = here.get(run)
-                targets.append(RunToEnd(marks=marks, session=session, known=known_run, there=there))
+                targets.append(
+                    RunToTerminate(marks=marks, session=session, known=known_run, there=there)
+                )
     told = {one.marks.run for one in targets} | set(known)
     unknown = [run for run in runs if run not in told]
     if unknown and not doubts:
         raise InputError(f"{run}: no such run, in the journal or at a provider." for run in unknown)
-    return RunsToEnd(targets=targets, doubts=doubts, was_asked=bool(reached.asked))
+    return RunsToTerminate(targets=targets, doubts=doubts, was_asked=bool(reached.asked))
 
 
-def tell(targets: list[RunToEnd], output: Output) -> None:
+def tell(targets: list[RunToTerminate], output: Output) -> None:
     """Say what each run has that would be ended."""
     for target in targets:
         kept = () if target.known is None else target.known.resources
@@ -154,7 +156,7 @@ def tell(targets: list[RunToEnd], output: Output) -> None:
         output.say(f"{target.marks.run} ({target.session.cloud.name}): {names}")
 
 
-def end(target: RunToEnd, journal: Journal, output: Output) -> list[GpucostError]:
+def end(target: RunToTerminate, journal: Journal, output: Output) -> list[GpucostError]:
     """End a run and say what it has cost; what went wrong is returned.
 
     Raises:

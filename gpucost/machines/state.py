@@ -154,7 +154,7 @@ def session_with(cloud: Cloud, journal: Journal, output: Output) -> Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unreached:
+class UnreachableProvider:
     """A provider that cannot be asked at all.
 
     Attributes:
@@ -174,7 +174,7 @@ class Unreached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class ReachableProviders:
     """Providers, each on its own: one that cannot be opened is in nobody's way.
 
     Attributes:
@@ -184,7 +184,7 @@ class Reached:
     """
 
     sessions: tuple[Session, ...]
-    unreached: tuple[Unreached, ...]
+    unreached: tuple[UnreachableProvider, ...]
     open_at: frozenset[str] = frozenset()
 
     @property
@@ -197,7 +197,7 @@ class Reached:
         row = CLOUDS[name]
         return row.offered or (bool(row.pools_of) and (row.is_named or name in self.open_at))
 
-    def missed(self, open_runs: Iterable[Deployment]) -> tuple[Unreached, ...]:
+    def missed(self, open_runs: Iterable[Deployment]) -> tuple[UnreachableProvider, ...]:
         """Return those that matter: with runs of ours, or whose credentials are named wrongly."""
         wanted = {run.provider for run in open_runs}
         return tuple(one for one in self.unreached if one.is_set_up or one.provider in wanted)
@@ -205,7 +205,7 @@ class Reached:
 
 def sessions(
     journal: Journal, output: Output, providers: Collection[str] = tuple(CLOUDS)
-) -> Reached:
+) -> ReachableProviders:
     """Return a session with each of these providers that can be asked.
 
     Where nothing of ours may be, nobody is asked: pools of clusters that were never named here.
@@ -213,15 +213,15 @@ def sessions(
     open_at = frozenset(run.provider for run in journal.open_deployments())
     used = [name for name in providers if name in open_at or _is_used(name)]
     found: list[Session] = []
-    unreached: list[Unreached] = []
+    unreached: list[UnreachableProvider] = []
     for provider in used:
         try:
             found.append(session_with(open_cloud(provider), journal, output))
         except GpucostError as error:
             is_set_up = not isinstance(error, MissingCredentialsError)
             why = error.problems[0]
-            unreached.append(Unreached(provider=provider, why=why, is_set_up=is_set_up))
-    return Reached(sessions=tuple(found), unreached=tuple(unreached), open_at=open_at)
+            unreached.append(UnreachableProvider(provider=provider, why=why, is_set_up=is_set_up))
+    return ReachableProviders(sessions=tuple(found), unreached=tuple(unreached), open_at=open_at)
 
 
 def _is_used(provider: str) -> bool:

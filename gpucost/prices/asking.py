@@ -45,7 +45,7 @@ class UpdateScope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Came:
+class SourceResult:
     """What came of one source, or why nothing did.
 
     Attributes:
@@ -84,7 +84,7 @@ def ask(
     providers: Sequence[str],
     wanted: UpdateScope,
     say: Callable[[str], None],
-) -> Iterator[Came]:
+) -> Iterator[SourceResult]:
     """Yield what each source said, in the order of feeds and providers; all are asked at once.
 
     An interruption stops the others, too.
@@ -110,7 +110,7 @@ def ask(
             executor.shutdown(cancel_futures=True)
 
 
-def _of_feed(feed: Feed, shared: _Round) -> Came:
+def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
     wanted = shared.wanted
     try:
         answers = _answers(feed, shared)
@@ -126,12 +126,12 @@ def _of_feed(feed: Feed, shared: _Round) -> Came:
             )
         )
     except GpucostError as error:
-        return Came(name=feed.name, failure=error, learnt={})
+        return SourceResult(name=feed.name, failure=error, learnt={})
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        return Came(name=feed.name, failure=_strange(feed, error), learnt={})
+        return SourceResult(name=feed.name, failure=_strange(feed, error), learnt={})
     if not said.readings and not said.unchanged:
-        return Came(name=feed.name, failure=_nothing(feed, said, wanted), learnt={})
-    return Came(
+        return SourceResult(name=feed.name, failure=_nothing(feed, said, wanted), learnt={})
+    return SourceResult(
         name=feed.name,
         readings=said.readings,
         problems=said.problems,
@@ -163,13 +163,13 @@ def _nothing(feed: Feed, said: FeedReading, wanted: UpdateScope) -> GpucostError
     return kind(said.problems or (f"{place}: no price in it could be kept{whose}.",))
 
 
-def _of_provider(name: str, shared: _Round) -> Came:
+def _of_provider(name: str, shared: _Round) -> SourceResult:
     request = Request(now=shared.now, environment=os.environ, regions=shared.wanted.regions)
     try:
         shared.say(f"asking {name} ...")
-        return Came(name=name, own=True, readings=(fetcher(name)(request),), learnt={})
+        return SourceResult(name=name, own=True, readings=(fetcher(name)(request),), learnt={})
     except GpucostError as error:
-        return Came(name=name, own=True, failure=error, learnt={})
+        return SourceResult(name=name, own=True, failure=error, learnt={})
 
 
 def read_validators() -> dict[str, dict[str, str]]:

@@ -52,7 +52,7 @@ class StoredReading:
 
 
 @dataclass(kw_only=True)
-class Keeper:
+class PriceCacheWriter:
     """Keeps readings, one after the other; each is held against those before.
 
     Attributes:

@@ -23,7 +23,7 @@ CONFLICT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Age:
+class PriceAge:
     """How old one provider's prices are.
 
     Attributes:
@@ -57,7 +57,7 @@ class CheckedPrices:
     """
 
     as_of: date
-    providers: tuple[Age, ...]
+    providers: tuple[PriceAge, ...]
     conflicts: tuple[str, ...]
     doubtful: tuple[str, ...]
 
@@ -99,12 +99,12 @@ def _asked(provider: str, providers: tuple[str, ...]) -> bool:
     return not providers or provider in providers
 
 
-def _ages(catalog: Catalog) -> Iterator[Age]:
+def _ages(catalog: Catalog) -> Iterator[PriceAge]:
     refreshed = set(store.load(price_folder()).offers)
     for provider, group in groupby(catalog.offers, key=lambda offer: offer.provider):
         offers = tuple(group)
         newest = max(offer.as_of for offer in offers)
-        yield Age(
+        yield PriceAge(
             provider=provider,
             offers=len(offers),
             newest=newest,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
-from gpucost.prices.asking import Came, UpdateScope, ask, write_validators
-from gpucost.prices.cache import Keeper, StoredReading
+from gpucost.prices.asking import SourceResult, UpdateScope, ask, write_validators
+from gpucost.prices.cache import PriceCacheWriter, StoredReading
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
@@ -53,13 +53,13 @@ class _Outcome:
     asked: set[str] = field(default_factory=set)
     unchanged: int = 0
     refused: bool = False
-    _keeper: Keeper | None = None
+    _keeper: PriceCacheWriter | None = None
 
-    def keeper(self, asked: UpdateRequest) -> Keeper:
+    def keeper(self, asked: UpdateRequest) -> PriceCacheWriter:
         """Return the one keeper of all that comes."""
         if self._keeper is None:
             today = datetime.now(UTC).date()
-            self._keeper = Keeper(day=today, accept_jumps=asked.accept_jumps)
+            self._keeper = PriceCacheWriter(day=today, accept_jumps=asked.accept_jumps)
         return self._keeper
 
 
@@ -161,7 +161,7 @@ def _feeds(asked: UpdateRequest, providers: tuple[str, ...]) -> tuple[Feed, ...]
 
 
 def _take(
-    came: Iterable[Came], asked: UpdateRequest, outcome: _Outcome, *, named: bool = False
+    came: Iterable[SourceResult], asked: UpdateRequest, outcome: _Outcome, *, named: bool = False
 ) -> None:
     """Keep what came, source by source."""
     for one in came:
@@ -197,7 +197,9 @@ def _keep(
             outcome.warnings += error.problems
 
 
-def _note_failure(one: Came, failure: GpucostError, outcome: _Outcome, *, named: bool) -> None:
+def _note_failure(
+    one: SourceResult, failure: GpucostError, outcome: _Outcome, *, named: bool
+) -> None:
     if isinstance(failure, MissingCredentialsError):
         outcome.skipped += failure.problems
         return

@@ -119,12 +119,12 @@ def wrapped(text: str, width: int) -> list[str]:
     return [*lines, line.rstrip()] if line.strip() else lines
 
 
-Told = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 _FIRST_S, _AGAIN_S = 1.0, 0.2
 _ERASE = "\r\x1b[K"
 
 
-def progress(words: str, *, quiet: bool) -> Told:
+def progress(words: str, *, quiet: bool) -> ProgressCallback:
     """Return what is told how much is done, and of how much; it tells nobody in a pipe.
 
     Args:
@@ -260,7 +260,7 @@ class Output:
         if not self.quiet:
             self.insist(message)
 
-    def progress(self, words: str) -> Told:
+    def progress(self, words: str) -> ProgressCallback:
         """Return what is told how far work is: a line on a terminal, nothing in a pipe."""
         return progress(words, quiet=self.quiet)
 

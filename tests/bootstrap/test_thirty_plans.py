@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from gpucost.launch.choice import LaunchChoice, choose_type
-from gpucost.launch.options import check_machine
-from gpucost.launch.preview import Wish, build_spec
+from gpucost.launch.options import LaunchOptions, check_machine
+from gpucost.launch.preview import build_spec
 from gpucost.prices.cache import load_catalog
 from planner.actions.settings import MachineSettings, shared_settings
 from providers.registry import launchable
@@ -32,7 +32,7 @@ SECRETS = {
     "AWS_SESSION_TOKEN": "IQoJb3JpZ2luX2VjE",
     "LAMBDA_API_KEY": "secret_gpu_" + "ef" * 16,
 }
-_ALONE = Wish(ttl_s=Decimal(28_800))
+_ALONE = LaunchOptions(ttl_s=Decimal(28_800))
 _RECIPE = MachineSettings(
     environment={
         "OMP_NUM_THREADS": "10",
@@ -45,11 +45,11 @@ _RECIPE = MachineSettings(
 )
 
 
-def _wish(**asked: Any) -> Wish:
-    return Wish(ttl_s=Decimal(28_800), **asked)
+def _wish(**asked: Any) -> LaunchOptions:
+    return LaunchOptions(ttl_s=Decimal(28_800), **asked)
 
 
-_WISHES: Mapping[str, tuple[str, int, str, Wish]] = {
+_WISHES: Mapping[str, tuple[str, int, str, LaunchOptions]] = {
     # name: type, machines, purchase, what is asked
     "one L4": ("aws/g6.xlarge/us-east-1", 1, "on_demand", _ALONE),
     "one H100, spot": ("aws/p5.4xlarge/ap-south-1", 1, "spot", _ALONE),
@@ -100,7 +100,7 @@ _SHARED = {
 }
 
 
-def _choices() -> Iterator[tuple[str, LaunchChoice, Wish]]:
+def _choices() -> Iterator[tuple[str, LaunchChoice, LaunchOptions]]:
     """Every launch: the name of the case, what is launched, what is asked."""
     catalog = load_catalog(date(2026, 11, 22))
     for name, (place, count, purchase, wish) in _WISHES.items():
@@ -151,7 +151,7 @@ def rendered() -> dict[str, tuple[str, str]]:
         }
 
 
-def _user_data(choice: LaunchChoice, wish: Wish) -> str:
+def _user_data(choice: LaunchChoice, wish: LaunchOptions) -> str:
     check_machine(choice, wish)
     spec = build_spec(choice, wish, datetime(2026, 11, 22, tzinfo=UTC), None)
     return spec.places[0].user_data

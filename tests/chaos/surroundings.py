@@ -210,9 +210,9 @@ def patched(time: DrivenTime, ask: Ask, reach: Callable[[str], None]) -> Iterato
     def login_again(*_: Any) -> _Login:
         return _Login(ask, reach, "token")
 
-    def unread(offers: Any, _: str) -> preview.Live:
+    def unread(offers: Any, _: str) -> preview.LivePrices:
         told = f"not read: {len(offers)}"
-        return preview.Live(prices={}, before={}, read_at=datetime.now(UTC), failure=told)
+        return preview.LivePrices(prices={}, before={}, read_at=datetime.now(UTC), failure=told)
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(state, "CLOCK", clock))

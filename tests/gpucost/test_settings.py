@@ -1,12 +1,11 @@
 """Defaults: flag over environment over ./gpucost.toml over the user's own file."""
 
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from gpucost.arguments.settings import MAY_SET, load_settings, long_options
-from gpucost.cli import COMMANDS
+from gpucost.cli import COMMANDS, load_command
 from gpucost.commands.planning.plan import command
 from pricing.errors import InputError
 from tests.gpucost.conftest import Call, Write
@@ -174,11 +173,7 @@ def test_the_section_of_own_hardware_disturbs_no_command(call: Call) -> None:
 
 
 def _every_option() -> list[tuple[str, str]]:
-    return [
-        (name, flag)
-        for name, (module, _) in COMMANDS.items()
-        for flag in long_options(import_module(f"gpucost.commands.{module}").command)
-    ]
+    return [(name, flag) for name in COMMANDS for flag in long_options(load_command(name))]
 
 
 # Spends, ends, believes without asking, hides a question, writes somewhere.

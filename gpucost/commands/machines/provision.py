@@ -18,11 +18,14 @@ from gpucost.launch.choice import (
     choose_type,
     with_dearest,
 )
-from gpucost.launch.options import check_machine, check_pool, first_nodes, pool_of
-from gpucost.launch.preview import (
-    Wish,
+from gpucost.launch.options import (
+    LaunchOptions,
     check_end_role,
+    check_machine,
+    check_pool,
     check_self_destroy,
+    first_nodes,
+    pool_of,
 )
 from gpucost.launch.provisioning import dry_run, launch_confirmed, launch_job, previewed
 from gpucost.machines.state import confirm, open_cloud, open_journal
@@ -106,23 +109,23 @@ def command(
     check_pool({**asked, "placement": placement})
     job = request_job({**asked, "placement": placement})
     choice = _choice(plan, option_id, placement, type_, asked)
-    wish = _wish(asked)
-    check_machine(choice, wish)
-    check_end_role(choice.provider, wish.end_role)
+    options = _launch_options(asked)
+    check_machine(choice, options)
+    check_end_role(choice.provider, options.end_role)
     if asked["dry_run"]:
-        dry_run(choice, wish, job, output)
+        dry_run(choice, options, job, output)
         return
-    check_self_destroy(choice.provider, self_destroy=wish.self_destroy, waits=wish.waits)
+    check_self_destroy(choice.provider, self_destroy=options.self_destroy, waits=options.waits)
     cloud = open_cloud(choice.provider)
     with open_journal():  # makes the folder and the owner's id, or refuses before anything is made
         pass
-    seen = previewed(cloud, choice, wish)
+    seen = previewed(cloud, choice, options)
     if seen.refusals:
         raise RefusedError(seen.refusals)
     show_preview(seen, None if job is None else preview_job(job), output, dry=False)
     confirm(question(seen), yes=asked["yes"])
     if job is None:
-        launch_confirmed(cloud, seen.spec, output, wait=wish.waits)
+        launch_confirmed(cloud, seen.spec, output, wait=options.waits)
     else:
         launch_job(cloud, seen.spec, job, output)
 
@@ -133,9 +136,9 @@ def _count(asked: dict[str, Any]) -> int | None:
     return count if asked["kubernetes"] is None else first_nodes(asked)
 
 
-def _wish(asked: dict[str, Any]) -> Wish:
+def _launch_options(asked: dict[str, Any]) -> LaunchOptions:
     """Return what is asked of the launch, as it was typed."""
-    return Wish(
+    return LaunchOptions(
         ttl_s=asked["ttl"],
         max_usd=asked["max_cost"],
         ssh_key=asked["ssh_key"],

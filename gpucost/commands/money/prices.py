@@ -52,7 +52,7 @@ _CHEAPEST = ("price", "gpu-price")  # the sorts that say what is cheapest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class PriceQuery:
     """Which prices are wanted; empty or None leaves a thing open.
 
     Attributes:
@@ -146,7 +146,7 @@ class ListedOffer(RentedOffer, frozen=True, kw_only=True):
     offers_in_group: int | UnsetType = UNSET
 
 
-def list_prices(query: Query, day: date, output: Output, *, why: bool) -> None:
+def list_prices(query: PriceQuery, day: date, output: Output, *, why: bool) -> None:
     """Print the prices of a day that are wanted.
 
     Raises:
@@ -163,7 +163,7 @@ def list_prices(query: Query, day: date, output: Output, *, why: bool) -> None:
 
 def _show(
     found: list[tuple[Offer, int | None]],
-    query: Query,
+    query: PriceQuery,
     catalog: Catalog,
     output: Output,
     *,
@@ -201,7 +201,7 @@ def _rows_shown() -> int:
 
 def _table(
     shown: list[tuple[Offer, int | None]],
-    query: Query,
+    query: PriceQuery,
     catalog: Catalog,
     output: Output,
     *,
@@ -361,9 +361,9 @@ def command() -> None:
 @output_options
 def list_(as_of: date | None, why: bool, output: Output, **wanted: object) -> None:  # noqa: FBT001 - click's
     """List known prices, with source and date; what is meant where nothing else is named."""
-    from gpucost.commands.money.prices import Query, list_prices  # noqa: PLC0415 - only here
+    from gpucost.commands.money.prices import PriceQuery, list_prices  # noqa: PLC0415 - only here
 
-    list_prices(Query(**wanted), as_of or today(), output, why=why)  # type: ignore[arg-type] # click's
+    list_prices(PriceQuery(**wanted), as_of or today(), output, why=why)  # type: ignore[arg-type] # click's
 
 
 @command.command(name="history", epilog="Example: gpucost prices history --gpu H100")

@@ -41,7 +41,7 @@ from pricing.money import line_text, price_text, show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class OfferUse:
     """One use of offers, as it was typed.
 
     Attributes:
@@ -91,7 +91,7 @@ class Wanted:
 
 
 def quote_offers(
-    what: tuple[str, ...], wanted: Wanted, say: Callable[[str], None]
+    what: tuple[str, ...], wanted: OfferUse, say: Callable[[str], None]
 ) -> list[QuoteDocument | OwnershipDocument]:
     """Return the quote of each offer, and of one's own machine where `own` is named.
 
@@ -190,7 +190,7 @@ def command() -> None:
 def offer(what: tuple[str, ...], output: Output, **asked: Any) -> None:
     """Price one use of one or several offers side by side; `own` is your own machine."""
     from gpucost.commands.money.quote import (  # noqa: PLC0415 - only here
-        Wanted,
+        OfferUse,
         quote_offers,
         show_documents,
     )
@@ -198,7 +198,7 @@ def offer(what: tuple[str, ...], output: Output, **asked: Any) -> None:
     if not what:
         raise click.UsageError("price what? Give PROVIDER/TYPE, or --option JOB/ID of a plan.")
     typed = {name: asked.pop(name) for name in _TYPED}
-    show_documents(quote_offers(what, Wanted(**typed, use=asked), output.say), output)
+    show_documents(quote_offers(what, OfferUse(**typed, use=asked), output.say), output)
 
 
 @command.command(

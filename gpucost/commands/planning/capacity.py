@@ -52,7 +52,7 @@ def load_trace(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PricedBy:
+class PriceChoice:
     """What names the price: one of place, gpu and price, or nothing.
 
     Attributes:
@@ -68,7 +68,7 @@ class PricedBy:
     purchase: str
 
 
-def gpu_price(asked: PricedBy, day: date, say: Callable[[str], None]) -> GpuPrice:
+def gpu_price(asked: PriceChoice, day: date, say: Callable[[str], None]) -> GpuPrice:
     """Return what one GPU costs an hour on a day.
 
     Raises:
@@ -92,7 +92,7 @@ def gpu_price(asked: PricedBy, day: date, say: Callable[[str], None]) -> GpuPric
     return GpuPrice(usd_per_gpu_hour=each, how=how, step=max(1, int(offer.gpu_count)))
 
 
-def _offer(asked: PricedBy, day: date, say: Callable[[str], None]) -> Offer:
+def _offer(asked: PriceChoice, day: date, say: Callable[[str], None]) -> Offer:
     """Return the machine whose GPUs are meant."""
     catalog = load_catalog(day, say=say)
     if asked.place is not None:
@@ -188,7 +188,7 @@ def command(
     held. CSV of any kind, or `sacct -P`; .gz is read as is.
     """
     day = as_of or today()
-    named = PricedBy(place=place, gpu=gpu, price=price, purchase=purchase)
+    named = PriceChoice(place=place, gpu=gpu, price=price, purchase=purchase)
     each = gpu_price(named, day, output.say)
     file, reading = load_trace(trace, mapped, job_gpus)
     asked = CapacityQuestion(

@@ -12,7 +12,6 @@ import click
 
 from gpucost.api import make_plan
 from gpucost.arguments.command_group import GroupedCommand
-from gpucost.arguments.later import later_option
 from gpucost.arguments.parameters import (
     AMOUNT,
     BOOT_DISK,
@@ -35,7 +34,7 @@ from gpucost.arguments.parameters import (
     rate_option,
     today,
 )
-from gpucost.cost_gate import Gate
+from gpucost.cost_gate import CostGate
 from gpucost.files.large_plan import LargePlan
 from gpucost.files.outcomes import read_history
 from gpucost.files.sources import read_sources, read_trace
@@ -58,6 +57,7 @@ from planner.plan_document.document import PlanDocument
 from planner.plan_document.from_option import offer_document
 from planner.plan_document.from_plan import plan_document
 from pricing.catalog.offer import PURCHASES
+from pricing.errors import NotBuiltYetError
 from templates.language.translate import (
     ENGLISH,
     ExchangeRate,
@@ -65,6 +65,11 @@ from templates.language.translate import (
     showing,
     use_language,
 )
+
+
+def _refuse_unbuilt(context: click.Context, option: click.Parameter, value: object) -> None:
+    if value and not context.resilient_parsing:
+        raise NotBuiltYetError(f"{option.opts[0]} is not built yet; leave it out.")
 
 
 def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -232,7 +237,13 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--base", type=click.Path(dir_okay=False), help="An earlier plan.json to compare with."
         ),
-        later_option("--allow-gpu-change", is_flag=True),
+        click.option(
+            "--allow-gpu-change",
+            is_flag=True,
+            hidden=True,
+            expose_value=False,
+            callback=_refuse_unbuilt,
+        ),
         click.option(
             "--history",
             type=click.Path(dir_okay=False),
@@ -353,7 +364,7 @@ def command(
     **asked: Any,
 ) -> int:
     """Find the cheapest way to run measured jobs: what is wasted, why, what to run instead."""
-    gate = Gate(limit_usd=fail_over, increase=fail_over_increase, base=base)
+    gate = CostGate(limit_usd=fail_over, increase=fail_over_increase, base=base)
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
     one_screen = output.format == "table" and not (all_options or output.verbose or report_path)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from gpucost.arguments.parameters import DOLLARS, INCREASE, language_option, rate_option
-from gpucost.cost_gate import Gate
+from gpucost.cost_gate import CostGate
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
 from gpucost.profiling.series_read import time_lines
@@ -69,7 +69,7 @@ def report(
     from templates.render import render_report  # noqa: PLC0415 - jinja2 only here
 
     against = base if fail_over_increase is not None else None
-    gate = Gate(limit_usd=fail_over, increase=fail_over_increase, base=against)
+    gate = CostGate(limit_usd=fail_over, increase=fail_over_increase, base=against)
     plan = load_plan(plan_path)
     change = _change(base, plan) if style == "github-comment" else None
     table = what_if_table(plan) if style == "html" else None

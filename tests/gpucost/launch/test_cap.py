@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpucost.launch.choice import LaunchChoice, with_dearest
-from gpucost.launch.preview import Live, Wish, build_spec, preview
+from gpucost.launch.options import LaunchOptions
+from gpucost.launch.preview import LivePrices, build_spec, preview
 from pricing.catalog.catalog import Catalog
 from providers.aws.calls import creations
 from providers.interface import MACHINE
@@ -58,7 +59,7 @@ def test_spot_machines_are_never_paid_more_than_the_cap(count: int, cap: str) ->
         assert Decimal(cap) - Decimal("0.01") < bill <= Decimal(cap)
 
 
-def _previewed(live: Live | None, **wish: Any) -> Any:
+def _previewed(live: LivePrices | None, **wish: Any) -> Any:
     """A plan at 44.00 USD/h, where the refreshed price list says 55.04 and history 50.00."""
     offer = an_offer("aws", region="us-east-1", usd_per_hour=Decimal("55.04"), as_of=DAY)
     old = replace(offer, usd_per_hour=Decimal(50), as_of=date(2025, 1, 1))
@@ -66,7 +67,7 @@ def _previewed(live: Live | None, **wish: Any) -> Any:
     choice = with_dearest(
         LaunchChoice(offers=(planned,), region="us-east-1"), Catalog(as_of=DAY, rows=(old, offer))
     )
-    asked = Wish(ttl_s=Decimal(8 * 3600), **wish)
+    asked = LaunchOptions(ttl_s=Decimal(8 * 3600), **wish)
     spec = build_spec(choice, asked, AT, live)
     return preview(offline("aws"), spec, (), live, asked)
 
@@ -93,9 +94,9 @@ def test_spot_is_paid_within_the_cap_to_the_end_of_its_bill() -> None:
     assert Decimal("99.99") < usd_for(dearest, 1, spec.most_s, AT) <= 100
 
 
-def _unread() -> Live:
+def _unread() -> LivePrices:
     before = {"aws/g6.xlarge/us-east-1": Decimal("44.00")}
-    return Live(prices={}, before=before, read_at=AT, failure="the price list is denied")
+    return LivePrices(prices={}, before=before, read_at=AT, failure="the price list is denied")
 
 
 def test_without_a_live_price_the_dearest_known_one_counts() -> None:

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from gpucost.launch.choice import change, choose_option
-from gpucost.launch.preview import Wish, build_spec
+from gpucost.launch.options import LaunchOptions
+from gpucost.launch.preview import build_spec
 from gpucost.prices.cache import load_catalog
 from planner.documents.recipe import make_recipe
 from planner.models.document import encode
@@ -31,7 +32,7 @@ EXAMPLES = sorted(
     path.relative_to(ROOT).as_posix() for path in (ROOT / "examples").glob("**/*.json")
 )
 _EIGHT = "examples/train-8xh100-aws.json"
-_WISH = Wish(ttl_s=Decimal(3600))
+_WISH = LaunchOptions(ttl_s=Decimal(3600))
 _FLAG = re.compile(r"--(nproc-per-node|max-restarts|nnodes)=(\S+?)[\s)]")
 
 

@@ -25,7 +25,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from gpucost.agents import server
 from gpucost.agents.answers import MOST_ANSWER, shortened
-from gpucost.agents.budget import Budget, Spending
+from gpucost.agents.budget import Budget, BudgetGuard
 from gpucost.agents.server import make_server
 from gpucost.cli import run as gpucost
 from tests.agent_server import served, told_to_end
@@ -170,7 +170,7 @@ def test_a_long_call_tells_that_it_is_at_work(
         told.append((seconds, words))
 
     async def ask() -> None:
-        spending = Spending(Budget(usd=None, folder=tmp_path))
+        spending = BudgetGuard(Budget(usd=None, folder=tmp_path))
         async with Client(make_server({"explain": slow}, tmp_path, spending)) as client:
             result = await client.call_tool("explain", {"code": "idle"}, progress_callback=hear)
             assert result.structured_content == {"code": "idle", "text": ["json"]}
