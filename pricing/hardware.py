@@ -340,3 +340,50 @@ def _nearest(name: str) -> list[str]:
     close = difflib.get_close_matches(_key(name), sorted(aliases), n=3 * _NEAREST, cutoff=0.5)
     found = [gpu.name for match in close for gpu in aliases[match].models]
     return list(dict.fromkeys(found))[:_NEAREST]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionMode:
+    """One way to cut a GPU.
+
+    Attributes:
+        name: AMD's name of the compute mode: "DPX".
+        partitions: how many, all alike.
+        own_memory: the memory mode in which each partition has memory of its own; None: none is
+            known.
+        source: where it was read.
+    """
+
+    name: str
+    partitions: int
+    own_memory: str | None
+    source: str
+
+    @property
+    def compute(self) -> float:
+        """The share of the GPU's compute that a partition has."""
+        return 1.0 / self.partitions
+
+    def memory_gib(self, gpu: Gpu) -> float:
+        """Return an equal part of the memory: what a partition may hold in every memory mode."""
+        return (gpu.usable_memory_gib or gpu.memory_gib) / self.partitions
+
+
+def partition_modes(gpu: Gpu) -> tuple[PartitionMode, ...]:
+    """Return the ways to cut a GPU, the fewest partitions first; none: it cannot be, or unknown."""
+    return _modes().get(gpu.name, ())
+
+
+@cache
+def _modes() -> Mapping[str, tuple[PartitionMode, ...]]:
+    found: dict[str, list[PartitionMode]] = {}
+    for row in read_csv("gpu_partitions.csv"):
+        mode = PartitionMode(
+            name=row["mode"],
+            partitions=int(row["partitions"]),
+            own_memory=row["own_memory"] or None,
+            source=row["source"],
+        )
+        found.setdefault(row["gpu"], []).append(mode)
+    ordered = {name: sorted(modes, key=lambda one: one.partitions) for name, modes in found.items()}
+    return MappingProxyType({name: tuple(modes) for name, modes in ordered.items()})

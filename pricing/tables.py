@@ -2,10 +2,11 @@
 
 import csv
 import tomllib
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pricing.errors import InputError
 
@@ -68,3 +69,38 @@ def names(pattern: str) -> tuple[str, ...]:
 def number(text: str) -> float | None:
     """Return the number in a cell; None where the cell is empty, which means unknown."""
     return float(text) if text else None
+
+
+Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | bool | None"
+JsonObject: TypeAlias = Mapping[str, Json]
+
+
+def members(value: object) -> Mapping[str, object]:
+    """Return the members of a JSON object.
+
+    Raises:
+        TypeError: the value is not an object.
+    """
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{value!r:.40} is not an object")
+    return value
+
+
+def elements(value: object) -> Sequence[object]:
+    """Return the elements of a JSON array.
+
+    Raises:
+        TypeError: the value is not an array.
+    """
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{value!r:.40} is not an array")
+    return value
+
+
+def objects(value: object) -> list[Mapping[str, object]]:
+    """Return the objects of a JSON array.
+
+    Raises:
+        TypeError: the value is not an array, or something else than objects is in it.
+    """
+    return [members(one) for one in elements(value)]

@@ -287,7 +287,7 @@ ExistenceState = Literal["present", "gone", "not-shown", "not-asked"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Presence:
+class ExistenceCheck:
     """What is known about one resource.
 
     Attributes:
@@ -301,9 +301,29 @@ class Presence:
     resource: Resource | None = None
     why: str = ""
 
+    @classmethod
+    def present(cls, resource: Resource) -> "ExistenceCheck":
+        """Return that the provider shows it."""
+        return cls(state="present", resource=resource)
+
+    @classmethod
+    def gone(cls, why: str) -> "ExistenceCheck":
+        """Return that the provider says that it ended."""
+        return cls(state="gone", why=why)
+
+    @classmethod
+    def not_shown(cls, why: str) -> "ExistenceCheck":
+        """Return that the provider does not show it, which proves nothing yet."""
+        return cls(state="not-shown", why=why)
+
+    @classmethod
+    def not_asked(cls, why: str) -> "ExistenceCheck":
+        """Return that the provider could not be asked."""
+        return cls(state="not-asked", why=why)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unasked:
+class NotQueried:
     """A part of a provider that could not be asked.
 
     Attributes:
@@ -334,7 +354,7 @@ class Listing:
     """
 
     resources: tuple[Resource, ...] = ()
-    unasked: tuple[Unasked, ...] = ()
+    unasked: tuple[NotQueried, ...] = ()
     strangers: tuple[str, ...] = ()
 
 
@@ -355,16 +375,16 @@ class Cloud(Protocol):
     lag_s: float
     kinds: tuple[str, ...]
 
-    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the calls that make the run at the place, in order; pure, no network."""
 
-    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return the calls that let a machine that was made end from outside; pure.
 
         They may be made twice: the second makes nothing more.
         """
 
-    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Return what ends the run, in words: our calls, and what the machine does itself; pure."""
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
@@ -396,7 +416,7 @@ class Cloud(Protocol):
                 say; after all but UncertainError nothing was made.
         """
 
-    def ours(
+    def list_owned(
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
@@ -412,7 +432,7 @@ class Cloud(Protocol):
             known: marks by run, for machines that only their name tells.
         """
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what the provider answers about that id; tags that somebody removed do not matter.
 
         What carries the marks of another run is not-asked about: it is not touched.
@@ -421,7 +441,7 @@ class Cloud(Protocol):
             ProviderError: it could not be asked.
         """
 
-    def end_fault(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: Resource) -> str:
         """Return why a machine's own act at its deadline would not end its bill; empty: none known.
 
         Raises:

@@ -13,13 +13,13 @@ from providers.interface import (
     Cloud,
     Connection,
     Creation,
+    ExistenceCheck,
     JournaledResource,
     LaunchSpec,
     Listing,
+    NotQueried,
     Place,
-    Presence,
     Resource,
-    Unasked,
 )
 from providers.ownership_tags import OwnershipTags, read_text
 from providers.registry import CLOUDS
@@ -32,7 +32,7 @@ class Fault:
     """An error of the next call that it fits.
 
     Attributes:
-        call: create, ours, look, mark, destroy or account.
+        call: create, list_owned, look, mark, destroy or account.
         error: what is raised.
         kind: only for this kind of resource; empty: any.
         after: the work is done all the same.
@@ -80,7 +80,7 @@ class MemoryCloud:
     _looked: dict[str, int] = field(default_factory=dict)
     _made: int = 0
 
-    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return a key, then the machines."""
         arguments = {"marks": spec.marks.text(":"), "type": place.instance_type}
         names = (("key", spec.marks.name("key")), *((MACHINE, n) for n in spec.machine_names))
@@ -95,12 +95,12 @@ class MemoryCloud:
             for kind, name in names
         )
 
-    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return nothing."""
         _ = spec, machine
         return ()
 
-    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Return that only our own calls end it."""
         return (f"remove {spec.count} machines and the key",)
 
@@ -148,7 +148,7 @@ class MemoryCloud:
             raise fault.error
         return made
 
-    def ours(
+    def list_owned(
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
@@ -157,13 +157,13 @@ class MemoryCloud:
         """Return everything that is shown there."""
         _ = known
         found: list[Resource] = []
-        unasked: list[Unasked] = []
+        unasked: list[NotQueried] = []
         for kind in self.kinds if kinds is None else kinds:
             try:
-                self._raise("ours", kind)
+                self._raise("list_owned", kind)
             except ProviderError as error:
                 why = error.problems[0]
-                unasked.append(Unasked(provider=self.name, kind=kind, region="", why=why))
+                unasked.append(NotQueried(provider=self.name, kind=kind, region="", why=why))
                 continue
             found += (
                 one
@@ -173,21 +173,21 @@ class MemoryCloud:
         shown = tuple(one for one in found if one.id not in self.hidden)
         return Listing(resources=shown, unasked=tuple(unasked))
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return the resource; a machine runs after some looks."""
         self._raise("look", kept.kind)
         found = self.things.get((kept.kind, kept.id))
         if found is None or kept.id in self.hidden:
-            return Presence(state="not-shown", why="no such id")
+            return ExistenceCheck.not_shown("no such id")
         if found.marks.run != marks.run:
-            return Presence(state="not-asked", why=f"it is of run {found.marks.run}")
+            return ExistenceCheck.not_asked(f"it is of run {found.marks.run}")
         self._looked[kept.id] = self._looked.get(kept.id, 0) + 1
         if found.is_machine and self._looked[kept.id] >= self.boot_looks:
             found = replace(found, state="running", address="192.0.2.1")
             self.things[kept.kind, kept.id] = found
-        return Presence(state="present", resource=found)
+        return ExistenceCheck.present(found)
 
-    def end_fault(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: Resource) -> str:
         """Return no fault: what is removed is no longer billed."""
         _ = machine
         return ""
@@ -253,17 +253,17 @@ class _Offline:
         self.kinds: tuple[str, ...] = ()
         self._kind = kind
 
-    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return what the provider says."""
-        return self._kind.creations(cast("Cloud", self), spec, place)
+        return self._kind.resources_to_create(cast("Cloud", self), spec, place)
 
-    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return what the provider says."""
-        return self._kind.outside(cast("Cloud", self), spec, machine)
+        return self._kind.external_terminators(cast("Cloud", self), spec, machine)
 
-    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Return what the provider says."""
-        return self._kind.ends(cast("Cloud", self), spec)
+        return self._kind.termination_steps(cast("Cloud", self), spec)
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Ask nothing."""
@@ -281,7 +281,7 @@ class _Offline:
         """Refuse."""
         raise MissingCredentialsError(f"{self.name}: a dry run makes no {creation.kind}.")
 
-    def ours(
+    def list_owned(
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
@@ -289,14 +289,14 @@ class _Offline:
     ) -> Listing:
         """Ask nothing, and claim nothing."""
         _ = regions, kinds, known
-        return Listing(unasked=(Unasked(provider=self.name, kind="", region="", why=_DRY),))
+        return Listing(unasked=(NotQueried(provider=self.name, kind="", region="", why=_DRY),))
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Ask nothing."""
         _ = kept, marks
-        return Presence(state="not-asked", why=_DRY)
+        return ExistenceCheck.not_asked(_DRY)
 
-    def end_fault(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: Resource) -> str:
         """Ask nothing."""
         _ = machine
         return ""

@@ -20,7 +20,7 @@ from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from pricing.errors import InputError, ProviderError, UnreachableError
-from pricing.refresh.feed import Answer, Feed, Question
+from pricing.refresh.reading import Answer, Feed, Question
 
 if TYPE_CHECKING:  # urllib3 is imported when a server is asked
     from urllib3 import BaseHTTPResponse, PoolManager
@@ -82,7 +82,7 @@ class FeedServer:
         return ()
 
     def get(self, question: Question) -> Answer | None:
-        """Return the document; see `pricing.refresh.feed.Answers`."""
+        """Return the document; see `pricing.refresh.reading.Answers`."""
         url = self._address(question)
         headers = {"User-Agent": _AGENT, "Accept-Encoding": "gzip"}
         if question.body is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from pricing.errors import InputError
-from pricing.json_value import JsonObject
+from pricing.tables import JsonObject
 
 if TYPE_CHECKING:
     from pricing.refresh.reading import PriceReading

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from statistics import mean, median
 
-from pricing.catalog.price_age import Sellers, sellers_of
-from pricing.catalog.price_history import Key, SeenPrice
+from pricing.catalog.price_age import Key, SeenPrice, Sellers, sellers_of
 from research.price_moves import HORIZONS, Moves, Ratio, price_on, spans
 
 # Points of the first table of moves: (days, factor), 95 % of the rises that had been counted.

@@ -21,8 +21,15 @@ from pathlib import Path
 from statistics import mean
 
 from pricing.catalog.offer_rows import bundled_offers
-from pricing.catalog.price_age import Sellers, sellers_of
-from pricing.catalog.price_history import Key, SeenPrice, bundled_history, by_price, read_from
+from pricing.catalog.price_age import (
+    Key,
+    SeenPrice,
+    Sellers,
+    bundled_history,
+    by_price,
+    read_from,
+    sellers_of,
+)
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "pricing/data/price_moves.csv"

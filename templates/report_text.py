@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pricing import money
-from pricing.catalog.dates import STALE_AFTER_DAYS
+from pricing.catalog.price_age import STALE_AFTER_DAYS
 from pricing.money import show
 from templates.language.translate import _, asked_rate, join, translate_text, word
 

@@ -10,7 +10,7 @@ import click
 
 from planner.choice import requirements as ranges
 from planner.choice.requirements import NumberRange
-from pricing.catalog.known_names import unknown_names
+from pricing.catalog.catalog import unknown_names
 from pricing.catalog.regions import destination
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, usd

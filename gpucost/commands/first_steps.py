@@ -21,9 +21,8 @@ from gpucost.views.plan import print_plan
 from planner.choice.requirements import ENGINEER_USD_PER_HOUR, Requirements
 from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
-from pricing.catalog.catalog import Catalog
+from pricing.catalog.catalog import Catalog, unknown_names
 from pricing.catalog.catalog import load_catalog as load_bundled
-from pricing.catalog.known_names import unknown_names
 from pricing.catalog.regions import known_regions
 from pricing.errors import InputError
 from pricing.listing import counted

@@ -55,7 +55,7 @@ def _provider(provider: str) -> Iterator[tuple[str, str, str]]:
     """Yield the limits, the clock and the orphans at one provider."""
     try:
         cloud = open_cloud(provider)
-        limits, seen = cloud.limits(), cloud.ours(None)
+        limits, seen = cloud.limits(), cloud.list_owned(None)
     except GpucostError as error:
         yield provider, "fail", error.problems[0]
         return

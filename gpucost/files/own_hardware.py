@@ -5,7 +5,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from gpucost.arguments.settings import OWN_HARDWARE, load_section
-from pricing.alternatives.ownership import CLOUD, FIGURES, Ownership
+from pricing.alternatives import CLOUD, FIGURES, Ownership
 from pricing.errors import InputError
 from pricing.hardware import resolve
 

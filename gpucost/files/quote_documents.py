@@ -22,8 +22,15 @@ from gpucost.files.quote_values import (
 )
 from planner.plan_document.bill import CostLine, rented_offer, whole
 from planner.plan_document.find import find_option
-from pricing.alternatives.commitment import Commitment, commit, commitment_note
-from pricing.alternatives.ownership import SPREAD_FRACTION, Ownership, Swing, sensitivity
+from pricing.alternatives import (
+    SPREAD_FRACTION,
+    Commitment,
+    Ownership,
+    Swing,
+    commit,
+    commitment_note,
+    sensitivity,
+)
 from pricing.billing.price_changes import quote_over
 from pricing.billing.provider_rules import rules_of
 from pricing.billing.quote import SCHEMA, Quote, QuoteLine, Usage, quote

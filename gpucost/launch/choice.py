@@ -14,7 +14,7 @@ from planner.plan_document.document import PlacementDocument, PlanDocument
 from planner.plan_document.find import FoundOption, find_option, find_recommended
 from planner.plan_document.jobs import JobDocument
 from planner.plan_document.options import OptionDocument
-from pricing.catalog import rental
+from pricing.catalog import sizes
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError
@@ -28,7 +28,7 @@ from providers.ssh.address import check_address
 
 def page_of(provider: str) -> str:
     """Return where to rent there; a provider that can be launched on states it in its folder."""
-    known = CLOUDS[provider].page if provider in CLOUDS else rental.page_of(provider)
+    known = CLOUDS[provider].page if provider in CLOUDS else sizes.page_of(provider)
     return known or f"the page of {provider}"
 
 

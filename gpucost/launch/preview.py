@@ -11,8 +11,8 @@ from gpucost.launch.choice import LaunchChoice
 from gpucost.launch.options import LaunchOptions, bootstrap_of, pool_told
 from gpucost.machines.state import PATIENCE, this_owner
 from pricing.billing.quote import Quote
-from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.price_age import STALE_AFTER_DAYS
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from pricing.money import plain, price_text, show, usd
 from pricing.refresh.reading import Row
@@ -208,7 +208,7 @@ def preview(
     return Preview(
         spec=spec,
         calls=tuple(_calls(cloud, spec)),
-        ends=cloud.ends(spec),
+        ends=cloud.termination_steps(spec),
         total=total,
         most=most,
         notes=notes,
@@ -219,7 +219,7 @@ def preview(
 
 def _calls(cloud: Cloud, spec: LaunchSpec) -> Iterator[Creation]:
     """Yield the calls at the first place; words stand for the id of a machine not yet made."""
-    for creation in cloud.creations(spec, spec.places[0]):
+    for creation in cloud.resources_to_create(spec, spec.places[0]):
         yield creation
         if creation.kind == MACHINE:
             machine = Resource(
@@ -229,7 +229,7 @@ def _calls(cloud: Cloud, spec: LaunchSpec) -> Iterator[Creation]:
                 region=creation.region,
                 marks=spec.marks,
             )
-            yield from cloud.outside(spec, machine)
+            yield from cloud.external_terminators(spec, machine)
 
 
 def _warnings(spec: LaunchSpec, live: LivePrices | None, options: LaunchOptions) -> Iterator[str]:

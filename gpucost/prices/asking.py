@@ -14,8 +14,7 @@ from gpucost.files.writing import write_file
 from gpucost.prices.cache import kept_files, price_folder
 from pricing.errors import GpucostError, InputError, ProviderError
 from pricing.feeds.feeds import reader
-from pricing.refresh.feed import Answers, Asked, Feed, FeedReading
-from pricing.refresh.reading import PriceReading
+from pricing.refresh.reading import Answers, Asked, Feed, FeedReading, PriceReading
 from providers.price_feed import FeedFiles, FeedServer, Validators
 from providers.provider import Request
 from providers.registry import fetcher

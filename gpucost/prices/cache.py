@@ -12,8 +12,7 @@ from pricing.catalog.catalog import load_catalog as load_bundled
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, ProviderError
 from pricing.refresh import store
-from pricing.refresh.integrity_gate import Passed, check
-from pricing.refresh.plausibility import Span, spans
+from pricing.refresh.integrity_gate import Passed, Span, check, spans
 from pricing.refresh.reading import PriceReading
 from pricing.refresh.store import Update
 
@@ -101,7 +100,7 @@ class PriceCacheWriter:
         return kept
 
     @cached_property
-    def _stored(self) -> store.Stored:
+    def _stored(self) -> store.CachedReading:
         return store.load(price_folder())
 
     @cached_property

@@ -11,8 +11,7 @@ from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
 from pricing.feeds.feeds import FEEDS
 from pricing.money import price_text
-from pricing.refresh.feed import Feed
-from pricing.refresh.reading import PriceReading
+from pricing.refresh.reading import Feed, PriceReading
 from providers.registry import priced
 
 NONE = "none"

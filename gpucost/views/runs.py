@@ -13,12 +13,12 @@ from gpucost.views.launch import JobEndDocument, idle_told
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.listing import counted
 from pricing.money import Amount, cents, show
-from providers.interface import Deployment, JournaledResource, Presence
+from providers.interface import Deployment, ExistenceCheck, JournaledResource
 from providers.journal.ledger import RunCost, bill_machine, bill_run
 
 LIST_SCHEMA, RUN_SCHEMA = "gpucost.runs/v1", "gpucost.run/v1"
 
-NONE_SEEN: Mapping[str, Presence] = MappingProxyType({})
+NONE_SEEN: Mapping[str, ExistenceCheck] = MappingProxyType({})
 """No machine was asked about."""
 
 
@@ -131,7 +131,7 @@ class DeploymentListDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_document(
-    run: Deployment, now: datetime, seen: Mapping[str, Presence] = NONE_SEEN
+    run: Deployment, now: datetime, seen: Mapping[str, ExistenceCheck] = NONE_SEEN
 ) -> DeploymentDocument:
     """Return a run as it is listed.
 
@@ -169,7 +169,7 @@ def event_documents(events: Iterable[tuple[datetime, str]]) -> tuple[EventDocume
 
 
 def _resource(
-    one: JournaledResource, run: Deployment, now: datetime, seen: Presence | None
+    one: JournaledResource, run: Deployment, now: datetime, seen: ExistenceCheck | None
 ) -> ResourceDocument:
     found = None if seen is None else seen.resource
     resource = ResourceDocument(
@@ -220,7 +220,7 @@ def show_list(
     runs: Iterable[Deployment],
     output: Output,
     now: datetime,
-    seen: Mapping[str, Presence] = NONE_SEEN,
+    seen: Mapping[str, ExistenceCheck] = NONE_SEEN,
     asked: tuple[str, ...] = (),
 ) -> None:
     """Print runs, and what they burn together.
@@ -267,7 +267,7 @@ def _newest(bills: list[tuple[Deployment, RunCost]]) -> list[tuple[Deployment, R
     return [one for at, one in enumerate(bills) if at not in left_out]
 
 
-def _row(run: Deployment, bill: RunCost, seen: Mapping[str, Presence]) -> tuple[str, ...]:
+def _row(run: Deployment, bill: RunCost, seen: Mapping[str, ExistenceCheck]) -> tuple[str, ...]:
     return (
         run.marks.run,
         run.marks.plan,
@@ -282,7 +282,7 @@ def _row(run: Deployment, bill: RunCost, seen: Mapping[str, Presence]) -> tuple[
     )
 
 
-def _unproved(run: Deployment, seen: Mapping[str, Presence]) -> str:
+def _unproved(run: Deployment, seen: Mapping[str, ExistenceCheck]) -> str:
     """Return the words behind the count: machines that count as nothing proves their end."""
     states = [seen[one.id].state for one in run.machines if one.id in seen and one.state == "made"]
     words = ((states.count("not-shown"), "not shown"), (states.count("not-asked"), "not asked"))
@@ -308,7 +308,7 @@ def show_run(
     events: Iterable[tuple[datetime, str]],
     output: Output,
     now: datetime,
-    seen: Mapping[str, Presence] = NONE_SEEN,
+    seen: Mapping[str, ExistenceCheck] = NONE_SEEN,
 ) -> None:
     """Print one run with its resources and events."""
     told = event_documents(events)
@@ -330,7 +330,7 @@ def show_run(
 _SHOWN = 20
 
 
-def _lines(run: Deployment, now: datetime, seen: Mapping[str, Presence]) -> list[str]:
+def _lines(run: Deployment, now: datetime, seen: Mapping[str, ExistenceCheck]) -> list[str]:
     bill = bill_run(run, now)
     machines = f"{bill.machines} of {counted(run.count, 'machine')}"
     spent = f"so far ${_dollars(bill.usd)} ({bill.billed_s} s billed)"
@@ -352,7 +352,7 @@ def _lines(run: Deployment, now: datetime, seen: Mapping[str, Presence]) -> list
     return [line.rstrip() for line in lines] + ["events:"]
 
 
-def _answer(one: JournaledResource, seen: Mapping[str, Presence]) -> str:
+def _answer(one: JournaledResource, seen: Mapping[str, ExistenceCheck]) -> str:
     """Return what the provider answered about a machine that the journal believes to be there."""
     answer = seen.get(one.id)
     if answer is None or one.state != "made":

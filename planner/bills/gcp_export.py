@@ -24,8 +24,8 @@ from planner.bills.bill import (
     says_idle,
 )
 from pricing.errors import InputError
-from pricing.json_value import elements
 from pricing.money import EXACT
+from pricing.tables import elements
 
 PROVIDER = "gcp"
 _COST_TYPES = {

@@ -37,9 +37,9 @@ from planner.models.interruption import (
 from pricing.billing.quote import Quote, Usage
 from pricing.billing.sums import Part, Sums, in_sums, sums_of
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.interruptions import interruptions
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
+from pricing.catalog.sizes import interruptions
 from pricing.errors import InputError
 from pricing.lazily import lazy_property
 

@@ -8,8 +8,7 @@ from typing import Literal, get_args
 from planner.models.interruption import CHECKPOINTS, Availability, CheckpointCosts
 from planner.models.track_record import TrackRecord
 from planner.profile.model import Profile
-from pricing.catalog.catalog import Catalog
-from pricing.catalog.known_names import unknown_names
+from pricing.catalog.catalog import Catalog, unknown_names
 from pricing.catalog.offer import BOUGHT, PURCHASES, Offer, parse_place
 from pricing.catalog.regions import known_regions
 from pricing.errors import InputError

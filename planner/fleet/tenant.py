@@ -21,8 +21,7 @@ from planner.profile.source import source_gpu
 from planner.signals.compute_share import compute_share, time_on_gpu
 from planner.signals.signals import memory_need_gib, worst_latency_ms
 from pricing.catalog.offer import Offer
-from pricing.gpu_partitions import partition_modes
-from pricing.hardware import Gpu, MigProfile, gpus
+from pricing.hardware import Gpu, MigProfile, gpus, partition_modes
 
 if TYPE_CHECKING:
     from planner.fleet.packing import Packing

@@ -60,8 +60,7 @@ from planner.signals.compute_share import SHARES, compute_share, time_on_gpu
 from planner.signals.signals import memory_need_gib
 from planner.signals.thresholds import USABLE
 from pricing.errors import InputError
-from pricing.gpu_partitions import PartitionMode, partition_modes
-from pricing.hardware import Gpu
+from pricing.hardware import Gpu, PartitionMode, partition_modes
 
 _BASIS = "1 / max(1, own time on the GPU + the others' shares)"
 _STARVED = "weak: another job fills the GPU, and beside such jobs others starved; "

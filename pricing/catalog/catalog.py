@@ -4,14 +4,58 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
 from operator import attrgetter
 
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
 from pricing.catalog.offer_rows import bundled_offers
-from pricing.catalog.other_currencies import priced_elsewise, readings_elsewise
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
+from pricing.tables import read_csv
+
+
+def priced_elsewise(provider: str, instance_type: str) -> str | None:
+    """Return what is known of a type's price in another currency, as a sentence; None: nothing."""
+    asked = (provider, instance_type)
+    rows = [row for row in _rows() if (row["provider"], row["instance_type"]) == asked]
+    if not rows:
+        return None
+    prices = " and ".join(
+        f"{row['per_hour']} {row['currency']} an hour in {row['region']} (read {row['as_of']})"
+        for row in rows
+    )
+    return (
+        f"{provider}/{instance_type} is sold in {rows[0]['currency']}: {prices}. No dated exchange "
+        "rate is known, so it is not compared with prices in USD."
+    )
+
+
+def sold_elsewise(provider: str) -> str | None:
+    """Return why a provider has no offer, where its prices are known in another currency only."""
+    rows = [row for row in _rows() if row["provider"] == provider]
+    if not rows:
+        return None
+    currency, newest = rows[0]["currency"], max(row["as_of"] for row in rows)
+    return (
+        f"{provider} sells in {currency}: {len(rows)} prices of it are known (read {newest}) and "
+        "kept apart from those in USD, as no dated exchange rate is known. `gpucost plan --price "
+        "USD` takes one that you converted, where the job runs there today; else leave that "
+        "provider out."
+    )
+
+
+def readings_elsewise() -> Mapping[str, date]:
+    """Return the newest day on which each provider's prices in other currencies were read."""
+    newest: dict[str, date] = {}
+    for row in _rows():
+        day = date.fromisoformat(row["as_of"])
+        newest[row["provider"]] = max(day, newest.get(row["provider"], day))
+    return newest
+
+
+@cache
+def _rows() -> Sequence[Mapping[str, str]]:
+    return read_csv("other_currencies.csv")
 
 
 def load_catalog(as_of: date | None = None, *, extra: Iterable[Offer] = ()) -> "Catalog":
@@ -293,3 +337,37 @@ def _one_price(name: str, offers: Sequence[Offer]) -> Offer:
         f"{name} has another price in each region; say which: "
         f"{name}/{regions[0]}. Regions: {', '.join(regions)}."
     )
+
+
+PROVIDER_FLAG = "--provider"
+_LISTED = 25  # more names than these are not printed
+_NEAR = 5
+
+
+def unknown_names(flag: str, given: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return a sentence for each given name that nothing is called.
+
+    It names the nearest known ones, or all of them where there are few.
+
+    Args:
+        flag: what the names were given with, such as `--provider`.
+        given: by the user.
+        known: of the catalog.
+    """
+    names = sorted(set(known))
+    return [
+        f"{flag} {name}: {elsewise}"
+        if flag == PROVIDER_FLAG and (elsewise := sold_elsewise(name))
+        else f"{flag} {name} is not in the catalog{_meant(name, names)}"
+        for name in given
+        if name not in names
+    ]
+
+
+def _meant(name: str, names: list[str]) -> str:
+    """Return which known name was meant, if one is near, and what there is."""
+    near = difflib.get_close_matches(name.lower(), names, _NEAR, 0.5)
+    if len(names) <= _LISTED:
+        near = near[:1]
+    meant = f"; did you mean {' or '.join(near)}?" if near else "."
+    return f"{meant} Known: {', '.join(names)}." if len(names) <= _LISTED else meant

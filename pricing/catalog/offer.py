@@ -7,7 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 from pricing.catalog import price_age
-from pricing.catalog.rental import rental_of
+from pricing.catalog.sizes import rental_of
 from pricing.errors import InputError
 from pricing.hardware import gpus
 

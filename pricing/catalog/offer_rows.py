@@ -6,8 +6,8 @@ from functools import cache
 from operator import itemgetter
 from typing import Any
 
-from pricing.catalog.dates import read_date, read_day
 from pricing.catalog.offer import Offer
+from pricing.catalog.price_age import read_date, read_day
 from pricing.catalog.sizes import Size, sizes
 from pricing.errors import InputError
 from pricing.frozen import builder

@@ -1,11 +1,16 @@
 """Sizes of providers that publish them: disks, included transfer, images, and how they are sold."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from pricing.tables import names, number, read_csv
+
+if TYPE_CHECKING:  # `offer` asks this module
+    from pricing.catalog.offer import Offer
 
 _SUFFIX = "_sizes.csv"
 
@@ -72,3 +77,107 @@ def _size_from_row(provider: str, row: Mapping[str, str]) -> Size:
         source=row["source"],
         as_of=row["as_of"],
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rental:
+    """How the types of a provider that a pattern covers are rented.
+
+    Attributes:
+        pattern: of the types' names; `*` matches any characters.
+        own_name: whether the provider itself calls them so; else the name is a price page's or a
+            tracker's, and whoever rents one chooses it by hand.
+        minimum_gpus: fewest GPUs of an order; None where no minimum is known.
+        page: where a person rents there, and with which tool of the provider.
+    """
+
+    pattern: str
+    own_name: bool
+    minimum_gpus: int | None
+    page: str
+
+
+def rental_of(provider: str, instance_type: str) -> Rental | None:
+    """Return how a type is rented; None where nothing is written down of its provider."""
+    return next(
+        (one for one in _rentals().get(provider, ()) if fnmatchcase(instance_type, one.pattern)),
+        None,
+    )
+
+
+def page_of(provider: str) -> str | None:
+    """Return where to rent at a provider by hand; None where no page is written down."""
+    return next((one.page for one in _rentals().get(provider, ())), None)
+
+
+@cache
+def _rentals() -> Mapping[str, Sequence[Rental]]:
+    """Return rentals by provider, the narrow patterns first, as in the file."""
+    found: dict[str, list[Rental]] = {}
+    for row in read_csv("rental.csv"):
+        found.setdefault(row["provider"], []).append(
+            Rental(
+                pattern=row["instance_type"],
+                own_name=row["own_name"] == "yes",
+                minimum_gpus=int(row["minimum_gpus"]) if row["minimum_gpus"] else None,
+                page=row["page"],
+            )
+        )
+    return found
+
+
+_ADVISOR_SUFFIX = "_spot_advisor.csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """The share of spot machines of one size and region that were taken back within a month.
+
+    Attributes:
+        low: the share is at least this, 0-1.
+        high: and at most this; None where the provider's last bucket is open.
+        text: as the provider prints it.
+        source: where it was read.
+        as_of: when.
+    """
+
+    low: float
+    high: float | None
+    text: str
+    source: str
+    as_of: str
+
+
+def interruptions(offer: "Offer") -> Bucket | None:
+    """Return the published bucket of a spot offer; None where nothing is published for it."""
+    table = f"{offer.provider}{_ADVISOR_SUFFIX}"
+    if offer.purchase != "spot" or table not in names(f"*{_ADVISOR_SUFFIX}"):
+        return None
+    return _buckets(table).get((offer.region, offer.instance_type))
+
+
+@cache
+def _buckets(table: str) -> Mapping[tuple[str, str], Bucket]:
+    return {(row["region"], row["instance_type"]): _bucket_from_row(row) for row in read_csv(table)}
+
+
+def _bucket_from_row(row: Mapping[str, str]) -> Bucket:
+    low, high = _bounds(row["interruption_bucket"])
+    return Bucket(
+        low=low,
+        high=high,
+        text=row["interruption_bucket"],
+        source=row["source"],
+        as_of=row["as_of"],
+    )
+
+
+def _bounds(text: str) -> tuple[float, float | None]:
+    """Return the ends of `<5%`, `5-10%`, `>20%` as shares."""
+    number = text.strip("<>%")
+    if text.startswith("<"):
+        return 0.0, float(number) / 100.0
+    if text.startswith(">"):
+        return float(number) / 100.0, None
+    low, high = number.split("-")
+    return float(low) / 100.0, float(high) / 100.0

@@ -14,10 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pricing.errors import InputError
-from pricing.feeds.csv_document import check_end, table
-from pricing.refresh.feed import Asked, FeedReading, Question, read_parts
-from pricing.refresh.listed import Listed, ListOf, of_known_machine, to_reading
-from pricing.refresh.reading import PriceReading
+from pricing.feeds.documents import check_end, table
+from pricing.refresh.feed_rows import FeedPage, FeedRow, of_known_machine, to_reading
+from pricing.refresh.reading import Asked, FeedReading, PriceReading, Question, read_parts
 
 REGIONS = ("us-east-1",)
 """Read unless others are asked for: a file has some hundred MB."""
@@ -71,7 +70,7 @@ def _reading(path: Path, name: str) -> PriceReading:
         heading = dict(row[:2] for row in told if row[1:])
         if _DAY not in heading:
             raise InputError(f"{name}: not an offer file of AWS, without {_DAY}.")
-        of = ListOf(
+        of = FeedPage(
             provider="aws",
             source="AWS bulk offer file AmazonEC2",
             day=date.fromisoformat(heading[_DAY][:10]),
@@ -89,7 +88,7 @@ def _possible(lines: Iterator[str]) -> Iterator[str]:
             yield line
 
 
-def _lines(rows: Iterator[Mapping[str, str]], left_out: Counter[str]) -> Iterator[Listed]:
+def _lines(rows: Iterator[Mapping[str, str]], left_out: Counter[str]) -> Iterator[FeedRow]:
     for row in rows:
         if not row["GPU"] or any(row[name] not in values for name, values in _SOLD.items()):
             continue

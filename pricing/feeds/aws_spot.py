@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from pricing.errors import InputError
-from pricing.feeds.json_document import parsed
-from pricing.json_value import members, objects
-from pricing.refresh.feed import Asked, FeedReading, Question, whole
-from pricing.refresh.listed import Listed, ListOf, of_known_machine, to_reading
+from pricing.feeds.documents import parsed
+from pricing.refresh.feed_rows import FeedPage, FeedRow, of_known_machine, to_reading
+from pricing.refresh.reading import Asked, FeedReading, Question, whole
+from pricing.tables import members, objects
 
 _REGIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -45,11 +45,11 @@ def read(asked: Asked) -> FeedReading:
     if config["rate"] != "perhr" or "USD" not in config["currencies"]:
         raise InputError("spot.js: not prices per hour in US dollars.")
     day = asked.as_of or answer.modified or asked.today
-    of = ListOf(provider="aws", source="AWS spot prices (spot.js)", day=day, confidence="medium")
+    of = FeedPage(provider="aws", source="AWS spot prices (spot.js)", day=day, confidence="medium")
     return FeedReading(readings=(to_reading(of, list(_lines(config, of.left_out))),))
 
 
-def _lines(config: Mapping[str, object], left_out: Counter[str]) -> Iterator[Listed]:
+def _lines(config: Mapping[str, object], left_out: Counter[str]) -> Iterator[FeedRow]:
     for region in objects(config["regions"]):
         where = str(region["region"])
         for group in objects(region["instanceTypes"]):
@@ -57,7 +57,7 @@ def _lines(config: Mapping[str, object], left_out: Counter[str]) -> Iterator[Lis
                 yield from _line(_REGIONS.get(where, where), size, left_out)
 
 
-def _line(region: str, size: Mapping[str, object], left_out: Counter[str]) -> Iterator[Listed]:
+def _line(region: str, size: Mapping[str, object], left_out: Counter[str]) -> Iterator[FeedRow]:
     for column in objects(size["valueColumns"]):
         price = str(members(column["prices"]).get("USD", ""))
         if column["name"] != "linux" or price.startswith("N/A"):

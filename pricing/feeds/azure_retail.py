@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from pricing.errors import InputError
-from pricing.feeds.json_document import digits, document
-from pricing.refresh.feed import Asked, FeedReading, Question
-from pricing.refresh.listed import Listed, ListOf, of_known_machine, to_reading
+from pricing.feeds.documents import digits, document
+from pricing.refresh.feed_rows import FeedPage, FeedRow, of_known_machine, to_reading
+from pricing.refresh.reading import Asked, FeedReading, Question
 
 _FILTER = (
     "serviceName eq 'Virtual Machines' and priceType eq 'Consumption' "
@@ -25,7 +25,7 @@ _OTHER_SALES = ("Windows", " Win", "Dedicated", "CloudServices", "Cloud Services
 
 def read(asked: Asked) -> FeedReading:
     """Return one reading: on demand and spot, all regions."""
-    of = ListOf(
+    of = FeedPage(
         provider="azure", source="Azure Retail Prices API", day=asked.today, confidence="high"
     )
     lines = [line for item in _items(asked) for line in _lines(item, of.left_out)]
@@ -56,7 +56,7 @@ def _items(asked: Asked) -> Iterator[Mapping[str, object]]:
     raise InputError(f"Azure Retail Prices: more than {_MOST_PAGES} pages.")
 
 
-def _lines(item: Mapping[str, object], left_out: Counter[str]) -> Iterator[Listed]:
+def _lines(item: Mapping[str, object], left_out: Counter[str]) -> Iterator[FeedRow]:
     why = next(_reasons(item), "")
     line = of_known_machine(
         "azure",

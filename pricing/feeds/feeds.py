@@ -8,7 +8,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import cast
 
-from pricing.refresh.feed import Feed, Read
+from pricing.refresh.reading import Feed, Read
 
 _ROWS = (
     Feed(

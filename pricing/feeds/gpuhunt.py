@@ -13,10 +13,9 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from pricing.errors import InputError
-from pricing.feeds.csv_document import rows_of
-from pricing.refresh.feed import Asked, FeedReading, Question, read_parts, whole
-from pricing.refresh.listed import Listed, ListOf, our_name, to_reading
-from pricing.refresh.reading import PriceReading
+from pricing.feeds.documents import rows_of
+from pricing.refresh.feed_rows import FeedPage, FeedRow, our_name, to_reading
+from pricing.refresh.reading import Asked, FeedReading, PriceReading, Question, read_parts, whole
 
 PUBLISHED = (
     "aws",
@@ -149,11 +148,11 @@ def _written(member: zipfile.ZipInfo) -> date | None:
 
 
 def _reading(name: str, data: bytes, day: date) -> PriceReading:
-    of = ListOf(provider=our_name(name), source=f"gpuhunt catalog {name}.csv", day=day)
+    of = FeedPage(provider=our_name(name), source=f"gpuhunt catalog {name}.csv", day=day)
     return to_reading(of, list(_lines(name, data, of.left_out)))
 
 
-def _lines(name: str, data: bytes, left_out: Counter[str]) -> Iterator[Listed]:
+def _lines(name: str, data: bytes, left_out: Counter[str]) -> Iterator[FeedRow]:
     for row in rows_of(data, f"{name}.csv", _COLUMNS):
         if row["gpu_count"].strip() in ("", "0", "0.0"):
             continue
@@ -175,13 +174,13 @@ def _reasons(row: Mapping[str, str]) -> Iterator[str]:
         yield "n1 hosts other than n1-standard, to which the same GPUs can be attached"
 
 
-def _listed(name: str, row: Mapping[str, str]) -> Listed:
+def _listed(name: str, row: Mapping[str, str]) -> FeedRow:
     memory_gib: tuple[float, ...]
     try:
         memory_gib = (float(row["gpu_memory"]),)
     except ValueError:
         memory_gib = ()
-    return Listed(
+    return FeedRow(
         instance_type=row["instance_name"],
         region=row["location"],
         gpu=row["gpu_name"],

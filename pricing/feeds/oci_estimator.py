@@ -12,13 +12,12 @@ from decimal import Decimal
 from types import MappingProxyType
 
 from pricing.catalog.offer import EVERYWHERE
-from pricing.feeds.json_document import digits, document, number
+from pricing.feeds.documents import digits, document, number
 from pricing.hardware import find
-from pricing.json_value import members, objects
 from pricing.money import plain
-from pricing.refresh.feed import Asked, FeedReading, Question
-from pricing.refresh.listed import Listed, ListOf, to_reading
-from pricing.refresh.machines import known_machine
+from pricing.refresh.feed_rows import FeedPage, FeedRow, known_machine, to_reading
+from pricing.refresh.reading import Asked, FeedReading, Question
+from pricing.tables import members, objects
 
 _SHAPES = Question(name="shapes.json", path="shapes.json")
 _PRODUCTS = Question(name="products.json", path="products.json")
@@ -31,7 +30,9 @@ _PREEMPTIBLE = (
 
 def read(asked: Asked) -> FeedReading:
     """Return one reading: on demand, and preemptible as spot, one price for all regions."""
-    of = ListOf(provider="oci", source="Oracle cost estimator", day=asked.today, confidence="high")
+    of = FeedPage(
+        provider="oci", source="Oracle cost estimator", day=asked.today, confidence="high"
+    )
     products = {str(item["partNumber"]): item for item in document(asked, _PRODUCTS)["items"]}
     lines = [
         line
@@ -44,7 +45,7 @@ def read(asked: Asked) -> FeedReading:
 
 def _lines(
     shape: Mapping[str, object], products: Mapping[str, object], left_out: Counter[str]
-) -> Iterator[Listed]:
+) -> Iterator[FeedRow]:
     name = str(shape["name"])
     if shape.get("hidden") or shape.get("status") != "ACTIVE":
         left_out["a shape that is hidden or not active"] += 1
@@ -61,7 +62,7 @@ def _lines(
         ("spot", price * _HALF, _PREEMPTIBLE),
     ):
         if purchase == "on_demand" or shape.get("allowPreemptible"):
-            yield Listed(
+            yield FeedRow(
                 instance_type=name,
                 region=EVERYWHERE,
                 gpu=model,

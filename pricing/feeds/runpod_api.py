@@ -13,12 +13,12 @@ from typing import Any
 
 from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import ProviderError
-from pricing.feeds.json_document import digits, document, number
+from pricing.feeds.documents import digits, document, number
 from pricing.hardware import find
-from pricing.json_value import members
 from pricing.money import plain
-from pricing.refresh.feed import Asked, FeedReading, Question
-from pricing.refresh.listed import Listed, ListOf, to_reading
+from pricing.refresh.feed_rows import FeedPage, FeedRow, to_reading
+from pricing.refresh.reading import Asked, FeedReading, Question
+from pricing.tables import members
 
 COUNTS = (1, 2, 4, 8)
 """Numbers of GPUs that are asked for."""
@@ -32,7 +32,7 @@ _GPUS = """query GpuTypes($input: GpuLowestPriceInput) {
 
 def read(asked: Asked) -> FeedReading:
     """Return one reading: secure by data centre, community for anywhere."""
-    of = ListOf(
+    of = FeedPage(
         provider="runpod", source="RunPod GraphQL gpuTypes", day=asked.today, confidence="high"
     )
     centres = _data(asked, "data-centres", _CENTRES, {})["dataCenters"]
@@ -57,7 +57,7 @@ def _data(asked: Asked, name: str, query: str, variables: Mapping[str, object]) 
     return said["data"]
 
 
-def _lines(asked: Asked, place: str, count: int) -> list[Listed]:
+def _lines(asked: Asked, place: str, count: int) -> list[FeedRow]:
     wanted = {"gpuCount": count, "secureCloud": bool(place)}
     if place:
         wanted["dataCenterId"] = place  # type: ignore[assignment] # of JSON
@@ -66,13 +66,13 @@ def _lines(asked: Asked, place: str, count: int) -> list[Listed]:
     return [line for kind in types for line in _line(kind, place, count)]
 
 
-def _line(kind: Mapping[str, object], place: str, count: int) -> Iterator[Listed]:
+def _line(kind: Mapping[str, object], place: str, count: int) -> Iterator[FeedRow]:
     lowest = members(kind.get("lowestPrice") or {})
     price = kind["securePrice" if place else "communityPrice"]
     if not lowest.get("stockStatus") or not price:
         return
     memory = number(kind["memoryInGb"])
-    yield Listed(
+    yield FeedRow(
         instance_type=str(kind["id"]),
         region=place or EVERYWHERE,
         gpu=str(kind["id"] if find(str(kind["id"])) else kind["displayName"]),

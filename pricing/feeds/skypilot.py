@@ -8,6 +8,7 @@ last commit, which the history of the repository tells.
 
 import ast
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
@@ -16,12 +17,11 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from pricing.feeds.csv_document import rows_of
-from pricing.feeds.skypilot_gcp import with_hosts
+from pricing.feeds.documents import rows_of
 from pricing.hardware import find, has_memory
-from pricing.refresh.feed import Asked, FeedReading, Question, read_parts
-from pricing.refresh.listed import Listed, ListOf, our_name, to_reading
-from pricing.refresh.reading import PriceReading
+from pricing.money import plain, usd
+from pricing.refresh.feed_rows import FeedPage, FeedRow, our_name, to_reading
+from pricing.refresh.reading import Asked, FeedReading, PriceReading, Question, read_parts
 
 CLOUDS = (
     "aws",
@@ -98,7 +98,7 @@ def _one(cloud: str, path: Path | None, asked: Asked) -> Callable[[], PriceReadi
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
         day = asked.as_of or _day(cloud, path, asked)
-        of = ListOf(provider=our_name(cloud), source=f"SkyPilot catalog {name}", day=day)
+        of = FeedPage(provider=our_name(cloud), source=f"SkyPilot catalog {name}", day=day)
         lines = _lines(cloud, rows_of(data, str(path or name), _COLUMNS), of.left_out)
         return to_reading(of, list(lines))
 
@@ -130,7 +130,7 @@ def _day(cloud: str, path: Path | None, asked: Asked) -> date:
 
 def _lines(
     cloud: str, table: Iterator[Mapping[str, str]], left_out: Counter[str]
-) -> Iterator[Listed]:
+) -> Iterator[FeedRow]:
     rows = with_hosts(table, left_out) if cloud == "gcp" else table
     for row in rows:
         if row["AcceleratorName"].startswith("tpu"):
@@ -139,7 +139,7 @@ def _lines(
             yield from _listed(cloud, row, left_out)
 
 
-def _listed(cloud: str, row: Mapping[str, str], left_out: Counter[str]) -> Iterator[Listed]:
+def _listed(cloud: str, row: Mapping[str, str], left_out: Counter[str]) -> Iterator[FeedRow]:
     """Yield the on-demand and the spot price of a line, each where it is there."""
     on_demand, spot = row.get("Price") or "", row.get("SpotPrice") or ""
     card, memory_gib = _card(row.get("GpuInfo") or "")
@@ -148,7 +148,7 @@ def _listed(cloud: str, row: Mapping[str, str], left_out: Counter[str]) -> Itera
         spot = ""
     for price, purchase in ((on_demand, "on_demand"), (spot, "spot")):
         if price:
-            yield Listed(
+            yield FeedRow(
                 instance_type=row["InstanceType"],
                 region=(row.get("AvailabilityZone") if cloud == "runpod" else "") or row["Region"],
                 gpu=card or row["AcceleratorName"],
@@ -199,3 +199,73 @@ def _lowered(value: Any) -> Any:  # noqa: ANN401 - a literal of any shape
     if isinstance(value, dict):
         return {str(key).lower(): _lowered(item) for key, item in value.items()}
     return [_lowered(item) for item in value] if isinstance(value, list) else value
+
+
+_FAMILIES: Mapping[str, str] = MappingProxyType(
+    {"a2-highgpu": "A100", "a2-megagpu": "A100", "g2-standard": "L4"}
+)
+"""Family -> its GPU, as the rows of GPUs call it."""
+
+_WITH_SSD = re.compile(r"a2-ultragpu-|a3-|a4x?-")
+"""Families that come with local SSDs, which Google bills with the machine and no row here has."""
+
+_L4_OF_VCPUS: Mapping[str, int] = MappingProxyType(
+    {"4": 1, "8": 1, "12": 1, "16": 1, "32": 1, "24": 2, "48": 4, "96": 8}
+)
+
+_TYPE = re.compile(r"(a2-highgpu|a2-megagpu|g2-standard)-(\d+)(g?)")
+_PRICES = ("Price", "SpotPrice")
+
+_Row = Mapping[str, str]
+
+
+def with_hosts(rows: Iterator[_Row], left_out: Counter[str]) -> Iterator[_Row]:
+    """Yield each machine with GPUs once, at the price of its host and its GPUs in its zone."""
+    hosts: list[_Row] = []
+    gpus: dict[tuple[str, str, str], _Row] = {}
+    for row in rows:
+        if row["InstanceType"] and not row["AcceleratorName"]:
+            hosts.append(row)
+        elif row["InstanceType"]:
+            yield row
+        else:
+            count = row["AcceleratorCount"].removesuffix(".0")
+            gpus[row["AcceleratorName"], count, row.get("AvailabilityZone", "")] = row
+    for host in hosts:
+        if _WITH_SSD.match(host["InstanceType"]):
+            left_out["a machine with local SSDs, which are billed and not in the table"] += 1
+            continue
+        of = _gpus_of(host["InstanceType"])
+        if of is None:
+            continue  # a host without GPUs of its own
+        attached = gpus.get((*of, host.get("AvailabilityZone", "")))
+        if attached is None:
+            left_out["no price of its GPUs in the zone"] += 1
+        else:
+            yield _together(host, attached, of)
+
+
+def _gpus_of(name: str) -> tuple[str, str] | None:
+    """Return the accelerator and the count of a host with GPUs."""
+    match = _TYPE.fullmatch(name)
+    if match is None:
+        return None
+    family, size, gpus = match.groups()
+    count = size if gpus else str(_L4_OF_VCPUS.get(size, ""))
+    return _FAMILIES[family], count
+
+
+def _together(host: _Row, gpus: _Row, of: tuple[str, str]) -> _Row:
+    sums = {name: _sum(host.get(name) or "", gpus.get(name) or "") for name in _PRICES}
+    return {**host, **sums, "AcceleratorName": of[0], "AcceleratorCount": of[1]}
+
+
+def _sum(host: str, gpus: str) -> str:
+    """Add both prices; "" where one is missing; the texts where one is not an amount."""
+    if not host or not gpus:
+        return ""
+    try:
+        parts = usd(host), usd(gpus)
+    except InputError:
+        return f"{host} + {gpus}"
+    return plain(sum(parts[1:], parts[0])) if min(parts) > 0 else plain(min(parts))

@@ -13,11 +13,11 @@ from statistics import median
 from typing import Any
 
 from pricing.catalog.offer import EVERYWHERE
-from pricing.feeds.json_document import document, number
+from pricing.feeds.documents import document, number
 from pricing.hardware import find
 from pricing.money import plain
-from pricing.refresh.feed import Asked, FeedReading, Question
-from pricing.refresh.listed import Listed, ListOf, to_reading
+from pricing.refresh.feed_rows import FeedPage, FeedRow, to_reading
+from pricing.refresh.reading import Asked, FeedReading, Question
 
 FEWEST = 3
 """Fewer machines have no middle."""
@@ -35,7 +35,7 @@ _MIB_PER_GIB = 1024
 def read(asked: Asked) -> FeedReading:
     """Return one reading: medians by model and number of GPUs, for anywhere."""
     question = Question(name="bundles.json", body=json.dumps(_SEARCH).encode())
-    of = ListOf(
+    of = FeedPage(
         provider="vast", source="Vast.ai POST /api/v0/bundles", day=asked.today, confidence="medium"
     )
     groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
@@ -58,7 +58,7 @@ def _reasons(offer: Mapping[str, Any]) -> Iterator[str]:
         yield "a price of nothing"
 
 
-def _lines(key: tuple[str, int], found: list[Mapping[str, Any]], of: ListOf) -> Iterator[Listed]:
+def _lines(key: tuple[str, int], found: list[Mapping[str, Any]], of: FeedPage) -> Iterator[FeedRow]:
     model, count = key
     if len(found) < FEWEST:
         of.left_out[f"fewer than {FEWEST} machines of a kind"] += len(found)
@@ -66,7 +66,7 @@ def _lines(key: tuple[str, int], found: list[Mapping[str, Any]], of: ListOf) -> 
     prices = sorted(Decimal(offer["dph_base"]) for offer in found)
     memory = median(number(offer["gpu_ram"]) or 0 for offer in found)
     gpu = find(model, memory_gib=memory / _MIB_PER_GIB)
-    yield Listed(
+    yield FeedRow(
         instance_type=f"{count}x_{gpu.name if gpu else model.replace(' ', '-')}_median",
         region=EVERYWHERE,
         gpu=model,

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from pricing.errors import InputError
-from pricing.feeds.json_document import digits, document, number
+from pricing.feeds.documents import digits, document, number
 from pricing.hardware import find
-from pricing.json_value import elements
-from pricing.refresh.feed import Asked, FeedReading, Question
-from pricing.refresh.listed import Listed, ListOf, to_reading
+from pricing.refresh.feed_rows import FeedPage, FeedRow, to_reading
+from pricing.refresh.reading import Asked, FeedReading, Question
+from pricing.tables import elements
 
 _PLANS = (
     Question(name="plans.json", path="plans?type=all&per_page=500"),
@@ -39,8 +39,10 @@ def read(asked: Asked) -> FeedReading:
     Raises:
         InputError: more plans follow than one page holds.
     """
-    of = ListOf(provider="vultr", source="Vultr GET /v2/plans", day=asked.today, confidence="high")
-    lines: list[Listed] = []
+    of = FeedPage(
+        provider="vultr", source="Vultr GET /v2/plans", day=asked.today, confidence="high"
+    )
+    lines: list[FeedRow] = []
     single = len(asked.answers.files) == 1
     for question in _PLANS[:1] if single else _PLANS:
         said = document(asked, question)
@@ -51,7 +53,7 @@ def read(asked: Asked) -> FeedReading:
     return FeedReading(readings=(to_reading(of, lines),))
 
 
-def _lines(plan: Mapping[str, object], left_out: Counter[str]) -> Iterator[Listed]:
+def _lines(plan: Mapping[str, object], left_out: Counter[str]) -> Iterator[FeedRow]:
     name = str(plan["id"])
     if "gpu" not in name and not plan.get("gpu_type"):
         return
@@ -66,7 +68,7 @@ def _lines(plan: Mapping[str, object], left_out: Counter[str]) -> Iterator[Liste
             price = digits(plan.get(key))
             if purchase == "spot" and price in ("", "0", digits(plan.get("hourly_cost"))):
                 continue
-            yield Listed(
+            yield FeedRow(
                 instance_type=name,
                 region=str(region),
                 gpu=gpu,

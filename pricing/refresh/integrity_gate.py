@@ -1,27 +1,236 @@
 """The integrity gate: which rows of an answer become offers, and why the others do not."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import chain
+from statistics import median
+from types import MappingProxyType
 
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import Offer
+from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.offer_rows import PUBLISHED, offer_from_row
 from pricing.errors import InputError
 from pricing.hardware import gpus, has_memory
 from pricing.money import plain, usd
-from pricing.refresh.plausibility import (
-    Fault,
-    KnownPrices,
-    Span,
-    alone,
-    jump,
-    known_prices,
-    shifted,
-    spans,
-    swapped,
-)
 from pricing.refresh.reading import PriceReading, Row
+
+LARGEST_JUMP = Decimal(3)
+"""A price that moved by more than this factor, up or down, needs a person's word."""
+
+SAME_FACTOR = Decimal("0.01")
+"""Prices that moved by one factor, within this share of it, moved as another currency does."""
+
+SMALLEST_SHIFT = Decimal("0.03")
+"""A common factor nearer to 1 than this is not another currency."""
+
+LEAST_OF_ON_DEMAND = Decimal("0.09")
+MOST_OF_ON_DEMAND = Decimal("1.1")
+"""Spot prices lie between these shares of the price on demand: AWS, Azure and Google say "up to
+90 % less", and in the bundled prices none of 422 is outside."""
+
+_FEWEST_MOVED = 6  # machines of different names, before a common factor is not chance
+_FEWEST_SIBLINGS = 4  # prices of one GPU in one answer, before their middle says anything
+_SLICE_TOLERANCE = 0.01
+
+Fault = tuple[str, str]
+Span = tuple[Decimal, Decimal]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownPrices:
+    """What is known of a provider's machines and of the market before an answer is believed.
+
+    Attributes:
+        by_name: (name, purchase) -> region -> the provider's offer in force.
+        ends: (name, purchase) -> its cheapest and its dearest offer.
+        machines: name -> the hardware it was known with, (gpu, count).
+        own: (gpu, purchase) -> least and most USD an hour and GPU at the provider.
+        market: the same of all providers.
+    """
+
+    by_name: Mapping[tuple[str, str], Mapping[str, Offer]]
+    ends: Mapping[tuple[str, str], tuple[Offer, Offer]]
+    machines: Mapping[str, frozenset[tuple[str, float]]]
+    own: Mapping[tuple[str, str], Span]
+    market: Mapping[tuple[str, str], Span] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def known_prices(
+    offers: Iterable[Offer], rows: Iterable[Offer], market: Mapping[tuple[str, str], Span]
+) -> KnownPrices:
+    """Return what a provider's offers in force, and all its rows, tell.
+
+    Args:
+        offers: of the provider, in force on the day.
+        rows: of the provider, whenever they held.
+        market: as `spans` of all providers' offers.
+    """
+    offers = tuple(offers)
+    by_name: dict[tuple[str, str], dict[str, Offer]] = {}
+    for offer in offers:
+        by_name.setdefault((offer.instance_type, offer.purchase), {})[offer.region] = offer
+    machines: dict[str, set[tuple[str, float]]] = {}
+    for row in chain(offers, rows):
+        machines.setdefault(row.instance_type, set()).add((row.gpu, row.gpu_count))
+    return KnownPrices(
+        by_name=by_name,
+        ends={key: _ends(places.values()) for key, places in by_name.items()},
+        machines={name: frozenset(found) for name, found in machines.items()},
+        own=spans(offers),
+        market=market,
+    )
+
+
+def _ends(offers: Iterable[Offer]) -> tuple[Offer, Offer]:
+    rising = sorted(offers, key=lambda offer: (offer.usd_per_hour, offer.region))
+    return rising[0], rising[-1]
+
+
+def spans(offers: Iterable[Offer]) -> dict[tuple[str, str], Span]:
+    """Return (gpu, purchase) -> least and most USD an hour and GPU, of whole GPUs."""
+    found: dict[tuple[str, str], Span] = {}
+    for offer in offers:
+        if offer.gpu_count >= 1:
+            key, price = (offer.gpu, offer.purchase), _a_gpu(offer)
+            low, high = found.get(key, (price, price))
+            found[key] = (min(low, price), max(high, price))
+    return found
+
+
+def swapped(offer: Offer, known: KnownPrices) -> Fault | None:
+    """Return the fault of a machine that was known by its name with other GPUs."""
+    before = known.machines.get(offer.instance_type, frozenset())
+    if not before or any(_is_same(offer, gpu, count) for gpu, count in before):
+        return None
+    was = " or ".join(sorted(f"{count:g}x {gpu}" for gpu, count in before))
+    return "gpu", f"{offer.gpu_count:g}x {offer.gpu}, where the machine is known with {was}"
+
+
+def _is_same(offer: Offer, gpu: str, count: float) -> bool:
+    return offer.gpu == gpu and abs(offer.gpu_count - count) <= _SLICE_TOLERANCE * count
+
+
+def jump(offer: Offer, known: KnownPrices) -> Fault | None:
+    """Return the fault of a price far from known ones of its region, name, GPU or market."""
+    there = _held_against(offer, offer.purchase, known)
+    if there and there[0].usd_per_hour <= offer.usd_per_hour <= there[-1].usd_per_hour:
+        return None
+    if there:
+        return _moved(offer, there)
+    return _no_spot_price(offer, known) or _out_of_line(offer, known)
+
+
+def _no_spot_price(offer: Offer, known: KnownPrices) -> Fault | None:
+    """Return the fault of a new spot price that the machine on demand makes unlikely."""
+    there = _held_against(offer, "on_demand", known)
+    if offer.purchase != "spot" or not there:
+        return None
+    shares = [offer.usd_per_hour / old.usd_per_hour for old in there]
+    if any(LEAST_OF_ON_DEMAND <= share <= MOST_OF_ON_DEMAND for share in shares):
+        return None
+    return "jump", (
+        f"{plain(offer.usd_per_hour)} USD/h on spot, {min(shares):.2g} of what it costs on demand. "
+        "If it is right, add --accept-jumps"
+    )
+
+
+def _moved(offer: Offer, there: Iterable[Offer]) -> Fault | None:
+    factor, old = min(
+        ((_factor(offer.usd_per_hour, old.usd_per_hour), old) for old in there),
+        key=lambda pair: pair[0],
+    )
+    if factor <= LARGEST_JUMP:
+        return None
+    was = f"{plain(offer.usd_per_hour)} USD/h where {plain(old.usd_per_hour)} was read on"
+    return "jump", f"{was} {old.date_text}: {_RIGHT}"
+
+
+def _out_of_line(offer: Offer, known: KnownPrices) -> Fault | None:
+    """Return the fault of a new name at a price that no machine with its GPU has."""
+    if offer.gpu_count < 1:
+        return None
+    key, price = (offer.gpu, offer.purchase), _a_gpu(offer)
+    for where, table in ((f"at {offer.provider}", known.own), ("anywhere", known.market)):
+        if key in table:
+            low, high = table[key]
+            if low / LARGEST_JUMP <= price <= high * LARGEST_JUMP:
+                return None
+            span = f"{_short(low)} to {_short(high)}"
+            told = f"{_short(price)} USD/h a GPU where {offer.gpu} costs {span} {where}"
+            return "jump", f"{told}: {_RIGHT}"
+    return None
+
+
+def alone(offers: Iterable[Offer], known: KnownPrices) -> Iterator[tuple[Offer, Fault]]:
+    """Yield new offers whose price is far from that of the others with their GPU in the answer."""
+    groups: dict[tuple[str, str], list[Offer]] = {}
+    for offer in offers:
+        if offer.gpu_count >= 1:
+            groups.setdefault((offer.gpu, offer.purchase), []).append(offer)
+    for group in groups.values():
+        if len(group) < _FEWEST_SIBLINGS:
+            continue
+        middle = median(_a_gpu(offer) for offer in group)
+        for offer in group:
+            is_new = (offer.instance_type, offer.purchase) not in known.by_name
+            if is_new and _factor(_a_gpu(offer), middle) > LARGEST_JUMP:
+                told = f"{_short(_a_gpu(offer))} USD/h a GPU where half of the answer's {offer.gpu}"
+                yield offer, ("jump", f"{told} cost over {_short(middle)}: {_RIGHT}")
+
+
+def shifted(offers: Iterable[Offer], known: KnownPrices) -> Fault | None:
+    """Return the fault of an answer whose prices all moved by one factor, as in another currency.
+
+    Only on-demand prices whose earlier price was dated count, each name once.
+    """
+    factors: dict[str, Decimal] = {}
+    for offer in offers:
+        places = known.by_name.get((offer.instance_type, "on_demand"), {})
+        old = places.get(offer.region) or places.get(EVERYWHERE)
+        if offer.purchase == "on_demand" and old is not None and old.dated:
+            factors[offer.instance_type] = offer.usd_per_hour / old.usd_per_hour
+    if len(factors) < _FEWEST_MOVED:
+        return None
+    middle = median(factors.values())
+    if abs(middle - 1) < SMALLEST_SHIFT:
+        return None
+    if any(abs(factor - middle) > SAME_FACTOR * middle for factor in factors.values()):
+        return None
+    return "currency", (
+        f"all {len(factors)} machines that were known cost x{middle:.3f} of what they did, as "
+        "prices in another currency would: the answer was left out. If it is right, add "
+        "--accept-jumps"
+    )
+
+
+def _held_against(offer: Offer, purchase: str, known: KnownPrices) -> tuple[Offer, ...]:
+    """Return the known price of the name in the region.
+
+    In a new one the least and the most elsewhere.
+    """
+    key = (offer.instance_type, purchase)
+    places = known.by_name.get(key, {})
+    if offer.region in places:
+        return (places[offer.region],)
+    return known.ends[key] if places else ()
+
+
+_RIGHT = f"more than x{LARGEST_JUMP}. If it is right, add --accept-jumps"
+
+
+def _a_gpu(offer: Offer) -> Decimal:
+    return offer.usd_per_hour / Decimal(str(offer.gpu_count))
+
+
+def _factor(one: Decimal, other: Decimal) -> Decimal:
+    return max(one, other) / min(one, other)
+
+
+def _short(price: Decimal) -> str:
+    return plain(round(price, 4))
+
 
 BROKEN = frozenset({"missing", "price"})
 """Faults of an answer that is damaged: a provider that says so is not believed at all."""

@@ -8,12 +8,11 @@ from datetime import date
 from pathlib import Path
 
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import Offer
+from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.offer_rows import COLUMNS, PUBLISHED, offer_from_row, row_from_offer
 from pricing.errors import InputError
 from pricing.refresh.integrity_gate import Passed
 from pricing.refresh.reading import PriceReading
-from pricing.refresh.same_hardware import ended, outdated, replaced
 from pricing.tables import read_csv
 
 _HEADER = (*COLUMNS, *PUBLISHED)
@@ -23,7 +22,7 @@ _MACHINE = ("vcpus", "ram_gib", "local_disk_gib", "interconnect", "network_gbps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class CachedReading:
     """What the store holds.
 
     Attributes:
@@ -67,7 +66,7 @@ def path_of(folder: Path, provider: str) -> Path:
     return folder / f"{provider}{_SUFFIX}"
 
 
-def load(folder: Path) -> Stored:
+def load(folder: Path) -> CachedReading:
     """Return all rows of the store; an absent folder is an empty store."""
     offers: list[Offer] = []
     problems: list[str] = []
@@ -84,7 +83,7 @@ def load(folder: Path) -> Stored:
                 f"{path}: refreshed prices cannot be read and are left out ({reason:.120}). "
                 f"Write them anew: gpucost prices update --provider {path.stem}"
             )
-    return Stored(offers=tuple(offers), problems=tuple(problems))
+    return CachedReading(offers=tuple(offers), problems=tuple(problems))
 
 
 def _read(path: Path) -> list[Offer]:
@@ -225,3 +224,120 @@ def _repeats(earlier: Offer, later: Offer) -> bool:
         and later.current
         and (earlier.usd_per_hour, earlier.source) == (later.usd_per_hour, later.source)
     )
+
+
+LARGEST_DIFFERENCE = 0.25
+"""Hosts of one class differ by at most this share in processors and in memory; rounding and
+reserved memory make less, the next size of a machine makes more."""
+
+_TRUST = ("low", "medium", "high")
+_Hardware = tuple[str, float, str, str]
+
+
+def replaced(fresh: Iterable[Offer], before: Iterable[Offer]) -> dict[Offer, Offer]:
+    """Return older offers of machines that fresh ones list under the name that counts now.
+
+    An older name that the fresh offers use themselves stays: that is another product with the same
+    hardware. A price for everywhere gives way to prices of regions.
+
+    Args:
+        fresh: of one provider, from one source.
+        before: the provider's offers in force.
+
+    Returns:
+        older -> the fresh one that takes its place.
+    """
+    fresh = tuple(fresh)
+    names = {offer.instance_type for offer in fresh}
+    index = _by_hardware(fresh)
+    found = {}
+    for old in before:
+        for new in index.get(_hardware(old), ()):
+            if _takes_place(new, old, names):
+                found[old] = new
+                break
+    return found
+
+
+def outdated(fresh: Iterable[Offer], before: Iterable[Offer]) -> dict[Offer, Offer]:
+    """Return fresh offers of machines known from a later day, or surer, by another name.
+
+    Names of which one side uses both are two products with the same hardware.
+
+    Returns:
+        fresh -> the known one.
+    """
+    fresh, before = tuple(fresh), tuple(before)
+    told = {offer.instance_type for offer in fresh}
+    known = {offer.instance_type for offer in before}
+    index = _by_hardware(offer for offer in before if offer.instance_type not in told)
+    found = {}
+    for new in fresh:
+        if new.instance_type in known:
+            continue
+        for old in index.get(_hardware(new), ()):
+            if _same_host(new, old) and _in(old, new) and not _is_newer(new, old):
+                found[new] = old
+                break
+    return found
+
+
+def ended(old: Offer, new: Offer, day: date) -> Offer:
+    """Return the row that ends an older offer on the day on which another takes its place."""
+    name = new.instance_type
+    why = f"now {name}" if name != old.instance_type else f"now told by region, as in {new.region}"
+    return replace(
+        old,
+        current=False,
+        withdrawn=True,
+        valid_from=max(day, old.starts),
+        valid_until=None,
+        notes=f"the same machine is {why} ({new.source}, {day})",
+    )
+
+
+def _by_hardware(offers: Iterable[Offer]) -> Mapping[_Hardware, tuple[Offer, ...]]:
+    index: dict[_Hardware, list[Offer]] = {}
+    for offer in offers:
+        index.setdefault(_hardware(offer), []).append(offer)
+    return {key: tuple(found) for key, found in index.items()}
+
+
+def _hardware(offer: Offer) -> _Hardware:
+    return (offer.gpu, offer.gpu_count, offer.purchase, offer.host)
+
+
+def _takes_place(new: Offer, old: Offer, names: set[str]) -> bool:
+    if old == new or not _is_newer(new, old):
+        return False
+    if old.instance_type == new.instance_type:
+        return old.region == EVERYWHERE != new.region
+    return old.instance_type not in names and _same_host(new, old) and _in(new, old)
+
+
+def _in(new: Offer, old: Offer) -> bool:
+    """Return whether they are in one region; a price for everywhere is in each."""
+    return new.region == old.region or EVERYWHERE in (new.region, old.region)
+
+
+def _same_host(one: Offer, other: Offer) -> bool:
+    """Return whether the hosts are of one class.
+
+    What is not known of one of them is not a difference.
+    """
+    pairs = ((one.vcpus, other.vcpus), (one.ram_gib, other.ram_gib))
+    return all(_near(a, b) for a, b in pairs if a and b)
+
+
+def _near(one: float, other: float) -> bool:
+    return abs(one - other) <= LARGEST_DIFFERENCE * max(one, other)
+
+
+def _is_newer(new: Offer, old: Offer) -> bool:
+    """Return whether the new price counts: read later, or on the day by a source as sure."""
+    return _rank(new) >= _rank(old)
+
+
+def _rank(offer: Offer) -> tuple[bool, date, int]:
+    trust = _TRUST.index(offer.confidence) if offer.confidence in _TRUST else 0
+    return offer.dated, offer.as_of, trust

@@ -1,6 +1,6 @@
 """Amazon Web Services, through boto3."""
 
-from pricing.json_value import JsonObject
+from pricing.tables import JsonObject
 from providers.ownership_tags import PREFIX
 from providers.provider import Permissions, Provider, SelfEnd, SpotNotices, Variable
 

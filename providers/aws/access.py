@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from pricing.errors import GpucostError, MissingCredentialsError, ProviderError
 from providers.interface import NoCapacityError, QuotaError, ThrottledError, UncertainError
 from providers.redaction import learn, redact
+
+AwsClient: TypeAlias = Any
+"""A session or client of boto3, which makes its classes at run time."""
 
 CONNECT_S = 10
 READ_S = 60
@@ -19,7 +22,7 @@ ATTEMPTS = 4
 _MOST_TEXT = 200
 
 
-def open_session() -> Any:  # noqa: ANN401 - boto3 makes its classes at run time
+def open_session() -> AwsClient:
     """Return a session with credentials from the SDK's chain: environment, profile, machine role.
 
     Raises:
@@ -41,7 +44,7 @@ def open_session() -> Any:  # noqa: ANN401 - boto3 makes its classes at run time
     return session
 
 
-def client(session: Any, service: str, region: str, *, attempts: int = ATTEMPTS) -> Any:  # noqa: ANN401 - made at run time
+def client(session: AwsClient, service: str, region: str, *, attempts: int = ATTEMPTS) -> AwsClient:
     """Return a client with stated time limits; the SDK's own retries are the only ones.
 
     Args:

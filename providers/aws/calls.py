@@ -8,8 +8,8 @@ from email.mime.text import MIMEText
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pricing.json_value import Json, JsonObject
 from pricing.money import plain
+from pricing.tables import Json, JsonObject
 from providers.interface import MACHINE, Creation, LaunchSpec, Place
 from providers.journal.ledger import price_within
 from providers.ownership_tags import PREFIX, OwnershipTags

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any
 
 from pricing.errors import ProviderError
-from pricing.json_value import objects
 from pricing.money import plain
+from pricing.tables import objects
 from providers.aws import calls, inventory, schedule
 from providers.aws.access import (
     DENIED,
+    AwsClient,
     client,
     code_of,
     is_not_found,
@@ -40,12 +40,12 @@ from providers.interface import (
     OUTSIDE,
     Connection,
     Creation,
+    ExistenceCheck,
     JournaledResource,
     LaunchSpec,
     Listing,
     NoCapacityError,
     Place,
-    Presence,
     Resource,
     UncertainError,
 )
@@ -95,23 +95,23 @@ class AwsCloud:
         kinds: of what a launch makes, in the order of removal.
     """
 
-    session: Any = field(repr=False)
+    session: AwsClient = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
     name: str = PROVIDER
     skew_s: float = 0.0
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = (*KINDS, OUTSIDE)
-    _clients: dict[tuple[str, str, bool], Any] = field(default_factory=dict, repr=False)
+    _clients: dict[tuple[str, str, bool], AwsClient] = field(default_factory=dict, repr=False)
     _account_id: str = ""
     _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def _ec2(self, region: str, *, repeats: bool = True) -> Any:  # noqa: ANN401 - boto3's
+    def _ec2(self, region: str, *, repeats: bool = True) -> AwsClient:
         return self._client("ec2", region, repeats=repeats)
 
-    def _scheduler(self, region: str, *, repeats: bool = True) -> Any:  # noqa: ANN401 - boto3's
+    def _scheduler(self, region: str, *, repeats: bool = True) -> AwsClient:
         return self._client("scheduler", region, repeats=repeats)
 
-    def _client(self, service: str, region: str, *, repeats: bool) -> Any:  # noqa: ANN401 - boto3's
+    def _client(self, service: str, region: str, *, repeats: bool) -> AwsClient:
         key = (service, region or _HOME, repeats)
         with self._making:  # regions are asked at once, and a session makes one client at a time
             if key not in self._clients:
@@ -121,19 +121,19 @@ class AwsCloud:
                 self._clients[key] = made
         return self._clients[key]
 
-    def _on_answer(self, http_response: Any, **_: object) -> None:  # noqa: ANN401 - botocore's
+    def _on_answer(self, http_response: AwsClient, **_: object) -> None:
         ahead_s = skew_s(http_response.headers.get("Date", ""))
         self.skew_s = self.skew_s if ahead_s is None else ahead_s
 
-    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch; pure."""
         return tuple(calls.creations(spec, place))
 
-    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return a schedule that ends the machine, where the account has a role for it; pure."""
         return (schedule.creation(spec, machine),) if spec.end_role else ()
 
-    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Return what ends it: our calls, and its own power-off, which terminates it; pure."""
         spot = spec.places[0].purchase == "spot"
         own = "at the deadline each machine powers off, and EC2 terminates what powers off"
@@ -256,7 +256,7 @@ class AwsCloud:
                 sdk_errors = sentence(f"opening port 22 of {creation.name}", error, self.secrets)
                 raise ProviderError(sdk_errors) from None
 
-    def ours(
+    def list_owned(
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
@@ -284,21 +284,21 @@ class AwsCloud:
         except Exception:  # noqa: BLE001 - botocore makes its errors at run time
             return ()
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what EC2 answers about that id."""
         if kept.kind == OUTSIDE:
             with launch_errors(f"looking at {kept.name}", self.secrets):
                 found = schedule.find(self._scheduler(kept.region), kept.id, kept.region)
             if found is None:
-                return Presence(state="not-shown", why=f"AWS has no schedule {kept.id}")
-            return Presence(state="present", resource=found)
+                return ExistenceCheck.not_shown(f"AWS has no schedule {kept.id}")
+            return ExistenceCheck.present(found)
         return inventory.look(self._reader, kept, marks)
 
     @property
     def _reader(self) -> inventory.Reader:
         return inventory.Reader(ec2=self._ec2, secrets=self.secrets)
 
-    def end_fault(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: Resource) -> str:
         """Return what EC2 says that it does when the instance powers off.
 
         Where that may not be read, `check` has said so.
@@ -350,18 +350,18 @@ def _outside(spec: LaunchSpec) -> str:
     return f"{late}, EventBridge Scheduler terminates what is still there"
 
 
-def _make_key(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
+def _make_key(ec2: AwsClient, arguments: _Json) -> _Json:
     made: _Json = ec2.import_key_pair(**arguments)
     return {**made, "Tags": _tags(arguments)}
 
 
-def _make_group(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
+def _make_group(ec2: AwsClient, arguments: _Json) -> _Json:
     arguments.pop(SSH_FROM)
     made: _Json = ec2.create_security_group(**arguments)
     return {**made, "Tags": _tags(arguments), "GroupName": arguments["GroupName"]}
 
 
-def _make_machine(ec2: Any, arguments: _Json) -> _Json:  # noqa: ANN401 - boto3's
+def _make_machine(ec2: AwsClient, arguments: _Json) -> _Json:
     arguments |= with_group_ids(ec2, arguments)
     instance: _Json = ec2.run_instances(**arguments)["Instances"][0]
     return {**instance, "Tags": _tags(arguments)}

@@ -13,17 +13,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pricing.errors import ProviderError
-from pricing.json_value import members, objects
-from providers.aws.access import in_each, is_not_found, launch_errors
+from pricing.tables import members, objects
+from providers.aws.access import AwsClient, in_each, is_not_found, launch_errors
 from providers.aws.calls import GROUP, KEY, KINDS, PROVIDER, RUN_TAG, client_token
 from providers.interface import (
     MACHINE,
+    ExistenceCheck,
     JournaledResource,
     Listing,
-    Presence,
+    NotQueried,
     Resource,
     State,
-    Unasked,
 )
 from providers.ownership_tags import PREFIX, OwnershipTags, read_marks
 
@@ -44,7 +44,7 @@ class Reader:
         secrets: what no sentence may hold.
     """
 
-    ec2: Callable[[str], Any]
+    ec2: Callable[[str], AwsClient]
     secrets: tuple[str, ...]
 
 
@@ -54,7 +54,7 @@ class _InRegion:
 
     resources: dict[tuple[str, str], Resource] = field(default_factory=dict)
     strangers: dict[str, str] = field(default_factory=dict)
-    unasked: list[Unasked] = field(default_factory=list)
+    unasked: list[NotQueried] = field(default_factory=list)
 
 
 def listing(
@@ -71,7 +71,7 @@ def listing(
         kinds: rows of `KINDS`.
         known: marks by run, for what has lost its tags.
     """
-    unasked: list[Unasked] = []
+    unasked: list[NotQueried] = []
     places = marked_regions(reader, unasked) if regions is None else regions
     told = in_each(places, lambda region: _listed(reader, region, kinds, known))
     found = [_silent(region) if one is None else one for region, one in told.items()]
@@ -120,7 +120,7 @@ def _asked(kind: str, known: Mapping[str, OwnershipTags]) -> Iterator[Mapping[st
         yield from ({KINDS[kind].ids: [marks.name(KEY)]} for marks in known.values())
 
 
-def _shown(ec2: Any, kind: str, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - boto3's
+def _shown(ec2: AwsClient, kind: str, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what a list shows; a name that nothing has is an empty list."""
     try:
         yield from items(ec2, kind, wanted)
@@ -137,13 +137,13 @@ _STRANGER = (
 
 
 @contextmanager
-def _part(unasked: list[Unasked], kind: str, region: str) -> Iterator[None]:
+def _part(unasked: list[NotQueried], kind: str, region: str) -> Iterator[None]:
     """Note a part that cannot be asked, and go on."""
     try:
         yield
     except ProviderError as error:
         why = error.problems[0]
-        unasked.append(Unasked(provider=PROVIDER, kind=kind, region=region, why=why))
+        unasked.append(NotQueried(provider=PROVIDER, kind=kind, region=region, why=why))
 
 
 def _silent(region: str) -> _InRegion:
@@ -151,11 +151,11 @@ def _silent(region: str) -> _InRegion:
     return _InRegion(unasked=[_no_answer(region)])
 
 
-def _no_answer(region: str) -> Unasked:
-    return Unasked(provider=PROVIDER, kind="", region=region, why="AWS: no answer in time")
+def _no_answer(region: str) -> NotQueried:
+    return NotQueried(provider=PROVIDER, kind="", region=region, why="AWS: no answer in time")
 
 
-def marked_regions(reader: Reader, unasked: list[Unasked]) -> tuple[str, ...]:
+def marked_regions(reader: Reader, unasked: list[NotQueried]) -> tuple[str, ...]:
     """Return enabled regions in which anything has our tag: one call each; failures are noted."""
     names: list[str] = []
     with _part(unasked, "", ""), launch_errors("listing regions", reader.secrets):
@@ -167,16 +167,16 @@ def marked_regions(reader: Reader, unasked: list[Unasked]) -> tuple[str, ...]:
     return tuple(name for name, one in told.items() if one is not None and one[0])
 
 
-def _is_marked(reader: Reader, region: str) -> tuple[bool, list[Unasked]]:
+def _is_marked(reader: Reader, region: str) -> tuple[bool, list[NotQueried]]:
     """Return whether anything in a region has our tag, and what keeps us from knowing."""
-    unasked: list[Unasked] = []
+    unasked: list[NotQueried] = []
     wanted = [{"Name": "key", "Values": [RUN_TAG]}]
     with _part(unasked, "", region), launch_errors("listing tags", reader.secrets):
         return bool(reader.ec2(region).describe_tags(Filters=wanted)["Tags"]), unasked
     return False, unasked
 
 
-def look(reader: Reader, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+def look(reader: Reader, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
     """Return what EC2 answers about an id; the journal knows it, so tags do not matter.
 
     Raises:
@@ -186,14 +186,16 @@ def look(reader: Reader, kept: JournaledResource, marks: OwnershipTags) -> Prese
     with launch_errors(f"looking at {kind} {kept.id}", reader.secrets):
         item = by_id(reader.ec2(region), kind, kept.id)
     if item is None:
-        return Presence(state="not-shown", why=f"AWS knows no such id in {region}")
+        return ExistenceCheck.not_shown(f"AWS knows no such id in {region}")
     told = resource(kind, item, region, {})
     if told is not None and told.marks.run != marks.run:
-        return Presence(state="not-asked", why=f"it carries the marks of run {told.marks.run}")
+        return ExistenceCheck(
+            state="not-asked", why=f"it carries the marks of run {told.marks.run}"
+        )
     found = as_resource(kind, item, region, marks)
     if found.state == "gone":
-        return Presence(state="gone", why=f"AWS calls it {state_name(item)}")
-    return Presence(state="present", resource=replace(found, name=kept.name))
+        return ExistenceCheck.gone(f"AWS calls it {state_name(item)}")
+    return ExistenceCheck.present(replace(found, name=kept.name))
 
 
 Item = dict[str, object]
@@ -209,7 +211,7 @@ _MOST_NODES = 256
 """Machines of a launch whose tokens are tried; the tag with the name may be gone, or a copy."""
 
 
-def items(ec2: Any, kind: str, options: Mapping[str, Any]) -> Iterator[Item]:  # noqa: ANN401 - boto3's
+def items(ec2: AwsClient, kind: str, options: Mapping[str, Any]) -> Iterator[Item]:
     """Yield every item of a kind that a list call tells, page by page."""
     row = KINDS[kind]
     if ec2.can_paginate(row.paginator):
@@ -224,7 +226,7 @@ def items(ec2: Any, kind: str, options: Mapping[str, Any]) -> Iterator[Item]:  #
             yield from page[row.many]
 
 
-def by_id(ec2: Any, kind: str, key: str) -> Item | None:  # noqa: ANN401 - boto3's
+def by_id(ec2: AwsClient, kind: str, key: str) -> Item | None:
     """Return the item of an id; None where EC2 does not show it."""
     try:
         return next(items(ec2, kind, {KINDS[kind].ids: [key]}), None) if key else None
@@ -275,7 +277,7 @@ def as_resource(kind: str, item: Item, region: str, marks: OwnershipTags) -> Res
     )
 
 
-def proved(kind: str, item: Item, found: Resource, ec2: Any) -> Resource | None:  # noqa: ANN401 - boto3's
+def proved(kind: str, item: Item, found: Resource, ec2: AwsClient) -> Resource | None:
     """Return what the run in its marks made, a machine by the name that it gave; else None.
 
     Args:

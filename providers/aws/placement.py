@@ -3,11 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 from urllib.parse import urlsplit
 
-from pricing.json_value import elements, objects
-from providers.aws.access import DENIED, client, code_of
+from pricing.tables import elements, objects
+from providers.aws.access import DENIED, AwsClient, client, code_of
 from providers.interface import NoCapacityError, Place, QuotaError
 
 _GROUP_ID = "sg-"
@@ -15,7 +14,7 @@ _PUBLIC = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 def place_in_network(
-    ec2: Any,  # noqa: ANN401 - boto3's
+    ec2: AwsClient,
     subnet: str,
     here: Place,
     zones: tuple[str, ...],
@@ -46,7 +45,7 @@ def place_in_network(
     return replace(here, network=str(found["VpcId"])), left, ""
 
 
-def _without_default(ec2: Any, here: Place) -> str:  # noqa: ANN401 - boto3's
+def _without_default(ec2: AwsClient, here: Place) -> str:
     """Return what to say of a region without a default VPC.
 
     Empty where there is one, or none may ask.
@@ -65,7 +64,7 @@ def _without_default(ec2: Any, here: Place) -> str:  # noqa: ANN401 - boto3's
     )
 
 
-def with_group_ids(ec2: Any, arguments: Mapping[str, object]) -> dict[str, object]:  # noqa: ANN401 - boto3's
+def with_group_ids(ec2: AwsClient, arguments: Mapping[str, object]) -> dict[str, object]:
     """Return the network interfaces of a launch with the ids of groups in place of their names.
 
     Raises:
@@ -77,7 +76,7 @@ def with_group_ids(ec2: Any, arguments: Mapping[str, object]) -> dict[str, objec
     return {"NetworkInterfaces": interfaces} if interfaces else {}
 
 
-def _id_of(ec2: Any, name: str) -> str:  # noqa: ANN401 - boto3's
+def _id_of(ec2: AwsClient, name: str) -> str:
     if name.startswith(_GROUP_ID):
         return name
     wanted = [{"Name": "group-name", "Values": [name]}]
@@ -87,7 +86,7 @@ def _id_of(ec2: Any, name: str) -> str:  # noqa: ANN401 - boto3's
     return str(found[0]["GroupId"])
 
 
-def private_endpoint(ec2: Any) -> str | None:  # noqa: ANN401 - boto3's
+def private_endpoint(ec2: AwsClient) -> str | None:
     """Return the endpoint of a client where it is not AWS' public one."""
     host = urlsplit(ec2.meta.endpoint_url).hostname or ""
     return None if host.endswith(_PUBLIC) else str(ec2.meta.endpoint_url)
@@ -96,7 +95,7 @@ def private_endpoint(ec2: Any) -> str | None:  # noqa: ANN401 - boto3's
 _IMAGE_ID = "ami-"
 
 
-def volumes_that_stay(ec2: Any, image: str, region: str) -> tuple[tuple[str, ...], str, bool]:  # noqa: ANN401 - boto3's
+def volumes_that_stay(ec2: AwsClient, image: str, region: str) -> tuple[tuple[str, ...], str, bool]:
     """Return the devices of an image whose volumes outlive their machine, as EC2 has it.
 
     Args:
@@ -156,7 +155,7 @@ def quota_code(instance_type: str, purchase: str) -> tuple[str, str] | None:
     return _CODES.get((generation, purchase)) or _CODES.get((family, purchase))
 
 
-def check_quota(session: Any, place: Place, count: int) -> str:  # noqa: ANN401 - boto3's
+def check_quota(session: AwsClient, place: Place, count: int) -> str:
     """Return what the quota says, as a remark.
 
     Raises:
@@ -181,7 +180,7 @@ def check_quota(session: Any, place: Place, count: int) -> str:  # noqa: ANN401 
     return f"{name} in {place.region}: {needed} of {allowed} vCPUs are needed, used ones unknown"
 
 
-def quotas(session: Any, region: str) -> tuple[str, ...]:  # noqa: ANN401 - boto3's
+def quotas(session: AwsClient, region: str) -> tuple[str, ...]:
     """Return every quota of machines with GPUs in a region, in a sentence each.
 
     Raises:
@@ -194,6 +193,6 @@ def quotas(session: Any, region: str) -> tuple[str, ...]:  # noqa: ANN401 - boto
     )
 
 
-def _value(service: Any, code: str) -> float:  # noqa: ANN401 - boto3's
+def _value(service: AwsClient, code: str) -> float:
     answer = service.get_service_quota(ServiceCode="ec2", QuotaCode=code)
     return float(answer["Quota"]["Value"])

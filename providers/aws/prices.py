@@ -10,7 +10,7 @@ from pricing.errors import InputError, ProviderError
 from pricing.hardware import find
 from pricing.money import plain, usd
 from pricing.refresh.reading import PriceReading, Row, new_row
-from providers.aws.access import client, open_session, sdk_errors
+from providers.aws.access import AwsClient, client, open_session, sdk_errors
 from providers.provider import Request
 
 PROVIDER = "aws"
@@ -80,7 +80,7 @@ def fetch(request: Request) -> PriceReading:
     )
 
 
-def _check_regions(session: Any, regions: tuple[str, ...]) -> None:  # noqa: ANN401 - boto3's
+def _check_regions(session: AwsClient, regions: tuple[str, ...]) -> None:
     known = {
         region
         for partition in session.get_available_partitions()
@@ -91,7 +91,7 @@ def _check_regions(session: Any, regions: tuple[str, ...]) -> None:  # noqa: ANN
         raise InputError(f"--region {region} is not a region of AWS." for region in unknown)
 
 
-def _machines(ec2: Any) -> list[_Machine]:  # noqa: ANN401 - boto3's
+def _machines(ec2: AwsClient) -> list[_Machine]:
     """Return instance types with GPUs in the region, by name; no server-side filter exists."""
     offered = {
         offering["InstanceType"]
@@ -145,7 +145,7 @@ def _network(network: Mapping[str, Any]) -> str:
     return "" if not speeds or None in speeds else f"{sum(speeds):.12g}"
 
 
-def _on_demand(price_list: Any, region: str) -> dict[str, dict[str, str]]:  # noqa: ANN401 - boto3's
+def _on_demand(price_list: AwsClient, region: str) -> dict[str, dict[str, str]]:
     """Return price cells by instance type: Linux, shared tenancy, nothing preinstalled."""
     filters = [
         {"Type": "TERM_MATCH", "Field": field, "Value": value}
@@ -187,7 +187,7 @@ def _plain(text: str) -> str:
         return text
 
 
-def _spot(ec2: Any, names: list[str], request: Request) -> dict[str, dict[str, str]]:  # noqa: ANN401 - boto3's
+def _spot(ec2: AwsClient, names: list[str], request: Request) -> dict[str, dict[str, str]]:
     """Return price cells by instance type: the cheapest zone of the region at the time."""
     zones: dict[str, list[tuple[str, str]]] = {}
     for start in range(0, len(names), _SPOT_TYPES):

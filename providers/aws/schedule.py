@@ -9,10 +9,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from providers.aws import LATE_S
-from providers.aws.access import code_of, is_not_found
+from providers.aws.access import AwsClient, code_of, is_not_found
 from providers.interface import OUTSIDE, Creation, LaunchSpec, Resource
 from providers.ownership_tags import PREFIX, OwnershipTags, read_text
 
@@ -55,7 +54,7 @@ def name_of(machine: Resource) -> str:
     return f"{machine.name}-end"
 
 
-def create(scheduler: Any, creation: Creation) -> Resource:  # noqa: ANN401 - boto3's
+def create(scheduler: AwsClient, creation: Creation) -> Resource:
     """Make it, or find it made by a call whose answer was lost; asking twice makes one."""
     try:
         scheduler.create_schedule(**creation.arguments)
@@ -68,7 +67,7 @@ def create(scheduler: Any, creation: Creation) -> Resource:  # noqa: ANN401 - bo
     return _resource(creation.name, creation.region, marks)
 
 
-def find(scheduler: Any, name: str, region: str) -> Resource | None:  # noqa: ANN401 - boto3's
+def find(scheduler: AwsClient, name: str, region: str) -> Resource | None:
     """Return the schedule of that name; None where there is none, or it is not ours."""
     try:
         told = scheduler.get_schedule(Name=name)
@@ -81,7 +80,7 @@ def find(scheduler: Any, name: str, region: str) -> Resource | None:  # noqa: AN
 
 
 def listed(
-    scheduler: Any,  # noqa: ANN401 - boto3's
+    scheduler: AwsClient,
     region: str,
     known: Mapping[str, OwnershipTags],
 ) -> Iterator[Resource]:
@@ -98,7 +97,7 @@ def listed(
                 yield found
 
 
-def move(scheduler: Any, resource: Resource, marks: OwnershipTags) -> None:  # noqa: ANN401 - boto3's
+def move(scheduler: AwsClient, resource: Resource, marks: OwnershipTags) -> None:
     """Let it come later by as much as the deadline of the marks is later than that in it."""
     told = scheduler.get_schedule(Name=resource.name)
     before = read_text(str(told.get("Description", "")), ":")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeAlias
 
 from pricing.errors import GpucostError, MissingCredentialsError, ProviderError
 from providers.digitalocean import ENDPOINT, REAPER_TOKEN, TOKEN
@@ -19,6 +19,9 @@ from providers.interface import (
 from providers.provider import check_form
 from providers.redaction import learn, redact
 from providers.token_access import TokenAccess, TokenVariables
+
+PydoClient: TypeAlias = Any
+"""A client of pydo, or a call of it; they have no types of their own."""
 
 CA = "GPUCOST_DIGITALOCEAN_CA"
 
@@ -56,7 +59,7 @@ def read_access(environment: Mapping[str, str]) -> TokenAccess:
 
 def connect(
     access: TokenAccess, *, retries: int | None = None, on_date: Callable[[str], None] | None = None
-) -> Any:  # noqa: ANN401 - pydo's client has no types of its own
+) -> PydoClient:
     """Return a client with stated time limits; its own retries are the only ones.
 
     Args:
@@ -71,7 +74,7 @@ def connect(
     class Patient(RetryPolicy):  # type: ignore[type-arg] # azure-core's generics are private
         """Waits as the provider asks, but not longer than LONGEST_WAIT_S."""
 
-        def get_retry_after(self, response: Any) -> float | None:  # noqa: ANN401 - azure's type
+        def get_retry_after(self, response: PydoClient) -> float | None:
             asked: float | None = super().get_retry_after(response)
             return None if asked is None else min(asked, LONGEST_WAIT_S)
 
@@ -217,7 +220,7 @@ def try_token(access: TokenAccess, token: str) -> None:
 _GONE = HTTPStatus.NOT_FOUND
 
 
-def _status(token: str, call: Any, number: int) -> int:  # noqa: ANN401 - pydo's
+def _status(token: str, call: PydoClient, number: int) -> int:
     """Return the status of an answer that has no body of interest.
 
     Raises:

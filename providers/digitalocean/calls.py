@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
-from pricing.json_value import Json, JsonObject
+from pricing.tables import Json, JsonObject
 from providers.interface import ANYWHERE, MACHINE, Creation, LaunchSpec, Place
 from providers.ownership_tags import PREFIX, OwnershipTags
 

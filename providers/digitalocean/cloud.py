@@ -11,21 +11,21 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from pricing.json_value import elements
+from pricing.tables import elements
 from providers.digitalocean import REAPER_TOKEN, calls, inventory
+from providers.digitalocean.access import PydoClient, launch_errors, read_access, refusal, try_token
 from providers.digitalocean.access import connect as open_client
-from providers.digitalocean.access import launch_errors, read_access, refusal, try_token
 from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
 from providers.interface import (
     MACHINE,
     Connection,
     Creation,
+    ExistenceCheck,
     JournaledResource,
     LaunchSpec,
     Listing,
     NoCapacityError,
     Place,
-    Presence,
     QuotaError,
     Resource,
     UncertainError,
@@ -77,7 +77,7 @@ class DigitalOceanCloud:
     _clients: dict[str, Any] = field(default_factory=dict, repr=False)
     _account_id: str = ""
 
-    def _client(self, *, repeats: bool) -> Any:  # noqa: ANN401 - pydo's client has no types
+    def _client(self, *, repeats: bool) -> PydoClient:
         key = "patient" if repeats else "once"
         if key not in self._clients:
             options = {} if repeats else {"retries": 0}
@@ -88,16 +88,16 @@ class DigitalOceanCloud:
         ahead_s = skew_s(text)
         self.skew_s = self.skew_s if ahead_s is None else ahead_s
 
-    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch; pure."""
         return tuple(calls.creations(spec, place))
 
-    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return nothing."""
         _ = spec, machine
         return ()
 
-    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Return what ends it: our calls, and the machine's own where it has a token; pure."""
         paths = [*(f"{KINDS[MACHINE].path}/ID" for _ in range(spec.count))]
         paths += [f"{KINDS[kind].path}/ID" for kind in ("firewall", "ssh-key", "tag")]
@@ -196,7 +196,7 @@ class DigitalOceanCloud:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
         return inventory.resource(creation.kind, made, marks)
 
-    def ours(
+    def list_owned(
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
@@ -207,12 +207,12 @@ class DigitalOceanCloud:
         client = self._client(repeats=True)
         return inventory.listing(client, self.access, self.kinds if kinds is None else kinds, known)
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what the API answers about that id."""
         client = self._client(repeats=True)
         return inventory.look(client, self.access, kept.kind, kept.id, marks)
 
-    def end_fault(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: Resource) -> str:
         """Return no fault: its call with the token was tried from the machine itself."""
         _ = machine
         return ""

@@ -8,14 +8,13 @@ for by tag or by type. A 404 does not raise in the SDK: every answer is looked a
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
 
 from pricing.errors import ProviderError
-from pricing.json_value import elements, members, objects
+from pricing.tables import elements, members, objects
 from providers.digitalocean import calls
-from providers.digitalocean.access import launch_errors
+from providers.digitalocean.access import PydoClient, launch_errors
 from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
-from providers.interface import MACHINE, Listing, Presence, Resource, State, Unasked
+from providers.interface import MACHINE, ExistenceCheck, Listing, NotQueried, Resource, State
 from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_text
 from providers.token_access import TokenAccess
 
@@ -26,7 +25,7 @@ _NAMED = re.compile(rf"{PREFIX}-([a-z0-9]+)-[0-9]+")
 _Json = dict[str, object]
 
 
-def pages(client: Any, kind: DropletKind, filters: Mapping[str, str]) -> Iterator[_Json]:  # noqa: ANN401 - pydo's
+def pages(client: PydoClient, kind: DropletKind, filters: Mapping[str, str]) -> Iterator[_Json]:
     """Yield every item of a list, page by page.
 
     Raises:
@@ -51,7 +50,7 @@ _EVERYTHING: tuple[dict[str, str], ...] = ({},)
 
 
 def listing(
-    client: Any,  # noqa: ANN401 - pydo's client has no types
+    client: PydoClient,
     access: TokenAccess,
     kinds: tuple[str, ...],
     known: Mapping[str, OwnershipTags],
@@ -65,7 +64,7 @@ def listing(
         known: marks by run, for machines that have only their name.
     """
     items: dict[str, dict[str, _Json]] = {kind: {} for kind in kinds}
-    unasked: list[Unasked] = []
+    unasked: list[NotQueried] = []
     for kind in kinds:
         row = KINDS[kind]
         for filters in _FILTERS.get(kind, _EVERYTHING):
@@ -75,13 +74,13 @@ def listing(
                 items[kind] |= found
             except ProviderError as error:
                 why = error.problems[0]
-                unasked.append(Unasked(provider=PROVIDER, kind=kind, region="", why=why))
+                unasked.append(NotQueried(provider=PROVIDER, kind=kind, region="", why=why))
     return _told(items, unasked, known)
 
 
 def _told(
     items: Mapping[str, Mapping[str, _Json]],
-    unasked: list[Unasked],
+    unasked: list[NotQueried],
     known: Mapping[str, OwnershipTags],
 ) -> Listing:
     """Return the resources among items: side resources first, whose names say whose they are."""
@@ -115,7 +114,9 @@ def marks_of(kind: str, item: _Json, known: Mapping[str, OwnershipTags]) -> Owne
     return known.get(named[1]) if named else None
 
 
-def look(client: Any, access: TokenAccess, kind: str, id_: str, marks: OwnershipTags) -> Presence:  # noqa: ANN401 - pydo's
+def look(
+    client: PydoClient, access: TokenAccess, kind: str, id_: str, marks: OwnershipTags
+) -> ExistenceCheck:
     """Return what the API answers about an id; the journal knows it, so tags do not matter.
 
     Raises:
@@ -125,14 +126,14 @@ def look(client: Any, access: TokenAccess, kind: str, id_: str, marks: Ownership
     with launch_errors(access, doing):
         answer = getattr(client, row.group).get(call_id(kind, id_))
     if is_not_found(answer):
-        return Presence(state="not-shown", why="DigitalOcean: no such id")
+        return ExistenceCheck.not_shown("DigitalOcean: no such id")
     item = answer.get(row.one) if isinstance(answer, Mapping) else None
     if not isinstance(item, dict):
         raise ProviderError(f"DigitalOcean: {doing}: the answer cannot be read.")
     told = marks_of(kind, item, {})
     if told is not None and told.run != marks.run:
-        return Presence(state="not-asked", why=f"it carries the marks of run {told.run}")
-    return Presence(state="present", resource=resource(kind, item, marks))
+        return ExistenceCheck.not_asked(f"it carries the marks of run {told.run}")
+    return ExistenceCheck.present(resource(kind, item, marks))
 
 
 def is_not_found(answer: object) -> bool:

@@ -9,9 +9,9 @@ from typing import Any, TypeGuard
 from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import ProviderError
 from pricing.hardware import Gpu, find, has_memory
-from pricing.json_value import elements, members
 from pricing.money import plain
 from pricing.refresh.reading import PriceReading, Row, new_row
+from pricing.tables import elements, members
 from providers.digitalocean.access import connect, read_access, sdk_errors
 from providers.provider import Request
 from providers.token_access import TokenAccess

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from pricing.json_value import members, objects
+from pricing.tables import members, objects
 from providers.deployment import NODE, POOL, NodePool, run_of_node
+from providers.digitalocean.access import PydoClient, launch_errors, read_access, refusal
 from providers.digitalocean.access import connect as open_client
-from providers.digitalocean.access import launch_errors, read_access, refusal
 from providers.digitalocean.cloud import DigitalOceanCloud
 from providers.digitalocean.inventory import is_not_found
 from providers.doks import inventory
@@ -22,12 +22,12 @@ from providers.interface import (
     ANYWHERE,
     Connection,
     Creation,
+    ExistenceCheck,
     JournaledResource,
     LaunchSpec,
     Listing,
     NoCapacityError,
     Place,
-    Presence,
     Resource,
     UncertainError,
 )
@@ -65,14 +65,14 @@ class DoksCloud:
     skew_s: float = 0.0
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = (POOL, NODE)
-    _clients: dict[bool, Any] = field(default_factory=dict, repr=False)
+    _clients: dict[bool, PydoClient] = field(default_factory=dict, repr=False)
     _droplets: DigitalOceanCloud = field(init=False, repr=False)
     _clusters: dict[str, None] = field(default_factory=dict, repr=False)  # with pools of ours
 
     def __post_init__(self) -> None:
         self._droplets = DigitalOceanCloud(access=self.access)
 
-    def _client(self, *, repeats: bool) -> Any:  # noqa: ANN401 - pydo's client has no types
+    def _client(self, *, repeats: bool) -> PydoClient:
         if repeats not in self._clients:
             options = {} if repeats else {"retries": 0}
             self._clients[repeats] = open_client(self.access, on_date=self._on_date, **options)
@@ -82,16 +82,16 @@ class DoksCloud:
         ahead_s = skew_s(text)
         self.skew_s = self.skew_s if ahead_s is None else ahead_s
 
-    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the call of a launch; pure."""
         return (inventory.creation(spec, _pool(spec), place),)
 
-    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return nothing."""
         _ = spec, machine
         return ()
 
-    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Return our call, and that nothing happens by itself; pure."""
         pool = _pool(spec)
         return (
@@ -163,7 +163,7 @@ class DoksCloud:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
         return inventory.pool_resource(cluster, creation.region, made, marks)
 
-    def ours(
+    def list_owned(
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
@@ -175,7 +175,7 @@ class DoksCloud:
         also = tuple(self._clusters)
         return inventory.listing(self._client(repeats=True), self.access, wanted, known, also)
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what the API answers about that id."""
         client = self._client(repeats=True)
         if kept.kind == NODE:
@@ -183,7 +183,7 @@ class DoksCloud:
         self._clusters[inventory.parts(kept.id)[0]] = None
         return inventory.look_at_pool(client, self.access, kept.id, kept.region, marks)
 
-    def end_fault(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: Resource) -> str:
         """Return no fault: no node here is said to end itself."""
         _ = machine
         return ""
@@ -214,7 +214,7 @@ class DoksCloud:
             with launch_errors(self.access, doing):
                 answer = client.kubernetes.delete_node_pool(*inventory.parts(resource.id))
             return not is_not_found(answer)
-        seen = self.ours(None, (POOL,), {resource.marks.run: resource.marks})
+        seen = self.list_owned(None, (POOL,), {resource.marks.run: resource.marks})
         pools = [one for one in seen.resources if one.marks.run == resource.marks.run]
         if seen.unasked:
             raise ProviderError(f"{resource.name} ends with its pool: {seen.unasked[0].why}")

@@ -11,21 +11,21 @@ from datetime import datetime
 from typing import Any
 
 from pricing.errors import ProviderError
-from pricing.json_value import elements, members, objects
+from pricing.tables import elements, members, objects
 from providers.deployment import NODE, POOL, NodePool, pool_name, run_of_node, run_of_pool
-from providers.digitalocean.access import launch_errors
+from providers.digitalocean.access import PydoClient, launch_errors
 from providers.digitalocean.calls import DropletKind
 from providers.digitalocean.inventory import is_not_found, pages
 from providers.interface import (
     Creation,
+    ExistenceCheck,
     ForbiddenError,
     LaunchSpec,
     Listing,
+    NotQueried,
     Place,
-    Presence,
     Resource,
     State,
-    Unasked,
 )
 from providers.ownership_tags import PREFIX, OwnershipTags, read_marks
 from providers.token_access import TokenAccess
@@ -113,7 +113,7 @@ _CLUSTER = "k8s:"
 _Json = dict[str, Any]
 
 
-def clusters(client: Any) -> Iterator[_Json]:  # noqa: ANN401 - pydo's client has no types
+def clusters(client: PydoClient) -> Iterator[_Json]:
     """Yield every cluster of the account, with its pools and their nodes.
 
     Raises:
@@ -138,16 +138,16 @@ class _PoolsFound:
     clusters: set[str] = field(default_factory=set)
     resources: dict[str, Resource] = field(default_factory=dict)
     strangers: list[str] = field(default_factory=list)
-    unasked: list[Unasked] = field(default_factory=list)
+    unasked: list[NotQueried] = field(default_factory=list)
 
     def miss(self, kind: str, error: ProviderError) -> None:
         """Note a part that could not be asked."""
         why = error.problems[0]
-        self.unasked.append(Unasked(provider=PROVIDER, kind=kind, region="", why=why))
+        self.unasked.append(NotQueried(provider=PROVIDER, kind=kind, region="", why=why))
 
 
 def listing(
-    client: Any,  # noqa: ANN401 - pydo's client has no types
+    client: PydoClient,
     access: TokenAccess,
     kinds: tuple[str, ...],
     known: Mapping[str, OwnershipTags],
@@ -189,7 +189,7 @@ def listing(
     )
 
 
-def _look_into_each(client: Any, ids: Collection[str], found: _PoolsFound) -> None:  # noqa: ANN401 - pydo's client
+def _look_into_each(client: PydoClient, ids: Collection[str], found: _PoolsFound) -> None:
     """Look into clusters that a list has left out."""
     for id_ in ids:
         answer = None if id_ in found.clusters else client.kubernetes.get_cluster(id_)
@@ -222,7 +222,7 @@ def _look_into(cluster: _Json, found: _PoolsFound) -> None:
                 found.resources[shown.id] = shown
 
 
-def _look_for_nodes(client: Any, found: _PoolsFound) -> None:  # noqa: ANN401 - pydo's client
+def _look_for_nodes(client: PydoClient, found: _PoolsFound) -> None:
     """Take Droplets that are nodes of ours and that no pool shows."""
     unlisted = dict[str, None]()
     for droplet in pages(client, _DROPLETS, {"type": "gpus"}):
@@ -295,12 +295,12 @@ def _time(told: object) -> datetime | None:
 
 
 def look_at_pool(
-    client: Any,  # noqa: ANN401 - pydo's client has no types
+    client: PydoClient,
     access: TokenAccess,
     id_: str,
     region: str,
     marks: OwnershipTags,
-) -> Presence:
+) -> ExistenceCheck:
     """Return what the API answers about a pool of the journal.
 
     Raises:
@@ -308,15 +308,15 @@ def look_at_pool(
     """
     pool = read_pool(client, access, id_)
     if pool is None:
-        return Presence(state="not-shown", why="DigitalOcean: no such node pool")
+        return ExistenceCheck.not_shown("DigitalOcean: no such node pool")
     told = read_labels(pool.get("labels"))
     if told is not None and told.run != marks.run:
-        return Presence(state="not-asked", why=f"it carries the marks of run {told.run}")
+        return ExistenceCheck.not_asked(f"it carries the marks of run {told.run}")
     one = pool_resource(parts(id_)[0], region, pool, told or marks)
-    return Presence(state="present", resource=one)
+    return ExistenceCheck.present(one)
 
 
-def read_pool(client: Any, access: TokenAccess, id_: str) -> _Json | None:  # noqa: ANN401 - pydo's client
+def read_pool(client: PydoClient, access: TokenAccess, id_: str) -> _Json | None:
     """Return a pool as the API has it; None where it knows no such id.
 
     Raises:
@@ -333,7 +333,9 @@ def read_pool(client: Any, access: TokenAccess, id_: str) -> _Json | None:  # no
     return pool
 
 
-def look_at_node(client: Any, access: TokenAccess, id_: str, marks: OwnershipTags) -> Presence:  # noqa: ANN401 - pydo's client
+def look_at_node(
+    client: PydoClient, access: TokenAccess, id_: str, marks: OwnershipTags
+) -> ExistenceCheck:
     """Return what the API answers about a node's Droplet: it is what is billed.
 
     Raises:
@@ -343,11 +345,11 @@ def look_at_node(client: Any, access: TokenAccess, id_: str, marks: OwnershipTag
     with launch_errors(access, doing):
         answer = client.droplets.get(int(id_))
     if is_not_found(answer):
-        return Presence(state="not-shown", why="DigitalOcean: no such Droplet")
+        return ExistenceCheck.not_shown("DigitalOcean: no such Droplet")
     droplet = answer.get("droplet") if isinstance(answer, Mapping) else None
     if not isinstance(droplet, dict):
         raise ProviderError(f"DigitalOcean: {doing}: the answer cannot be read.")
     run = run_of_node(str(droplet.get("name")))
     if run and run != marks.run:
-        return Presence(state="not-asked", why=f"it is a node of run {run}")
-    return Presence(state="present", resource=droplet_node(droplet, marks))
+        return ExistenceCheck.not_asked(f"it is a node of run {run}")
+    return ExistenceCheck.present(droplet_node(droplet, marks))

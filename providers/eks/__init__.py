@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pricing.json_value import JsonObject
+from pricing.tables import JsonObject
 from providers.ownership_tags import PREFIX
 from providers.provider import Permissions, Provider, SelfEnd
 

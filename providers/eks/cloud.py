@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from providers.aws.access import client, is_not_found, launch_errors
+from providers.aws.access import AwsClient, client, is_not_found, launch_errors
 from providers.aws.cloud import AwsCloud
 from providers.aws.cloud import connect as connect_aws
 from providers.aws.placement import check_quota
@@ -22,12 +22,12 @@ from providers.eks.inventory import PROVIDER, EksReader
 from providers.interface import (
     Connection,
     Creation,
+    ExistenceCheck,
     JournaledResource,
     LaunchSpec,
     Listing,
     NoCapacityError,
     Place,
-    Presence,
     Resource,
     UncertainError,
 )
@@ -66,10 +66,10 @@ class EksCloud:
     skew_s: float = 0.0
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = (POOL, NODE)
-    _clients: dict[tuple[str, str, bool], Any] = field(default_factory=dict, repr=False)
+    _clients: dict[tuple[str, str, bool], AwsClient] = field(default_factory=dict, repr=False)
     _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def _client(self, service: str, region: str, *, repeats: bool = True) -> Any:  # noqa: ANN401 - boto3's
+    def _client(self, service: str, region: str, *, repeats: bool = True) -> AwsClient:
         key = (service, region, repeats)
         with self._making:  # regions are asked at once, and a session makes one client at a time
             if key not in self._clients:
@@ -79,7 +79,7 @@ class EksCloud:
                 self._clients[key] = made
         return self._clients[key]
 
-    def _on_answer(self, http_response: Any, **_: object) -> None:  # noqa: ANN401 - botocore's
+    def _on_answer(self, http_response: AwsClient, **_: object) -> None:
         ahead_s = skew_s(http_response.headers.get("Date", ""))
         self.skew_s = self.skew_s if ahead_s is None else ahead_s
 
@@ -91,16 +91,16 @@ class EksCloud:
             secrets=self.account_cloud.secrets,
         )
 
-    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the call of a launch; pure."""
         return (inventory.creation(spec, _pool(spec), place),)
 
-    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return nothing."""
         _ = spec, machine
         return ()
 
-    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Return our call, and that nothing happens by itself; pure."""
         return (
             f"eks:DeleteNodegroup {_pool(spec).cluster}/{pool_name(spec.marks)}, and its nodes go",
@@ -212,7 +212,7 @@ class EksCloud:
             raise UncertainError(f"AWS: the answer about {creation.name} does not say what it is.")
         return inventory.group_resource(made, creation.region, marks)
 
-    def ours(
+    def list_owned(
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
@@ -223,11 +223,11 @@ class EksCloud:
         places = seen_regions(self.state) if regions is None else regions
         return inventory.listing(self._reader, places, wanted, known)
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what AWS answers about that id."""
         return inventory.look(self._reader, kept, marks)
 
-    def end_fault(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: Resource) -> str:
         """Return no fault: no node here is said to end itself."""
         _ = machine
         return ""
@@ -253,7 +253,7 @@ class EksCloud:
             call = self._client("eks", resource.region).delete_nodegroup
             return self._is_taken(doing, call, clusterName=cluster, nodegroupName=name)
         run = resource.marks.run
-        seen = self.ours((resource.region,), (POOL,), {run: resource.marks})
+        seen = self.list_owned((resource.region,), (POOL,), {run: resource.marks})
         pools = [one for one in seen.resources if one.marks.run == run]
         if seen.unasked:
             raise ProviderError(f"{resource.name} ends with its pool: {seen.unasked[0].why}")
@@ -263,7 +263,7 @@ class EksCloud:
         call = self._client("ec2", resource.region).terminate_instances
         return self._is_taken(doing, call, InstanceIds=[resource.id])
 
-    def _is_taken(self, doing: str, call: Any, **arguments: object) -> bool:  # noqa: ANN401 - boto3's
+    def _is_taken(self, doing: str, call: AwsClient, **arguments: object) -> bool:
         with launch_errors(doing, self._secrets):
             try:
                 call(**arguments)

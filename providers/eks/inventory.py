@@ -10,19 +10,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pricing.errors import ProviderError
-from pricing.json_value import objects
-from providers.aws.access import in_each, is_not_found, launch_errors
+from pricing.tables import objects
+from providers.aws.access import AwsClient, in_each, is_not_found, launch_errors
 from providers.deployment import NODE, ON_NODES, POOL, TAINT, NodePool, pool_name, run_of_pool
 from providers.interface import (
     Creation,
+    ExistenceCheck,
     JournaledResource,
     LaunchSpec,
     Listing,
+    NotQueried,
     Place,
-    Presence,
     Resource,
     State,
-    Unasked,
 )
 from providers.ownership_tags import PREFIX, OwnershipTags, read_marks
 
@@ -120,8 +120,8 @@ class EksReader:
         secrets: what no sentence may hold.
     """
 
-    eks: Callable[[str], Any]
-    ec2: Callable[[str], Any]
+    eks: Callable[[str], AwsClient]
+    ec2: Callable[[str], AwsClient]
     secrets: tuple[str, ...]
 
 
@@ -132,7 +132,7 @@ class _GroupsThere:
     runs: dict[str, OwnershipTags]
     resources: dict[str, Resource] = field(default_factory=dict)
     strangers: list[str] = field(default_factory=list)
-    unasked: list[Unasked] = field(default_factory=list)
+    unasked: list[NotQueried] = field(default_factory=list)
 
 
 def listing(
@@ -152,7 +152,7 @@ def listing(
     told = in_each(regions, lambda region: _listed(reader, region, kinds, known))
     silent = "AWS: no answer in time"
     gaps = [
-        Unasked(provider=PROVIDER, kind="", region=region, why=silent)
+        NotQueried(provider=PROVIDER, kind="", region=region, why=silent)
         for region, one in told.items()
         if one is None
     ]
@@ -188,22 +188,22 @@ def _listed(
 
 def _miss(found: _GroupsThere, kind: str, region: str, error: ProviderError) -> None:
     why = error.problems[0]
-    found.unasked.append(Unasked(provider=PROVIDER, kind=kind, region=region, why=why))
+    found.unasked.append(NotQueried(provider=PROVIDER, kind=kind, region=region, why=why))
 
 
-def clusters(eks: Any) -> Iterator[str]:  # noqa: ANN401 - boto3's
+def clusters(eks: AwsClient) -> Iterator[str]:
     """Yield the names of a region's clusters."""
     for page in eks.get_paginator("list_clusters").paginate():
         yield from page["clusters"]
 
 
-def group_names(eks: Any, cluster: str) -> Iterator[str]:  # noqa: ANN401 - boto3's
+def group_names(eks: AwsClient, cluster: str) -> Iterator[str]:
     """Yield the names of a cluster's node groups."""
     for page in eks.get_paginator("list_nodegroups").paginate(clusterName=cluster):
         yield from page["nodegroups"]
 
 
-def _groups(eks: Any, cluster: str) -> Iterator[_Json]:  # noqa: ANN401 - boto3's
+def _groups(eks: AwsClient, cluster: str) -> Iterator[_Json]:
     """Yield the groups of a cluster that are named as ours are; a name never changes."""
     for name in group_names(eks, cluster):
         group = read_group(eks, cluster, name) if run_of_pool(name) else None
@@ -211,7 +211,7 @@ def _groups(eks: Any, cluster: str) -> Iterator[_Json]:  # noqa: ANN401 - boto3'
             yield group
 
 
-def read_group(eks: Any, cluster: str, name: str) -> _Json | None:  # noqa: ANN401 - boto3's
+def read_group(eks: AwsClient, cluster: str, name: str) -> _Json | None:
     """Return a node group; None where EKS knows no such one."""
     try:
         told: _Json = eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
@@ -239,7 +239,7 @@ def _take_group(group: _Json, region: str, found: _GroupsThere) -> None:
     found.resources[one.id] = one
 
 
-def _instances(ec2: Any) -> Iterator[_Json]:  # noqa: ANN401 - boto3's
+def _instances(ec2: AwsClient) -> Iterator[_Json]:
     wanted = [
         {"Name": f"tag:{GROUP_TAG}", "Values": [f"{PREFIX}-*-{POOL}"]},
         {"Name": "instance-state-name", "Values": [s for s in _NODES if s != "terminated"]},
@@ -300,7 +300,7 @@ def node_resource(item: Mapping[str, Any], region: str, marks: OwnershipTags) ->
     )
 
 
-def look(reader: EksReader, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+def look(reader: EksReader, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
     """Return what AWS answers about an id of the journal.
 
     Raises:
@@ -311,28 +311,34 @@ def look(reader: EksReader, kept: JournaledResource, marks: OwnershipTags) -> Pr
             return _look_at_node(reader, kept, marks)
         group = read_group(reader.eks(kept.region), *parts(kept.id))
     if group is None or group["nodegroupArn"] != kept.id:
-        return Presence(state="not-shown", why=f"EKS knows no such node group in {kept.region}")
+        return ExistenceCheck(
+            state="not-shown", why=f"EKS knows no such node group in {kept.region}"
+        )
     told = read_tags(group.get("tags"))
     if run_of_pool(str(group["nodegroupName"])) != marks.run:
-        return Presence(state="not-asked", why=f"it is the node group {group['nodegroupName']}")
+        return ExistenceCheck(
+            state="not-asked", why=f"it is the node group {group['nodegroupName']}"
+        )
     fits = told if told is not None and told.run == marks.run else marks
-    return Presence(state="present", resource=group_resource(group, kept.region, fits))
+    return ExistenceCheck.present(group_resource(group, kept.region, fits))
 
 
-def _look_at_node(reader: EksReader, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+def _look_at_node(
+    reader: EksReader, kept: JournaledResource, marks: OwnershipTags
+) -> ExistenceCheck:
     try:
         told = reader.ec2(kept.region).describe_instances(InstanceIds=[kept.id])
     except Exception as error:
         if not is_not_found(error):
             raise
-        return Presence(state="not-shown", why=f"EC2 knows no such instance in {kept.region}")
+        return ExistenceCheck.not_shown(f"EC2 knows no such instance in {kept.region}")
     items = [one for part in told["Reservations"] for one in part["Instances"]]
     if not items:
-        return Presence(state="not-shown", why=f"EC2 shows no such instance in {kept.region}")
+        return ExistenceCheck.not_shown(f"EC2 shows no such instance in {kept.region}")
     one = node_resource(items[0], kept.region, marks)
     if one.state == "gone":
-        return Presence(state="gone", why="EC2 calls it terminated")
+        return ExistenceCheck.gone("EC2 calls it terminated")
     run = run_of_pool(_tag(items[0], GROUP_TAG))
     if run and run != marks.run:
-        return Presence(state="not-asked", why=f"it is a node of run {run}")
-    return Presence(state="present", resource=one)
+        return ExistenceCheck.not_asked(f"it is a node of run {run}")
+    return ExistenceCheck.present(one)

@@ -14,12 +14,12 @@ from providers.interface import (
     MACHINE,
     Connection,
     Creation,
+    ExistenceCheck,
     JournaledResource,
     LaunchSpec,
     Listing,
     NoCapacityError,
     Place,
-    Presence,
     Resource,
     UncertainError,
 )
@@ -74,16 +74,16 @@ class LambdaCloud:
         ahead_s = skew_s(text)
         self.skew_s = self.skew_s if ahead_s is None else ahead_s
 
-    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch; pure."""
         return tuple(inventory.creations(spec, place))
 
-    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return nothing."""
         _ = spec, machine
         return ()
 
-    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Return our calls, and that nothing happens by itself; pure."""
         return (
             *("POST /api/v1/instance-operations/terminate" for _ in range(spec.count)),
@@ -180,7 +180,7 @@ class LambdaCloud:
             raise ProviderError(f"Lambda: it does not show the firewall {name} yet.")
         return {"id": self._firewalls[name]}
 
-    def ours(
+    def list_owned(
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
@@ -190,11 +190,11 @@ class LambdaCloud:
         _ = regions
         return inventory.listing(self._client, self.kinds if kinds is None else kinds, known)
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what the API answers about that id."""
         return inventory.look(self._client, kept.kind, kept.id, marks)
 
-    def end_fault(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: Resource) -> str:
         """Return no fault: no machine here is said to end itself."""
         _ = machine
         return ""

@@ -14,13 +14,13 @@ from pricing.errors import InputError, ProviderError
 from providers.interface import (
     MACHINE,
     Creation,
+    ExistenceCheck,
     LaunchSpec,
     Listing,
+    NotQueried,
     Place,
-    Presence,
     Resource,
     State,
-    Unasked,
 )
 from providers.lambda_cloud.access import Json, LambdaClient, RefusedCallError
 from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_marks, read_text, until
@@ -140,13 +140,13 @@ def listing(
         known: marks by run, for machines that have only their name.
     """
     items: dict[str, list[Json]] = {}
-    unasked: list[Unasked] = []
+    unasked: list[NotQueried] = []
     for kind in kinds:
         try:
             items[kind] = read_list(client, kind)
         except ProviderError as error:
             why = error.problems[0]
-            unasked.append(Unasked(provider=PROVIDER, kind=kind, region="", why=why))
+            unasked.append(NotQueried(provider=PROVIDER, kind=kind, region="", why=why))
     runs, resources, strangers = dict(known), list[Resource](), list[str]()
     for kind in sorted(items, key=lambda one: one != FIREWALL):
         for item in items[kind]:
@@ -223,7 +223,7 @@ def is_there(client: LambdaClient, kind: str, id_: str) -> bool:
     return _read(client, kind, id_) is not None
 
 
-def look(client: LambdaClient, kind: str, id_: str, marks: OwnershipTags) -> Presence:
+def look(client: LambdaClient, kind: str, id_: str, marks: OwnershipTags) -> ExistenceCheck:
     """Return what the API answers about an id; the journal knows it, so tags do not matter.
 
     Raises:
@@ -231,14 +231,14 @@ def look(client: LambdaClient, kind: str, id_: str, marks: OwnershipTags) -> Pre
     """
     item = _read(client, kind, id_)
     if item is None:
-        return Presence(state="not-shown", why="Lambda: no such id")
+        return ExistenceCheck.not_shown("Lambda: no such id")
     told = marks_of(kind, item, {})
     if told is not None and told.run != marks.run:
-        return Presence(state="not-asked", why=f"it carries the marks of run {told.run}")
+        return ExistenceCheck.not_asked(f"it carries the marks of run {told.run}")
     one = resource(kind, item, marks)
     if one.state == "gone":
-        return Presence(state="gone", why=f"Lambda calls it {item.get('status')}")
-    return Presence(state="present", resource=one)
+        return ExistenceCheck.gone(f"Lambda calls it {item.get('status')}")
+    return ExistenceCheck.present(one)
 
 
 def _read(client: LambdaClient, kind: str, id_: str) -> Json | None:

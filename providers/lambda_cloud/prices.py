@@ -8,7 +8,7 @@ from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import ProviderError
 from pricing.hardware import find
 from pricing.money import plain
-from pricing.refresh.machines import known_machine
+from pricing.refresh.feed_rows import known_machine
 from pricing.refresh.reading import PriceReading, Row, new_row
 from providers.lambda_cloud.access import LambdaClient, read_access
 from providers.lambda_cloud.inventory import PROVIDER

@@ -18,15 +18,15 @@ from providers.interface import (
     COMPUTING,
     MACHINE,
     Deployment,
+    ExistenceCheck,
     JournaledResource,
     Listing,
-    Presence,
+    NotQueried,
     Resource,
-    Unasked,
 )
 from providers.journal.journal import JournalError
 from providers.lifecycle.presence import (
-    AnswersSoFar,
+    Evidence,
     as_kept,
     ask,
     elsewhere,
@@ -123,7 +123,7 @@ class _Target:
 
     kept: JournaledResource
     resource: Resource
-    evidence: AnswersSoFar
+    evidence: Evidence
 
 
 @dataclass(kw_only=True)
@@ -144,8 +144,8 @@ class _EndingPart:
     kinds: tuple[str, ...]
     regions: tuple[str, ...] | None
     targets: dict[_Id, _Target] = field(default_factory=dict)
-    intents: dict[_Name, tuple[JournaledResource, AnswersSoFar]] = field(default_factory=dict)
-    unasked: tuple[Unasked, ...] = ()
+    intents: dict[_Name, tuple[JournaledResource, Evidence]] = field(default_factory=dict)
+    unasked: tuple[NotQueried, ...] = ()
     trouble: str = ""
     is_elsewhere: bool = False
 
@@ -193,13 +193,13 @@ class _EndingPart:
             else:
                 self.intents[one.kind, one.name, one.region] = (one, evidence)
 
-    def _target(self, kept: JournaledResource, resource: Resource, evidence: AnswersSoFar) -> None:
+    def _target(self, kept: JournaledResource, resource: Resource, evidence: Evidence) -> None:
         self.targets[kept.kind, kept.id] = _Target(kept=kept, resource=resource, evidence=evidence)
 
     def _list(self, at_s: float) -> None:
         """Take what is listed of the run; a full list without an intent is a look for it."""
         run = self.marks.run
-        seen = self.session.cloud.ours(self.regions, self.kinds, {run: self.marks})
+        seen = self.session.cloud.list_owned(self.regions, self.kinds, {run: self.marks})
         self.unasked = seen.unasked
         mine = [one for one in seen.resources if one.marks.run == run]
         for one in mine:
@@ -265,7 +265,7 @@ class _EndingPart:
         )
 
 
-_MISSED = Presence(state="not-shown", why="a complete list does not show it")
+_MISSED = ExistenceCheck.not_shown("a complete list does not show it")
 
 
 def _is_asked(seen: Listing, name: _Name) -> bool:

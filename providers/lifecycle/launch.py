@@ -120,7 +120,7 @@ def _over_cap(spent: Decimal) -> str:
 
 
 def _make_all(session: Session, spec: LaunchSpec, place: Place) -> None:
-    for creation in session.cloud.creations(spec, place):
+    for creation in session.cloud.resources_to_create(spec, place):
         check_time(session, spec)
         made = _make(session, spec, creation)
         if made.is_machine:
@@ -130,7 +130,7 @@ def _make_all(session: Session, spec: LaunchSpec, place: Place) -> None:
 def _end_from_outside(session: Session, spec: LaunchSpec, machine: Resource) -> None:
     """Make what ends a machine from outside; without it the launch goes on, with a warning."""
     run, journal = spec.marks.run, session.journal
-    for creation in session.cloud.outside(spec, machine):
+    for creation in session.cloud.external_terminators(spec, machine):
         journal.intend(run, creation, session.now())
         try:
             made = session.cloud.create(creation)
@@ -203,7 +203,7 @@ def _reconcile(
     watch, patience = Stopwatch(session.clock), session.patience
     known = {spec.marks.run: spec.marks}
     while True:
-        seen = session.cloud.ours((creation.region,), (creation.kind,), known).resources
+        seen = session.cloud.list_owned((creation.region,), (creation.kind,), known).resources
         same = [one for one in seen if (one.kind, one.name) == (creation.kind, creation.name)]
         if same:
             first, *more = in_order(same)
@@ -297,7 +297,7 @@ def await_nodes(session: Session, spec: LaunchSpec) -> None:
     while True:
         check_time(session, spec)
         pool = evidence.add(ask(session, kept, spec.marks), watch.elapsed_s)
-        seen = session.cloud.ours((kept.region,), (NODE,), known)
+        seen = session.cloud.list_owned((kept.region,), (NODE,), known)
         nodes = [one for one in seen.resources if one.marks.run == spec.marks.run]
         for one in nodes:
             if (one.id, one.state) not in written:

@@ -15,10 +15,10 @@ from providers.deployment import NODE
 from providers.interface import (
     COMPUTING,
     Deployment,
+    ExistenceCheck,
     JournaledResource,
-    Presence,
+    NotQueried,
     Resource,
-    Unasked,
 )
 from providers.lifecycle.session import Session, Stopwatch
 from providers.ownership_tags import OwnershipTags, latest
@@ -31,7 +31,7 @@ SPAN_S = 10.0
 
 
 @dataclass(kw_only=True)
-class AnswersSoFar:
+class Evidence:
     """The answers about one resource over time.
 
     Attributes:
@@ -49,11 +49,11 @@ class AnswersSoFar:
     doubt: Callable[[], str] = str
     looks: int = 0
     accepted: bool = False
-    last: Presence = field(default=Presence(state="not-asked", why="not asked yet"))
+    last: ExistenceCheck = field(default=ExistenceCheck.not_asked("not asked yet"))
     _first_s: float = 0.0
     _latest_s: float = 0.0
 
-    def add(self, answer: Presence, at_s: float) -> Presence:
+    def add(self, answer: ExistenceCheck, at_s: float) -> ExistenceCheck:
         """Weigh an answer that came so many seconds after the watch was started."""
         if self.last.state == "gone":
             return self.last
@@ -64,19 +64,19 @@ class AnswersSoFar:
         self.last = answer
         return answer
 
-    def _missed(self, answer: Presence, at_s: float) -> Presence:
+    def _missed(self, answer: ExistenceCheck, at_s: float) -> ExistenceCheck:
         """Count a look that did not show it, from when that begins to say something."""
         self._latest_s = at_s
         doubt = "" if self.accepted else self.doubt()
         if doubt:
-            return Presence(state="not-asked", why=doubt)
+            return ExistenceCheck.not_asked(doubt)
         if not (self.accepted or self._is_old):
             return answer
         self._first_s = self._first_s if self.looks else at_s
         self.looks += 1
         enough = self.looks >= LOOKS and at_s - self._first_s >= SPAN_S
         ended = self.accepted and self.looks >= LOOKS - 1
-        return Presence(state="gone", why=answer.why) if ended or enough else answer
+        return ExistenceCheck.gone(answer.why) if ended or enough else answer
 
     @property
     def _is_old(self) -> bool:
@@ -95,11 +95,11 @@ class AnswersSoFar:
 
 def evidence_of(
     session: Session, one: JournaledResource, doubt: Callable[[], str] = str
-) -> AnswersSoFar:
+) -> Evidence:
     """Begin with no answers about a resource of the journal; `doubt` as in `AnswersSoFar`."""
     born = max(filter(None, (one.intended_at, one.billed_from)))
     age_s = (session.now() - born).total_seconds()
-    return AnswersSoFar(lag_s=session.cloud.lag_s, age_s=age_s, doubt=doubt)
+    return Evidence(lag_s=session.cloud.lag_s, age_s=age_s, doubt=doubt)
 
 
 def as_kept(one: Resource, now: datetime) -> JournaledResource:
@@ -116,18 +116,18 @@ def as_kept(one: Resource, now: datetime) -> JournaledResource:
     )
 
 
-def ask(session: Session, one: JournaledResource, marks: OwnershipTags) -> Presence:
+def ask(session: Session, one: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
     """Return what the provider answers about an id now."""
     try:
         return session.cloud.look(one, marks)
     except ProviderError as error:
-        return Presence(state="not-asked", why=error.problems[0])
+        return ExistenceCheck.not_asked(error.problems[0])
 
 
 def settled(
     session: Session,
     wanted: Iterable[tuple[JournaledResource, OwnershipTags, Callable[[], str]]],
-) -> Mapping[str, Presence]:
+) -> Mapping[str, ExistenceCheck]:
     """Return what is known about machines of the journal, by id; each is asked for by its id.
 
     With each come its run's marks, and its `doubt`, as in `AnswersSoFar`.
@@ -141,7 +141,7 @@ def settled(
         for one, marks, doubt in wanted
         if one.id
     }
-    known: dict[str, Presence] = {}
+    known: dict[str, ExistenceCheck] = {}
     while open_:
         for key, (one, marks, evidence) in tuple(open_.items()):
             known[key] = evidence.add(ask(session, one, marks), watch.elapsed_s)
@@ -204,9 +204,9 @@ class Survey:
     """
 
     resources: tuple[Resource, ...]
-    machines: Mapping[str, Presence]
+    machines: Mapping[str, ExistenceCheck]
     unsure: Mapping[str, tuple[str, ...]]
-    unasked: tuple[Unasked, ...]
+    unasked: tuple[NotQueried, ...]
     strangers: tuple[str, ...]
 
     @property
@@ -229,9 +229,9 @@ def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
     """
     journal, provider = session.journal, session.cloud.name
     open_ = [one for one in journal.open_deployments() if one.provider == provider]
-    seen = session.cloud.ours(regions, None, {one.marks.run: one.marks for one in open_})
+    seen = session.cloud.list_owned(regions, None, {one.marks.run: one.marks for one in open_})
     _record_new(session, open_, seen.resources)
-    known = {one.id: Presence(state="present", resource=one) for one in seen.resources}
+    known = {one.id: ExistenceCheck.present(one) for one in seen.resources}
     wanted = [
         (machine, run)
         for run in open_
@@ -271,7 +271,7 @@ _WORDS = {"not-shown": "not shown, which does not prove its end", "not-asked": "
 
 def presence_of(
     session: Session, wanted: Collection[tuple[JournaledResource, Deployment]]
-) -> Mapping[str, Presence]:
+) -> Mapping[str, ExistenceCheck]:
     """Return what is known of machines of the journal, by id; write down what is proved gone."""
     asked = settled(
         session,

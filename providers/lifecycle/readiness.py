@@ -155,7 +155,7 @@ def arm(
     try:
         login.deliver(machine, machines)
         proof = login.proof(machine)
-        fault = proof.fault or session.cloud.end_fault(machine)
+        fault = proof.fault or session.cloud.self_termination_problem(machine)
     except ProviderError as error:
         return error.problems[0]
     if fault:

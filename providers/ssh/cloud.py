@@ -18,14 +18,14 @@ from providers.interface import (
     OWN,
     Connection,
     Creation,
+    ExistenceCheck,
     JournaledResource,
     LaunchSpec,
     Listing,
     NoCapacityError,
+    NotQueried,
     Place,
-    Presence,
     Resource,
-    Unasked,
     UncertainError,
 )
 from providers.ownership_tags import OwnershipTags, read_text
@@ -62,7 +62,7 @@ class SshCloud:
     lag_s: float = 0.0
     kinds: tuple[str, ...] = (MACHINE,)
 
-    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return one call: files are written, and the bootstrap is started; pure."""
         return (
             Creation(
@@ -78,12 +78,12 @@ class SshCloud:
             ),
         )
 
-    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return nothing."""
         _ = spec, machine
         return ()
 
-    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Return that what we put there is removed; pure."""
         return (f"ssh {spec.places[0].host}: remove {', '.join(_OURS)}",)
 
@@ -128,7 +128,7 @@ class SshCloud:
             raise InputError(f"{host}: {mark} is not a mark.")
         return _resource(host, creation.name, marks)
 
-    def ours(
+    def list_owned(
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
@@ -137,26 +137,28 @@ class SshCloud:
         """Return every remembered machine that has a mark; each host is a region of its own."""
         _ = known
         found: list[Resource] = []
-        unasked: list[Unasked] = []
+        unasked: list[NotQueried] = []
         hosts = self._remembered() if regions is None else regions
         for host in hosts if kinds is None or MACHINE in kinds else ():
             try:
                 marks = self._marks(host)
             except ProviderError as error:
                 why = error.problems[0]
-                unasked.append(Unasked(provider=self.name, kind=MACHINE, region=host, why=why))
+                unasked.append(NotQueried(provider=self.name, kind=MACHINE, region=host, why=why))
                 continue
             found += [_resource(host, marks.name("1"), marks)] if marks else []
         return Listing(resources=tuple(found), unasked=tuple(unasked))
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return the machine, by the mark in its file; a read of that file does not lag."""
         there = self._marks(kept.id)
         if there is None or there.run != marks.run:
-            return Presence(state="gone", why=f"{kept.id} does not carry the mark of {marks.run}")
-        return Presence(state="present", resource=_resource(kept.id, kept.name, marks))
+            return ExistenceCheck(
+                state="gone", why=f"{kept.id} does not carry the mark of {marks.run}"
+            )
+        return ExistenceCheck.present(_resource(kept.id, kept.name, marks))
 
-    def end_fault(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: Resource) -> str:
         """Return no fault: it is not billed."""
         _ = machine
         return ""

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 
-from pricing.json_value import Json, JsonObject
+from pricing.tables import Json, JsonObject
 from telemetry.measure.capture_block import RowFold
 from telemetry.measure.capture_events import EventFold
 from telemetry.recording.recording import CAPTURE_SCHEMA, GpuIdentity

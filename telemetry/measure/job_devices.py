@@ -20,7 +20,7 @@ from telemetry.recording.recording import GPU_USERS, JOB_GPUS
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pricing.json_value import Json
+    from pricing.tables import Json
     from telemetry.measure.nvml_device import DeviceRow
     from telemetry.measure.nvml_processes import Holder
     from telemetry.recording.recording import GpuIdentity

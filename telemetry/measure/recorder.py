@@ -23,7 +23,7 @@ from telemetry.recording.recording import COUNTERS, SERVING, GpuIdentity
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from pricing.json_value import Json
+    from pricing.tables import Json
     from telemetry.measure.capture_events import EventTail
     from telemetry.measure.capture_file import CaptureFile
     from telemetry.measure.nvml_device import DeviceRow

@@ -16,7 +16,7 @@ from telemetry.serving.pages import ServingTally, page_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pricing.json_value import Json
+    from pricing.tables import Json
 
 _EVERY_S = 1.0
 _PATIENCE_S = 2.0

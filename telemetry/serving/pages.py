@@ -24,7 +24,7 @@ from telemetry.serving.names import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pricing.json_value import Json, JsonObject
+    from pricing.tables import Json, JsonObject
 
 # Of a server that shows the metrics of another, which it runs: whose figures count.
 _FIRST = ("vllm", "sglang", "tgi", "nv_inference")

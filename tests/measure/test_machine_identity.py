@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pricing.catalog.catalog import load_catalog
-from pricing.catalog.other_currencies import readings_elsewise
+from pricing.catalog.catalog import load_catalog, readings_elsewise
 from telemetry.measure.identity import MachineIdentityReader, ask, clouds
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing.catalog.dates import read_date, read_day
+from pricing.catalog.price_age import read_date, read_day
 from pricing.errors import InputError
 from tests.pricing.factories import an_offer
 

@@ -40,20 +40,20 @@ class CloudContract:
     ) -> None:
         """Each creation has a name of its own; the last are the machines; nothing exists yet."""
         checked, _ = cloud.check(spec)
-        found = cloud.creations(checked, checked.places[0])
-        assert found == cloud.creations(checked, checked.places[0])
+        found = cloud.resources_to_create(checked, checked.places[0])
+        assert found == cloud.resources_to_create(checked, checked.places[0])
         assert len({(one.kind, one.name) for one in found}) == len(found)
         assert [one.name for one in found if one.kind == MACHINE] == list(spec.machine_names)
         assert found[-1].kind == MACHINE
-        assert cloud.ours(None) == Listing()
-        assert cloud.ends(checked)
+        assert cloud.list_owned(None) == Listing()
+        assert cloud.termination_steps(checked)
 
     def test_what_is_made_is_found_by_its_marks(self, cloud: Cloud, spec: LaunchSpec) -> None:
         """Every resource carries the run's marks, under the name and region of its creation."""
         checked, _ = cloud.check(spec)
-        creations = cloud.creations(checked, checked.places[0])
+        creations = cloud.resources_to_create(checked, checked.places[0])
         made = [cloud.create(creation) for creation in creations]
-        listed = cloud.ours(None).resources
+        listed = cloud.list_owned(None).resources
         assert {one.marks for one in listed} == {spec.marks}
         wanted = {(one.kind, one.name, one.region) for one in creations}
         assert wanted <= {(one.kind, one.name, one.region) for one in listed}
@@ -82,7 +82,7 @@ class CloudContract:
         assert all(one.address for one in done.machines)
         assert all(one.billed_from for one in done.machines if rented)
         end_run(session, done.marks, None)
-        assert cloud.ours(None) == Listing()
+        assert cloud.list_owned(None) == Listing()
         ended = session.journal.deployment(spec.marks.run)
         assert ended is not None
         assert ended.state == "ended"
@@ -99,7 +99,7 @@ class CloudContract:
         session = a_session(cloud, tmp_path)
         checked, _ = cloud.check(spec)
         launch(session, checked, None)
-        there = cloud.ours(None).resources
+        there = cloud.list_owned(None).resources
         end_run(session, spec.marks, None)
         for one in there:
             assert not cloud.destroy(one) or one.is_machine
@@ -113,14 +113,14 @@ class CloudContract:
         checked, _ = cloud.check(spec)
         launch(session, checked, None)
         later = replace(spec.marks, deadline=spec.marks.deadline + timedelta(hours=2))
-        for machine in cloud.ours(None, (MACHINE,)).resources:
+        for machine in cloud.list_owned(None, (MACHINE,)).resources:
             for made in (*cloud.mark(machine, later), *cloud.mark(machine, later)):
                 session.journal.record(made, session.now())
-        found = cloud.ours(None, (MACHINE,)).resources
+        found = cloud.list_owned(None, (MACHINE,)).resources
         assert {one.marks.deadline for one in found} == {later.deadline}
-        assert {cloud.end_fault(one) for one in found} == {""}
+        assert {cloud.self_termination_problem(one) for one in found} == {""}
         end_run(session, spec.marks, None)
-        assert cloud.ours(None) == Listing()
+        assert cloud.list_owned(None) == Listing()
 
     def test_reap_with_an_empty_journal_adopts_what_lives(
         self, cloud: Cloud, spec: LaunchSpec, tmp_path: Path
@@ -136,7 +136,7 @@ class CloudContract:
         assert adopted is not None
         assert len(adopted.machines) == spec.count
         end_run(session, spec.marks, None)
-        assert cloud.ours(None) == Listing()
+        assert cloud.list_owned(None) == Listing()
 
 
 def _fields(marks: OwnershipTags) -> dict[str, object]:

@@ -91,8 +91,8 @@ def test_an_offline_provider_makes_nothing(name: str) -> None:
     cloud = offline(name)
     spec = a_spec(an_offer(name), regions=("us-east-1",))
     assert isinstance(cloud, Cloud)
-    creations = cloud.creations(spec, spec.places[0])
+    creations = cloud.resources_to_create(spec, spec.places[0])
     assert creations
-    assert cloud.ends(spec)
+    assert cloud.termination_steps(spec)
     with pytest.raises(Exception, match="dry run"):
         cloud.create(creations[0])

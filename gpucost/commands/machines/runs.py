@@ -11,7 +11,7 @@ from gpucost.views.output import Output, output_options
 from gpucost.views.runs import NONE_SEEN, show_list, show_run
 from pricing.errors import InputError, PartialError, ProviderError
 from pricing.listing import counted
-from providers.interface import Deployment, Presence
+from providers.interface import Deployment, ExistenceCheck
 from providers.journal.journal import Journal
 from providers.lifecycle.presence import (
     Survey,
@@ -37,7 +37,7 @@ class _Seen:
         doubts: what is not known, in words.
     """
 
-    machines: dict[str, Presence] = field(default_factory=dict)
+    machines: dict[str, ExistenceCheck] = field(default_factory=dict)
     unknown: list[Deployment] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
@@ -131,7 +131,7 @@ def show(run: str, log: bool, output: Output) -> None:  # noqa: FBT001 - click's
                 _print_log(SshLogin(door=door), machine.name, machine.address)
 
 
-def _ask_one(journal: Journal, run: Deployment, output: Output) -> Mapping[str, Presence]:
+def _ask_one(journal: Journal, run: Deployment, output: Output) -> Mapping[str, ExistenceCheck]:
     """Return what the provider answers about each machine, by id; note where it cannot be asked."""
     wanted = [(one, run) for one in run.computing if one.state == "made"]
     if not wanted:
@@ -146,7 +146,7 @@ def _ask_one(journal: Journal, run: Deployment, output: Output) -> Mapping[str, 
     return seen
 
 
-def _ask_for_proof(session: Session, run: Deployment, seen: Mapping[str, Presence]) -> None:
+def _ask_for_proof(session: Session, run: Deployment, seen: Mapping[str, ExistenceCheck]) -> None:
     """Ask the machines of a run of which nothing is proved yet; it ends none."""
     there = tuple(one.resource for one in seen.values() if one.resource is not None)
     if run.state == "not-proved" and there:

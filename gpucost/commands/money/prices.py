@@ -25,8 +25,8 @@ from gpucost.views.output import (
 )
 from planner.plan_document.bill import RentedOffer, rented_offer
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
+from pricing.catalog.price_age import STALE_AFTER_DAYS
 from pricing.catalog.regions import known_regions, placed
 from pricing.errors import InputError
 from pricing.hardware import matching

@@ -33,9 +33,8 @@ from gpucost.views.output import Output, Table, output_options, print_json, prin
 from planner.models.document import encode
 from pricing.billing.lines import KINDS
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.dates import STALE_AFTER_DAYS
 from pricing.catalog.offer import PURCHASES
-from pricing.catalog.price_age import is_too_old, sellers_of
+from pricing.catalog.price_age import STALE_AFTER_DAYS, is_too_old, sellers_of
 from pricing.errors import InputError
 from pricing.money import line_text, price_text, show
 

@@ -26,7 +26,7 @@ from planner.models.interruption import (
     replay_starts,
 )
 from pricing.catalog.catalog import load_catalog
-from pricing.catalog.interruptions import interruptions
+from pricing.catalog.sizes import interruptions
 from pricing.errors import InputError
 
 HOUR_S = 3600.0

@@ -15,8 +15,7 @@ from planner.profile.model import Profile, Statistics, Window
 from planner.signals.signals import memory_need_gib
 from planner.signals.thresholds import USABLE
 from pricing.errors import InputError
-from pricing.gpu_partitions import partition_modes
-from pricing.hardware import gpus
+from pricing.hardware import gpus, partition_modes
 from tests.planner.factories import a_profile, plan, running, sold
 
 MI300X = gpus()["MI300X"]

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from pricing.alternatives.commitment import commit, commitment_note
+from pricing.alternatives import commit, commitment_note
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import PURCHASES, TERMS_H
 from pricing.errors import InputError

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing.alternatives.ownership import CLOUD, Ownership, sensitivity
+from pricing.alternatives import CLOUD, Ownership, sensitivity
 from pricing.errors import InputError
 
 EXACT = Decimal("1e-12")

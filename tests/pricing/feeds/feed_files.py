@@ -5,8 +5,7 @@ from pathlib import Path
 
 from pricing.errors import InputError
 from pricing.feeds.feeds import FEEDS, reader
-from pricing.refresh.feed import Asked, FeedReading
-from pricing.refresh.reading import PriceReading
+from pricing.refresh.reading import Asked, FeedReading, PriceReading
 from providers.price_feed import FeedFiles
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)

@@ -15,7 +15,7 @@ from pricing.catalog.offer import Offer
 from pricing.catalog.offer_rows import bundled_offers, offer_from_row, row_from_offer
 from pricing.refresh.integrity_gate import KeptOut, Passed
 from pricing.refresh.reading import PriceReading
-from pricing.refresh.store import Stored, Update, load, merge, path_of, to_text
+from pricing.refresh.store import CachedReading, Update, load, merge, path_of, to_text
 from tests.pricing.factories import ASKED_ON, an_offer
 
 MONDAY = date(2026, 11, 9)
@@ -72,7 +72,7 @@ def test_any_price_survives_the_round_trip(price: Decimal, notes: str, vcpus: in
 
 def test_no_folder_is_an_empty_store(tmp_path: Path) -> None:
     """Before the first update there is nothing, and that is not a problem."""
-    assert load(tmp_path / "none") == Stored()
+    assert load(tmp_path / "none") == CachedReading()
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from providers.interface import (
     MACHINE,
     Connection,
     Creation,
+    ExistenceCheck,
     JournaledResource,
     LaunchSpec,
     Listing,
     Place,
-    Presence,
     Resource,
 )
 from providers.ownership_tags import OwnershipTags, read_text
@@ -50,7 +50,7 @@ class ExampleCloud:
     lag_s: float = 0.0
     kinds: tuple[str, ...] = (MACHINE,)
 
-    def creations(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """One call for each machine; its marks are in it."""
         return tuple(
             Creation(
@@ -63,12 +63,12 @@ class ExampleCloud:
             for name in spec.machine_names
         )
 
-    def outside(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """None."""
         _ = spec, machine
         return ()
 
-    def ends(self, spec: LaunchSpec) -> tuple[str, ...]:
+    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
         """Each machine, by id."""
         return tuple(f"DELETE /machines/{name}" for name in spec.machine_names)
 
@@ -92,7 +92,7 @@ class ExampleCloud:
         (self.folder / f"{creation.name}.json").write_text(json.dumps(made), encoding="utf-8")
         return self._read(self.folder / f"{creation.name}.json")
 
-    def ours(
+    def list_owned(
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
@@ -110,17 +110,17 @@ class ExampleCloud:
             )
         )
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> Presence:
+    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """The file of that name."""
         path = self.folder / f"{kept.id}.json"
         if not path.is_file():
-            return Presence(state="gone", why="no such machine")
+            return ExistenceCheck.gone("no such machine")
         found = self._read(path)
         if found.marks.run != marks.run:
-            return Presence(state="not-asked", why=f"it is of run {found.marks.run}")
-        return Presence(state="present", resource=found)
+            return ExistenceCheck.not_asked(f"it is of run {found.marks.run}")
+        return ExistenceCheck.present(found)
 
-    def end_fault(self, machine: Resource) -> str:
+    def self_termination_problem(self, machine: Resource) -> str:
         """What is removed is no longer billed."""
         _ = machine
         return ""

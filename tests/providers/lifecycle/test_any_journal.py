@@ -168,7 +168,7 @@ class Found:
 def _founds(draw: st.DrawFn, made: tuple[Resource, ...]) -> Found:
     broken = st.builds(
         Fault,
-        call=st.sampled_from(("ours", "look", "destroy", "account")),
+        call=st.sampled_from(("list_owned", "look", "destroy", "account")),
         error=st.sampled_from((ProviderError("HTTP 403"), _LOST)),
         kind=st.sampled_from(("", MACHINE, "key")),
         after=st.booleans(),

@@ -113,7 +113,7 @@ def test_down_of_a_machine_that_is_not_shown_ends_it(cloud: MemoryCloud, session
 def test_down_without_the_tags_ends_it(cloud: MemoryCloud, session: Session) -> None:
     """A list that knows nothing of the run does not matter: ids of the journal are asked."""
     done = _ready(session)
-    cloud.ours = lambda *_: type(MemoryCloud().ours(None))()  # type: ignore[method-assign]
+    cloud.list_owned = lambda *_: type(MemoryCloud().list_owned(None))()  # type: ignore[method-assign]
     end_run(session, done.marks, None)
     assert cloud.things == {}
 
@@ -144,7 +144,7 @@ def test_an_intent_is_looked_for_as_long_as_reads_lag(
 ) -> None:
     """Killed between the call and its answer: the machine is found once it is shown, and ended."""
     spec = a_spec(regions=("here",))
-    _, machine = cloud.creations(spec, spec.places[0])
+    _, machine = cloud.resources_to_create(spec, spec.places[0])
     session.journal.open_run(spec, spec.max_usd, session.now())
     session.journal.intend(spec.marks.run, machine, session.now())
     _hide_what_is_made(cloud, time, lag_s)
@@ -159,7 +159,9 @@ def test_a_list_that_fails_for_ever_keeps_no_known_machine(
 ) -> None:
     """Every known id ends; what could not be listed is said (6), and the run is not ended yet."""
     done = _ready(session)
-    fault = Fault(call="ours", kind=kind, error=ProviderError("HTTP 403: forbidden"), times=10**6)
+    fault = Fault(
+        call="list_owned", kind=kind, error=ProviderError("HTTP 403: forbidden"), times=10**6
+    )
     cloud.faults.append(fault)
     before_s = time.passed_s
     with pytest.raises(PartialError, match="forbidden"):
@@ -194,14 +196,14 @@ def test_one_machine_that_refuses_stops_no_other(cloud: MemoryCloud, session: Se
 
 
 @pytest.mark.parametrize("lost", [1, 5, 10, 20])
-@pytest.mark.parametrize("call", ["look", "ours"])
+@pytest.mark.parametrize("call", ["look", "list_owned"])
 def test_lost_answers_in_a_row_end_no_launch(
     cloud: MemoryCloud, session: Session, call: str, lost: int
 ) -> None:
     """Two good machines stay, however many answers about them are lost on the way."""
     gone = UncertainError("connection reset")
     cloud.faults.append(Fault(call=call, kind=MACHINE, error=gone, times=lost))
-    if call == "ours":  # which is asked after a lost answer to the create call
+    if call == "list_owned":  # which is asked after a lost answer to the create call
         cloud.faults.append(Fault(call="create", kind=MACHINE, error=gone, after=True))
     done = launch(session, a_spec(count=2, regions=("here", "there")), None)
     assert (done.state, done.region) == ("not-proved", "here")
@@ -273,9 +275,9 @@ def test_side_resources_stay_where_machines_could_not_be_listed(
 ) -> None:
     """A key without a listed machine is not an orphan while the machines cannot be listed."""
     spec = a_spec(regions=("here",))
-    for creation in cloud.creations(spec, spec.places[0]):
+    for creation in cloud.resources_to_create(spec, spec.places[0]):
         cloud.create(creation)
-    fault = Fault(call="ours", kind=MACHINE, error=ProviderError("HTTP 500"), times=9)
+    fault = Fault(call="list_owned", kind=MACHINE, error=ProviderError("HTTP 500"), times=9)
     cloud.faults.append(fault)
     (verdict,) = judge(session, survey(session), "ada", all_owners=False)
     assert (verdict.action, verdict.why) == ("keep", "its machines could not be asked about")

@@ -10,8 +10,8 @@ import pytest
 from pricing.errors import LaunchInterruptedError, PartialError, ProviderError
 from providers.interface import (
     Creation,
+    ExistenceCheck,
     NoCapacityError,
-    Presence,
     QuotaError,
     Resource,
     ThrottledError,
@@ -146,7 +146,7 @@ def test_a_machine_that_dies_while_starting_is_no_capacity(
     """What the provider takes away before it runs counts as want of capacity: next place."""
     look = cloud.look
 
-    def lost(kept: Any, marks: Any) -> Presence:
+    def lost(kept: Any, marks: Any) -> ExistenceCheck:
         found = look(kept, marks).resource
         if found is not None and found.region == "here":
             del cloud.things[found.kind, found.id]

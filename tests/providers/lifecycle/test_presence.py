@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from providers.interface import ExistenceState, Presence
-from providers.lifecycle.presence import LOOKS, SPAN_S, AnswersSoFar
+from providers.interface import ExistenceCheck, ExistenceState
+from providers.lifecycle.presence import LOOKS, SPAN_S, Evidence
 
 LAG_S = 120.0
 Seen = tuple[tuple[float, ExistenceState], ...]
@@ -18,9 +18,9 @@ def _every(seconds: float, count: int, *, start: float = 0.0) -> Seen:
 
 
 def _last(seen: Seen, *, age_s: float, accepted: bool = False) -> ExistenceState:
-    evidence = AnswersSoFar(lag_s=LAG_S, age_s=age_s, accepted=accepted)
+    evidence = Evidence(lag_s=LAG_S, age_s=age_s, accepted=accepted)
     for at_s, state in seen:
-        evidence.add(Presence(state=state), at_s)
+        evidence.add(ExistenceCheck(state=state), at_s)
     return evidence.last.state
 
 
@@ -70,14 +70,14 @@ def test_what_proves_an_end(
 def test_nothing_is_gone_by_silence(age_s: float, seen: list[tuple[float, ExistenceState]]) -> None:
     """Whatever comes in whatever order: gone needs enough misses in a row, old and spread out."""
     at_s, streak = 0.0, list[float]()
-    evidence = AnswersSoFar(lag_s=LAG_S, age_s=age_s)
+    evidence = Evidence(lag_s=LAG_S, age_s=age_s)
     for pause_s, state in seen:
         at_s += pause_s
         if state == "present":
             streak.clear()
         if state == "not-shown" and age_s + at_s >= LAG_S:
             streak.append(at_s)
-        evidence.add(Presence(state=state), at_s)
+        evidence.add(ExistenceCheck(state=state), at_s)
         if evidence.is_gone:
             assert len(streak) >= LOOKS
             assert streak[-1] - streak[0] >= SPAN_S

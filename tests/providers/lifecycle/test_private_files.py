@@ -80,7 +80,7 @@ def test_what_is_no_file_is_not_opened(kind: str, tmp_path: Path) -> None:
         os.close(open_private(path, os.O_RDWR | os.O_NONBLOCK))
     if kind == "link":
         with pytest.raises(NotOursError):
-            write_private(path, "ours")
+            write_private(path, "list_owned")
     assert target.read_text() == "theirs"
 
 
@@ -99,8 +99,8 @@ def test_what_somebody_else_made_is_not_used(tmp_path: Path) -> None:
     os.chown(tmp_path / "theirs", NOBODY, NOBODY)
     with pytest.raises(NotOursError, match=f"belongs to user {NOBODY}"):
         private_folder(tmp_path / "theirs")
-    (tmp_path / "ours").mkdir(mode=0o700)
-    (tmp_path / "link").symlink_to(tmp_path / "ours")
+    (tmp_path / "list_owned").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "list_owned")
     os.chown(tmp_path / "link", NOBODY, NOBODY, follow_symlinks=False)
     with pytest.raises(NotOursError, match="not followed"):
         private_folder(tmp_path / "link")

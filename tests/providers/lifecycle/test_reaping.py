@@ -65,7 +65,7 @@ def test_a_late_machine_is_removed(cloud: MemoryCloud, session: Session) -> None
 def test_side_resources_alone_are_removed(cloud: MemoryCloud, session: Session) -> None:
     """A key without a machine is an orphan, also with an empty journal."""
     spec = _spec()
-    cloud.create(cloud.creations(spec, spec.places[0])[0])
+    cloud.create(cloud.resources_to_create(spec, spec.places[0])[0])
     (verdict,) = judge(session, survey(session), "ada", all_owners=False)
     assert (verdict.action, verdict.why) == ("remove", "side resources without a machine")
     carry_out(session, verdict)
@@ -78,7 +78,7 @@ def test_nothing_young_is_reaped(cloud: MemoryCloud, session: Session, tmp_path:
     start = session.now()
     young = replace(spec.marks, started=start, deadline=start + timedelta(days=1))
     spec = replace(spec, marks=young)
-    for creation in cloud.creations(spec, spec.places[0]):
+    for creation in cloud.resources_to_create(spec, spec.places[0]):
         made = cloud.create(creation)
         cloud.hidden |= {made.id} if made.is_machine else set()
     elsewhere = a_session(cloud, tmp_path / "elsewhere")
@@ -93,7 +93,7 @@ def test_nothing_young_is_reaped(cloud: MemoryCloud, session: Session, tmp_path:
 def test_an_intent_without_result_is_removed(cloud: MemoryCloud, session: Session) -> None:
     """A machine whose making was never recorded goes, with everything of its run."""
     spec = _spec()
-    key, machine = cloud.creations(spec, spec.places[0])
+    key, machine = cloud.resources_to_create(spec, spec.places[0])
     session.journal.open_run(spec, spec.max_usd, session.now())
     session.journal.record(cloud.create(key), session.now())
     session.journal.intend(spec.marks.run, machine, session.now())
@@ -115,7 +115,7 @@ def test_a_launch_that_broke_off_is_finished_or_removed(
     """All machines there: finished and kept. One missing: all or none, so it is removed."""
     spec = a_spec(count=count, regions=("here",))
     session.journal.open_run(spec, spec.max_usd, session.now())
-    for creation in cloud.creations(spec, spec.places[0])[:2]:
+    for creation in cloud.resources_to_create(spec, spec.places[0])[:2]:
         session.journal.intend(spec.marks.run, creation, session.now())
         session.journal.record(cloud.create(creation), session.now())
     session = replace(session, login=lambda _: Said(READY))
@@ -146,7 +146,7 @@ def test_a_launch_is_only_finished_with_a_proof(
     """Killed before the token was handed over: reap delivers and sees the proof, or ends it."""
     spec = _spec()
     session.journal.open_run(spec, spec.max_usd, session.now())
-    for creation in cloud.creations(spec, spec.places[0]):
+    for creation in cloud.resources_to_create(spec, spec.places[0]):
         session.journal.intend(spec.marks.run, creation, session.now())
         session.journal.record(cloud.create(creation), session.now())
     session = replace(session, login=lambda _: login)
@@ -188,7 +188,7 @@ def test_others_are_kept(cloud: MemoryCloud, session: Session) -> None:
     """Another owner's late machine goes with --all-owners only; a live one is never adopted."""
     spec = _spec()
     hers = replace(spec, marks=OwnershipTags(**{**_fields(spec.marks), "owner": "eve"}))
-    for creation in cloud.creations(hers, hers.places[0]):
+    for creation in cloud.resources_to_create(hers, hers.places[0]):
         cloud.create(creation)
     assert _only(session) == ("keep", "belongs to eve")
     assert _only(session, all_owners=True)[0] == "keep"
@@ -210,7 +210,7 @@ def test_what_another_process_works_on_is_kept(
     """A run that is being launched elsewhere is left alone, between verdict and deed, too."""
     spec = _spec()
     session.journal.open_run(spec, spec.max_usd, session.now())
-    cloud.create(cloud.creations(spec, spec.places[0])[0])
+    cloud.create(cloud.resources_to_create(spec, spec.places[0])[0])
     (verdict,) = judge(session, survey(session), "ada", all_owners=False)
     other = a_session(cloud, tmp_path / "journal")
     with other.journal.working_on(spec.marks.run):

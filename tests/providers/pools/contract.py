@@ -39,20 +39,20 @@ class PoolContract:
     def test_a_launch_is_one_call(self, cloud: Cloud, spec: LaunchSpec) -> None:
         """It makes the pool under the run's name; nothing exists yet, and nothing is said to."""
         checked, _ = cloud.check(spec)
-        (call,) = cloud.creations(checked, checked.places[0])
-        assert (call,) == cloud.creations(checked, checked.places[0])
+        (call,) = cloud.resources_to_create(checked, checked.places[0])
+        assert (call,) == cloud.resources_to_create(checked, checked.places[0])
         assert (call.kind, call.name) == (POOL, pool_name(spec.marks))
-        assert cloud.ours(None) == Listing()
-        assert cloud.ends(checked)
+        assert cloud.list_owned(None) == Listing()
+        assert cloud.termination_steps(checked)
 
     def test_what_is_made_is_found_by_its_marks(self, cloud: Cloud, spec: LaunchSpec) -> None:
         """The pool carries the run's marks, under the name and region of its creation."""
         checked, _ = cloud.check(spec)
-        (call,) = cloud.creations(checked, checked.places[0])
+        (call,) = cloud.resources_to_create(checked, checked.places[0])
         made = cloud.create(call)
         assert (made.kind, made.name, made.region) == (call.kind, call.name, call.region)
         assert made.marks == spec.marks
-        (listed,) = cloud.ours(None, (POOL,)).resources
+        (listed,) = cloud.list_owned(None, (POOL,)).resources
         assert (listed.id, listed.marks) == (made.id, spec.marks)
         assert (listed.name, listed.region) == (call.name, call.region)
 
@@ -66,7 +66,7 @@ class PoolContract:
         assert all(one.billed_from for one in done.machines)
         assert done.pool is not None
         end_run(session, done.marks, None)
-        assert cloud.ours(None, None, {spec.marks.run: spec.marks}) == Listing()
+        assert cloud.list_owned(None, None, {spec.marks.run: spec.marks}) == Listing()
         ended = session.journal.deployment(spec.marks.run)
         assert ended is not None
         assert ended.state == "ended"
@@ -93,11 +93,11 @@ class PoolContract:
         session = a_session(cloud, tmp_path)
         checked, _ = cloud.check(spec)
         launch(session, checked, None)
-        before = cloud.ours(None).resources
+        before = cloud.list_owned(None).resources
         later = replace(spec.marks, deadline=spec.marks.deadline + timedelta(hours=2))
         for one in (*before, *before):
             assert cloud.mark(one, later) == ()
-        found = cloud.ours(None).resources
+        found = cloud.list_owned(None).resources
         assert {one.marks.deadline for one in found} == {later.deadline}
         assert {one.id for one in found} == {one.id for one in before}
 
@@ -116,7 +116,7 @@ class PoolContract:
         assert adopted.state == "ready"
         assert len(adopted.machines) == spec.count
         end_run(session, spec.marks, None)
-        assert cloud.ours(None, None, {spec.marks.run: spec.marks}) == Listing()
+        assert cloud.list_owned(None, None, {spec.marks.run: spec.marks}) == Listing()
 
 
 def _state(cloud: Cloud, one: JournaledResource, marks: OwnershipTags) -> str:

@@ -77,7 +77,7 @@ class TestDoks(PoolContract):
 def test_the_request_is_the_documented_one(cloud: DoksCloud, digitalocean: DigitalOcean) -> None:
     """The body has the size, the count, the autoscaler's limits, and marks as labels alone."""
     spec, notes = cloud.check(a_pool(2, min_nodes=1, max_nodes=4))
-    (call,) = cloud.creations(spec, spec.places[0])
+    (call,) = cloud.resources_to_create(spec, spec.places[0])
     made = cloud.create(call)
     (pool,) = digitalocean.estate.clusters.ours.values()
     told = pool.told
@@ -169,7 +169,7 @@ def test_nodes_of_an_autoscaler_are_written_down_and_end(
 def test_a_node_is_never_ended_alone(session: Session, digitalocean: DigitalOcean) -> None:
     """Its pool would replace it; the Droplet is deleted only where no pool of its run is there."""
     launched(session, a_pool())
-    (node,) = [one for one in session.cloud.ours(None).resources if one.kind == NODE]
+    (node,) = [one for one in session.cloud.list_owned(None).resources if one.kind == NODE]
     assert session.cloud.destroy(node)
     ends = [one for one in digitalocean.requests if one.startswith("DELETE")]
     assert len(ends) == 1
@@ -229,7 +229,7 @@ def test_a_token_without_the_right_sees_no_gap(
 ) -> None:
     """Who may not look into clusters has made no pool; with one in the journal it is a gap."""
     digitalocean.world = World(denied=(Denied(kind="pool", calls="all"),))
-    assert cloud.ours(None) == Listing()
+    assert cloud.list_owned(None) == Listing()
     digitalocean.world = World()
     launched(session, a_pool())
     digitalocean.world = World(denied=(Denied(kind="pool", calls="all"),))
@@ -257,5 +257,5 @@ def test_the_machines_of_the_account_are_others(
     """The provider of Droplets sees no machine of ours in the nodes of a pool."""
     launched(session, a_pool())
     droplets = connect_digitalocean(Connection(environment=digitalocean_environment()))
-    assert droplets.ours(None) == Listing()
+    assert droplets.list_owned(None) == Listing()
     assert digitalocean.estate.bills

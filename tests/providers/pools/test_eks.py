@@ -82,7 +82,7 @@ class TestEks(PoolContract):
 def test_the_request_is_one_that_eks_takes(cloud: EksCloud, aws_account: AwsAccount) -> None:
     """Size, limits, marks as tags, a taint, and role and subnets of a group that is there."""
     spec, notes = cloud.check(a_group(2, min_nodes=0, max_nodes=4))
-    (call,) = cloud.creations(spec, spec.places[0])
+    (call,) = cloud.resources_to_create(spec, spec.places[0])
     cloud.create(call)
     (group,) = aws_account.eks.ours.values()
     told = group.told
@@ -145,7 +145,7 @@ def test_a_region_is_noted_before_the_call(session: Session, aws_account: AwsAcc
     assert isinstance(cloud, EksCloud)
     assert seen_regions(cloud.state) == ()
     assert not is_used({}, cloud.state)
-    assert cloud.ours(None) == Listing()
+    assert cloud.list_owned(None) == Listing()
     assert "ListClusters" not in aws_account.requests
     aws_account.faults.append(AwsFault(action="CreateNodegroup", status=400, code="Nope"))
     with pytest.raises(ProviderError, match="Nope"):
@@ -204,7 +204,7 @@ def test_reap_ends_what_is_good_for_nothing(
 def test_a_node_is_never_ended_alone(session: Session, aws_account: AwsAccount) -> None:
     """Its group would replace it; an instance is terminated only where its group is gone."""
     spec = launched(session, a_group())
-    (node,) = [one for one in session.cloud.ours(None).resources if one.kind == NODE]
+    (node,) = [one for one in session.cloud.list_owned(None).resources if one.kind == NODE]
     assert session.cloud.destroy(node)
     assert aws_account.requests.count("DeleteNodegroup") == 1
     assert "TerminateInstances" not in aws_account.requests
@@ -254,7 +254,7 @@ def test_a_part_that_fails_is_said(session: Session, aws_account: AwsAccount) ->
 def test_the_machines_of_the_account_are_others(session: Session, aws_account: AwsAccount) -> None:
     """The provider of instances sees nothing of ours in the nodes of a group."""
     launched(session, a_group())
-    assert connect_aws(Connection()).ours(None) == Listing()
+    assert connect_aws(Connection()).list_owned(None) == Listing()
     assert aws_account.alive_ids()
 
 

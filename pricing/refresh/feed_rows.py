@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from types import MappingProxyType
 
+from pricing.catalog.offer import Offer
+from pricing.catalog.offer_rows import bundled_offers
 from pricing.errors import InputError
 from pricing.hardware import Gpu, find, has_memory
 from pricing.money import usd
-from pricing.refresh.machines import known_machine
 from pricing.refresh.reading import PriceReading, Row, new_row
 
 PROVIDERS: Mapping[str, str] = MappingProxyType(
@@ -38,7 +40,7 @@ _NUMBERED_ZONES = frozenset({"gcp"})  # a region's zones are the region and one 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class FeedRow:
     """One line of a foreign price list, as text.
 
     Attributes:
@@ -71,7 +73,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListOf:
+class FeedPage:
     """The list that lines stand in.
 
     Attributes:
@@ -91,7 +93,7 @@ class ListOf:
 
 def of_known_machine(
     provider: str, instance_type: str, *, region: str, usd_per_hour: str, purchase: str
-) -> Listed | None:
+) -> FeedRow | None:
     """Return the line of a list that prints names and prices alone.
 
     None where the name is not known.
@@ -99,7 +101,7 @@ def of_known_machine(
     known = known_machine(provider, instance_type)
     if known is None:
         return None
-    return Listed(
+    return FeedRow(
         instance_type=instance_type,
         region=region,
         gpu=known.gpu,
@@ -117,7 +119,7 @@ def our_name(provider: str) -> str:
     return PROVIDERS.get(provider.lower(), provider.lower())
 
 
-def to_reading(of: ListOf, listed: Iterable[Listed]) -> PriceReading:
+def to_reading(of: FeedPage, listed: Iterable[FeedRow]) -> PriceReading:
     """Return the reading of one provider: one row for each machine, region and way of buying.
 
     Where zones of a region differ, the cheapest counts. The list is not a complete one: what it
@@ -144,7 +146,7 @@ def to_reading(of: ListOf, listed: Iterable[Listed]) -> PriceReading:
     )
 
 
-def _by_quota(line: Listed) -> bool:
+def _by_quota(line: FeedRow) -> bool:
     return NOT_ON_DEMAND.match(line.instance_type) is not None
 
 
@@ -164,7 +166,7 @@ def _told_apart(rows: Iterable[Row]) -> Iterator[Row]:
             yield {**row, "instance_type": name}
 
 
-def _cheapest_first(line: Listed) -> tuple[object, ...]:
+def _cheapest_first(line: FeedRow) -> tuple[object, ...]:
     try:
         price = usd(line.usd_per_hour)
     except InputError:
@@ -172,13 +174,13 @@ def _cheapest_first(line: Listed) -> tuple[object, ...]:
     return (price <= 0, price, line.instance_type, line.region, line.usd_per_hour)
 
 
-def _region(provider: str, line: Listed) -> str:
+def _region(provider: str, line: FeedRow) -> str:
     head, _, letter = line.region.rpartition("-")
     zone = provider in _NUMBERED_ZONES and head and len(letter) == 1 and letter.isalpha()
     return head if zone else line.region
 
 
-def _row(of: ListOf, line: Listed) -> Row:
+def _row(of: FeedPage, line: FeedRow) -> Row:
     line = replace(line, gpu_count=_count(line.gpu_count))
     gpu, memory_gib = _gpu(of.provider, line)
     third_party = line.community or of.provider in COMMUNITY
@@ -206,7 +208,7 @@ def _count(text: str) -> str:
     return text.removesuffix(".0")
 
 
-def _rentable(provider: str, line: Listed, gpu: str) -> str:
+def _rentable(provider: str, line: FeedRow, gpu: str) -> str:
     """Return the name of the machine by which it is ordered, where the list has another.
 
     RunPod rents a number of GPUs of a model in one of its two clouds, Google attaches GPUs to its
@@ -219,7 +221,7 @@ def _rentable(provider: str, line: Listed, gpu: str) -> str:
     return line.instance_type
 
 
-def _gpu(provider: str, line: Listed) -> tuple[str, str]:
+def _gpu(provider: str, line: FeedRow) -> tuple[str, str]:
     """Return model and memory of one GPU; the first reading of the memory that the model can have.
 
     Lists that say "H100" mean any card of that name: where the machine is known, it tells which.
@@ -246,7 +248,7 @@ def _form(instance_type: str) -> str:
     return next((form for form in ("pcie", "nvl", "sxm") if form in name), "")
 
 
-def _same_family(known: str, line: Listed) -> bool:
+def _same_family(known: str, line: FeedRow) -> bool:
     """Return whether the list's model may be the known one: of its family, with its memory."""
     listed = [find(line.gpu, memory_gib=size) for size in (*line.memory_gib, None)]
     families = {_family(gpu) for gpu in listed if gpu is not None}
@@ -260,3 +262,31 @@ def _same_family(known: str, line: Listed) -> bool:
 
 def _family(gpu: Gpu) -> str:
     return gpu.name.partition("-SXM")[0].partition("-PCIe")[0].partition("-NVL")[0]
+
+
+def known_machine(provider: str, instance_type: str) -> Offer | None:
+    """Return an offer of the machine, for its hardware; None where the name is not known."""
+    return _machines().get((provider, instance_type))
+
+
+def known_names(provider: str) -> tuple[str, ...]:
+    """Return every machine of a provider that is known, by name."""
+    return tuple(sorted(name for owner, name in _machines() if owner == provider))
+
+
+@cache
+def _machines() -> Mapping[tuple[str, str], Offer]:
+    """Return the newest row of each name.
+
+    A row that says more about the host counts before others.
+    """
+    found: dict[tuple[str, str], Offer] = {}
+    for offer in bundled_offers():
+        key = (offer.provider, offer.instance_type)
+        if key not in found or _worth(offer) > _worth(found[key]):
+            found[key] = offer
+    return MappingProxyType(found)
+
+
+def _worth(offer: Offer) -> tuple[bool, bool, int]:
+    return offer.current, offer.vcpus is not None, offer.as_of.toordinal()
