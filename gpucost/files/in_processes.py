@@ -13,19 +13,16 @@ import os
 import pickle
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import RawArray
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 from planner.pipeline import Planning
 from planner.plan.plan import JobPlan
-from planner.profile.model import Profile
-from pricing.catalog.offer import Offer
 from pricing.errors import InputError
-from pricing.frozen import remade, values_of
 
 if TYPE_CHECKING:
     import ctypes
@@ -36,7 +33,6 @@ Keep = Callable[[JobPlan, IO[bytes]], object]
 """Cuts a job's plan down to what is kept of it; the rest it writes to the process's own file."""
 
 _A_LOOK_S = 0.2
-_REFERRED = (Offer, Profile)
 
 
 class InFiles(NamedTuple):
@@ -92,7 +88,7 @@ def plan_in(
         file.seek(0)
     for number, group in enumerate(planning.groups):
         try:
-            kept = _SharedReader(results[number % several], planning.shared).load()
+            kept = pickle.load(results[number % several])  # noqa: S301 - written by our own copies
             yield kept, rests[number % several]
         except EOFError:
             yield _kept(planning, group, keep, own), own
@@ -123,10 +119,9 @@ def _part(
     """Plan the groups of one process; who began it is told nothing but by files."""
     (result, rest), (parent, count) = ends, told
     with _copy():
-        places = {id(one): place for place, one in enumerate(planning.shared)}
         for group in part:
             _heard_by(parent)
-            _SharedWriter(result, places).dump(_kept(planning, group, keep, rest))
+            pickle.dump(_kept(planning, group, keep, rest), result, pickle.HIGHEST_PROTOCOL)
             count(len(group))
         result.flush()
         rest.flush()
@@ -202,36 +197,3 @@ def _calls(
             _heard_by(parent)
             made.append(call())
         there.send(made)
-
-
-class _SharedWriter(pickle.Pickler):
-    """Writes values; those that all processes have are written as their place."""
-
-    def __init__(self, file: IO[bytes], places: Mapping[int, int]) -> None:
-        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self._places = places
-
-    def reducer_override(self, value: Any) -> Any:  # noqa: ANN401 - of any class
-        """Say how a value is made again: by its place, or of the values of its fields."""
-        kind = value.__class__
-        if kind in _REFERRED and (place := self._places.get(id(value))) is not None:
-            return _shared, (place,)
-        values = values_of(kind)
-        return NotImplemented if values is None else (remade, (kind, *values(value)))
-
-
-class _SharedReader(pickle.Unpickler):
-    def __init__(self, file: IO[bytes], shared: Sequence[object]) -> None:
-        super().__init__(file)
-        self._shared = shared
-
-    def find_class(self, module: str, name: str, /) -> Any:  # noqa: ANN401 - of any kind
-        """Return what is called so; the values that all processes have are looked up here."""
-        if name == _shared.__name__ and module == __name__:
-            return self._shared.__getitem__
-        return super().find_class(module, name)
-
-
-def _shared(place: int) -> object:
-    """Return the value at a place, where a reader looks: this one only stands for it."""
-    raise LookupError(place)

@@ -1,12 +1,12 @@
 """The documents of `gpucost quote`: of an offer, of a plan's option, of one's own machine."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from gpucost.files.own_hardware import load_own_hardware
 from gpucost.files.plan_file import load_plan
@@ -89,7 +89,7 @@ def find_offer(place: str, asked: QuoteRequest, catalog: Catalog) -> Offer:
     provider, instance_type, region = parse_place(place)
     if asked.price is None:
         return catalog.find(provider, instance_type, region, asked.purchase)
-    return replace(
+    return structs.replace(
         _sold_somehow(place, asked.purchase, catalog),
         purchase=asked.purchase,
         usd_per_hour=asked.price,

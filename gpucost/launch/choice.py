@@ -5,6 +5,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from gpucost.files.plan_file import load_plan
 from planner.actions.settings import MachineSettings, plain_settings, shared_settings
 from planner.documents.machine import read_machine
@@ -322,7 +324,7 @@ def _offer(told: RentedOffer, catalog: Catalog) -> Offer:
     """Return the catalog's offer at the planned price."""
     region = None if told.region == EVERYWHERE else told.region
     offer = catalog.find(told.provider, told.instance_type, region, told.purchase)
-    return replace(offer, usd_per_hour=told.usd_per_hour)
+    return structs.replace(offer, usd_per_hour=told.usd_per_hour)
 
 
 def _region(offer: Offer, wanted: str | None) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from msgspec import structs
+
 from gpucost.arguments.parameters import today
 from gpucost.launch.choice import LaunchChoice
 from gpucost.launch.options import LaunchOptions, bootstrap_of, pool_told
@@ -68,7 +70,7 @@ class LivePrices:
             return None
         price = max(self.prices[key] for key in keys)
         day = self.read_at.date()
-        return replace(offer, usd_per_hour=price, as_of=day, as_of_text="", dated=True)
+        return structs.replace(offer, usd_per_hour=price, as_of=day, as_of_text="", dated=True)
 
     def planned(self, offer: Offer) -> Decimal:
         """Return the price that was planned with."""
@@ -167,7 +169,7 @@ def _priced(choice: LaunchChoice, live: LivePrices | None) -> Iterator[Offer]:
     for at, (offer, most) in enumerate(zip(choice.offers, dearest, strict=True)):
         now = None if live is None else live.now(offer)
         if now is not None or not at or live is None:
-            yield replace(offer, usd_per_hour=most) if now is None else now
+            yield structs.replace(offer, usd_per_hour=most) if now is None else now
 
 
 def _place(

@@ -19,7 +19,6 @@ from planner.profile.model import Profile
 from planner.signals.condition import Signals, Test
 from planner.signals.signals import capability
 from planner.signals.thresholds import TRAINS
-from pricing.frozen import by_name
 from pricing.hardware import Gpu
 from pricing.money import HOURS_PER_MONTH
 
@@ -264,7 +263,6 @@ class MachineSettings:
         return replace(self, nodes=nodes, nnodes=str(nodes), environment=_sorted(environment))
 
 
-_made = by_name(MachineSettings)
 _Sets = Mapping[str, Settings | None]
 """By code of each action that applies on a machine, what it sets; None: that hangs on the run."""
 
@@ -321,7 +319,7 @@ def machine_settings(  # noqa: PLR0913 - what is set, and what it is worked out 
     trains, processes = _trains(signals), run.processes
     added = tuple([code for code in actions if code in values])
     together = run.needs.max_restarts if trains and run.gpus > 1 else None
-    return _made(
+    return MachineSettings(
         values=values,
         environment=_sorted(
             {**_plain(processes, run.nodes, run.vcpus), **variables(added, values)}

@@ -6,6 +6,8 @@ from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 
+from msgspec import structs
+
 from planner.choice.requirements import Rejected, Requirements
 from planner.choice.workload import Tenancy, Workload, assumption
 from planner.models.estimate import Estimate
@@ -39,7 +41,7 @@ def at_price(listed: Offer | None, profile: Profile, usd_per_hour: Decimal, day:
         InputError: the profile names no known GPU.
     """
     if listed is not None:
-        return replace(
+        return structs.replace(
             listed,
             usd_per_hour=usd_per_hour,
             source=_SOURCE,
@@ -101,32 +103,32 @@ def usage_of_work(  # noqa: PLR0913, PLR0917 - one use has that many parts
     extra: Billed | None = None,
 ) -> Usage:
     """Return what `bill_of_work` prices: so many machines for so many hours, with the data."""
-    added = None if extra is None else (extra.lost_s, extra.checkpoint_s)
-    key = (hours, count, offer.provider == OWN, added, catalog.as_of)
-    known = work.uses.get(key)
-    if known is None:
-        times_s = [seconds(time_s) for time_s in (hours * 3600.0, *(added or ()))]
-        known = work.uses[key] = use_of_work(offer, count, work, catalog).lasting(*times_s)
-    return known
+    added = () if extra is None else (extra.lost_s, extra.checkpoint_s)
+    times_s = [seconds(time_s) for time_s in (hours * 3600.0, *added)]
+    return use_of_work(work, count, catalog.as_of, bought=offer.provider != OWN).lasting(*times_s)
 
 
-def use_of_work(offer: Offer, count: int, work: Workload, catalog: Catalog) -> Usage:
-    """Return the use of so many machines with the job's data, for no time at all."""
-    bought, day = offer.provider != OWN, catalog.as_of
-    known = work.uses.get((count, bought, day))
-    if known is None:
-        known = work.uses[count, bought, day] = Usage(
-            duration_s=0,
-            count=count,
-            boot_disk_bytes=work.boot_disk_bytes if bought else 0,
-            addresses=count if work.public_address and bought else 0,
-            egress_bytes=work.egress_bytes,
-            egress_to=work.egress_to,
-            storage_bytes=work.storage_bytes + work.dataset_bytes,
-            storage_h=work.storage_h,
-            as_of=day,
-        )
-    return known
+@lru_cache(maxsize=1024)
+def use_of_work(work: Workload, count: int, day: date, *, bought: bool) -> Usage:
+    """Return the use of so many machines with the job's data, for no time at all.
+
+    Args:
+        work: of the job.
+        count: machines.
+        day: of prices and rules.
+        bought: whether they are a provider's, not an own machine with its own disk and address.
+    """
+    return Usage(
+        duration_s=0,
+        count=count,
+        boot_disk_bytes=work.boot_disk_bytes if bought else 0,
+        addresses=count if work.public_address and bought else 0,
+        egress_bytes=work.egress_bytes,
+        egress_to=work.egress_to,
+        storage_bytes=work.storage_bytes + work.dataset_bytes,
+        storage_h=work.storage_h,
+        as_of=day,
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -415,7 +417,7 @@ def _broken(profile: Profile, baseline: Baseline, asked: Requirements) -> list[R
 def where(offer: Offer, profile: Profile) -> Offer:
     """Return today's machine in the profile's region, where its price is for everywhere."""
     region = profile.hardware.region
-    return replace(offer, region=region) if region and offer.region == EVERYWHERE else offer
+    return structs.replace(offer, region=region) if region and offer.region == EVERYWHERE else offer
 
 
 def over_limits(

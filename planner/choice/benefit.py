@@ -18,6 +18,8 @@ from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 
+from msgspec import structs
+
 from planner.actions import Action
 from planner.choice.baseline import Baseline
 from planner.choice.candidate import Candidate, UsdRange
@@ -32,7 +34,6 @@ from planner.profile.model import Profile
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
-from pricing.frozen import by_name
 from pricing.money import usd
 
 _BITS_PER_BYTE = 8
@@ -131,9 +132,6 @@ class Weighed:
         return high >= low and (narrower == 0 or high - low > _HALF * narrower)
 
 
-_weighed, _benefit = by_name(Weighed), by_name(Benefit)
-
-
 def most_net(candidate: Candidate, context: JobContext) -> Decimal:
     """Return what a candidate is worth at most: its net were the high end the expected bill.
 
@@ -163,12 +161,12 @@ def weigh(candidate: Candidate, context: JobContext) -> Weighed:
     moved = _move(candidate, context)
     once = moved.once_usd if moved else Decimal(0)
     saves = None if today is None else (today - high) * periods
-    return _weighed(
+    return Weighed(
         candidate=candidate,
         low=low,
         high=high,
         move=moved,
-        benefit=_benefit(
+        benefit=Benefit(
             periods=periods,
             saves_usd=saves,
             effort_hours=hours,
@@ -203,7 +201,7 @@ def find_doubts(candidate: Candidate, context: JobContext) -> Doubts:
         unknown = context.profile.job.kind == "unknown" and not candidate.actions
         return _doubts(candidate, speed=whole if unknown else None, use=None if unknown else whole)
     mid = candidate.work_hours.mid
-    use = _off(replace(candidate, work_hours=exactly(mid, "as expected")))
+    use = _off(structs.replace(candidate, work_hours=exactly(mid, "as expected")))
     sure = _cures_as_expected(candidate, context)
     with_speed = whole if sure is None else _smaller(_off(sure), whole)
     return _doubts(candidate, speed=_rest(with_speed, use), cure=_rest(whole, with_speed), use=use)
@@ -260,7 +258,7 @@ def _cures_as_expected(candidate: Candidate, context: JobContext) -> Candidate |
         record=context.asked.history,
     )
     hours = divide(context.work.hours.mid, speed, speed.basis)
-    return replace(candidate, work_hours=hours)
+    return structs.replace(candidate, work_hours=hours)
 
 
 def _as_expected(cures: Iterable[Action]) -> Iterable[Action]:

@@ -17,9 +17,12 @@ independent, so they add in quadrature as shares of the expected bill.
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal
 
-from planner.choice.baseline import bill_of_work, seconds, usage_of_work, use_of_work
+from msgspec import Struct
+
+from planner.choice.baseline import OWN, bill_of_work, seconds, usage_of_work, use_of_work
 from planner.choice.requirements import Reason
 from planner.choice.workload import Tenancy, Workload
 from planner.models.copies import Scaling
@@ -41,7 +44,6 @@ from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
 from pricing.catalog.sizes import interruptions
 from pricing.errors import InputError
-from pricing.lazily import lazy_property
 
 MOST_LIKELY_TO_MISS = 0.05
 # The open bucket (> 20 % a month) has no upper end; half of the machines is taken for it.
@@ -173,8 +175,7 @@ _BY_TIME = (
 )  # what the hourly price bills
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsdRange:
+class UsdRange(Struct, frozen=True, kw_only=True):
     """Dollars of the period, from the 5 % to the 95 % end."""
 
     low: Decimal
@@ -197,8 +198,7 @@ def _of_kinds(kinds: Collection[str], parts: Iterable[Part]) -> Decimal:
     return amount
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     """An option before ranking.
 
     Attributes:
@@ -237,7 +237,7 @@ class Candidate:
         """Copies of the job, at the peak."""
         return self.work.replicas if self.scaling is None else self.scaling.peak
 
-    @lazy_property
+    @cached_property
     def hours(self) -> Estimate:
         """Machine hours of the period: useful work, and what interruptions add to it."""
         found = self.interruptions
@@ -250,12 +250,12 @@ class Candidate:
         basis = f"{self.work_hours.basis}; {found.basis}"
         return Estimate(low=low, mid=mid, high=high, basis=basis, weak=self.work_hours.weak)
 
-    @lazy_property
+    @cached_property
     def quote(self) -> Quote:
         """The bill at the expected hours."""
         return self._bill("mid")
 
-    @lazy_property
+    @cached_property
     def missing(self) -> Decimal:
         """What parts of the bill without a known price cost at most, by the dearest known price.
 
@@ -268,7 +268,7 @@ class Candidate:
                 amount += max(_NOTHING, most - _of_kinds((what,), self._sums.parts))
         return amount
 
-    @lazy_property
+    @cached_property
     def expected(self) -> Decimal:
         """The expected bill, exact; unknown parts are missing in it."""
         return self._sums.exact
@@ -278,7 +278,7 @@ class Candidate:
         """Whether a part of the bill has no known price, so that it costs more."""
         return bool(self._sums.unknown)
 
-    @lazy_property
+    @cached_property
     def comparable(self) -> Decimal:
         """The expected bill, complete: unknown parts at the dearest known price."""
         found = self._sums
@@ -310,19 +310,19 @@ class Candidate:
             return self.cost_at("high")
         return self.by_hours.high + self.missing
 
-    @lazy_property
+    @cached_property
     def by_hours(self) -> UsdRange:
         """What the bill may be for its hours alone, the price as it was read."""
         return UsdRange(low=self._sums_at("low").exact, high=self._sums_at("high").exact)
 
-    @lazy_property
+    @cached_property
     def by_price(self) -> UsdRange:
         """What the bill may be for the age of its price alone, at the expected hours."""
         by_time, moved, expected = _of_kinds(_BY_TIME, self._sums.parts), self.moved, self.expected
         low, high = by_time * (moved.low - 1), by_time * (moved.high - 1)
         return UsdRange(low=expected + low, high=expected + high)
 
-    @lazy_property
+    @cached_property
     def _sums(self) -> Sums:
         return self._sums_at("mid")
 
@@ -332,7 +332,8 @@ class Candidate:
             return self._sums  # held time stays
         if self.tenancy is not None or self.interruptions is not None:
             return in_sums(self._bill(end))
-        held = use_of_work(self.offer, self.count, self.work, self.catalog)
+        bought = self.offer.provider != OWN
+        held = use_of_work(self.work, self.count, self.catalog.as_of, bought=bought)
         return sums_of(self.offer, held, seconds(self._hours_at(end) * 3600.0))
 
     def _hours_at(self, end: End = "mid") -> float:

@@ -7,11 +7,13 @@ what does is worked out for the job (`planner.choice.context`).
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
+
+from msgspec import structs
 
 from planner.choice.requirements import Rejected, Requirements
 from planner.prediction.layout import Layout
@@ -232,7 +234,7 @@ class Market:
 
 def _month_of_one(usage: Usage) -> Usage:
     """Return the use of one machine for a month."""
-    return replace(
+    return structs.replace(
         usage,
         duration_s=_MONTH_S,
         count=1,

@@ -23,11 +23,9 @@ from planner.choice.context import JobContext
 from planner.choice.option import Option, energy_of, how_it_runs
 from planner.models.costs import saving
 from planner.signals.signals import is_snapshot, saw_no_gpu
-from pricing.frozen import by_name
 
 STAY = "o0"
 _LISTED = 15
-_made = by_name(Option)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +264,7 @@ def _option(
 ) -> Option:
     actions = codes(candidate, context)
     spread, machine = how_it_runs(candidate, context, actions)
-    return _made(
+    return Option(
         id=id_,
         offer=candidate.offer,
         count=candidate.count,

@@ -48,11 +48,9 @@ from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
 from pricing.errors import InputError
-from pricing.frozen import by_name
 from pricing.money import HOURS_PER_MONTH
 
 SCALE_DOWN = "scale-down"
-_made = by_name(Candidate)
 _IDLE_SAVED = (0.95, 0.5, 0.05)
 
 
@@ -232,7 +230,7 @@ def _candidate(place: _Taken, context: JobContext, way: _Way) -> Candidate:
     if place.doubt:
         speed = msgspec.structs.replace(speed, basis=f"{speed.basis}; {place.doubt}", weak=True)
     scaled = scaling(offer, context, speed) if SCALE_DOWN in codes else None
-    return _made(
+    return Candidate(
         offer=offer,
         count=place.machines * (context.work.replicas if scaled is None else scaled.peak),
         actions=codes,

@@ -8,7 +8,7 @@ taken to pay for the rest, which is an assumption and is said.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from planner.choice.requirements import Period, Requirements
@@ -16,7 +16,6 @@ from planner.models.estimate import Estimate, exactly
 from planner.prediction.profiled_step import rate_per_s
 from planner.profile.model import Profile
 from planner.signals.compute_share import compute_share
-from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH
@@ -48,7 +47,6 @@ class Workload:
         demand: of a service, hour by hour, in what one copy was measured to answer (1.0: as much
             as that); 24 or 168 numbers; None where it is not stated.
         notes: what was assumed.
-        uses: of machines, by how many and for how long; kept by `planner.choice.baseline`.
     """
 
     hours: Estimate
@@ -64,11 +62,6 @@ class Workload:
     replicas: int = 1
     demand: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
-    uses: dict[object, Usage] = field(init=False, repr=False, compare=False, default_factory=dict)
-
-    def __getstate__(self) -> list[object]:
-        """Return the values of all fields, for a copy that is sent: nothing was priced for it."""
-        return [{} if one.name == "uses" else getattr(self, one.name) for one in fields(self)]
 
 
 def apply_requirements(profile: Profile, requirements: Requirements) -> Profile:

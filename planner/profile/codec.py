@@ -14,11 +14,9 @@ from planner.profile.fields import FieldRule
 from planner.profile.metrics import SLOTS
 from planner.profile.model import SCHEMA, Profile, Statistics
 from pricing.errors import InputError
-from pricing.frozen import builder
 
 _NO_STATISTICS = Statistics()
-_NOTHING_KNOWN = {field.name: None for field in fields(Statistics)}
-_made = builder(Statistics)  # a job on eight GPUs has a hundred
+_STATISTICS = tuple(field.name for field in fields(Statistics))
 _QUANTILES = ("min", "p05", "p25", "p50", "p75", "p90", "p95", "p99", "max")
 _SHOWN = 20
 _INFINITE = 2**1024 - 2**970  # the least whole number that is infinite as a float
@@ -252,15 +250,15 @@ class _Reader:
             self.report(path, f'is {_brief(raw)}: write {{"mean": ..., "p95": ...}}.')
             return Statistics()
         for key in raw:
-            if key not in _NOTHING_KNOWN:
-                self.report(_join(path, key), f"is not one of {', '.join(_NOTHING_KNOWN)}.")
+            if key not in _STATISTICS:
+                self.report(_join(path, key), f"is not one of {', '.join(_STATISTICS)}.")
         values = {
             name: self._number(rule, one, f"{path}.{name}")
-            for name in _NOTHING_KNOWN
+            for name in _STATISTICS
             if (one := raw.get(name)) is not None
         }
         self._check_order(values, path)
-        return _made(**{**_NOTHING_KNOWN, **values})
+        return Statistics(**values)
 
     def _check_order(self, values: dict[str, float | None], path: str) -> None:
         known = [(name, v) for name in _QUANTILES if (v := values.get(name)) is not None]

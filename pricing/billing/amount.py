@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from pricing.billing.lines import Priced, QuoteLine, quote_line
+from pricing.billing.lines import Priced, QuoteLine
 from pricing.billing.provider_rules import CALENDAR, BillingRule
 from pricing.money import EXACT, HOURS_PER_MONTH, plain
 
@@ -40,15 +40,15 @@ class Amount(NamedTuple):
 
     def line(self, what: str, price: BillingRule, words: str) -> QuoteLine:
         """Return the line of a bill; its rule says the words, its source is the price's."""
-        return quote_line(
-            what,
-            self.usd,
-            self.formula,
-            self.numbers,
-            words,
-            price.source,
-            price.as_of,
-            self.parts,
+        return QuoteLine(
+            what=what,
+            usd=self.usd,
+            formula=self.formula,
+            numbers=self.numbers,
+            rule=words,
+            source=price.source,
+            as_of=price.as_of,
+            parts=self.parts,
         )
 
 

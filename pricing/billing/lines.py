@@ -1,11 +1,11 @@
 """One line of a bill, and what a part of the bill hands back."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from pricing.frozen import builder
+from msgspec import Struct
+
 from pricing.money import EXACT, price_text, quantity_text
 
 KINDS = (
@@ -50,8 +50,7 @@ class Priced(NamedTuple):
         return EXACT.divide(self.counted, self.per).quantize(_TRILLIONTH, context=EXACT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuoteLine:
+class QuoteLine(Struct, frozen=True, kw_only=True):
     """One amount on the bill.
 
     Attributes:
@@ -79,10 +78,6 @@ class QuoteLine:
     def how(self) -> str:
         """The formula with its numbers: "90 s x 35.28 USD/h / 3600"."""
         return self.formula.format(*map(_Figure, self.numbers))
-
-
-quote_line = builder(QuoteLine)
-"""Makes a line of the values of all its fields, by position: bills are made by the hundred."""
 
 
 class _Figure:

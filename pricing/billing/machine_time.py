@@ -1,14 +1,15 @@
 """What the life of machines costs: granularity, minima, terms, changes of price."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from pricing.billing.amount import SECONDS_PER_HOUR, months_touched, stepped_s
-from pricing.billing.lines import Priced, QuoteLine, quote_line
+from pricing.billing.lines import Priced, QuoteLine
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import TERMS_H, Offer
@@ -66,67 +67,6 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
     One bill runs through all of it: each additional line is what the bill grows by, so that the
     lines add up to the bill for the whole life however the provider rounds.
     """
-    if len(spans) > 1 or usage.additional or usage.interrupted:
-        return _charge(spans, usage)
-    ((_, offer, rules),) = spans
-    key = (id(rules), offer.purchase)
-    known: _Known | None = usage.charged.get(key)
-    if known is not None and known.rules is rules:
-        usd = _at_rate(known.billed_s, offer, usage.count)
-        if usd >= known.least_usd:
-            return known.at(offer, usd)
-    time = _charge(spans, usage)
-    if known is None and time.lines[0].parts:
-        usage.charged[key] = _known(time, rules, usage)
-    return time
-
-
-class _Known(NamedTuple):
-    """Machine time under the same rules: all of it but the price and the price's source."""
-
-    billed_s: Decimal
-    machines_s: Decimal
-    least_usd: Decimal
-    formula: str
-    numbers: tuple[Any, Any]
-    rule: str
-    warnings: tuple[str, ...]
-    rules: ProviderRules
-    """Held, so that no others get their id; a copy of the use has an id of old ones."""
-
-    def at(self, offer: Offer, usd: Decimal) -> MachineTime:
-        """Return the machine time of an offer that comes to so many dollars."""
-        price = offer.usd_per_hour
-        line = quote_line(
-            "compute",
-            usd,
-            self.formula,
-            (self.numbers[0], price, self.numbers[1]),
-            self.rule,
-            offer.source,
-            offer.date_text,
-            (Priced(self.machines_s, "Hours", price, SECONDS_PER_HOUR),),
-        )
-        return MachineTime([line], self.warnings, self.billed_s)
-
-
-def _known(time: MachineTime, rules: ProviderRules, usage: Usage) -> _Known:
-    (line,), said, billed_s = time
-    first, _, last = line.numbers
-    return _Known(
-        billed_s=billed_s,
-        machines_s=line.parts[0].counted,
-        least_usd=_ZERO if rules.minimum_usd is None else rules.minimum_usd * usage.count,
-        formula=line.formula,
-        numbers=(first, last),
-        rule=line.rule,
-        warnings=said,
-        rules=rules,
-    )
-
-
-def _charge(spans: Sequence[Span], usage: Usage) -> MachineTime:
-    """Return the lines of machine time, worked out for these spans."""
     free_s = spans[0].rules.free_if_ended_within_s
     if usage.interrupted and free_s is not None and usage.life_s < free_s:
         return _ended_free(spans, usage, free_s)
@@ -156,7 +96,7 @@ def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> Machine
     line = _line("compute", _ZERO, (_ENDED, (usage.life_s, free_s)), (), spans, usage)
     if rule is not None:
         words = "spot machines that the provider ends in their first hour are free"
-        line = replace(line, rule=words, source=rule.source, as_of=rule.as_of)
+        line = structs.replace(line, rule=words, source=rule.source, as_of=rule.as_of)
     return MachineTime([line], (), _ZERO)
 
 
@@ -281,15 +221,15 @@ def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
         told = zip(*(_ORIGIN(span) for span, _ in used), strict=True)
         origin = tuple("; then ".join(dict.fromkeys(texts)) for texts in told)
     rule, source, as_of = origin
-    return quote_line(
-        what,
-        usd,
-        formula if count == 1 else f"{count} x ({formula})",
-        numbers,
-        rule,
-        source,
-        as_of,
-        tuple([_priced(span.offer, here_s, count) for span, here_s in used]),
+    return QuoteLine(
+        what=what,
+        usd=usd,
+        formula=formula if count == 1 else f"{count} x ({formula})",
+        numbers=numbers,
+        rule=rule,
+        source=source,
+        as_of=as_of,
+        parts=tuple([_priced(span.offer, here_s, count) for span, here_s in used]),
     )
 
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Any
 
 from pricing.billing.billing_rule import (
     BYTES_PER_UNIT,
@@ -52,9 +51,9 @@ class Egress:
     caveats: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProviderRules:
-    """The rules of one provider that hold on one day. None means unknown.
+    """The rules of one provider that hold on one day, once for each day. None means unknown.
 
     Attributes:
         provider: such as "aws".
@@ -99,36 +98,7 @@ class ProviderRules:
 
         Rows for the region itself beat patterns, rows for the way of buying beat those for all.
         """
-        key = (name, region, kind, purchase)
-        known = self._terms.get(key)
-        if known is None:
-            known = self._terms[key] = self._terms_of(*key)
-        return known
-
-    @cached_property
-    def _terms(self) -> dict[tuple[str, str, str, str], tuple[BillingRule, ...]]:
-        """The prices that were asked for, each looked up once."""
-        return {}
-
-    @cached_property
-    def looked_up(self) -> dict[Any, Any]:
-        """What machines ask for beside their time, by place and use; kept by `beside`."""
-        return {}
-
-    def _terms_of(
-        self, name: str, region: str, kind: str, purchase: str
-    ) -> tuple[BillingRule, ...]:
-        found = [
-            rule
-            for rule in self.rules
-            if rule.name == name
-            and rule.kind == kind
-            and rule.purchase in ("", purchase)
-            and rule.is_for(region)
-        ]
-        found = _nearest(found, region)
-        found = [rule for rule in found if rule.purchase] or found
-        return tuple(sorted(found, key=lambda rule: rule.tier_from))
+        return _terms(self, name, region, kind, purchase)
 
     def kinds(self, name: str) -> tuple[str, ...]:
         """Return the kinds of a product with a known price, the usual one ("") left out."""
@@ -144,6 +114,23 @@ class ProviderRules:
         """
         kind = destination if destination in self.kinds("egress") else ""
         return _egress(self.provider, self.day, region, kind)
+
+
+@lru_cache(maxsize=4096)
+def _terms(
+    rules: ProviderRules, name: str, region: str, kind: str, purchase: str
+) -> tuple[BillingRule, ...]:
+    found = [
+        rule
+        for rule in rules.rules
+        if rule.name == name
+        and rule.kind == kind
+        and rule.purchase in ("", purchase)
+        and rule.is_for(region)
+    ]
+    found = _nearest(found, region)
+    found = [rule for rule in found if rule.purchase] or found
+    return tuple(sorted(found, key=lambda rule: rule.tier_from))
 
 
 @lru_cache(maxsize=4096)

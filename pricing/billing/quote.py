@@ -1,8 +1,10 @@
 """The bill of one use of one offer: lines that add up, each with its formula and source."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
+
+from msgspec import Struct, structs
 
 from pricing.billing.beside import beside
 from pricing.billing.lines import KINDS, Charge, QuoteLine, together
@@ -11,7 +13,6 @@ from pricing.billing.provider_rules import ProviderRules, rules_of
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
-from pricing.frozen import builder
 from pricing.money import EXACT, cents
 
 __all__ = ["Quote", "QuoteLine", "Usage", "quote"]
@@ -26,8 +27,7 @@ _START = Decimal(0)
 _add = EXACT.add
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quote:
+class Quote(Struct, frozen=True, kw_only=True, dict=True):
     """What one use of one offer costs.
 
     Attributes:
@@ -37,7 +37,6 @@ class Quote:
         lines: in the contract's order; they add up to `exact`.
         warnings: what a reader must know: age of the price, unknown rules, what is left out.
         unknown: kinds of line of which something was asked for and has no known price.
-        exact: sum of the lines, not rounded; worked out.
     """
 
     offer: Offer
@@ -46,13 +45,14 @@ class Quote:
     lines: tuple[QuoteLine, ...]
     warnings: tuple[str, ...]
     unknown: tuple[str, ...] = ()
-    exact: Decimal = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def exact(self) -> Decimal:
+        """Sum of the lines, not rounded."""
         total = self.lines[0].usd
         for line in self.lines[1:]:
             total = _add(total, line.usd)
-        object.__setattr__(self, "exact", total)
+        return total
 
     @property
     def at_least(self) -> bool:
@@ -63,9 +63,6 @@ class Quote:
     def total(self) -> Decimal:
         """Sum of the lines, rounded half up to cents once."""
         return cents(self.exact)
-
-
-_quote = builder(Quote)
 
 
 def quote(offer: Offer, usage: Usage) -> Quote:
@@ -103,33 +100,25 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
         unknown = more.unknown
     if len(lines) > 1:
         lines.sort(key=lambda line: _ORDER[line.what])
-    return _quote(offer, usage, int(time.billed_s), tuple(lines), said, unknown)
+    return Quote(
+        offer=offer,
+        usage=usage,
+        billed_s=int(time.billed_s),
+        lines=tuple(lines),
+        warnings=said,
+        unknown=unknown,
+    )
 
 
 def _beside(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
-    """Return what is asked for beside machine time; offers of one place share it for a use."""
-    key = (
-        id(rules),
-        offer.region,
-        offer.purchase,
-        offer.boot_disk_gib,
-        offer.included_transfer_gib,
-        offer.source,
-        offer.date_text,
-        offer.instance_type if usage.traffic else None,
-    )
-    known: tuple[ProviderRules, Charge] | None = usage.charged.get(key)
-    if known is not None and known[0] is rules:
-        return known[1]
+    """Return what is asked for beside machine time."""
     place = beside(offer, usage, rules)
     life_s, start = usage.life_s, usage.start
     charges = [item.charge(offer, life_s, start) for item in place.storage]
     if usage.traffic:
         charges.append(charge_traffic(offer, usage, rules))
     charges += [item.charge(offer, life_s, start) for item in place.services]
-    found = together(charges)
-    usage.charged[key] = rules, found  # held, so that no other rules get their id
-    return found
+    return together(charges)
 
 
 def part_of(whole: Quote, held: int, of: int) -> Quote:
@@ -142,13 +131,13 @@ def part_of(whole: Quote, held: int, of: int) -> Quote:
         held: what the tenant holds of them, >= 0.
         of: what all tenants hold, >= 1.
     """
-    return replace(whole, lines=tuple(_part(line, held, of) for line in whole.lines))
+    return structs.replace(whole, lines=tuple(_part(line, held, of) for line in whole.lines))
 
 
 def _part(line: QuoteLine, held: int, of: int) -> QuoteLine:
     if line.what in OF_THE_DATA:
         return line
-    return replace(
+    return structs.replace(
         line,
         usd=EXACT.divide(EXACT.multiply(line.usd, Decimal(held)), Decimal(of)),
         formula=f"({line.formula}) x {held}/{of} of the GPUs held",

@@ -70,7 +70,7 @@ def in_sums(bill: Quote) -> Sums:
 
 def _beside(offer: Offer, usage: Usage, rules: ProviderRules, life_s: Decimal) -> list[Found]:
     """Return what stands beside machine time."""
-    storage, services, _ = beside(offer, usage, rules)
+    storage, services = beside(offer, usage, rules)
     start = usage.start
     if not usage.traffic:
         return [(item.what, item.usd(life_s, start)) for item in storage + services]

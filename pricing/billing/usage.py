@@ -1,11 +1,13 @@
 """What is asked to be priced: how long, how many machines, how much traffic and storage."""
 
 import math
-from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import cached_property
 from operator import attrgetter
-from typing import Any
+
+from msgspec import Struct, structs
+from msgspec.structs import force_setattr
 
 from pricing.errors import InputError
 
@@ -43,11 +45,9 @@ _TRAFFIC = (
 _COUNTED, _MOVED = attrgetter(*_COUNTS), attrgetter(*_TRAFFIC)
 _MICROSECOND_DIGITS = 6
 _SECONDS_PER_HOUR = Decimal(3600)
-_set = object.__setattr__
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True, dict=True):
     """One use of an offer. Times and boot disks are of each machine; the rest is of all together.
 
     Attributes:
@@ -82,15 +82,6 @@ class Usage:
         idle_tail_s: machine time on top of duration_s between the end of work and of the machine.
         start: instant at which the machine is created, if known; on the day `as_of` in UTC. With
             it, storage that is priced by the calendar month counts the hours of that month.
-        additional: every kind of machine time on top of duration_s, in s, by its line; worked out.
-        life_s: how long each machine lives, additional time included; worked out.
-        beside: whether anything but machine time is asked for; worked out.
-        traffic: whether traffic of any kind is asked for; worked out.
-        kept_s: how long storage, snapshots and objects are kept; worked out.
-        charged: what was worked out for machines under the same rules (`machine_time`), and for
-            what stands beside them (`quote`).
-        looked_up: what stands beside machine time, whatever time it is (`beside`); uses that
-            differ by their time alone share it (`lasting`).
 
     Raises:
         InputError: a quantity is negative or not finite, count is below 1, or start has no time
@@ -123,13 +114,6 @@ class Usage:
     boot_s: Decimal | float = _ZERO
     idle_tail_s: Decimal | float = _ZERO
     start: datetime | None = None
-    additional: tuple[tuple[str, Decimal], ...] = field(init=False, repr=False, compare=False)
-    life_s: Decimal = field(init=False, repr=False, compare=False)
-    beside: bool = field(init=False, repr=False, compare=False)
-    traffic: bool = field(init=False, repr=False, compare=False)
-    kept_s: Decimal = field(init=False, repr=False, compare=False)
-    charged: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
-    looked_up: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         problems = []
@@ -140,7 +124,7 @@ class Usage:
                 problems.append(f"usage: {name} is {value}; it must be 0 or more")
                 continue
             exact = str(round(value, _MICROSECOND_DIGITS)) if isinstance(value, float) else value
-            _set(self, name, Decimal(exact))
+            force_setattr(self, name, Decimal(exact))
         counts = _COUNTED(self)
         if self.count < 1 or min(counts) < 0:
             problems += self._too_few()
@@ -150,39 +134,42 @@ class Usage:
             problems.append(f"usage: start is {self.start}, which is not on the day {self.as_of}")
         if problems:
             raise InputError(problems)
-        _set(self, "beside", bool(self.control_plane) or any(counts))
-        _set(self, "traffic", any(_MOVED(self)))
-        self._work_out_times()
 
-    def _work_out_times(self) -> None:
-        life_s, additional = Decimal(self.duration_s), []
-        for (what, _), seconds in zip(_ADDITIONAL, _ADDED(self), strict=True):
-            if seconds:
-                additional.append((what, seconds))
-                life_s += seconds
-        kept_h = self.storage_h
-        _set(self, "additional", tuple(additional))
-        _set(self, "life_s", life_s)
-        _set(self, "kept_s", life_s if kept_h is None else Decimal(kept_h) * _SECONDS_PER_HOUR)
+    @cached_property
+    def additional(self) -> tuple[tuple[str, Decimal], ...]:
+        """Every kind of machine time on top of duration_s, seconds, by its line."""
+        times = zip(_ADDITIONAL, _ADDED(self), strict=True)
+        return tuple((what, seconds) for (what, _), seconds in times if seconds)
+
+    @cached_property
+    def life_s(self) -> Decimal:
+        """How long each machine lives, additional time included."""
+        return sum((seconds for _, seconds in self.additional), Decimal(self.duration_s))
+
+    @property
+    def kept_s(self) -> Decimal:
+        """How long storage, snapshots and objects are kept."""
+        if self.storage_h is None:
+            return self.life_s
+        return Decimal(self.storage_h) * _SECONDS_PER_HOUR
+
+    @cached_property
+    def beside(self) -> bool:
+        """Whether anything but machine time is asked for."""
+        return bool(self.control_plane) or any(_COUNTED(self))
+
+    @cached_property
+    def traffic(self) -> bool:
+        """Whether traffic of any kind is asked for."""
+        return any(_MOVED(self))
 
     def lasting(
         self, duration_s: Decimal, lost_work_s: Decimal = _ZERO, checkpoint_s: Decimal = _ZERO
     ) -> "Usage":
-        """Return the same use for another time, >= 0; what was looked up for it is shared."""
-        made: Usage = object.__new__(Usage)
-        for put, value in zip(_PUT, _VALUES(self), strict=True):
-            put(made, value)
-        _set(made, "duration_s", duration_s)
-        _set(made, "lost_work_s", lost_work_s)
-        _set(made, "checkpoint_s", checkpoint_s)
-        _set(made, "charged", {})
-        made._work_out_times()
-        return made
-
-    def __getstate__(self) -> list[Any]:
-        """Return the values of all fields, for a copy that is sent: nothing was charged for it."""
-        known = ("charged", "looked_up")
-        return [{} if one.name in known else getattr(self, one.name) for one in fields(self)]
+        """Return the same use for another time, >= 0."""
+        return structs.replace(
+            self, duration_s=duration_s, lost_work_s=lost_work_s, checkpoint_s=checkpoint_s
+        )
 
     def _too_few(self) -> list[str]:
         least = {"count": 1, **dict.fromkeys(_COUNTS, 0)}
@@ -192,12 +179,3 @@ class Usage:
             for name, value in given.items()
             if value < least[name]
         ]
-
-
-_OF_TIME = frozenset(
-    ("duration_s", "lost_work_s", "checkpoint_s", "additional", "life_s", "kept_s", "charged")
-)
-_NAMES = tuple(one.name for one in fields(Usage) if one.name not in _OF_TIME)
-_VALUES = attrgetter(*_NAMES)
-_PUT = tuple(getattr(Usage, name).__set__ for name in _NAMES)
-"""What sets the fields of a new value: it is frozen once it is made."""

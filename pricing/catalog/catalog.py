@@ -7,6 +7,8 @@ from datetime import date
 from functools import cache, cached_property
 from operator import attrgetter
 
+from msgspec import structs
+
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
 from pricing.catalog.offer_rows import bundled_offers
 from pricing.catalog.sizes import sizes
@@ -331,7 +333,7 @@ def _one_price(name: str, offers: Sequence[Offer]) -> Offer:
     if everywhere:
         return everywhere[0]
     if len({offer.usd_per_hour for offer in offers}) == 1:
-        return replace(offers[0], region=EVERYWHERE)
+        return structs.replace(offers[0], region=EVERYWHERE)
     regions = [offer.region for offer in offers]
     raise InputError(
         f"{name} has another price in each region; say which: "

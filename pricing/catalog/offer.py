@@ -1,10 +1,11 @@
 """One offer: a machine with GPUs at a provider, in a region, at a dated price."""
 
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from pricing.catalog import price_age
 from pricing.catalog.sizes import rental_of
@@ -32,8 +33,7 @@ ANY_REGION = "any"
 _NOTHING, _NO_LIMIT = Decimal(0), Decimal("Infinity")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(Struct, frozen=True, kw_only=True):
     """A dated price of one machine.
 
     Attributes:

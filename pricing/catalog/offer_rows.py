@@ -10,7 +10,6 @@ from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import read_date, read_day
 from pricing.catalog.sizes import Size, sizes
 from pricing.errors import InputError
-from pricing.frozen import builder
 from pricing.money import plain, usd
 from pricing.tables import DATA, names, number, read_lines
 
@@ -42,7 +41,6 @@ PUBLISHED = ("boot_disk_gib", "scratch_disk_gib", "included_transfer_gib")
 """Further columns of a row that was fetched; without them the table of sizes is asked."""
 
 _cells = itemgetter(*COLUMNS)
-_offer = builder(Offer)
 _TYPE = COLUMNS.index("instance_type")
 _figure = cache(float)
 _price = cache(usd)
@@ -128,35 +126,35 @@ def _offer_from_cells(provider: str, cells: Sequence[str], size: Size) -> Offer:
         notes,
     ) = cells
     as_of, dated = read_date(as_of_text)
-    return _offer(
-        provider,
-        region,
-        instance_type,
-        gpu,
-        _figure(gpu_count),
-        _figure(gpu_memory_gib),
-        purchase,
-        _price(usd_per_hour),
-        source,
-        as_of,
-        as_of_text,
-        dated,
-        number(vcpus),
-        number(ram_gib),
-        number(local_disk_gib),
-        interconnect or None,
-        number(network_gbps),
-        read_day(valid_from),
-        read_day(valid_until),
-        confidence,
-        notes,
-        status == "current",
-        status == "withdrawn",
-        host,
-        size.boot_disk_gib,
-        size.scratch_disk_gib,
-        size.included_transfer_gib,
-        size.sold == "contract",
+    return Offer(
+        provider=provider,
+        region=region,
+        instance_type=instance_type,
+        gpu=gpu,
+        gpu_count=_figure(gpu_count),
+        gpu_memory_gib=_figure(gpu_memory_gib),
+        purchase=purchase,
+        usd_per_hour=_price(usd_per_hour),
+        source=source,
+        as_of=as_of,
+        as_of_text=as_of_text,
+        dated=dated,
+        vcpus=number(vcpus),
+        ram_gib=number(ram_gib),
+        local_disk_gib=number(local_disk_gib),
+        interconnect=interconnect or None,
+        network_gbps=number(network_gbps),
+        valid_from=read_day(valid_from),
+        valid_until=read_day(valid_until),
+        confidence=confidence,
+        notes=notes,
+        current=status == "current",
+        withdrawn=status == "withdrawn",
+        host=host,
+        boot_disk_gib=size.boot_disk_gib,
+        scratch_disk_gib=size.scratch_disk_gib,
+        included_transfer_gib=size.included_transfer_gib,
+        contract_only=size.sold == "contract",
     )
 
 

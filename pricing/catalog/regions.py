@@ -5,9 +5,11 @@ size, or the provider as a whole, is documented for known regions.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+
+from msgspec import structs
 
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.sizes import sizes
@@ -104,7 +106,7 @@ def placed(offer: Offer, asked: Iterable[str]) -> Offer | None:
         return offer
     for region in regions_of(offer):
         if region in wanted or _words(offer.provider, region) & wanted:
-            return replace(offer, region=region)
+            return structs.replace(offer, region=region)
     everywhere = offer.region == EVERYWHERE and _words(offer.provider, EVERYWHERE) & wanted
     return offer if everywhere else None
 

@@ -3,9 +3,11 @@
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+
+from msgspec import structs
 
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer
@@ -192,11 +194,11 @@ def _completed(offer: Offer, known: Offer | None) -> Offer:
     }
     if offer.gpu_count <= 1 and offer.interconnect is None:
         missing["interconnect"] = "single"
-    return replace(offer, **missing)
+    return structs.replace(offer, **missing)
 
 
 def _withdrawn(offer: Offer, reading: PriceReading) -> Offer:
-    return replace(
+    return structs.replace(
         offer,
         current=False,
         withdrawn=True,
@@ -286,7 +288,7 @@ def ended(old: Offer, new: Offer, day: date) -> Offer:
     """Return the row that ends an older offer on the day on which another takes its place."""
     name = new.instance_type
     why = f"now {name}" if name != old.instance_type else f"now told by region, as in {new.region}"
-    return replace(
+    return structs.replace(
         old,
         current=False,
         withdrawn=True,

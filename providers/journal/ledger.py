@@ -1,8 +1,10 @@
 """The ledger: seconds that were billed for each machine by its provider's own rule, and dollars."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
+
+from msgspec import structs
 
 from pricing.billing.quote import Quote, Usage, quote
 from pricing.catalog.offer import Offer
@@ -95,12 +97,15 @@ def price_within(
     Rounded down to a millionth of a dollar; 0 where the rest, or a minimum charge, costs more.
     """
     one, two = (
-        usd_for(replace(offer, usd_per_hour=price), count, seconds, day)
+        usd_for(structs.replace(offer, usd_per_hour=price), count, seconds, day)
         for price in (Decimal(1), Decimal(2))
     )
     hours = EXACT.subtract(two, one)
     left = EXACT.subtract(most_usd, EXACT.subtract(one, hours))
     price = EXACT.divide(max(left, Decimal(0)), hours).quantize(_FINEST_PRICE, rounding=ROUND_DOWN)
-    if price > 0 and usd_for(replace(offer, usd_per_hour=price), count, seconds, day) <= most_usd:
+    if (
+        price > 0
+        and usd_for(structs.replace(offer, usd_per_hour=price), count, seconds, day) <= most_usd
+    ):
         return price
     return Decimal(0)

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 
+from msgspec import structs
+
 from pricing.errors import PartialError, ProviderError, RefusedError
 from pricing.money import EXACT
 from providers.interface import OUTSIDE, Deployment, JournaledResource, Resource
@@ -75,7 +77,7 @@ def worst_usd(run: Deployment, ends_at: datetime) -> Decimal | None:
         return None
     most = None if run.terms is None else run.terms.most_usd_per_hour
     price = max(run.offer.usd_per_hour, most or Decimal(0))
-    offer = replace(run.offer, usd_per_hour=price)
+    offer = structs.replace(run.offer, usd_per_hour=price)
     bill = bill_run(replace(run, offer=offer), ends_at)
     if bill.usd is None or run.pool is None:
         return bill.usd

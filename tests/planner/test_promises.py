@@ -12,6 +12,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from planner.choice.context import gpus_used
 from planner.choice.search import find_candidates
@@ -84,7 +85,7 @@ def _uncarried(profile: Profile, offer: Offer) -> Iterator[str]:
     today = sold(
         "today", "1.00", name, gpu_count=profile.gpu_count // nodes, gpu_memory_gib=memory_gib
     )
-    offer = replace(offer, usd_per_hour=Decimal(1))
+    offer = structs.replace(offer, usd_per_hour=Decimal(1))
     context = a_case(
         running(profile, today), a_catalog(today, offer), include=frozenset({"any-vendor"}),
         max_slowdown=1000.0, gpu_counts=(1, 64),

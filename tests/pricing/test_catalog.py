@@ -1,12 +1,12 @@
 """The offer that holds on a day is found, or the error says what there is instead."""
 
 import random
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.catalog.offer import Offer
@@ -123,18 +123,18 @@ ROW = an_offer()
 @pytest.mark.parametrize(
     ("winner", "loser"),
     [
-        (ROW, replace(ROW, as_of=date(2026, 10, 1))),
-        (replace(ROW, as_of=date(2026, 1, 2)), replace(ROW, dated=False)),
-        (replace(ROW, valid_from=date(2026, 11, 2)), ROW),
-        (ROW, replace(ROW, current=False)),
-        (replace(ROW, current=False), replace(ROW, as_of=date(2026, 10, 1))),
-        (replace(ROW, dated=False, valid_from=date(2026, 11, 2)), ROW),
-        (ROW, replace(ROW, as_of=date(2026, 12, 1))),
+        (ROW, structs.replace(ROW, as_of=date(2026, 10, 1))),
+        (structs.replace(ROW, as_of=date(2026, 1, 2)), structs.replace(ROW, dated=False)),
+        (structs.replace(ROW, valid_from=date(2026, 11, 2)), ROW),
+        (ROW, structs.replace(ROW, current=False)),
+        (structs.replace(ROW, current=False), structs.replace(ROW, as_of=date(2026, 10, 1))),
+        (structs.replace(ROW, dated=False, valid_from=date(2026, 11, 2)), ROW),
+        (ROW, structs.replace(ROW, as_of=date(2026, 12, 1))),
     ],
 )
 def test_precedence_of_rows_in_force(winner: Offer, loser: Offer) -> None:
     """Dated beats undated, later beats earlier, current beats superseded, the future waits."""
-    cheap = replace(loser, usd_per_hour=Decimal("0.01"))
+    cheap = structs.replace(loser, usd_per_hour=Decimal("0.01"))
     for rows in ((winner, cheap), (cheap, winner)):
         catalog = Catalog(as_of=ASKED_ON, rows=rows)
         assert catalog.offers == (winner,)
@@ -146,7 +146,7 @@ def test_a_replaced_row_of_another_region_spelling_gives_way() -> None:
     old = an_offer(current=False, as_of=date(2026, 9, 1))
     new = an_offer(region="ric1")
     assert Catalog(as_of=ASKED_ON, rows=(old, new)).offers == (new,)
-    old, new = replace(old, region="ric1"), replace(new, region="*")
+    old, new = structs.replace(old, region="ric1"), structs.replace(new, region="*")
     assert Catalog(as_of=ASKED_ON, rows=(old, new)).offers == (new,)
     assert Catalog(as_of=date(2026, 9, 15), rows=(old, new)).find("example", "one-gpu") in {
         old, new
@@ -185,7 +185,7 @@ def test_extra_rows_compete_and_their_order_does_not_matter() -> None:
     """A price read today replaces the bundled one; shuffled input gives the same catalog."""
     bundled = load_catalog(ASKED_ON)
     fresh = [
-        replace(offer, usd_per_hour=Decimal("9.99"), as_of=ASKED_ON, valid_from=None)
+        structs.replace(offer, usd_per_hour=Decimal("9.99"), as_of=ASKED_ON, valid_from=None)
         for offer in bundled.offers
         if offer.provider == "lambda"
     ]

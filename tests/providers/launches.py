@@ -6,6 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from pricing.catalog.offer import Offer
 from pricing.errors import ProviderError
 from pricing.money import usd
@@ -53,7 +55,7 @@ def an_offer(provider: str = "memory", **changes: Any) -> Offer:
         source="a test",
         as_of=date(2026, 11, 20),
     )
-    return replace(offer, **changes)
+    return structs.replace(offer, **changes)
 
 
 def a_spec(

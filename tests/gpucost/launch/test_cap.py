@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from gpucost.launch.choice import LaunchChoice, with_dearest
 from gpucost.launch.options import LaunchOptions
@@ -37,9 +38,9 @@ def test_at_the_highest_price_within_the_cap_the_bill_is_within_it(
     offer = an_offer(provider)
     price = price_within(offer, count, seconds, AT, most)
     if price > 0:
-        assert usd_for(replace(offer, usd_per_hour=price), count, seconds, AT) <= most
+        assert usd_for(structs.replace(offer, usd_per_hour=price), count, seconds, AT) <= most
     more = price + Decimal("0.000002")
-    assert usd_for(replace(offer, usd_per_hour=more), count, seconds, AT) > most
+    assert usd_for(structs.replace(offer, usd_per_hour=more), count, seconds, AT) > most
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -54,7 +55,7 @@ def test_spot_machines_are_never_paid_more_than_the_cap(count: int, cap: str) ->
         if creation.kind != MACHINE:
             continue
         highest = creation.arguments["InstanceMarketOptions"]["SpotOptions"]["MaxPrice"]
-        dearest = replace(offer, usd_per_hour=Decimal(highest))
+        dearest = structs.replace(offer, usd_per_hour=Decimal(highest))
         bill = usd_for(dearest, count, spec.ttl_s, AT)
         assert Decimal(cap) - Decimal("0.01") < bill <= Decimal(cap)
 
@@ -62,8 +63,8 @@ def test_spot_machines_are_never_paid_more_than_the_cap(count: int, cap: str) ->
 def _previewed(live: LivePrices | None, **wish: Any) -> Any:
     """A plan at 44.00 USD/h, where the refreshed price list says 55.04 and history 50.00."""
     offer = an_offer("aws", region="us-east-1", usd_per_hour=Decimal("55.04"), as_of=DAY)
-    old = replace(offer, usd_per_hour=Decimal(50), as_of=date(2025, 1, 1))
-    planned = replace(offer, usd_per_hour=Decimal("44.00"))
+    old = structs.replace(offer, usd_per_hour=Decimal(50), as_of=date(2025, 1, 1))
+    planned = structs.replace(offer, usd_per_hour=Decimal("44.00"))
     choice = with_dearest(
         LaunchChoice(offers=(planned,), region="us-east-1"), Catalog(as_of=DAY, rows=(old, offer))
     )
@@ -90,7 +91,7 @@ def test_spot_is_paid_within_the_cap_to_the_end_of_its_bill() -> None:
     spec = a_spec(offer, regions=("us-east-1",), max_usd=Decimal(100), end_s=Decimal(250))
     (machine,) = [one for one in creations(spec, spec.places[0]) if one.kind == MACHINE]
     highest = Decimal(machine.arguments["InstanceMarketOptions"]["SpotOptions"]["MaxPrice"])
-    dearest = replace(offer, usd_per_hour=highest)
+    dearest = structs.replace(offer, usd_per_hour=highest)
     assert Decimal("99.99") < usd_for(dearest, 1, spec.most_s, AT) <= 100
 
 

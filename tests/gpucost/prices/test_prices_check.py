@@ -1,11 +1,11 @@
 """`gpucost prices check` and imported catalogs: age, conflicts, doubtful rows."""
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from gpucost.arguments.parameters import today
 from pricing.catalog.catalog import load_catalog
@@ -30,7 +30,7 @@ def a10(**changes: object) -> Offer:
     """Lambda's A10 as read today, with changes."""
     known = load_catalog().find("lambda", "gpu_1x_a10")
     fields = {"as_of": today(), "as_of_text": "", "valid_from": None, "source": "one"}
-    return replace(known, **{**fields, **changes})
+    return structs.replace(known, **{**fields, **changes})
 
 
 def keep(folder: Path, *offers: Offer) -> None:

@@ -1,11 +1,11 @@
 """Every offer becomes a draft, or is refused for the reason that a person would give."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from planner.choice.option import Option
 from planner.choice.search import find_candidates
@@ -334,7 +334,7 @@ def test_naming_providers_or_gpus_leaves_the_rest_out(asked: dict[str, Any]) -> 
 def test_two_nodes_stay_two_nodes() -> None:
     """A job over two machines is priced on two machines of a like size."""
     profile = running(a_profile(gpu_count=16, nodes=2, interconnect="nvlink"), EIGHT_TODAY)
-    wired = replace(EIGHT, network_gbps=400.0)
+    wired = structs.replace(EIGHT, network_gbps=400.0)
     context = a_case(profile, a_catalog(EIGHT_TODAY, wired))
     (candidate,), _ = find_candidates(context)
     assert (candidate.count, context.baseline.count) == (2, 2)

@@ -1,10 +1,10 @@
 """The other machine must carry the job: its host, its network, its load, what its chip has."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from planner.choice.search import find_candidates
 from planner.profile.model import Latency, Profile, Statistics
@@ -165,7 +165,7 @@ def test_another_architecture_is_no_unchanged_job() -> None:
     assert ["arm64 hosts" in option.why for option in found] == [True]
 
 
-WIRED = replace(EIGHT, instance_type="wired", network_gbps=10.0)
+WIRED = structs.replace(EIGHT, instance_type="wired", network_gbps=10.0)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ WIRED = replace(EIGHT, instance_type="wired", network_gbps=10.0)
         (EIGHT, "ddp", "interconnect"),
         (WIRED, "ddp", None),
         (WIRED, "fsdp", "interconnect"),
-        (replace(WIRED, network_gbps=400.0), "fsdp", None),
+        (structs.replace(WIRED, network_gbps=400.0), "fsdp", None),
     ],
 )
 def test_machines_need_a_known_network(offer: Offer, parallelism: str, reason: str | None) -> None:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from planner.choice.requirements import Requirements
 from planner.fleet import packing, search
@@ -124,7 +124,7 @@ def test_parts_made_elsewhere_are_the_same_packing(
             "util.kernel_time": float(rng.uniform(0.1, 0.6)),
             "mem.used_gib": Statistics(max=float(rng.uniform(1, 30))),
         }
-        offer = TODAY if number < 24 * share else replace(TODAY, instance_type="another")
+        offer = TODAY if number < 24 * share else structs.replace(TODAY, instance_type="another")
         profile = a_profile(used, name=f"j{number:02}", hours=float(rng.uniform(10, 700)))
         pairs.append((running(profile, offer), a_baseline(profile, offer)))
     homes: dict[str, Home | None] = {p.job.name: today(p, b) for p, b in pairs}

@@ -1,10 +1,10 @@
 """What a job costs today: stated, assumed or unknown, and which flags it breaks."""
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from planner.choice.baseline import Baseline
 from planner.models.estimate import exactly
@@ -90,7 +90,7 @@ def test_one_provider_may_be_named_without_a_type() -> None:
 def test_a_region_left_out_takes_the_cheapest_and_says_so() -> None:
     """Where regions differ in price and none is stated."""
     rows = [sold("today", p, region=r) for p, r in (("2.00", "a"), ("1.00", "b"))]
-    baseline = found(running(a_profile(), replace(rows[0], region="*")), *rows)
+    baseline = found(running(a_profile(), structs.replace(rows[0], region="*")), *rows)
     assert baseline.offer == rows[1]
     assert "region not given" in baseline.notes[0]
 

@@ -1,9 +1,9 @@
 """Energy and carbon: measured power or unknown, never the nameplate; the user's site or nothing."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from planner.choice.option import Energy, energy_today
 from planner.choice.requirements import Site
@@ -193,6 +193,8 @@ def test_a_plan_carries_the_site() -> None:
 
 def test_a_slice_of_a_gpu_is_unknown() -> None:
     """Nobody knows what a slice draws."""
-    slice_ = replace(sold("slice", "0.50", gpu="H100-SXM-80GB"), gpu_count=0.5, gpu_memory_gib=40)
+    slice_ = structs.replace(
+        sold("slice", "0.50", gpu="H100-SXM-80GB"), gpu_count=0.5, gpu_memory_gib=40
+    )
     found = options(drawing(400.0), slice_)
     assert found.get("slice", {"kwh": None})["kwh"] is None

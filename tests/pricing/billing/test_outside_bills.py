@@ -7,7 +7,6 @@ the source says it costs. Where our bill differs, `ours` is what it comes to and
 import csv
 import shlex
 from collections import Counter
-from dataclasses import fields
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
@@ -21,7 +20,7 @@ TABLE = Path(__file__).with_name("outside_bills.csv")
 KINDS = {"provider": 15, "bill": 10, "test": 20, "other": 10}
 """Kinds of source, and how many bills of each there are at least."""
 
-_FIELDS = {one.name for one in fields(Usage) if one.init}
+_FIELDS = set(Usage.__struct_fields__)
 
 
 def bills() -> list[dict[str, str]]:

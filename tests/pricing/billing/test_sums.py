@@ -1,11 +1,11 @@
 """What a bill comes to is what its lines add up to, digit for digit."""
 
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from pricing.billing.quote import Usage, quote
 from pricing.billing.sums import in_sums, sums_of
@@ -79,11 +79,11 @@ def test_a_use_for_another_time_is_as_if_made_for_it(
     """What uses of one kind share, whatever their time, changes no bill and no sum of any."""
     known = [quote(offer, use).exact for offer in some]
     other = use.lasting(life_s, lost_s)
-    alone = replace(use, duration_s=life_s, lost_work_s=lost_s, checkpoint_s=0)
+    alone = structs.replace(use, duration_s=life_s, lost_work_s=lost_s, checkpoint_s=0)
     assert (other, other.life_s, other.kept_s) == (alone, alone.life_s, alone.kept_s)
     for offer in some:
         assert quote(offer, other) == quote(offer, alone)
         assert sums_of(offer, use.lasting(Decimal(0)), life_s) == sums_of(
-            offer, replace(alone, lost_work_s=0)
+            offer, structs.replace(alone, lost_work_s=0)
         )
     assert [quote(offer, use).exact for offer in some] == known

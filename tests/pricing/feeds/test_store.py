@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
@@ -48,7 +49,7 @@ def after(stored: Iterable[Offer], day: date, *offers: Offer, known: Offer = KNO
 def test_a_file_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     """Every bundled row survives the round trip, and the text does not depend on the order."""
     rows = [offer for offer in bundled_offers() if offer.provider == "digitalocean"]
-    rows.append(replace(rows[0], withdrawn=True, current=False, valid_from=ASKED_ON))
+    rows.append(structs.replace(rows[0], withdrawn=True, current=False, valid_from=ASKED_ON))
     path_of(tmp_path, "digitalocean").write_text(to_text(rows), encoding="utf-8")
     stored = load(tmp_path)
     assert stored.problems == ()
@@ -127,9 +128,9 @@ def test_an_offer_that_is_not_listed_is_withdrawn_from_that_day() -> None:
 @pytest.mark.parametrize(
     "known",
     [
-        replace(KNOWN, purchase="reserved_1y"),
-        replace(KNOWN, provider="elsewhere"),
-        replace(KNOWN, as_of=date(2026, 12, 1)),
+        structs.replace(KNOWN, purchase="reserved_1y"),
+        structs.replace(KNOWN, provider="elsewhere"),
+        structs.replace(KNOWN, as_of=date(2026, 12, 1)),
     ],
 )
 def test_what_the_answer_does_not_cover_is_not_withdrawn(known: Offer) -> None:
@@ -140,8 +141,8 @@ def test_what_the_answer_does_not_cover_is_not_withdrawn(known: Offer) -> None:
 def test_a_region_that_was_not_asked_is_not_withdrawn() -> None:
     """A reading of one region says nothing about the others."""
     reading, passed = read(MONDAY, on(MONDAY, region="here"))
-    known = [replace(KNOWN, region=region) for region in ("here", "there")]
-    known.append(replace(KNOWN, region="here", instance_type="gone"))
+    known = [structs.replace(KNOWN, region=region) for region in ("here", "there")]
+    known.append(structs.replace(KNOWN, region="here", instance_type="gone"))
     reading = replace(reading, regions=("here",))
     update = merge(reading, passed, Catalog(as_of=MONDAY, rows=tuple(known)), ())
     assert [offer.place for offer in update.withdrawn] == ["example/gone/here"]
@@ -186,7 +187,7 @@ def test_the_api_beats_a_catalog_of_the_same_day() -> None:
         assert Catalog(as_of=MONDAY, rows=rows).offers == (api,)
 
 
-OURS = replace(KNOWN, instance_type="our-name-for-it", vcpus=None, as_of=date(2026, 10, 1))
+OURS = structs.replace(KNOWN, instance_type="our-name-for-it", vcpus=None, as_of=date(2026, 10, 1))
 
 
 def test_a_fresher_row_of_the_same_hardware_retires_the_older_name() -> None:
@@ -217,7 +218,7 @@ def test_a_fresher_row_of_the_same_hardware_retires_the_older_name() -> None:
 )
 def test_other_hardware_retires_nothing(changes: dict[str, object]) -> None:
     """Another GPU, count, region, host or way of buying, or a later price, is another offer."""
-    known = replace(KNOWN, **{"instance_type": "our-name", "region": "here", **changes})
+    known = structs.replace(KNOWN, **{"instance_type": "our-name", "region": "here", **changes})
     reading, passed = read(MONDAY, on(MONDAY, region="here", vcpus=8, instance_type="theirs"))
     reading = replace(reading, purchases=())
     update = merge(reading, passed, Catalog(as_of=MONDAY, rows=(known,)), ())
@@ -226,7 +227,7 @@ def test_other_hardware_retires_nothing(changes: dict[str, object]) -> None:
 
 def test_two_products_with_the_same_hardware_stay_two() -> None:
     """A name that the reading uses itself, if only elsewhere, is not retired by its twin."""
-    known = replace(KNOWN, instance_type="twin", region="here")
+    known = structs.replace(KNOWN, instance_type="twin", region="here")
     offers = (
         on(MONDAY, region="here", instance_type="other"),
         on(MONDAY, region="there", instance_type="twin"),
@@ -247,7 +248,7 @@ def test_prices_of_regions_retire_the_price_for_everywhere() -> None:
 
 def test_an_older_list_does_not_bring_an_older_name_back() -> None:
     """A machine that is known from a later day is not offered again under another name."""
-    known = replace(KNOWN, as_of=ASKED_ON)
+    known = structs.replace(KNOWN, as_of=ASKED_ON)
     reading, passed = read(MONDAY, on(MONDAY, "0.50", instance_type="a-catalog-name"))
     update = merge(
         replace(reading, purchases=()), passed, Catalog(as_of=ASKED_ON, rows=(known,)), ()

@@ -9,6 +9,7 @@ from typing import Any
 import boto3
 import pytest
 from moto import mock_aws
+from msgspec import structs
 
 from pricing.errors import InputError, ProviderError
 from providers.aws.cloud import connect as connect_aws
@@ -121,7 +122,9 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     cloud: EksCloud, aws_account: AwsAccount
 ) -> None:
     """Spot, an unknown cluster, one without a usable group, a type of no zone, a quota."""
-    spot = replace(an_offer("aws", instance_type="g6.xlarge", region=REGION), purchase="spot")
+    spot = structs.replace(
+        an_offer("aws", instance_type="g6.xlarge", region=REGION), purchase="spot"
+    )
     asked = a_group()
     with pytest.raises(InputError, match="no highest price"):
         cloud.check(replace(asked, places=(replace(asked.places[0], offer=spot),)))
@@ -130,7 +133,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     aws_account.quota = 2.0
     with pytest.raises(QuotaError):
         cloud.check(a_group())
-    unsold = replace(an_offer("aws", region=REGION), instance_type="g9.none")
+    unsold = structs.replace(an_offer("aws", region=REGION), instance_type="g9.none")
     with pytest.raises(NoCapacityError, match="in no zone"):
         cloud.check(replace(asked, places=(replace(asked.places[0], offer=unsold),)))
     aws_account.eks.lone = True
