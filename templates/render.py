@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from planner.documents.plan_change import PlanChange
     from planner.plan_document.document import PlanDocument
-    from planner.proof.verify import VerificationDocument
+    from planner.proof.verify import Verification
 
 STYLES = ("md", "html", "github-comment")
 
@@ -96,6 +96,6 @@ def environment() -> Environment:
     return filled
 
 
-def render_proof(document: VerificationDocument) -> str:
+def render_proof(document: Verification) -> str:
     """Return the report of a verification, as markdown to attach to a pull request."""
     return environment().get_template("proof.md.j2").render(v=document, show=show)

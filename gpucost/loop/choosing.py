@@ -36,23 +36,23 @@ class Means:
     Attributes:
         command: the program and its arguments.
         environ: the caller's variables.
-        here: this machine.
+        machine: this machine.
         numeric: codes of actions that may change results and were asked for.
         run_s: how long the job ran before, seconds.
         rent_s: how long a rented machine may live, seconds.
         left_usd: of the budget; 0: nothing is rented.
-        kept: recipe of what was proved here before; empty before the first proof.
+        proved: recipe of what was proved here before; empty before the first proof.
         tried: what became of the rounds so far, by their keys.
     """
 
     command: tuple[str, ...]
     environ: Mapping[str, str]
-    here: Surroundings
+    machine: Surroundings
     numeric: tuple[str, ...]
     run_s: float
     rent_s: float
     left_usd: Decimal
-    kept: Mapping[str, Any]
+    proved: Mapping[str, Any]
     tried: Mapping[tuple[str, ...], str]
 
 
@@ -61,7 +61,7 @@ class NextExperiment:
     """An option that is worth trying.
 
     Attributes:
-        found: the option.
+        option: the option.
         where: `here`, or PROVIDER/TYPE that is rented.
         recipe: recipe.json of it, with what was proved before.
         settings: what it adds, in words.
@@ -69,7 +69,7 @@ class NextExperiment:
         can_save_usd: at best, over the horizon; None where today's bill is not known.
     """
 
-    found: FoundOption
+    option: FoundOption
     where: str
     recipe: Mapping[str, Any]
     settings: tuple[str, ...]
@@ -87,73 +87,75 @@ def next_experiment(
         means: what may be used.
     """
     refused: dict[str, list[str]] = {}
-    for found in _by_benefit(job):
-        experiment = _experiment(found, means)
+    for candidate in _by_benefit(job):
+        experiment = _experiment(candidate, means)
         why = _why_not(experiment, means)
         if why is None:
             return experiment, ()
         place = "" if experiment.where == HERE else f" on {experiment.where}"
-        refused.setdefault(why, []).append(f"{found.name}{place}")
-    here = f"{job.name}: no change on this machine is in the plan that costs less than today."
-    on_this = any(is_here(found) for found in _by_benefit(job))
-    told = (f"{listed(names, _SHOWN)}: {why}" for why, names in refused.items())
-    return None, (*told, *(() if on_this else (here,)))
+        refused.setdefault(why, []).append(f"{candidate.name}{place}")
+    not_here = f"{job.name}: no change on this machine is in the plan that costs less than today."
+    on_this = any(is_here(candidate) for candidate in _by_benefit(job))
+    reasons = (f"{listed(names, _SHOWN)}: {why}" for why, names in refused.items())
+    return None, (*reasons, *(() if on_this else (not_here,)))
 
 
 def _by_benefit(job: JobDocument) -> list[FoundOption]:
     """Return the options that save something, the largest net benefit first."""
     today = job.baseline.cost.total
-    found = [FoundOption(job=job, option=one) for one in job.options]
-    paying = [o for o in found if today is None or (o.cost is not None and o.cost.low < today)]
+    candidates = [FoundOption(job=job, option=option) for option in job.options]
+    paying = [o for o in candidates if today is None or (o.cost is not None and o.cost.low < today)]
     return sorted(paying, key=lambda o: (-_net_usd(o), o.id))
 
 
-def _net_usd(found: FoundOption) -> Decimal:
-    benefit = found.option.benefit if found.option else None
+def _net_usd(candidate: FoundOption) -> Decimal:
+    benefit = candidate.option.benefit if candidate.option else None
     net = benefit.net_usd if benefit else None
     return Decimal("-Infinity") if net is None else net
 
 
-def is_here(found: FoundOption) -> bool:
+def is_here(candidate: FoundOption) -> bool:
     """Return whether an option stays on today's machines, bought as today."""
-    today, there = found.job.baseline.offer, found.offer
-    if today is None or there is None:
+    today, offer = candidate.job.baseline.offer, candidate.offer
+    if today is None or offer is None:
         return False
-    alike = ("provider", "region", "instance_type", "gpu", "gpu_count", "purchase")
-    return found.count == found.job.baseline.count and all(
-        getattr(today, name) == getattr(there, name) for name in alike
+    fields = ("provider", "region", "instance_type", "gpu", "gpu_count", "purchase")
+    return candidate.count == candidate.job.baseline.count and all(
+        getattr(today, name) == getattr(offer, name) for name in fields
     )
 
 
-def _experiment(found: FoundOption, means: Means) -> NextExperiment:
-    here, offer = is_here(found), found.offer
-    asked = encode(make_recipe(found, _applying(found, means.numeric)).document)
-    recipe = with_kept(asked, means.kept, here=here)
+def _experiment(candidate: FoundOption, means: Means) -> NextExperiment:
+    stays, offer = is_here(candidate), candidate.offer
+    recipe_values = encode(make_recipe(candidate, _applying(candidate, means.numeric)).document)
+    recipe = with_proved(recipe_values, means.proved, stays=stays)
     return NextExperiment(
-        found=found,
-        where=HERE if here or offer is None else f"{offer.provider}/{offer.instance_type}",
+        option=candidate,
+        where=HERE if stays or offer is None else f"{offer.provider}/{offer.instance_type}",
         recipe=recipe,
-        settings=_added(recipe, means) if here else _asked(recipe),
-        costs_usd=_price(found, means.run_s if here else means.rent_s),
-        can_save_usd=_at_best(found),
+        settings=_added(recipe, means) if stays else _settings_of(recipe),
+        costs_usd=_price(candidate, means.run_s if stays else means.rent_s),
+        can_save_usd=_at_best(candidate),
     )
 
 
-def _applying(found: FoundOption, numeric: tuple[str, ...]) -> tuple[str, ...]:
+def _applying(candidate: FoundOption, numeric: tuple[str, ...]) -> tuple[str, ...]:
     """Return the numeric actions asked for that an option's machine has a use for."""
-    known = found.settings
-    return tuple(code for code in numeric if code in known)
+    settings = candidate.settings
+    return tuple(code for code in numeric if code in settings)
 
 
-def with_kept(recipe: Mapping[str, Any], kept: Mapping[str, Any], *, here: bool) -> dict[str, Any]:
+def with_proved(
+    recipe: Mapping[str, Any], proved: Mapping[str, Any], *, stays: bool
+) -> dict[str, Any]:
     """Return a recipe with what an earlier one sets.
 
     Here what was proved stays as it was tried: another value of the same setting (a number of
     workers, which `run` finds by itself) adds nothing. Elsewhere the recipe's values count.
     """
-    first, then = (kept, recipe) if here else (recipe, kept)
-    told = {one["code"] for one in first.get("actions", ())}
-    added = [one for one in then.get("actions", ()) if one["code"] not in told]
+    first, then = (proved, recipe) if stays else (recipe, proved)
+    codes = {entry["code"] for entry in first.get("actions", ())}
+    added = [entry for entry in then.get("actions", ()) if entry["code"] not in codes]
     return {
         **recipe,
         "actions": [*first.get("actions", ()), *added],
@@ -163,25 +165,25 @@ def with_kept(recipe: Mapping[str, Any], kept: Mapping[str, Any], *, here: bool)
 
 def _added(recipe: Mapping[str, Any], means: Means) -> tuple[str, ...]:
     """Return what `gpucost run` would apply of a recipe that it did not apply before."""
-    now, before = (_applied(one, means) for one in (recipe, means.kept))
+    now, before = (_applied(values, means) for values in (recipe, means.proved))
     return tuple(text for text in now if text not in before)
 
 
 def _applied(recipe: Mapping[str, Any], means: Means) -> tuple[str, ...]:
     if not recipe:
         return ()
-    asked = read_recipe(json.dumps(recipe), "recipe.json")
-    done = application(asked, means.command, means.environ, means.here)
-    return tuple(_in_words(code, asked.actions[code]) for code in _codes(asked, done))
+    parsed = read_recipe(json.dumps(recipe), "recipe.json")
+    done = application(parsed, means.command, means.environ, means.machine)
+    return tuple(_in_words(code, parsed.actions[code]) for code in _codes(parsed, done))
 
 
-def _codes(asked: AskedRecipe, done: Application) -> list[str]:
-    settled = {one.action for one in done.changes if one.outcome == APPLIED}
-    return [code for code in asked.actions if code in IN_PROCESS or code in settled]
+def _codes(parsed: AskedRecipe, done: Application) -> list[str]:
+    settled = {change.action for change in done.changes if change.outcome == APPLIED}
+    return [code for code in parsed.actions if code in IN_PROCESS or code in settled]
 
 
-def _asked(recipe: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(_in_words(one["code"], one["settings"]) for one in recipe["actions"])
+def _settings_of(recipe: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(_in_words(entry["code"], entry["settings"]) for entry in recipe["actions"])
 
 
 def _in_words(code: str, settings: Settings) -> str:
@@ -189,46 +191,51 @@ def _in_words(code: str, settings: Settings) -> str:
     return f"{code} ({values})" if values else code
 
 
-def _price(found: FoundOption, seconds: float) -> Decimal | None:
-    if found.offer is None:
+def _price(candidate: FoundOption, seconds: float) -> Decimal | None:
+    if candidate.offer is None:
         return None
-    machines = EXACT.multiply(found.offer.usd_per_hour, Decimal(found.count))
+    machines = EXACT.multiply(candidate.offer.usd_per_hour, Decimal(candidate.count))
     return EXACT.divide(EXACT.multiply(machines, Decimal(str(seconds))), Decimal(_HOUR_S))
 
 
-def _at_best(found: FoundOption) -> Decimal | None:
-    today, cost = found.job.baseline.cost.total, found.cost
-    if today is None or cost is None or found.option is None:
+def _at_best(candidate: FoundOption) -> Decimal | None:
+    today, cost = candidate.job.baseline.cost.total, candidate.cost
+    if today is None or cost is None or candidate.option is None:
         return None
-    periods = found.option.benefit.periods if found.option.benefit else Decimal(1)
+    periods = candidate.option.benefit.periods if candidate.option.benefit else Decimal(1)
     return EXACT.multiply(EXACT.subtract(today, cost.low), periods)
 
 
-def _why_not(one: NextExperiment, means: Means) -> str | None:
+def _why_not(experiment: NextExperiment, means: Means) -> str | None:
     """Return why an experiment is not made; None where it is."""
-    here = one.where == HERE
-    became = means.tried.get((one.where, *one.settings))
+    stays = experiment.where == HERE
+    became = means.tried.get((experiment.where, *experiment.settings))
     if became is not None:
         return f"tried already: {became}"
-    if here and not one.settings:
+    if stays and not experiment.settings:
         return "changes nothing more that can be applied here from outside the program."
-    if not here and not _launchable(one.found):
+    if not stays and not _launchable(experiment.option):
         return "gpucost cannot launch it."
-    if not here and not means.left_usd:
+    if not stays and not means.left_usd:
         return "nothing may be rented; --budget USD allows it."
-    if one.can_save_usd is not None and (one.costs_usd or 0) >= one.can_save_usd:
+    if (
+        experiment.can_save_usd is not None
+        and (experiment.costs_usd or 0) >= experiment.can_save_usd
+    ):
         return (
-            f"the experiment costs ${show(one.costs_usd or Decimal(0))}, and the option saves "
-            f"${show(one.can_save_usd)} at best."
+            f"the experiment costs ${show(experiment.costs_usd or Decimal(0))}, and the option "
+            f"saves ${show(experiment.can_save_usd)} at best."
         )
-    if not here and (one.costs_usd is None or one.costs_usd > means.left_usd):
-        costs = "an unknown sum" if one.costs_usd is None else f"${show(one.costs_usd)}"
+    if not stays and (experiment.costs_usd is None or experiment.costs_usd > means.left_usd):
+        costs = (
+            "an unknown sum" if experiment.costs_usd is None else f"${show(experiment.costs_usd)}"
+        )
         return f"renting it costs {costs}, and ${show(means.left_usd)} of the budget is left."
     return None
 
 
-def _launchable(found: FoundOption) -> bool:
-    return found.option is not None and found.option.provisionable
+def _launchable(candidate: FoundOption) -> bool:
+    return candidate.option is not None and candidate.option.provisionable
 
 
 def only_job(jobs: tuple[JobDocument, ...]) -> JobDocument:

@@ -93,13 +93,13 @@ class LoopRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def proved(self) -> Round | None:
         """The last round that was proved here: what the next one is held against."""
-        won = (one for one in reversed(self.rounds) if one.verdict == "proved")
-        return next((one for one in won if one.where == HERE), None)
+        won = (step for step in reversed(self.rounds) if step.verdict == "proved")
+        return next((step for step in won if step.where == HERE), None)
 
-    def with_round(self, one: Round) -> "LoopRecord":
+    def with_round(self, step: Round) -> "LoopRecord":
         """Return the record with its last round replaced, or with one more after a verdict."""
-        kept = self.rounds[:-1] if self.under_way else self.rounds
-        return msgspec.structs.replace(self, rounds=(*kept, one))
+        earlier = self.rounds[:-1] if self.under_way else self.rounds
+        return msgspec.structs.replace(self, rounds=(*earlier, step))
 
 
 def read_record(folder: Path, command: tuple[str, ...]) -> LoopRecord:

@@ -44,7 +44,7 @@ class LoopRequest:
         ab: the first settings that are tried here are switched on and off within their run.
         yes: nothing is asked.
         quiet: steps print no messages.
-        aside: steps print to standard error, as standard output holds a document.
+        to_stderr: steps print to standard error, as standard output holds a document.
     """
 
     command: tuple[str, ...]
@@ -59,7 +59,7 @@ class LoopRequest:
     ab: bool = False
     yes: bool = False
     quiet: bool = False
-    aside: bool = False
+    to_stderr: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,44 +86,44 @@ class LoopStep:
 TakeStep = Callable[[LoopStep], int]
 
 
-def profile_step(asked: LoopRequest) -> LoopStep:
+def profile_step(request: LoopRequest) -> LoopStep:
     """Return how the job is measured as it is."""
-    target = str(asked.folder / BEFORE)
-    return LoopStep(words=("profile", *asked.measuring, "-o", target, "--", *asked.command))
+    target = str(request.folder / BEFORE)
+    return LoopStep(words=("profile", *request.measuring, "-o", target, "--", *request.command))
 
 
-def plan_step(asked: LoopRequest, before: str, folder: str) -> LoopStep:
+def plan_step(request: LoopRequest, before: str, folder: str) -> LoopStep:
     """Return how a measured run is planned; `before` and `folder` are below the loop's folder."""
-    source, target = asked.folder / before, asked.folder / folder / PLAN
+    source, target = request.folder / before, request.folder / folder / PLAN
     written = ("-o", str(target), "--report", str(target.with_suffix(".md")))
-    return LoopStep(words=("plan", str(source), *asked.planning, "-q", *written), shown=False)
+    return LoopStep(words=("plan", str(source), *request.planning, "-q", *written), shown=False)
 
 
 def try_step(
-    asked: LoopRequest, one: Round, left_usd: Decimal, rent_s: int, *, ab: bool = False
+    request: LoopRequest, attempt: Round, left_usd: Decimal, rent_s: int, *, ab: bool = False
 ) -> LoopStep:
     """Return how an option is tried, here (`ab`: in turns within one run) or on rented machines."""
-    folder = asked.folder / one.folder
-    if one.where == HERE:
+    folder = request.folder / attempt.folder
+    if attempt.where == HERE:
         recipe, after = str(folder / RECIPE), str(folder / AFTER)
-        own = (*(("--ab",) if ab else ()), "--recipe", recipe, *asked.measuring, "-o", after)
-        return LoopStep(words=("run", *own, "--", *asked.command))
+        own = (*(("--ab",) if ab else ()), "--recipe", recipe, *request.measuring, "-o", after)
+        return LoopStep(words=("run", *own, "--", *request.command))
     limits = ("--ttl", f"{rent_s}s", "--max-cost", f"{left_usd:f}")
-    job = ("--run", shlex.join(asked.command), "--recipe", RECIPE)
-    words = ("provision", PLAN, "--option", one.option, *limits, *job, *asked.renting)
-    return LoopStep(words=(*words, *(("--yes",) if asked.yes else ())), cwd=folder.absolute())
+    job = ("--run", shlex.join(request.command), "--recipe", RECIPE)
+    words = ("provision", PLAN, "--option", attempt.option, *limits, *job, *request.renting)
+    return LoopStep(words=(*words, *(("--yes",) if request.yes else ())), cwd=folder.absolute())
 
 
-def verify_step(asked: LoopRequest, one: Round) -> LoopStep:
+def verify_step(request: LoopRequest, attempt: Round) -> LoopStep:
     """Return how the run after is held against the run before."""
-    folder = asked.folder / one.folder
-    runs = (str(asked.folder / one.before), str(folder / AFTER))
-    against = ("--plan", str(folder / PLAN), "--option", one.option)
+    folder = request.folder / attempt.folder
+    runs = (str(request.folder / attempt.before), str(folder / AFTER))
+    against = ("--plan", str(folder / PLAN), "--option", attempt.option)
     written = ("-o", str(folder / PROOF), "--report", str(folder / REPORT))
     return LoopStep(words=("verify", *runs, *against, *written))
 
 
-def run_step(step: LoopStep, *, quiet: bool = False, aside: bool = False) -> int:
+def run_step(step: LoopStep, *, quiet: bool = False, to_stderr: bool = False) -> int:
     """Run a step as a command of its own, and return its exit code.
 
     Ctrl-C reaches it through the terminal, as it does us; a signal that only we got is passed on.
@@ -132,7 +132,7 @@ def run_step(step: LoopStep, *, quiet: bool = False, aside: bool = False) -> int
         LoopInterruptedError: we were interrupted; the step has ended.
     """
     words = [sys.executable, "-P", "-m", "gpucost", *_quietly(step.words, quiet=quiet)]
-    where = (sys.stderr if aside else None) if step.shown else subprocess.DEVNULL
+    where = (sys.stderr if to_stderr else None) if step.shown else subprocess.DEVNULL
     child = subprocess.Popen(words, cwd=step.cwd, stdout=where)  # noqa: S603 - ourselves
     interrupted = False
     while True:
@@ -183,11 +183,11 @@ def rented(folders: Iterable[Path]) -> tuple[RentedRun, ...]:
         JournalError: the journal cannot be used.
         RefusedError: what one costs is not known.
     """
-    wanted = {str(folder.resolve()) for folder in folders}
+    targets = {str(folder.resolve()) for folder in folders}
     with open_journal() as journal:
         runs = journal.deployments()
-    ours = [run for run in runs if _folder_of(run) in wanted]
-    return tuple(_rented(run) for run in sorted(ours, key=lambda run: run.started_at))
+    rentals = [run for run in runs if _folder_of(run) in targets]
+    return tuple(_rented(run) for run in sorted(rentals, key=lambda run: run.started_at))
 
 
 def _folder_of(run: Deployment) -> str | None:
@@ -203,45 +203,49 @@ def _rented(run: Deployment) -> RentedRun:
             f"{run.marks.run}: what it costs is not known, so what is left of the budget is not, "
             f"either; `gpucost show {run.marks.run}` looks."
         )
-    made = any(machine.billed_from is not None for machine in run.machines)
-    return RentedRun(run=run.marks.run, is_open=is_open, usd=usd, launched_nothing=not made)
+    launched = any(machine.billed_from is not None for machine in run.machines)
+    return RentedRun(run=run.marks.run, is_open=is_open, usd=usd, launched_nothing=not launched)
 
 
 _UNKNOWN = "JOB/ID"
 _HOUR_S = 3600
 
 
-def steps_to_come(asked: LoopRequest) -> Iterator[str]:
+def steps_to_come(request: LoopRequest) -> Iterator[str]:
     """Yield the commands of the next round; what is not known yet is written as JOB/ID.
 
     Raises:
         InputError: the folder holds the loop of another command.
     """
-    record = read_record(asked.folder, asked.command)
-    one = record.under_way
+    record = read_record(request.folder, request.command)
+    attempt = record.under_way
     if not record.profiled:
-        yield profile_step(asked).text
-    if one is None:
+        yield profile_step(request).text
+    if attempt is None:
         number = len(record.rounds) + 1
         folder = "" if number == 1 else f"round-{number}"
         won = record.proved
         before = BEFORE if won is None else f"{won.folder}/{AFTER}".lstrip("/")
-        yield plan_step(asked, before, folder).text
-        one = Round(folder=folder, before=before, option=_UNKNOWN, where=HERE, settings=())
-        plan, recipe = (str(asked.folder / folder / name) for name in (PLAN, RECIPE))
-        yield LoopStep(words=("recipe", plan, "--option", one.option, "-o", recipe)).text
-    if one.done == "chosen":
-        ab = asked.ab and one.before == BEFORE
-        yield try_step(asked, one, asked.budget_usd, _rent_s(asked), ab=ab).text
-        if one.option == _UNKNOWN and asked.budget_usd:
-            yield f"  or, for at most ${asked.budget_usd:f} in all, where the plan moves the job:"
-            away = Round(
-                folder=one.folder, before=one.before, option=_UNKNOWN, where="rented", settings=()
+        yield plan_step(request, before, folder).text
+        attempt = Round(folder=folder, before=before, option=_UNKNOWN, where=HERE, settings=())
+        plan, recipe = (str(request.folder / folder / name) for name in (PLAN, RECIPE))
+        yield LoopStep(words=("recipe", plan, "--option", attempt.option, "-o", recipe)).text
+    if attempt.done == "chosen":
+        ab = request.ab and attempt.before == BEFORE
+        yield try_step(request, attempt, request.budget_usd, _rent_s(request), ab=ab).text
+        if attempt.option == _UNKNOWN and request.budget_usd:
+            yield f"  or, for at most ${request.budget_usd:f} in all, where the plan moves the job:"
+            remote = Round(
+                folder=attempt.folder,
+                before=attempt.before,
+                option=_UNKNOWN,
+                where="rented",
+                settings=(),
             )
-            yield f"  {try_step(asked, away, asked.budget_usd, _rent_s(asked)).text}"
-    yield verify_step(asked, one).text
+            yield f"  {try_step(request, remote, request.budget_usd, _rent_s(request)).text}"
+    yield verify_step(request, attempt).text
     yield "and again from the plan, until no experiment costs less than it can save"
 
 
-def _rent_s(asked: LoopRequest) -> int:
-    return asked.ttl_s or _HOUR_S
+def _rent_s(request: LoopRequest) -> int:
+    return request.ttl_s or _HOUR_S

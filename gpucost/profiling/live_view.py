@@ -22,7 +22,7 @@ _GIB_SLOT, _BUSY_SLOT, _POWER_SLOT = "mem.used_gib", "util.kernel_time", "power.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class LiveSnapshot:
     """What the view shows.
 
     Attributes:
@@ -39,10 +39,10 @@ class Glance:
 
 
 class LiveView:
-    """Draws a glance now and then, on standard error.
+    """Draws a snapshot now and then, on standard error.
 
     Args:
-        glance: returns what to show.
+        snapshot: returns what to show.
         verdict: returns the finding so far, in a few words; asked every ten seconds.
         terminal: returns whether we may draw now: whether the job is in the foreground.
         color: whether colours may be used.
@@ -50,13 +50,13 @@ class LiveView:
 
     def __init__(
         self,
-        glance: Callable[[], Glance],
+        snapshot: Callable[[], LiveSnapshot],
         verdict: Callable[[], str],
         terminal: Callable[[], bool],
         *,
         color: bool,
     ) -> None:
-        self._glance = glance
+        self._snapshot = snapshot
         self._verdict = verdict
         self._terminal = terminal
         self._color = color
@@ -84,10 +84,10 @@ class LiveView:
         if not self._terminal():
             self._height = 0  # the lines are the shell's again, and so is their clearing
             return 0
-        glance = self._glance()
-        if now - self._judged_s >= _VERDICT_S and glance.elapsed_s >= _VERDICT_S / 2:
+        snapshot = self._snapshot()
+        if now - self._judged_s >= _VERDICT_S and snapshot.elapsed_s >= _VERDICT_S / 2:
             self._judged_s, self._words = now, self._verdict()
-        lines = self._lines(glance)
+        lines = self._lines(snapshot)
         if self._reserve(len(lines)):
             top = self._size.lines - self._height + 1
             drawn = "".join(f"\x1b[{top + i};1H\x1b[2K{line}" for i, line in enumerate(lines))
@@ -118,7 +118,7 @@ class LiveView:
             self._size, self._height = size, height
         return True
 
-    def _lines(self, glance: Glance) -> list[str]:
+    def _lines(self, snapshot: LiveSnapshot) -> list[str]:
         from rich.console import Console  # noqa: PLC0415 - only where a view is drawn
         from rich.progress_bar import ProgressBar  # noqa: PLC0415 - the same
         from rich.table import Table  # noqa: PLC0415 - the same
@@ -132,37 +132,37 @@ class LiveView:
         console = Console(
             file=text, force_terminal=True, width=width, color_system=system, highlight=False
         )
-        console.rule(f"gpucost profile, {glance.elapsed_s:.0f} s", style="dim", align="left")
+        console.rule(f"gpucost profile, {snapshot.elapsed_s:.0f} s", style="dim", align="left")
         grid = Table.grid(padding=(0, 2))
-        for name, readings in list(glance.gpus.items())[:_MOST_GPUS]:
+        for name, readings in list(snapshot.gpus.items())[:_MOST_GPUS]:
             busy = readings.get(_BUSY_SLOT)
             bar = ProgressBar(total=1.0, completed=busy or 0.0, width=_BAR_WIDTH)
             grid.add_row(name, bar, *_cells(readings))
-        if glance.gpus:
+        if snapshot.gpus:
             console.print(grid)
-        if len(glance.gpus) > _MOST_GPUS:
-            console.print(f"and {len(glance.gpus) - _MOST_GPUS} more GPUs")
-        console.print(_summary(glance), markup=False, overflow="ellipsis", no_wrap=True)
+        if len(snapshot.gpus) > _MOST_GPUS:
+            console.print(f"and {len(snapshot.gpus) - _MOST_GPUS} more GPUs")
+        console.print(_summary(snapshot), markup=False, overflow="ellipsis", no_wrap=True)
         console.print(f"so far: {self._words}", markup=False, overflow="ellipsis", no_wrap=True)
         return text.getvalue().splitlines()
 
 
 def _cells(readings: Mapping[str, float]) -> tuple[str, str, str]:
-    busy, held, power = (readings.get(s) for s in (_BUSY_SLOT, _GIB_SLOT, _POWER_SLOT))
+    busy, memory, power = (readings.get(s) for s in (_BUSY_SLOT, _GIB_SLOT, _POWER_SLOT))
     return (
         "busy ?" if busy is None else f"busy {busy:4.0%}",
-        "" if held is None else f"{held:5.1f} GiB",
+        "" if memory is None else f"{memory:5.1f} GiB",
         "" if power is None else f"{power:4.0f} W",
     )
 
 
-def _summary(glance: Glance) -> str:
-    cpu, ram = glance.host.get("cpu_util"), glance.host.get("ram_used_gib")
+def _summary(snapshot: LiveSnapshot) -> str:
+    cpu, ram = snapshot.host.get("cpu_util"), snapshot.host.get("ram_used_gib")
     parts = [] if cpu is None else [f"CPU {cpu:.0%}"]
     parts += [] if ram is None else [f"RAM {ram:.1f} GiB"]
-    step_s = glance.step.get("step_s")
+    step_s = snapshot.step.get("step_s")
     if step_s:
-        waiting = glance.step.get("data_wait_s", 0.0) / step_s
+        waiting = snapshot.step.get("data_wait_s", 0.0) / step_s
         parts.append(f"step {step_s * 1000:.1f} ms, {waiting:.0%} of it waiting for data")
     else:
         parts.append("no step seen yet")

@@ -18,11 +18,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.arguments.parameters import DEFAULT_PROFILE
-from gpucost.profiling.profile_target import WantedName, claimed
+from gpucost.profiling.profile_target import OutputName, reserve_name
 from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task
 from gpucost.views.output import Output, printable
 from pricing.errors import GpucostError, InputError
-from telemetry.measure.command import MESSAGE, Child, CommandError, Relay, let_go, stop, taken
+from telemetry.measure.command import (
+    MESSAGE,
+    Child,
+    CommandError,
+    Relay,
+    let_go,
+    stop,
+    take_signals,
+)
 from telemetry.measure.driver import driver_problem
 from telemetry.probe import (
     APPLY,
@@ -68,7 +76,7 @@ class MeasureRequest:
         metrics: the metrics pages of servers, to be read meanwhile.
         hints: what the measurement cannot see, as fields of `hints.Hints`.
         applied: what is applied to the command; None where it runs as it is.
-        wanted: where the profile of the whole run goes, if this is a part of one.
+        run_name: where the profile of the whole run goes, if this is a part of one.
     """
 
     command: tuple[str, ...]
@@ -82,7 +90,7 @@ class MeasureRequest:
     hints: Mapping[str, Any]
     metrics: tuple[str, ...] = ()
     applied: Application | None = None
-    wanted: WantedName | None = None
+    run_name: OutputName | None = None
 
     @property
     def job(self) -> str | None:
@@ -97,20 +105,20 @@ class MeasureRequest:
             duration_s=self.duration_s,
             job=_name(self.command),
             pid=pid,
-            ours=bool(self.command),
+            is_child=bool(self.command),
             probe_folder=probe_folder,
             gpus=self.gpus,
             no_gpu=self.no_gpu,
             metadata=self.metadata,
             metrics=self.metrics,
             hints={name: value for name, value in self.hints.items() if value is not None},
-            wanted=None if self.wanted is None else asdict(self.wanted),
+            run_name=None if self.run_name is None else asdict(self.run_name),
             view=not output.quiet and os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else -1),
             color=output.color,
         )
 
 
-def measure(asked: MeasureRequest, output: Output) -> int:
+def measure(request: MeasureRequest, output: Output) -> int:
     """Measure and write the profile; where a command ran, end as it ended.
 
     Returns:
@@ -121,25 +129,25 @@ def measure(asked: MeasureRequest, output: Output) -> int:
         AroundChildError: the same, with a command; it was not started, or ended well itself.
         CommandError: the command cannot be started.
     """
-    if not asked.no_gpu and (problem := driver_problem()) is not None:
+    if not request.no_gpu and (problem := driver_problem()) is not None:
         last = "Without a GPU, --no-gpu measures the host and the steps alone."
-        raise (AroundChildError if asked.command else InputError)([problem, last])
-    claim = claimed(asked.target, asked.job, os.environ, asked.command)
-    if claim.reason:
-        output.say(claim.reason)
+        raise (AroundChildError if request.command else InputError)([problem, last])
+    reserved = reserve_name(request.target, request.job, os.environ, request.command)
+    if reserved.reason:
+        output.say(reserved.reason)
     try:
-        asked = replace(asked, target=claim.path, wanted=claim.wanted)
-        return _around_command(asked, output) if asked.command else _beside(asked, output)
+        request = replace(request, target=reserved.path, run_name=reserved.run_name)
+        return _around_command(request, output) if request.command else _observe(request, output)
     finally:
-        claim.release()
+        reserved.release()
 
 
-def _around_command(asked: MeasureRequest, output: Output) -> int:
+def _around_command(request: MeasureRequest, output: Output) -> int:
     folder = _folder(output)
-    environ = _environment(asked.applied, folder)
-    relay = Relay(asked.command)
+    environ = _environment(request.applied, folder)
+    relay = Relay(request.command)
     try:
-        child = Child(asked.command, environ, relay.mask)
+        child = Child(request.command, environ, relay.mask)
     except CommandError:
         relay.cancel()
         if folder is not None:
@@ -148,7 +156,7 @@ def _around_command(asked: MeasureRequest, output: Output) -> int:
     relay.begun(child)
     try:
         let_go()
-        front = _Front(Sampling(asked.task(child.pid, folder, output)), asked, output)
+        front = _Front(Sampling(request.task(child.pid, folder, output)), request, output)
     except Exception as error:  # noqa: BLE001 - the job runs already, and needs us for its signals
         front = None
         _warn(f"measuring failed ({error!r}); the job runs on without it.")
@@ -167,21 +175,21 @@ def _around_command(asked: MeasureRequest, output: Output) -> int:
             _remove(folder)
 
 
-def _beside(asked: MeasureRequest, output: Output) -> int:
+def _observe(request: MeasureRequest, output: Output) -> int:
     """Measure what runs already, until it ends, the time is over, or Ctrl-C."""
-    if asked.pid is not None and not Path(f"/proc/{asked.pid}").exists():
-        raise InputError(f"--pid {asked.pid}: no such process; `ps` or `nvidia-smi` list them.")
+    if request.pid is not None and not Path(f"/proc/{request.pid}").exists():
+        raise InputError(f"--pid {request.pid}: no such process; `ps` or `nvidia-smi` list them.")
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SERVED)
-    front = _Front(Sampling(asked.task(asked.pid, None, output)), asked, output)
+    front = _Front(Sampling(request.task(request.pid, None, output)), request, output)
     try:
         while not front.sampling.ended and not front.sampling.gone:
-            got = taken(_SERVED, None)
+            got = take_signals(_SERVED, None)
             if got & _ENDING:
                 break
             if signal.SIGTSTP in got:
                 front.stop(signal.SIGTSTP)
             front.hear()
-        return front.finish(lambda timeout_s: taken(_SERVED, timeout_s), None)
+        return front.finish(lambda timeout_s: take_signals(_SERVED, timeout_s), None)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
@@ -193,9 +201,9 @@ class _Front:
         sampling: the sampler.
     """
 
-    def __init__(self, sampling: Sampling, asked: MeasureRequest, output: Output) -> None:
+    def __init__(self, sampling: Sampling, request: MeasureRequest, output: Output) -> None:
         self.sampling = sampling
-        self._asked = asked
+        self._request = request
         self._output = output
         self._told: Outcome | None = None
         # The kernel signals us when there is something to hear.
@@ -277,8 +285,8 @@ class _Front:
             return
         if outcome.finding:
             self._say(outcome.finding)
-        asked = self._asked.target or Path(DEFAULT_PROFILE)
-        target = asked if str(asked.absolute()) == outcome.target else outcome.target
+        expected = self._request.target or Path(DEFAULT_PROFILE)
+        target = expected if str(expected.absolute()) == outcome.target else outcome.target
         self._say(f"wrote {target}; next: gpucost plan {target}")
 
     def _say(self, sentence: str) -> None:
@@ -335,11 +343,11 @@ def _hand_over(applied: Application, folder: Path) -> None:
     """
     import json  # noqa: PLC0415 - where something is applied
 
-    told: list[dict[str, Any]] = [{"event": "asked", "actions": list(applied.in_process)}]
-    told += [{"event": "change", **_said(change)} for change in applied.changes]
+    events: list[dict[str, Any]] = [{"event": "asked", "actions": list(applied.in_process)}]
+    events += [{"event": "change", **_fields(change)} for change in applied.changes]
     try:
         (folder / RUN_EVENTS).write_text(
-            "".join(json.dumps({"t_s": time.time(), **each}) + "\n" for each in told),
+            "".join(json.dumps({"t_s": time.time(), **event}) + "\n" for event in events),
             encoding="utf-8",
         )
         if applied.in_process:
@@ -356,7 +364,7 @@ def _hand_over(applied: Application, folder: Path) -> None:
         raise AroundChildError(f"{folder}: the recipe cannot be handed over: {reason}.") from error
 
 
-def _said(change: Change) -> dict[str, str | None]:
+def _fields(change: Change) -> dict[str, str | None]:
     return {name: getattr(change, name) for name in ("action", "outcome", "what", "where")}
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from gpucost.profiling.profile_target import Claim, claimed
+from gpucost.profiling.profile_target import ReservedName, reserve_name
 from gpucost.profiling.sampling import Outcome, Sampling, Task
 from gpucost.views.output import printable
 from pricing.errors import InputError
@@ -39,15 +39,15 @@ class Measurement:
         problems: what went wrong; the program goes on whatever it is.
     """
 
-    def __init__(self, task: Task, *, asked: str | None, quiet: bool) -> None:
+    def __init__(self, task: Task, *, target: str | None, quiet: bool) -> None:
         self.profile: Profile | None = None
         self.path: Path | None = None
         self.verdict: str | None = None
         self.problems: tuple[str, ...] = ()
         self._task = task
-        self._asked = asked
+        self._target = target
         self._quiet = quiet
-        self._claim: Claim | None = None
+        self._reserved: ReservedName | None = None
         self._sampling: Sampling | None = None
         self._probe: ModuleType | None = None
 
@@ -57,16 +57,16 @@ class Measurement:
             self.problems = ("this program runs under `gpucost profile`, which measures it.",)
             self._say(self.problems[0])
             return self
-        self._claim = claimed(self._asked, self._task.job, os.environ)
-        if self._claim.reason:
-            self._say(self._claim.reason)
+        self._reserved = reserve_name(self._target, self._task.job, os.environ)
+        if self._reserved.reason:
+            self._say(self._reserved.reason)
         folder = _folder()
         if folder is not None:
             self._probe = _probe()
             self._probe.begin(folder)
-        wanted = None if self._claim.wanted is None else asdict(self._claim.wanted)
-        path = str(self._claim.path.absolute())
-        task = {**_fields(self._task), "target": path, "wanted": wanted}
+        run_name = None if self._reserved.run_name is None else asdict(self._reserved.run_name)
+        path = str(self._reserved.path.absolute())
+        task = {**_fields(self._task), "target": path, "run_name": run_name}
         self._sampling = Sampling(Task(**{**task, "probe_folder": folder}))
         return self
 
@@ -96,8 +96,8 @@ class Measurement:
             self._say(self.problems[-1])
         finally:
             self._sampling = None
-            if self._claim is not None:
-                self._claim.release()
+            if self._reserved is not None:
+                self._reserved.release()
 
     def _end(self, sampling: Sampling) -> None:
         if self._probe is not None:
@@ -163,20 +163,22 @@ def measure(  # noqa: PLR0913 - options of a measurement, all but the name by ke
     Raises:
         InputError: an argument is wrong.
     """
-    said = {key: value for key, value in {"name": name, **hints}.items() if value is not None}
-    _check(interval_s, said)
+    known_hints = {
+        key: value for key, value in {"name": name, **hints}.items() if value is not None
+    }
+    _check(interval_s, known_hints)
     problem = driver_problem() if gpu else None
     task = Task(
         target="",
         interval_s=interval_s,
         job=name,
         pid=os.getpid(),
-        ours=True,
+        is_child=True,
         gpus=gpus,
         no_gpu=not gpu or problem is not None,
-        hints=said,
+        hints=known_hints,
     )
-    measurement = Measurement(task, asked=None if target is None else str(target), quiet=quiet)
+    measurement = Measurement(task, target=None if target is None else str(target), quiet=quiet)
     if problem is not None:
         measurement._say(f"{problem} The host and the steps alone are measured.")  # noqa: SLF001
     return measurement
@@ -249,22 +251,22 @@ def arguments(line: str) -> dict[str, Any]:
     Raises:
         InputError: they are not understood.
     """
-    found: dict[str, Any] = {"name": "notebook"}
+    options: dict[str, Any] = {"name": "notebook"}
     words = shlex.split(line)
     names = 0
     while words:
         word = words.pop(0)
         if word in _FLAGS:
             name, value = _FLAGS[word]
-            found[name] = value
+            options[name] = value
         elif word in _VALUES and words:
             name, read = _VALUES[word]
             try:
-                found[name] = read(words.pop(0))
+                options[name] = read(words.pop(0))
             except ValueError:
                 raise InputError(_USAGE) from None
         elif word.startswith("-") or names:
             raise InputError(f"{word}: not understood; {_USAGE}")
         else:
-            found["name"], names = word, 1
-    return found
+            options["name"], names = word, 1
+    return options

@@ -28,33 +28,33 @@ _MOST_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedName:
+class OutputName:
     """Where the profile of a run of several processes goes, once it turns out to be one.
 
     Attributes:
         path: the name that was asked for, or the default.
-        asked: whether it was asked for: then it may be replaced, whose ever it is.
+        requested: whether it was asked for: then it may be replaced, whose ever it is.
         launch: what the processes of the same launch have in common; None where nothing shows.
     """
 
     path: str
-    asked: bool
+    requested: bool
     launch: str | None = None
 
 
 @dataclass(slots=True)
-class Claim:
+class ReservedName:
     """A name that is ours as long as we run.
 
     Attributes:
         path: where the profile goes.
         reason: why it is not the name that was expected; empty where it is.
-        wanted: where the profile of the whole run goes, if this measures a part of one.
+        run_name: where the profile of the whole run goes, if this measures a part of one.
     """
 
     path: Path
     reason: str = ""
-    wanted: WantedName | None = None
+    run_name: OutputName | None = None
     _lock: int | None = None
 
     def release(self) -> None:
@@ -66,56 +66,58 @@ class Claim:
             self._lock = None
 
 
-def claimed(
-    asked: str | Path | None,
+def reserve_name(
+    requested: str | Path | None,
     job: str | None,
     environ: Mapping[str, str],
     command: Sequence[str] = (),
-) -> Claim:
+) -> ReservedName:
     """Return the name for a profile, claimed until it is released or this process ends.
 
     Args:
-        asked: the name that was asked for; its profile may be replaced. None for the default.
+        requested: the name that was asked for; its profile may be replaced. None for the default.
         job: the job's name.
         environ: tells the Slurm job and the rank.
         command: what runs, if it is ours; a launcher in it may tell that there are more machines.
     """
-    first = Path(DEFAULT_PROFILE if asked is None else asked)
+    first = Path(DEFAULT_PROFILE if requested is None else requested)
     launch = launch_of(environ, command)
-    wanted = WantedName(path=str(first.absolute()), asked=asked is not None, launch=launch)
+    run_name = OutputName(
+        path=str(first.absolute()), requested=requested is not None, launch=launch
+    )
     reason = ""
     for path in _names(first, job, environ):
-        owner = None if asked is not None else _owner(path, job, environ)
+        owner = None if requested is not None else _owner(path, job, environ)
         if owner is not None:
             reason = reason or f"{path.name} is of {owner} and stays"
             continue
-        taken, lock = _locked(path, launch)
-        if taken:
+        is_taken, lock = _locked(path, launch)
+        if is_taken:
             if not _free_for(path, launch):  # of another launch: not a rank beside this one
                 reason = reason or f"{path.name} is being written by another measurement"
             continue
-        said = f"{reason}; this one goes to {path.name}." if reason else ""
-        return Claim(path, said, wanted, lock)
-    return Claim(first, wanted=wanted)
+        sentence = f"{reason}; this one goes to {path.name}." if reason else ""
+        return ReservedName(path, sentence, run_name, lock)
+    return ReservedName(first, run_name=run_name)
 
 
-def free_for_run(wanted: WantedName, own: Path, job: str | None, run: str) -> Path:
+def free_for_run(run_name: OutputName, own: Path, job: str | None, run: str) -> Path:
     """Return where the profile of a whole run goes.
 
     Args:
-        wanted: the name that is wanted.
+        run_name: the name for the whole run.
         own: the name that this part has claimed.
         job: the job's name.
         run: digits of the run's name.
     """
-    first = Path(wanted.path)
-    if wanted.asked:
+    first = Path(run_name.path)
+    if run_name.requested:
         return first
     stem = first.name.removesuffix(".json")
     word = _UNSAFE.sub("-", job or "").strip("-")
     names = [first, *([first.with_name(f"{stem}.{word}.json")] if word else [])]
     for path in names:
-        if _owner(path, job, {}) is None and (path == own or _free_for(path, wanted.launch)):
+        if _owner(path, job, {}) is None and (path == own or _free_for(path, run_name.launch)):
             return path
     return first.with_name(f"{stem}.{word}.{run}.json" if word else f"{stem}.{run}.json")
 
@@ -124,10 +126,10 @@ def _free_for(path: Path, launch: str | None) -> bool:
     """Return whether no other measurement holds a name, or one of the same launch does."""
     try:
         with _lock_of(path).open("rb") as lock:
-            held = lock.read().decode("ascii", "replace")
+            holder = lock.read().decode("ascii", "replace")
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return launch is not None and held == launch
+        return launch is not None and holder == launch
     except OSError:
         return True
     return True
@@ -156,19 +158,19 @@ def _owner(path: Path, job: str | None, environ: Mapping[str, str]) -> str | Non
     try:
         if path.stat().st_size > _MOST_BYTES:
             return "someone"
-        found = json.loads(path.read_bytes())
-        theirs, run = found["job"]["name"], found.get("run") or {}
+        document = json.loads(path.read_bytes())
+        owner_job, run = document["job"]["name"], document.get("run") or {}
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return "someone"
-    if theirs != (job or _NAMELESS):
-        return f"job {theirs}"
+    if owner_job != (job or _NAMELESS):
+        return f"job {owner_job}"
     if run.get("node") not in {None, node_of(host_name())}:
-        return f"job {theirs} on another machine"
+        return f"job {owner_job} on another machine"
     slurm = environ.get("SLURM_JOB_ID")
     if slurm and run.get("id") and not str(run["id"]).startswith(f"slurm {slurm}"):
-        return f"job {theirs} of {run['id']}"
+        return f"job {owner_job} of {run['id']}"
     return None
 
 

@@ -65,7 +65,7 @@ class Writer:
         if self._asking is not None:
             self._asking.join()
         question = {"capture": capture, "target": target, "hints": dict(task.hints)}
-        answer = self._ask({**question, "wanted": task.wanted and dict(task.wanted)})
+        answer = self._ask({**question, "run_name": task.run_name and dict(task.run_name)})
         if answer is None:
             problem = "writing the profile failed: its process ended."
             return Outcome(capture=capture, problems=(problem,))
@@ -109,11 +109,11 @@ def _load() -> None:
 
 
 def _written(
-    capture: str, target: str, hints: Mapping[str, Any], wanted: Mapping[str, Any] | None
+    capture: str, target: str, hints: Mapping[str, Any], run_name: Mapping[str, Any] | None
 ) -> Outcome:
     """Write series and profile; what was measured stays in the capture until both are there."""
     try:
-        profile, path, part = _write(Path(capture), Path(target), hints, wanted)
+        profile, path, part = _write(Path(capture), Path(target), hints, run_name)
     except GpucostError as error:
         return Outcome(capture=capture, problems=tuple(error.problems))
     except Exception as error:  # noqa: BLE001 - said by who asked; the capture is there
@@ -133,12 +133,15 @@ def _written(
 
 
 def _write(
-    capture_path: Path, target: Path, given: Mapping[str, Any], wanted: Mapping[str, Any] | None
+    capture_path: Path,
+    target: Path,
+    known_hints: Mapping[str, Any],
+    run_name: Mapping[str, Any] | None,
 ) -> tuple[Profile, Path, str | None]:
     """Return the profile, where it lies, and which part of a run that is still to come it is."""
     from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
     from gpucost.profiling import run_files  # noqa: PLC0415 - lazy
-    from gpucost.profiling.profile_target import WantedName  # noqa: PLC0415 - lazy
+    from gpucost.profiling.profile_target import OutputName  # noqa: PLC0415 - lazy
     from gpucost.profiling.run_files import write_series  # noqa: PLC0415 - pandas
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
     from planner.proof.experiment import of_blocks  # noqa: PLC0415 - lazy
@@ -147,7 +150,7 @@ def _write(
     from telemetry.readers.hints import Hints  # noqa: PLC0415 - lazy
     from telemetry.readers.payload import Stream  # noqa: PLC0415 - lazy
 
-    hints = Hints(**given)
+    hints = Hints(**known_hints)
     with Stream(str(capture_path)) as stream:
         recording = capture.read(stream.load(), hints)
     (measured,) = jobs.profiles([recording], hints)
@@ -159,11 +162,11 @@ def _write(
         write_file(str(path), dump((written,)))
         return written
 
-    if wanted is None or not run_files.is_part(measured):
+    if run_name is None or not run_files.is_part(measured):
         return write(measured, target), target, None
-    run = run_files.put(measured, WantedName(**wanted), target, write)
-    said = f"{run.target.name} holds {run.parts} of the {run.world} processes of this run."
-    return run.profile, run.target, None if run.whole else said
+    run = run_files.add_part(measured, OutputName(**run_name), target, write)
+    sentence = f"{run.target.name} holds {run.parts} of the {run.world} processes of this run."
+    return run.profile, run.target, None if run.whole else sentence
 
 
 def _judged(question: Mapping[str, Any]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from msgspec import UNSET, UnsetType
 
 from gpucost.files.sources import read_sources
 from gpucost.files.writing import write_file
-from gpucost.profiling.profile_target import WantedName, free_for_run
+from gpucost.profiling.profile_target import OutputName, free_for_run
 from planner.models.document import encode
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.join import join, overlap
@@ -87,14 +87,14 @@ def write_series(profile: Profile, recording: Recording, target: Path) -> Profil
     samples = target.with_name(f"{target.stem}{SAMPLES}")
     _write_parquet(_wide(recording), samples)
     steps = recording.observed.steps if recording.observed is not None else None
-    beside = target.with_name(f"{target.stem}{STEPS}")
+    target_steps = target.with_name(f"{target.stem}{STEPS}")
     if steps is not None:
-        write_file(str(beside), _step_lines(steps))
+        write_file(str(target_steps), _step_lines(steps))
     sha256 = hashlib.sha256(samples.read_bytes()).hexdigest()
     source: Source = replace(recording.source, path=samples.name, sha256=sha256)
     return replace(
         profile,
-        series=Series(samples=samples.name, steps=None if steps is None else beside.name),
+        series=Series(samples=samples.name, steps=None if steps is None else target_steps.name),
         provenance=replace(profile.provenance, sources=(source,)),
     )
 
@@ -138,10 +138,10 @@ def _step_lines(steps: pd.DataFrame) -> str:
     lines = []
     for row in steps.to_dict("records"):
         n = row["n"]
-        known = {name: round(row[name] / n, _DIGITS) for name in _SUMS if row[name] == row[name]}
+        means = {name: round(row[name] / n, _DIGITS) for name in _SUMS if row[name] == row[name]}
         if row["loss"] == row["loss"]:
-            known["loss"] = row["loss"]
-        line = StepLine(t_s=round(row["t_s"], 6), step=int(row["step"]), n=int(n), **known)
+            means["loss"] = row["loss"]
+        line = StepLine(t_s=round(row["t_s"], 6), step=int(row["step"]), n=int(n), **means)
         lines.append(json.dumps(encode(line), separators=(",", ":")))
     return "\n".join(lines) + "\n"
 
@@ -179,14 +179,14 @@ def is_part(profile: Profile) -> bool:
     return len(profile.ranks) < run.world
 
 
-def put(
-    profile: Profile, wanted: WantedName, own: Path, write: Callable[[Profile, Path], Profile]
+def add_part(
+    profile: Profile, run_name: OutputName, own: Path, write: Callable[[Profile, Path], Profile]
 ) -> Joined:
     """Add a part to its run, and write the run's profile anew.
 
     Args:
         profile: the part, for which `is_part` holds.
-        wanted: where the profile of the run is wanted.
+        run_name: where the profile of the run goes.
         own: the name that the part has claimed for itself.
         write: writes the part with its series under a name, and returns it with the series named.
 
@@ -195,11 +195,11 @@ def put(
     """
     run = str(profile.run.id if profile.run else None)
     digits = hashlib.sha256(run.encode()).hexdigest()[:_RUN_DIGITS]
-    folder = Path(wanted.path).with_name(f".profile.{digits}.parts")
+    folder = Path(run_name.path).with_name(f".profile.{digits}.parts")
     for _ in range(_TRIES):
         try:
             folder.mkdir(exist_ok=True)
-            target = _agreed(folder, free_for_run(wanted, own, profile.job.name, digits))
+            target = _agreed(folder, free_for_run(run_name, own, profile.job.name, digits))
             name = folder / f"{os.uname().nodename}-{os.getpid()}-{own.name}"
             write(profile, name)
             with _alone(folder):
@@ -213,14 +213,14 @@ def put(
 
 def _agreed(folder: Path, name: Path) -> Path:
     """Return the name that the first part of the run chose."""
-    said = folder / _TARGET
+    chosen = folder / _TARGET
     draft = folder / f".{_TARGET}-{os.uname().nodename}-{os.getpid()}"
-    if not said.exists():
+    if not chosen.exists():
         draft.write_text(name.name, encoding="utf-8")
         with contextlib.suppress(FileExistsError):
-            os.link(draft, said)
+            os.link(draft, chosen)
         draft.unlink()
-    return folder.with_name(said.read_text(encoding="utf-8"))
+    return folder.with_name(chosen.read_text(encoding="utf-8"))
 
 
 @contextlib.contextmanager
@@ -232,27 +232,27 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _joined(folder: Path, target: Path, mine: Path) -> Joined:
+def _joined(folder: Path, target: Path, own: Path) -> Joined:
     """Write the run's profile from the parts that are there, until no new one has come."""
     while True:
         if not folder.exists():  # a later part has joined this one, too, and the run is whole
             return _read(target)
         names = _parts(folder)
-        every = {name: _load(name) for name in names}
+        parts = {name: _load(name) for name in names}
         # Others are of an earlier run of that name, of which a part was lost.
-        same = {name: one for name, one in every.items() if overlap(one, every[mine])}
-        profile = _with_note(join([*same.values()]) if len(same) > 1 else every[mine], len(same))
+        same = {name: part for name, part in parts.items() if overlap(part, parts[own])}
+        profile = _with_note(join([*same.values()]) if len(same) > 1 else parts[own], len(same))
         profile = _with_series(profile, same, target)
         write_file(str(target), dump((profile,)))
         if _parts(folder) == names:
             break
-    done = _told(profile, target, len(same))
+    done = _join_state(profile, target, len(same))
     if done.whole:
         shutil.rmtree(folder, ignore_errors=True)
     return done
 
 
-def _told(profile: Profile, target: Path, parts: int) -> Joined:
+def _join_state(profile: Profile, target: Path, parts: int) -> Joined:
     measured, world = _counts(profile, parts)
     return Joined(
         profile=profile, target=target, parts=measured, world=world, whole=measured >= world
@@ -297,13 +297,15 @@ def _with_note(profile: Profile, parts: int) -> Profile:
 def _with_series(profile: Profile, parts: Mapping[Path, Profile], target: Path) -> Profile:
     """Put the leading part's steps and the readings of all parts beside the run's profile."""
     lead = max(parts, key=lambda name: _steps(parts[name]))
-    steps, led = (_beside(name, STEPS) for name in (target, lead))
+    steps, led = (_sibling(name, STEPS) for name in (target, lead))
     if led.exists():
         write_file(str(steps), led.read_text(encoding="utf-8"))
-    samples = _beside(target, SAMPLES)
+    samples = _sibling(target, SAMPLES)
     _write_together(parts, samples)
     sha256 = hashlib.sha256(samples.read_bytes()).hexdigest()
-    sources = [replace(one, path=samples.name, sha256=sha256) for one in profile.provenance.sources]
+    sources = [
+        replace(source, path=samples.name, sha256=sha256) for source in profile.provenance.sources
+    ]
     return replace(
         profile,
         series=Series(samples=samples.name, steps=steps.name if led.exists() else None),
@@ -311,7 +313,7 @@ def _with_series(profile: Profile, parts: Mapping[Path, Profile], target: Path) 
     )
 
 
-def _beside(path: Path, ending: str) -> Path:
+def _sibling(path: Path, ending: str) -> Path:
     return path.with_name(f"{path.stem}{ending}")
 
 
@@ -327,16 +329,16 @@ def _write_together(parts: Mapping[Path, Profile], target: Path) -> None:
 
     nodes = [part.run.node if part.run else None for part in parts.values()]
     numbers = {node: i for i, node in enumerate(dict.fromkeys(nodes))}
-    each = []
+    queries = []
     for name, node in zip(parts, nodes, strict=True):
         prefix = f"{numbers[node]}/" if len(numbers) > 1 else ""
-        path = str(_beside(name, SAMPLES)).replace("'", "''")
+        path = str(_sibling(name, SAMPLES)).replace("'", "''")
         named = f"SELECT * REPLACE ('{prefix}' || gpu AS gpu) FROM read_parquet('{path}')"  # noqa: S608 - names of ours
-        each.append(named)
+        queries.append(named)
     draft = target.with_name(f".{target.name}.{os.uname().nodename}-{os.getpid()}.draft")
     try:
         with duckdb.connect() as database:
-            rows = database.sql(" UNION ALL BY NAME ".join(each))
+            rows = database.sql(" UNION ALL BY NAME ".join(queries))
             rows.order("t_s, gpu").write_parquet(str(draft))
         draft.replace(target)
     except (duckdb.Error, OSError) as error:
@@ -361,10 +363,10 @@ def read_run(path: str, job: str | None, say: Callable[[str], None]) -> Measured
 
 
 def _chosen(path: str, profiles: tuple[Profile, ...], job: str | None) -> Profile:
-    fitting = [one for one in profiles if job is None or one.job.name == job]
+    fitting = [profile for profile in profiles if job is None or profile.job.name == job]
     if len(fitting) == 1:
         return fitting[0]
-    names = ", ".join(one.job.name for one in profiles)
+    names = ", ".join(profile.job.name for profile in profiles)
     if job is not None:
         raise InputError(f"{path}: {len(fitting)} jobs are called {job!r}; it has {names}.")
     raise InputError(f"{path}: holds {len(profiles)} jobs ({names}); say which: --job NAME.")
@@ -374,10 +376,10 @@ def _steps_beside(path: str, profile: Profile, say: Callable[[str], None]) -> tu
     named = profile.series.steps if profile.series else None
     if named is None or path == "-":
         return ()
-    beside = Path(path).parent / Path(named).name
+    steps_file = Path(path).parent / Path(named).name
     try:
-        text = beside.read_text(encoding="utf-8")
+        text = steps_file.read_text(encoding="utf-8")
     except (OSError, ValueError):
-        say(f"{path}: its steps ({beside}) cannot be read; its interval is the wider for it.")
+        say(f"{path}: its steps ({steps_file}) cannot be read; its interval is the wider for it.")
         return ()
-    return parse_steps(text, str(beside))
+    return parse_steps(text, str(steps_file))

@@ -37,10 +37,10 @@ DEFAULT_TARGET = "after.json"
 _WARMUP_STEPS = 60  # our choice: start-up, compilation and the first reads are over by then
 
 
-def searching(given: dict[str, Any]) -> tuple[str, ...]:
+def searching(options: dict[str, Any]) -> tuple[str, ...]:
     """Return the options of a call that searches instead of applying; none where it does not."""
     names = ("--find-workers", "--find-batch")
-    return tuple(each for each in names if given[each[2:].replace("-", "_")])
+    return tuple(name for name in names if options[name[2:].replace("-", "_")])
 
 
 def find_batch(words: tuple[str, ...], target: str | None, output: Output, *, no_gpu: bool) -> int:
@@ -55,20 +55,20 @@ def find_batch(words: tuple[str, ...], target: str | None, output: Output, *, no
     )
 
     room = room_bytes(free_gib(), has_gpu=not no_gpu and bool(surroundings().gpus))
-    found = search(attempt_in_child(words, os.environ, room), output.say)
-    click.echo(f"largest batch that fits: {found.largest} (it has {found.own}); {found.why}")
+    result = search(attempt_in_child(words, os.environ, room), output.say)
+    click.echo(f"largest batch that fits: {result.largest} (it has {result.own}); {result.why}")
     output.say(
         "the program itself has not run, and stays as it is. A larger batch changes what is "
         "learned: the learning rate goes with it."
     )
     if target is not None:
-        write_file(target, found.document)
+        write_file(target, result.document)
         output.say(f"wrote {target}")
     return 0
 
 
 def applied_to(
-    words: tuple[str, ...], sources: tuple[str | None, ...], given: dict[str, Any]
+    words: tuple[str, ...], sources: tuple[str | None, ...], options: dict[str, Any]
 ) -> Application:
     """Return what is done with the command."""
     from gpucost.profiling.run_request import surroundings  # noqa: PLC0415 - lazy
@@ -78,10 +78,10 @@ def applied_to(
         in_turns,
     )
 
-    if given["find_workers"]:
+    if options["find_workers"]:
         return finding_workers(words)
-    recipe = _recipe(*sources).also(given["numeric"])
-    if given["ab"]:
+    recipe = _recipe(*sources).also(options["numeric"])
+    if options["ab"]:
         return in_turns(recipe, words, _experiment())
     return application(recipe, words, os.environ, surroundings())
 
@@ -145,8 +145,8 @@ def _recipe(plan_path: str | None, recipe_path: str | None, named: str | None) -
         return read_recipe(_text(recipe_path), recipe_path)
     path = plan_path or DEFAULT_PLAN
     plan = load_plan(path)
-    found = find_option(plan, named) if named is not None else find_recommended(plan)
-    return read_recipe(to_text(make_recipe(found).document), path)
+    option = find_option(plan, named) if named is not None else find_recommended(plan)
+    return read_recipe(to_text(make_recipe(option).document), path)
 
 
 def _text(path: str) -> str:
@@ -239,13 +239,13 @@ class BatchTried:
         """What it came to, in words."""
         if not self.fits:
             return f"batch {self.batch}: {self.why}"
-        told = [f"batch {self.batch}: fits"]
+        parts = [f"batch {self.batch}: fits"]
         if self.step_s and self.batch:
-            told.append(f"{self.step_s * 1000:.3g} ms a step, {self.batch / self.step_s:.4g}/s")
+            parts.append(f"{self.step_s * 1000:.3g} ms a step, {self.batch / self.step_s:.4g}/s")
         for name, gib in (("GPU", self.gpu_gib), ("host", self.host_gib)):
             if gib is not None:
-                told.append(f"{gib:.3g} GiB of {name} memory")
-        return ", ".join(told)
+                parts.append(f"{gib:.3g} GiB of {name} memory")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,13 +304,13 @@ def search(
         if first.items is not None and batch > first.items:
             why = f"the data set has {first.items} items"
             break
-        found = attempt(batch, own)
-        tried.append(found)
-        say(found.sentence)
-        if found.fits:
+        trial = attempt(batch, own)
+        tried.append(trial)
+        say(trial.sentence)
+        if trial.fits:
             low = batch
         else:
-            high, why = batch, f"{batch}: {found.why}"
+            high, why = batch, f"{batch}: {trial.why}"
     return BatchSearch(own=own, largest=low, why=why, tried=tuple(tried))
 
 
@@ -332,8 +332,8 @@ def attempt_in_child(
     def attempt(batch: int | None, own: int | None) -> BatchTried:
         folder = Path(events_folder(environ))
         try:
-            told = {"actions": {}, "trial": {"steps": STEPS, "batch": batch, "own": own}}
-            (folder / APPLY).write_text(json.dumps(told), encoding="utf-8")
+            orders = {"actions": {}, "trial": {"steps": STEPS, "batch": batch, "own": own}}
+            (folder / APPLY).write_text(json.dumps(orders), encoding="utf-8")
             with (folder / "errors").open("wb") as errors:
                 child = subprocess.Popen(  # noqa: S603 - the user's own words
                     list(command),
@@ -360,9 +360,9 @@ def _watched(child: subprocess.Popen[bytes], folder: Path, batch: int | None) ->
         while True:
             code = child.poll()
             events = _events(folder)
-            told = next((each for each in events if each.get("event") == "tried"), None)
-            if told is not None:
-                return _fits(told, batch)
+            report = next((event for event in events if event.get("event") == "tried"), None)
+            if report is not None:
+                return _fits(report, batch)
             if code is not None:
                 return _does_not(code, events, folder, batch)
             if time.monotonic() > until_s:
@@ -379,20 +379,20 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def _fits(told: Mapping[str, object], batch: int | None) -> BatchTried:
-    seen = told.get("batch")
-    own = seen if isinstance(seen, int) else None
+def _fits(report: Mapping[str, object], batch: int | None) -> BatchTried:
+    batch_seen = report.get("batch")
+    own = batch_seen if isinstance(batch_seen, int) else None
     if batch is not None and own != batch:
         why = f"the program went on with {own}: it sets its batch otherwise than by DataLoader"
         return BatchTried(batch=batch, fits=None, why=why)
-    known = {name: told.get(name) for name in ("items", "step_s", "host_gib", "gpu_gib")}
-    return BatchTried(batch=own, fits=True, **known)  # type: ignore[arg-type] # our own words
+    figures = {name: report.get(name) for name in ("items", "step_s", "host_gib", "gpu_gib")}
+    return BatchTried(batch=own, fits=True, **figures)  # type: ignore[arg-type] # our own words
 
 
 def _does_not(
     code: int, events: Sequence[Mapping[str, object]], folder: Path, batch: int | None
 ) -> BatchTried:
-    kinds = [str(each["out_of_memory"]) for each in events if each.get("out_of_memory")]
+    kinds = [str(event["out_of_memory"]) for event in events if event.get("out_of_memory")]
     if kinds:
         return BatchTried(batch=batch, fits=False, why=_OUT_OF_MEMORY.get(kinds[0], kinds[0]))
     text = (folder / "errors").read_text(encoding="utf-8", errors="replace")
@@ -406,19 +406,19 @@ def _does_not(
 
 
 def _events(folder: Path) -> list[Mapping[str, object]]:
-    found: list[Mapping[str, object]] = []
+    events: list[Mapping[str, object]] = []
     for path in folder.glob("*.jsonl"):
         whole = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
-        found += [json.loads(line) for line in whole if '"tried"' in line or '"bye"' in line]
-    return found
+        events += [json.loads(line) for line in whole if '"tried"' in line or '"bye"' in line]
+    return events
 
 
 def free_gib() -> float:
     """Return the host memory that is free here, and allowed to us."""
     group = ControlGroup("self")
     limit, used = group.limit_gib, group.used_gib() or 0.0
-    total, taken = ram_gib()
-    free = total - taken
+    total, used_total = ram_gib()
+    free = total - used_total
     return free if limit is None else min(free, limit - used)
 
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from gpucost.profiling.live_view import Glance, LiveView, in_foreground
+from gpucost.profiling.live_view import LiveSnapshot, LiveView, in_foreground
 from gpucost.profiling.profile_writer import Writer
 from gpucost.profiling.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
 from pricing.listing import counted
@@ -54,8 +54,8 @@ class Channel:
         words: what it told us.
     """
 
-    def __init__(self, ours: socket.socket) -> None:
-        self._socket = ours
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
         self._begun = b""
         self._items: list[Any] = []
         self.left = False
@@ -67,23 +67,23 @@ class Channel:
             self._hear()
         if self.left:
             os._exit(0)
-        given = self._items.pop(0)
-        gpus = given.pop("gpus")
-        metrics = tuple(given.pop("metrics"))
-        return Task(gpus=None if gpus is None else tuple(gpus), metrics=metrics, **given)
+        fields = self._items.pop(0)
+        gpus = fields.pop("gpus")
+        metrics = tuple(fields.pop("metrics"))
+        return Task(gpus=None if gpus is None else tuple(gpus), metrics=metrics, **fields)
 
     def say(self, **item: object) -> None:
         """Say something to who started us."""
         with contextlib.suppress(OSError):
             self._socket.sendall(json.dumps(item).encode() + b"\n")
 
-    def listen(self, timeout_s: float, *others: int) -> list[int]:
+    def listen(self, timeout_s: float, *more: int) -> list[int]:
         """Wait for a word, for another descriptor, or for the time; return the descriptors."""
-        ours = self._socket.fileno()
-        ready, _, _ = select.select([ours, *others], [], [], max(0.0, timeout_s))
-        if ours in ready:
+        own = self._socket.fileno()
+        ready, _, _ = select.select([own, *more], [], [], max(0.0, timeout_s))
+        if own in ready:
             self._hear()
-            ready.remove(ours)
+            ready.remove(own)
         self.words |= {item for item in self._items if isinstance(item, str)}
         self._items.clear()
         return ready
@@ -105,7 +105,7 @@ class _Sampler:
         self._task = task
         self._channel = channel
         self._begun_s = time.monotonic()
-        self._watched = None if task.ours or task.pid is None else _watch(task.pid)
+        self._watched = None if task.is_child or task.pid is None else _watch(task.pid)
         self._events = None if task.probe_folder is None else EventTail(Path(task.probe_folder))
         self._gpus = None if task.no_gpu else GpuThread(task.gpus)
         self._view: LiveView | None = None
@@ -162,7 +162,7 @@ class _Sampler:
         if self._task.view:
             parent = os.getppid()
             self._view = LiveView(
-                self._glance,
+                self._snapshot,
                 self._verdict,
                 lambda: in_foreground(parent),
                 color=self._task.color,
@@ -178,7 +178,7 @@ class _Sampler:
     def _finish(self, target: Path) -> Outcome:
         task = self._task
         if target != Path(task.target):  # somewhere else, where no other part of the run writes
-            task = replace(task, wanted=None)
+            task = replace(task, run_name=None)
         outcome = self._writer.write(str(self._capture.path), str(target), task)
         if self._capture.problem is not None:
             lost = counted(self._capture.lost, "line")
@@ -192,9 +192,9 @@ class _Sampler:
     def _ended(self, timeout_s: float) -> bool:
         """Wait; return whether the job has ended, or who started us has."""
         until_s = time.monotonic() + timeout_s
-        others = () if self._watched is None else (self._watched,)
+        handles = () if self._watched is None else (self._watched,)
         while True:
-            over = bool(self._channel.listen(until_s - time.monotonic(), *others))
+            over = bool(self._channel.listen(until_s - time.monotonic(), *handles))
             self._follow()
             if over or self._channel.left or END in self._channel.words:
                 return True
@@ -217,13 +217,13 @@ class _Sampler:
             self._drawn = drawn
             self._channel.say(drawn=drawn)
 
-    def _glance(self) -> Glance:
+    def _snapshot(self) -> LiveSnapshot:
         latest = self._capture.latest
         gpus = self._gpus.identities if self._gpus is not None else ()
         labels = {
             g.key: f"GPU {g.index}" + (f" {g.partition}" if g.partition else "") for g in gpus
         }
-        return Glance(
+        return LiveSnapshot(
             gpus={label: latest[key] for key, label in labels.items() if key in latest},
             host=latest.get("", {}),
             step=self._events.recent_step() if self._events is not None else {},

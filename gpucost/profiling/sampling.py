@@ -47,14 +47,14 @@ class Task:
         duration_s: the longest time, None without a limit.
         job: its name.
         pid: the process at its top, None for the whole machine.
-        ours: whether `pid` is a child of who asks, who will tell its end; else it is watched.
+        is_child: whether `pid` is a child of who asks, who will tell its end; else it is watched.
         probe_folder: where the probe writes; it is removed in the end. None without a probe.
         gpus: the driver's indices, None for all.
         no_gpu: read no GPU.
         metadata: ask a cloud's metadata service which machine this is.
         metrics: the metrics pages of the servers that are measured.
         hints: fields of `hints.Hints`, for the profile.
-        wanted: fields of `profile_target.WantedName`; None where no run of several is looked for.
+        run_name: fields of `profile_target.OutputName`; None where no run of several is looked for.
         view: draw the live view on standard error, where that is our terminal.
         color: whether it may use colours.
     """
@@ -64,14 +64,14 @@ class Task:
     duration_s: float | None = None
     job: str | None = None
     pid: int | None = None
-    ours: bool = False
+    is_child: bool = False
     probe_folder: str | None = None
     gpus: tuple[int, ...] | None = None
     no_gpu: bool = False
     metadata: bool = True
     metrics: tuple[str, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)
-    wanted: Mapping[str, Any] | None = None
+    run_name: Mapping[str, Any] | None = None
     view: bool = False
     color: bool = False
 
@@ -135,11 +135,11 @@ class Sampling:
         self._held_from_s = float("inf")
         self._begun = b""
         self._problem: str | None = None
-        self._socket, theirs = socket.socketpair()
+        self._socket, far_end = socket.socketpair()
         self._socket.settimeout(0.0)
-        with theirs:
+        with far_end:
             try:
-                self.pid = _started(theirs.fileno(), errors=task.view)
+                self.pid = _started(far_end.fileno(), errors=task.view)
             except OSError as error:
                 reason = error.strerror or error
                 self._problem = f"could not be started ({sys.executable}: {reason})"
@@ -158,17 +158,17 @@ class Sampling:
 
     def hear(self) -> list[str]:
         """Take in what it said; return the sentences that are for people."""
-        said = []
+        sentences = []
         for item in self._items():
             if "said" in item:
-                said.append(str(item["said"]))
+                sentences.append(str(item["said"]))
             self.capture = item.get("capture", self.capture)
             self.ended = self.ended or "ended" in item
             self.drawn = item.get("drawn", self.drawn)
             self._hidden = self._hidden or "hidden" in item
             if "outcome" in item:
                 self.outcome = Outcome(**item["outcome"])
-        return said
+        return sentences
 
     def wait(self, timeout_s: float) -> None:
         """Wait until there is something to hear."""
@@ -199,8 +199,8 @@ class Sampling:
             return True
         now = state.rpartition(")")[2].split()[0]
         self._held_from_s = min(self._held_from_s, since_s) if now in _IN_KERNEL else since_s
-        held = since_s - self._held_from_s > _HELD_S
-        return now in _STOPPED or held or since_s > _BUSY_S
+        is_held = since_s - self._held_from_s > _HELD_S
+        return now in _STOPPED or is_held or since_s > _BUSY_S
 
     def finish(self) -> Outcome:
         """End sampling and wait for the profile: for who has nothing else to wait for.
@@ -257,9 +257,9 @@ def _started(channel: int, *, errors: bool) -> int:
         channel: its end of the sockets.
         errors: whether it keeps our standard error, to draw on.
     """
-    nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
+    actions = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
     if not errors:
-        nothing.append((os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_RDWR, 0))
+        actions.append((os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_RDWR, 0))
     closed = [(os.POSIX_SPAWN_CLOSE, number) for number in inherited() if number != CHANNEL]
     spare = fcntl.fcntl(channel, fcntl.F_DUPFD_CLOEXEC, CHANNEL + 1)
     try:
@@ -267,7 +267,7 @@ def _started(channel: int, *, errors: bool) -> int:
             sys.executable,
             [sys.executable, "-IB", "-c", _START.format(path=sys.path)],
             os.environ,
-            file_actions=[*nothing, *closed, (os.POSIX_SPAWN_DUP2, spare, CHANNEL)],
+            file_actions=[*actions, *closed, (os.POSIX_SPAWN_DUP2, spare, CHANNEL)],
             setsid=True,
         )
     finally:

@@ -30,27 +30,27 @@ _ALL_POINTS = 8_000  # of one page
 _FEWEST_POINTS = 40
 
 
-def time_lines(plan: str, given: Sequence[str], jobs: Sequence[str]) -> dict[str, TimeLine]:
+def time_lines(plan: str, sources: Sequence[str], jobs: Sequence[str]) -> dict[str, TimeLine]:
     """Return what was recorded over time of the jobs of a plan, by name.
 
     Args:
         plan: the file; where nothing is given, series beside it are looked at.
-        given: profiles, their samples, or folders of either.
+        sources: profiles, their samples, or folders of either.
         jobs: names of the jobs of the plan.
 
     Raises:
         InputError: nothing is where it was said to be, or a series cannot be read.
     """
-    files = _files(given) if given else sorted(_folder(plan).glob(f"*{SAMPLES}"))
+    files = _files(sources) if sources else sorted(_folder(plan).glob(f"*{SAMPLES}"))
     named = [(_job(file), file) for file in files]
-    wanted = {name: file for name, file in named if name is not None and name in jobs}
-    if given and not wanted:
+    chosen = {name: file for name, file in named if name is not None and name in jobs}
+    if sources and not chosen:
         raise InputError(
-            f"--series {' '.join(given)}: no series of a job of {plan} is there. A series lies "
+            f"--series {' '.join(sources)}: no series of a job of {plan} is there. A series lies "
             f"beside its profile as NAME{SAMPLES}; `gpucost profile` and `gpucost run` write it."
         )
-    most = max(_FEWEST_POINTS, min(MOST_POINTS, _ALL_POINTS // max(1, len(wanted))))
-    lines = {name: _line(file, most) for name, file in sorted(wanted.items())}
+    most = max(_FEWEST_POINTS, min(MOST_POINTS, _ALL_POINTS // max(1, len(chosen))))
+    lines = {name: _line(file, most) for name, file in sorted(chosen.items())}
     return {name: line for name, line in lines.items() if line is not None}
 
 
@@ -58,18 +58,18 @@ def _folder(plan: str) -> Path:
     return Path(plan).parent
 
 
-def _files(given: Iterable[str]) -> list[Path]:
+def _files(names: Iterable[str]) -> list[Path]:
     """Return the samples that are named.
 
     Raises:
         InputError: a path is not there.
     """
-    found: list[Path] = []
-    for name in given:
+    files: list[Path] = []
+    for name in names:
         path = Path(name)
         if path.is_dir():
             below = sorted(path.rglob(f"*{SAMPLES}"))
-            found += [p for p in below if not any(part[0] == "." for part in _parts(p, path))]
+            files += [p for p in below if not any(part[0] == "." for part in _parts(p, path))]
             continue
         samples = path if name.endswith(SAMPLES) else path.with_name(f"{path.stem}{SAMPLES}")
         if not samples.is_file():
@@ -77,8 +77,8 @@ def _files(given: Iterable[str]) -> list[Path]:
                 f"--series {name}: there is no {samples.name} beside it; `gpucost profile` and "
                 "`gpucost run` write the series that a profile was made of."
             )
-        found.append(samples)
-    return found
+        files.append(samples)
+    return files
 
 
 def _parts(path: Path, folder: Path) -> tuple[str, ...]:
@@ -125,10 +125,12 @@ def _frame(samples: Path) -> pd.DataFrame:
             width = length * gpus / _MOST_ROWS if rows > _MOST_ROWS else 0.0
             instant = f"floor(t_s / {width!r}) * {width!r}" if width > 0 else "t_s"
             loads = [name for name in (*LOADS, _HOST) if name in series.columns]
-            kept = series.project(", ".join((f"{instant} as t_s", "gpu", *map(_quoted, loads))))
+            projected = series.project(
+                ", ".join((f"{instant} as t_s", "gpu", *map(_quoted, loads)))
+            )
             means = ("t_s", "gpu", *(f"avg({_quoted(name)}) as {_quoted(name)}" for name in loads))
-            found: pd.DataFrame = kept.aggregate(", ".join(means), "t_s, gpu").df()
-            return found.sort_values(["gpu", "t_s"])
+            frame: pd.DataFrame = projected.aggregate(", ".join(means), "t_s, gpu").df()
+            return frame.sort_values(["gpu", "t_s"])
     except duckdb.Error as error:
         why = str(error).splitlines()[0]
         raise InputError(f"{samples}: cannot be read as a series: {why}.") from error
@@ -146,14 +148,14 @@ def _steps(path: Path) -> list[dict[str, float]]:
     """
     if not path.is_file():
         return []
-    found = []
+    steps = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             step = {str(k): float(v) for k, v in json.loads(line).items() if v is not None}
-            found.append({**step, "t_s": step["t_s"]})
+            steps.append({**step, "t_s": step["t_s"]})
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise InputError(
                 f"{path}:{number}: not a step of `gpucost profile`; delete the file to draw the "
                 "series without its steps."
             ) from error
-    return found
+    return steps

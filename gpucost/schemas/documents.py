@@ -57,7 +57,7 @@ _ROWS = (
     (
         "verification",
         "`verify -o`, `verify -f json`",
-        "planner.proof.verify:VerificationDocument",
+        "planner.proof.verify:Verification",
     ),
     ("plan-change", "`diff -f json`, `fleet --weekly`", "planner.documents.plan_change:PlanChange"),
     (

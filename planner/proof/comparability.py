@@ -33,7 +33,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sameness:
+class Comparability:
     """What was compared of two runs of one job.
 
     Attributes:
@@ -69,11 +69,11 @@ def _kind(profile: Profile) -> str | None:
 def _gpu(profile: Profile) -> str | None:
     """Return the GPU's canonical name, else the name that was recorded, with its slice."""
     stated = profile.hardware
-    known = find(stated.gpu, memory_gib=stated.gpu_memory_gib)
-    if known is None:
+    gpu = find(stated.gpu, memory_gib=stated.gpu_memory_gib)
+    if gpu is None:
         return stated.gpu
     piece = slice_named(profile)
-    return f"{known.name} {piece}" if piece else known.name
+    return f"{gpu.name} {piece}" if piece else gpu.name
 
 
 def _gpus(profile: Profile) -> float | None:
@@ -112,10 +112,10 @@ _CHANGED_BY: dict[str, tuple[str, ...]] = {
 
 def changed_by(actions: Collection[str]) -> frozenset[str]:
     """Return what these actions change of the things that must agree."""
-    return frozenset(what for what, codes in _CHANGED_BY.items() if set(codes) & set(actions))
+    return frozenset(topic for topic, codes in _CHANGED_BY.items() if set(codes) & set(actions))
 
 
-def compare(before: Profile, after: Profile, changed: Collection[str] = ()) -> Sameness:
+def compare(before: Profile, after: Profile, changed: Collection[str] = ()) -> Comparability:
     """Return what two runs agree in, and what differs though they are one job.
 
     Args:
@@ -126,38 +126,38 @@ def compare(before: Profile, after: Profile, changed: Collection[str] = ()) -> S
     Raises:
         InputError: they are two jobs; everything that says so is listed.
     """
-    found: dict[Literal["agreed", "unknown"], list[str]] = {"agreed": [], "unknown": []}
+    topics: dict[Literal["agreed", "unknown"], list[str]] = {"agreed": [], "unknown": []}
     differs, problems = [], []
     for guard in _GUARDS:
-        one, other = guard.read(before), guard.read(after)
-        if one is None or other is None:
-            found["unknown"].append(guard.what)
-        elif _alike(one, other):
-            found["agreed"].append(guard.what)
+        old, new = guard.read(before), guard.read(after)
+        if old is None or new is None:
+            topics["unknown"].append(guard.what)
+        elif _agree(old, new):
+            topics["agreed"].append(guard.what)
         elif guard.must and guard.what not in changed:
             problems.append(
-                f"{guard.what}: {_shown(one)} before, {_shown(other)} after: two different jobs "
+                f"{guard.what}: {_shown(old)} before, {_shown(new)} after: two different jobs "
                 f"prove nothing. If it is one job and that was changed on purpose: --changed "
                 f"{guard.what}."
             )
         else:
-            asked = guard.what in changed
+            expected = guard.what in changed
             differs.append(
-                Difference(what=guard.what, before=_shown(one), after=_shown(other), asked=asked)
+                Difference(what=guard.what, before=_shown(old), after=_shown(new), asked=expected)
             )
     if problems:
         raise InputError(problems)
-    return Sameness(
-        agreed=tuple(found["agreed"]), differs=tuple(differs), unknown=tuple(found["unknown"])
+    return Comparability(
+        agreed=tuple(topics["agreed"]), differs=tuple(differs), unknown=tuple(topics["unknown"])
     )
 
 
-def _alike(one: float | str, other: float | str) -> bool:
-    if isinstance(one, str) or isinstance(other, str):
-        return str(one) == str(other)
-    if isinstance(one, int) and isinstance(other, int):
-        return one == other
-    return abs(one - other) <= _ALIKE * max(abs(one), abs(other))
+def _agree(old: float | str, new: float | str) -> bool:
+    if isinstance(old, str) or isinstance(new, str):
+        return str(old) == str(new)
+    if isinstance(old, int) and isinstance(new, int):
+        return old == new
+    return abs(old - new) <= _ALIKE * max(abs(old), abs(new))
 
 
 def _shown(value: float | str) -> str:
@@ -192,17 +192,17 @@ def compare_losses(before: Sequence[StepRow], after: Sequence[StepRow]) -> LossC
 
     Changed is what differs by more than 1 % of the loss with a 99 % interval that excludes 0.
     """
-    one = {row.step: row.loss for row in before if row.loss is not None}
-    other = {row.step: row.loss for row in after if row.loss is not None}
-    if not one or not other:
+    old = {row.step: row.loss for row in before if row.loss is not None}
+    new = {row.step: row.loss for row in after if row.loss is not None}
+    if not old or not new:
         return LossCurves(
             alike="not recorded",
             why="losses were not recorded in both runs: that results stay the same is not shown.",
         )
-    shared = sorted(one.keys() & other.keys())
-    if len(shared) >= _FEWEST and all(one[step] == other[step] for step in shared):
+    shared = sorted(old.keys() & new.keys())
+    if len(shared) >= _FEWEST and all(old[step] == new[step] for step in shared):
         return LossCurves(alike="identical", why=f"losses are identical at {len(shared)} steps.")
-    pairs = _stretches(one, other)
+    pairs = _stretches(old, new)
     if len(pairs) < _FEWEST:
         return LossCurves(
             alike="not recorded",
@@ -217,20 +217,20 @@ def _judged(pairs: Sequence[tuple[float, float]]) -> LossCurves:
     mean = fmean(differences) / scale
     error = stdev(differences) / scale / len(pairs) ** 0.5
     half = t_quantile(_SURE, len(pairs) - 1) * error
-    told = f"the loss after is {mean:+.2%} of that before at the same steps (+-{half:.2%})"
+    change = f"the loss after is {mean:+.2%} of that before at the same steps (+-{half:.2%})"
     if abs(mean) > max(half, _MATTERS):
-        return LossCurves(alike="changed", why=f"{told}: the job no longer learns the same.")
-    return LossCurves(alike="alike", why=f"{told}: no change shows.")
+        return LossCurves(alike="changed", why=f"{change}: the job no longer learns the same.")
+    return LossCurves(alike="alike", why=f"{change}: no change shows.")
 
 
-def _stretches(one: dict[int, float], other: dict[int, float]) -> list[tuple[float, float]]:
+def _stretches(old: dict[int, float], new: dict[int, float]) -> list[tuple[float, float]]:
     """Return the mean losses of both over equal stretches of the steps that both have."""
-    first, last = max(min(one), min(other)), min(max(one), max(other))
+    first, last = max(min(old), min(new)), min(max(old), max(new))
     width = (last - first + 1) / _STRETCHES
     if width <= 0:
         return []
     cut: list[tuple[list[float], list[float]]] = [([], []) for _ in range(_STRETCHES)]
-    for side, losses in enumerate((one, other)):
+    for side, losses in enumerate((old, new)):
         for step, loss in losses.items():
             if first <= step <= last:
                 cut[min(int((step - first) / width), _STRETCHES - 1)][side].append(loss)

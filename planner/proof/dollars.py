@@ -88,15 +88,17 @@ class Dollars:
         return EXACT.subtract(self.before, self.low)
 
 
-def by_plan(plan: PlanDocument, found: FoundOption, speed: MeasuredRatio) -> Dollars | None:
+def by_plan(plan: PlanDocument, option: FoundOption, speed: MeasuredRatio) -> Dollars | None:
     """Return the dollars on the machines of a plan's option; None where a bill is not known."""
-    today, cost = found.job.baseline.cost.total, found.cost
-    if today is None or cost is None or found.offer is None:
+    today, cost = option.job.baseline.cost.total, option.cost
+    if today is None or cost is None or option.offer is None:
         return None
-    hours = found.job.baseline.hours.mid
-    follows = plan.period == "run" or JobKind(found.job.kind).has_fixed_work
+    hours = option.job.baseline.hours.mid
+    follows = plan.period == "run" or JobKind(option.job.kind).has_fixed_work
     notes = (f"today's bill, hours and prices are those of the plan of {plan.as_of}.",)
-    rented = Rented(offer=found.offer, count=found.count, lines=cost.lines, hours=found.hours.mid)
+    rented = Rented(
+        offer=option.offer, count=option.count, lines=cost.lines, hours=option.hours.mid
+    )
     return _dollars(plan.period, today, hours, rented, speed, follows=follows, notes=notes)
 
 
@@ -105,7 +107,7 @@ def by_catalog(
     after: Profile,
     catalog: Catalog,
     speed: MeasuredRatio,
-    asked: Requirements = _ASK,
+    requirements: Requirements = _ASK,
 ) -> Dollars:
     """Return the dollars at the catalog's prices, as `plan` prices a job today.
 
@@ -114,9 +116,9 @@ def by_catalog(
     Raises:
         InputError: no price of one of the two is known, or no GPU is named.
     """
-    period = choose_period((before,), asked)
-    work = workload(before, asked, period)
-    today = find_baseline(before, work, catalog, asked)
+    period = choose_period((before,), requirements)
+    work = workload(before, requirements, period)
+    today = find_baseline(before, work, catalog, requirements)
     if today.offer is None or today.cost is None:
         raise InputError(today.notes or f"{before.job.name}: no price of today's machine is known.")
     notes = today.notes
@@ -148,10 +150,10 @@ def by_catalog(
 
 def _elsewhere(before: Profile, after: Profile) -> bool:
     """Return whether the run after stood on other machines than the run before, by what it says."""
-    here, there = before.hardware, after.hardware
-    stated = there.provider is not None and there.instance_type is not None
-    moved = stated and (there.provider, there.instance_type) != (here.provider, here.instance_type)
-    return moved or (there.gpu, after.gpu_count) != (here.gpu, before.gpu_count)
+    old, new = before.hardware, after.hardware
+    stated = new.provider is not None and new.instance_type is not None
+    moved = stated and (new.provider, new.instance_type) != (old.provider, old.instance_type)
+    return moved or (new.gpu, after.gpu_count) != (old.gpu, before.gpu_count)
 
 
 def _dollars(  # noqa: PLR0913 - a bill has that many parts

@@ -166,12 +166,12 @@ def fours_needed(design: Design, pilot: Sequence[float]) -> int:
     return max(design.pilot_fours, math.ceil(needed))
 
 
-def conclude(design: Design, found: Sequence[float], *, ended: bool = False) -> Conclusion:
+def conclude(design: Design, gains_seen: Sequence[float], *, ended: bool = False) -> Conclusion:
     """Return what the fours tell that the pilot asked for; later ones are not looked at.
 
     Args:
         design: of the experiment.
-        found: log speed-up of each four.
+        gains_seen: log speed-up of each four.
         ended: the program came to its end: what there is counts, for a program does not look at
             the gain to decide how long it is. `planned` is then 0 where the pilot is not whole.
 
@@ -179,21 +179,23 @@ def conclude(design: Design, found: Sequence[float], *, ended: bool = False) -> 
         ValueError: there are fewer than the pilot asked for, and the design had room for them; or
             fewer than 3.
     """
-    cut = ended and len(found) < design.pilot_fours
-    planned = 0 if cut else fours_needed(design, found)
-    used = len(found) if cut else min(planned, design.most_fours)
+    cut = ended and len(gains_seen) < design.pilot_fours
+    planned = 0 if cut else fours_needed(design, gains_seen)
+    used = len(gains_seen) if cut else min(planned, design.most_fours)
     if ended:
-        used = min(used, len(found))
-    if len(found) < used or used < FEWEST_FOURS:
-        raise ValueError(f"{len(found)} fours of blocks; {used} were planned: go on until then")
-    known = found[:used]
-    error = stdev(known) / math.sqrt(used)
+        used = min(used, len(gains_seen))
+    if len(gains_seen) < used or used < FEWEST_FOURS:
+        raise ValueError(
+            f"{len(gains_seen)} fours of blocks; {used} were planned: go on until then"
+        )
+    counted = gains_seen[:used]
+    error = stdev(counted) / math.sqrt(used)
     basis = (
         f"{used * FOUR} blocks of {design.block_steps} steps, on and off in drawn order, "
         f"{design.settle_steps} steps a switch left out; Student's t over fours of blocks"
     )
     return Conclusion(
-        speedup=ratio_of_logs(fmean(known), t_quantile(_TWO_SIDED, used - 1) * error, basis),
+        speedup=ratio_of_logs(fmean(counted), t_quantile(_TWO_SIDED, used - 1) * error, basis),
         fours=used,
         planned=planned,
         smallest=math.exp(_factor(used) * error),
@@ -218,47 +220,47 @@ def hand_over(design: Design) -> dict[str, object]:
     }
 
 
-def of_blocks(seen: TurnsSeen) -> TriedInTurns:
+def of_blocks(turns: TurnsSeen) -> TriedInTurns:
     """Return what was found in the blocks that a run made."""
-    made = [(on, seconds / n) for on, n, seconds in seen.blocks if n and seconds > 0.0]
+    blocks = [(on, seconds / n) for on, n, seconds in turns.blocks if n and seconds > 0.0]
     design = Design(
-        block_steps=seen.block_steps,
-        settle_steps=seen.settle_steps,
-        pilot_fours=seen.pilot_fours,
-        most_fours=seen.most_fours,
+        block_steps=turns.block_steps,
+        settle_steps=turns.settle_steps,
+        pilot_fours=turns.pilot_fours,
+        most_fours=turns.most_fours,
     )
-    whole = len(made) == len(seen.blocks)
-    on = [is_on for is_on, _ in made]
-    found = gains_of_blocks(on, [math.log(step_s) for _, step_s in made]) if whole else ()
-    told = TriedInTurns(
-        actions=seen.actions,
+    whole = len(blocks) == len(turns.blocks)
+    on = [is_on for is_on, _ in blocks]
+    log_gains = gains_of_blocks(on, [math.log(step_s) for _, step_s in blocks]) if whole else ()
+    result = TriedInTurns(
+        actions=turns.actions,
         ended="too-few",
-        fours=len(found),
-        block_steps=seen.block_steps,
-        settle_steps=seen.settle_steps,
-        first_step=seen.first_step,
-        kept=None if seen.kept is None else ("on" if seen.kept else "off"),
+        fours=len(log_gains),
+        block_steps=turns.block_steps,
+        settle_steps=turns.settle_steps,
+        first_step=turns.first_step,
+        kept=None if turns.kept is None else ("on" if turns.kept else "off"),
     )
-    if seen.lost is not None:
-        return replace(told, ended="lost", why=seen.lost)
-    if len(found) < FEWEST_FOURS:
-        return told
-    said = conclude(design, found, ended=True)
-    used = made[: said.fours * FOUR]
-    ended = "no-room" if said.planned > design.most_fours else "planned"
-    if said.fours < min(said.planned or design.pilot_fours, design.most_fours):
+    if turns.lost is not None:
+        return replace(result, ended="lost", why=turns.lost)
+    if len(log_gains) < FEWEST_FOURS:
+        return result
+    conclusion = conclude(design, log_gains, ended=True)
+    used = blocks[: conclusion.fours * FOUR]
+    ended = "no-room" if conclusion.planned > design.most_fours else "planned"
+    if conclusion.fours < min(conclusion.planned or design.pilot_fours, design.most_fours):
         ended = "run-ended"
     return replace(
-        told,
+        result,
         ended=ended,
-        low=said.speedup.low,
-        mid=said.speedup.mid,
-        high=said.speedup.high,
-        smallest=said.smallest,
+        low=conclusion.speedup.low,
+        mid=conclusion.speedup.mid,
+        high=conclusion.speedup.high,
+        smallest=conclusion.smallest,
         on_s=fmean(step_s for is_on, step_s in used if is_on),
         off_s=fmean(step_s for is_on, step_s in used if not is_on),
-        fours=said.fours,
-        planned_fours=said.planned or None,
+        fours=conclusion.fours,
+        planned_fours=conclusion.planned or None,
     )
 
 

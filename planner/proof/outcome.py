@@ -12,47 +12,51 @@ from planner.plan_document.document import PlanDocument
 from planner.profile.codec import to_json
 from planner.profile.model import Profile
 from planner.profile.source import slice_named
-from planner.proof.verify import Verification, crowded
+from planner.proof.verify import Proof, crowded
 
 SCHEMA = "gpucost.own-accuracy/v1"
 _Z = 1.96
 
 
 def outcome_of(
-    found: Verification, plan: PlanDocument, recorded: datetime
+    verification: Proof, plan: PlanDocument, recorded: datetime
 ) -> PastPrediction | None:
     """Return what became of a plan's prediction; None if unknown.
 
     It predicted nothing of this run, others' work on the machine is in what was measured, or too
     few steps tell it.
     """
-    said = found.predicted
-    if said is None or not found.speed.is_known or crowded(found.before, found.after) is not None:
+    prediction = verification.predicted
+    if (
+        prediction is None
+        or not verification.speed.is_known
+        or crowded(verification.before, verification.after) is not None
+    ):
         return None
-    before, after = found.before.profile, found.after.profile
-    told, speed = said.speedup, found.speed
+    before, after = verification.before.profile, verification.after.profile
+    predicted, speed = prediction.speedup, verification.speed
     moved = _moved(before, after)
     record = plan.history or TrackRecord(name="none")
     by = record.of(moved=moved)
-    parts = (plan.id, said.found.name, to_json(before), to_json(after))
+    parts = (plan.id, prediction.option.name, to_json(before), to_json(after))
     return PastPrediction(
         id=digest(parts)[:16],
         recorded=recorded,
         job=before.job.name,
-        option=said.found.name,
-        actions=said.found.actions,
+        option=prediction.option.name,
+        actions=prediction.option.actions,
         moved=moved,
-        predicted=Ends(low=told.low, mid=told.mid, high=told.high),
+        predicted=Ends(low=predicted.low, mid=predicted.mid, high=predicted.high),
         measured=Ends(low=speed.low, mid=speed.mid, high=speed.high),
-        verdict=found.verdict,
+        verdict=verification.verdict,
         shift=by.shift,
         widened=by.widened,
     )
 
 
 def _moved(before: Profile, after: Profile) -> bool:
-    one, other = ((p.hardware.gpu, slice_named(p), p.gpu_count) for p in (before, after))
-    return one != other
+    old, new = ((p.hardware.gpu, slice_named(p), p.gpu_count) for p in (before, after))
+    return old != new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,19 +107,19 @@ class OwnRecord:
 
 def own_accuracy(sort: str, outcomes: Sequence[PastPrediction]) -> OwnAccuracy:
     """Return the hit rate of some outcomes; the last of each that was recorded twice."""
-    ratios = [one.measured.mid / one.predicted.mid for one in outcomes]
-    held = sum(one.held for one in outcomes)
-    ends = _wilson(held, len(outcomes)) if outcomes else (None, None)
+    ratios = [outcome.measured.mid / outcome.predicted.mid for outcome in outcomes]
+    hits = sum(outcome.held for outcome in outcomes)
+    ends = _wilson(hits, len(outcomes)) if outcomes else (None, None)
     return OwnAccuracy(
         sort=sort,
         outcomes=len(outcomes),
-        held=held,
-        held_fraction=round(held / len(outcomes), 4) if outcomes else None,
+        held=hits,
+        held_fraction=round(hits / len(outcomes), 4) if outcomes else None,
         held_low=ends[0],
         held_high=ends[1],
         error_percent=round(100 * median(abs(r - 1) for r in ratios), 2) if ratios else None,
         factor=round(median(ratios), 4) if ratios else None,
-        proved=sum(one.verdict == "proved" for one in outcomes),
+        proved=sum(outcome.verdict == "proved" for outcome in outcomes),
     )
 
 
@@ -129,11 +133,11 @@ def _wilson(hits: int, n: int) -> tuple[float, float]:
 
 def own_record(file: str, outcomes: Sequence[PastPrediction], record: TrackRecord) -> OwnRecord:
     """Return the hit rates of all outcomes, and of each sort."""
-    known = tuple({one.id: one for one in outcomes}.values())
+    distinct = tuple({outcome.id: outcome for outcome in outcomes}.values())
     sorts = (
-        ("all", known),
-        ("same machine", [one for one in known if not one.moved]),
-        ("moved", [one for one in known if one.moved]),
+        ("all", distinct),
+        ("same machine", [outcome for outcome in distinct if not outcome.moved]),
+        ("moved", [outcome for outcome in distinct if outcome.moved]),
     )
     rows = tuple(own_accuracy(sort, some) for sort, some in sorts)
-    return OwnRecord(file=file, rows=rows, record=record, outcomes=known)
+    return OwnRecord(file=file, rows=rows, record=record, outcomes=distinct)

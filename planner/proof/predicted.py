@@ -21,11 +21,11 @@ class Predicted:
     """What a plan said of the run after the change.
 
     Attributes:
-        found: the option.
+        option: the option.
         speedup: its 90 % interval over the profiled run.
     """
 
-    found: FoundOption
+    option: FoundOption
     speedup: Estimate
 
     def held(self, measured: MeasuredRatio) -> bool:
@@ -49,62 +49,67 @@ def option_run(
     piece = slice_named(after)
     on_a_part = piece is not None and piece != slice_named(before)
     if named is not None:
-        found = find_option(plan, named)
-        if found.offer and (on_a_part or not _gpus_fit(found.offer, found.count, after)):
+        option = find_option(plan, named)
+        if option.offer and (on_a_part or not _gpus_fit(option.offer, option.count, after)):
             raise InputError(
-                f"--option {named} is on {found.count * found.offer.gpu_count:g}x "
-                f"{found.offer.gpu}, but AFTER ran on {after.gpu_count}x {after.hardware.gpu}"
+                f"--option {named} is on {option.count * option.offer.gpu_count:g}x "
+                f"{option.offer.gpu}, but AFTER ran on {after.gpu_count}x {after.hardware.gpu}"
                 f"{f' ({piece})' if piece else ''}: name the option that was run, or leave "
                 "--option out."
             )
-        return found
+        return option
     if on_a_part:
         return None
     job = _job(plan, before)
     fitting = [
-        one
-        for one in every_option(job)
-        if one.option is not None
-        and one.offer is not None
-        and _gpus_fit(one.offer, one.count, after)
-        and _machine_fits(one.offer, job, after)
+        option
+        for option in every_option(job)
+        if option.option is not None
+        and option.offer is not None
+        and _gpus_fit(option.offer, option.count, after)
+        and _machine_fits(option.offer, job, after)
     ]
     done = applied(after)
     return min(
         fitting,
-        key=lambda one: (len(done ^ set(one.actions)) if done else 0, not one.is_recommended),
+        key=lambda option: (
+            len(done ^ set(option.actions)) if done else 0,
+            not option.is_recommended,
+        ),
         default=None,
     )
 
 
 def applied(after: Profile) -> frozenset[str]:
     """Return the actions that `gpucost run` applied in a run; none where it applied none."""
-    return frozenset(one.action for one in after.changes if one.action and one.outcome == APPLIED)
+    return frozenset(
+        change.action for change in after.changes if change.action and change.outcome == APPLIED
+    )
 
 
-def not_applied(found: FoundOption, after: Profile) -> tuple[str, ...]:
+def not_applied(option: FoundOption, after: Profile) -> tuple[str, ...]:
     """Return the actions of an option that `gpucost run` left, where it was what ran."""
-    left = {one.action for one in after.changes} - applied(after)
-    return tuple(code for code in found.actions if code in left)
+    skipped = {change.action for change in after.changes} - applied(after)
+    return tuple(code for code in option.actions if code in skipped)
 
 
-def prediction_of(found: FoundOption) -> Predicted | None:
+def prediction_of(option: FoundOption) -> Predicted | None:
     """Return what the plan predicted of an option; None for today's machine, which changes nothing.
 
     Plans of versions that did not write the speed-up tell it by the hours.
     """
-    option = found.option
-    if option is None:
+    entry = option.option
+    if entry is None:
         return None
-    speedup = option.speed
+    speedup = entry.speed
     if speedup is None:
-        now, then = found.job.baseline.hours.mid, option.hours
+        now, then = option.job.baseline.hours.mid, entry.hours
         if not (now and then.low):
             return None
         speedup = Estimate(
             low=now / then.high, mid=now / then.mid, high=now / then.low, basis=then.basis
         )
-    return Predicted(found=found, speedup=speedup)
+    return Predicted(option=option, speedup=speedup)
 
 
 def _job(plan: PlanDocument, before: Profile) -> JobDocument:
@@ -124,8 +129,8 @@ def _gpus_fit(offer: RentedOffer, count: int, after: Profile) -> bool:
     """Return whether `count` of an offer have the GPUs of a run; an unknown value fits."""
     measured = find(after.hardware.gpu, memory_gib=after.hardware.gpu_memory_gib)
     stated = after.hardware.gpu_count or len(after.gpus)
-    alike = measured is None or measured.name == offer.gpu
-    return alike and (not stated or max(1.0, offer.gpu_count) * count == stated)
+    same_gpu = measured is None or measured.name == offer.gpu
+    return same_gpu and (not stated or max(1.0, offer.gpu_count) * count == stated)
 
 
 def _machine_fits(offer: RentedOffer, job: JobDocument, after: Profile) -> bool:
@@ -136,5 +141,5 @@ def _machine_fits(offer: RentedOffer, job: JobDocument, after: Profile) -> bool:
     today = job.baseline.offer
     if today is None or not _gpus_fit(today, job.baseline.count, after):
         return True
-    here = (today.provider, today.instance_type)
-    return here == (offer.provider, offer.instance_type)
+    current = (today.provider, today.instance_type)
+    return current == (offer.provider, offer.instance_type)

@@ -202,8 +202,8 @@ def settled(rows: Sequence[StepRow]) -> tuple[StepRow, ...]:
     for at in range(len(rows) - 1, -1, -1):
         sum_s += rows[at].step_s
         sum_squares += rows[at].step_s ** 2
-        left = len(rows) - at
-        error = max(0.0, sum_squares - sum_s**2 / left) / left**2
+        remaining = len(rows) - at
+        error = max(0.0, sum_squares - sum_s**2 / remaining) / remaining**2
         if at <= most and error <= least:
             best, least = at, error
     return tuple(rows[best:])
@@ -306,16 +306,16 @@ def speed_up(before: MeasuredRun, after: MeasuredRun) -> MeasuredRatio:
     if within is not None:
         return within
     per_step = _work_of_a_step(before.profile, after.profile)
-    both = (_steps(before), _steps(after))
-    if both[0] is None or both[1] is None or per_step is None:
-        per_step, both = 1.0, (_per_unit(before, after), _per_unit(after, before))
-    one, other = both
-    if one is None or other is None or per_step is None:
+    means = (_steps(before), _steps(after))
+    if means[0] is None or means[1] is None or per_step is None:
+        per_step, means = 1.0, (_per_unit(before, after), _per_unit(after, before))
+    old, new = means
+    if old is None or new is None or per_step is None:
         raise InputError(_nothing_in_common(before, after))
-    errors = (one.log_error, other.log_error, 1.96 * RUN_TO_RUN, 1.96 * RUN_TO_RUN)
-    basis = "; ".join(dict.fromkeys((one.basis, other.basis)))
+    errors = (old.log_error, new.log_error, 1.96 * RUN_TO_RUN, 1.96 * RUN_TO_RUN)
+    basis = "; ".join(dict.fromkeys((old.basis, new.basis)))
     return ratio_of_logs(
-        math.log(one.mean_s / other.mean_s * per_step),
+        math.log(old.mean_s / new.mean_s * per_step),
         math.hypot(*errors),
         f"95 % interval: {basis}; and {RUN_TO_RUN:.0%} a run, as equal runs differ",
     )
@@ -327,10 +327,10 @@ def _within_one_run(after: Profile) -> MeasuredRatio | None:
     It switched, so its own mean step is of both settings; and one machine at one time needs no
     allowance for runs that differ.
     """
-    made = after.experiment
-    if made is None or made.low is None or made.mid is None or made.high is None:
+    trial = after.experiment
+    if trial is None or trial.low is None or trial.mid is None or trial.high is None:
         return None
-    return MeasuredRatio(low=made.low, mid=made.mid, high=made.high, basis=made.basis)
+    return MeasuredRatio(low=trial.low, mid=trial.mid, high=trial.high, basis=trial.basis)
 
 
 def _steps(run: MeasuredRun) -> MeanStep | None:
@@ -344,8 +344,8 @@ def _steps(run: MeasuredRun) -> MeanStep | None:
 
 def _work_of_a_step(before: Profile, after: Profile) -> float | None:
     """Return the work of a step after over that of one before; None where that is not known."""
-    one, other = before.step, after.step
-    if one is None or other is None or one.counted_by != other.counted_by:
+    old, new = before.step, after.step
+    if old is None or new is None or old.counted_by != new.counted_by:
         return None
     shapes = [(p.job.batch_per_gpu, p.gpu_count, p.hardware.nodes or 1) for p in (before, after)]
     if shapes[0] == shapes[1]:
@@ -357,11 +357,13 @@ def _work_of_a_step(before: Profile, after: Profile) -> float | None:
     return None
 
 
-def _per_unit(run: MeasuredRun, other: MeasuredRun) -> MeanStep | None:
+def _per_unit(run: MeasuredRun, counterpart: MeasuredRun) -> MeanStep | None:
     """Return seconds for a unit of work, where both runs count the same thing."""
-    units = [one.profile.work.unit if one.profile.work else None for one in (run, other)]
+    units = [
+        member.profile.work.unit if member.profile.work else None for member in (run, counterpart)
+    ]
     rate = rate_per_s(run.profile)
-    batches = {one.profile.job.batch_per_gpu for one in (run, other)}
+    batches = {member.profile.job.batch_per_gpu for member in (run, counterpart)}
     if None in units or units[0] != units[1] or not rate:
         return None
     if units[0] == _STEP and len(batches) > 1:
@@ -371,19 +373,19 @@ def _per_unit(run: MeasuredRun, other: MeasuredRun) -> MeanStep | None:
 
 def _nothing_in_common(before: MeasuredRun, after: MeasuredRun) -> list[str]:
     return [
-        f"{one.name}: has {_has(one.profile)}; both runs need times of a step "
+        f"{run.name}: has {_has(run.profile)}; both runs need times of a step "
         "(`gpucost profile -- COMMAND`), or work of one unit (`gpucost import --work UNIT=DONE`)."
-        for one in (before, after)
+        for run in (before, after)
     ]
 
 
 def _has(profile: Profile) -> str:
-    found = []
+    measures = []
     if profile.step is not None and profile.step.mean_s:
         batch = profile.job.batch_per_gpu
-        found.append(f"steps counted by {profile.step.counted_by or 'nobody knows what'}")
-        found.append(f"batch {batch}" if batch else "an unknown batch")
+        measures.append(f"steps counted by {profile.step.counted_by or 'nobody knows what'}")
+        measures.append(f"batch {batch}" if batch else "an unknown batch")
     if rate_per_s(profile):
         unit = profile.work.unit if profile.work else None
-        found.append(f"a rate of work in {unit or 'an unknown unit'}")
-    return ", ".join(found) or "neither step times nor a rate of work"
+        measures.append(f"a rate of work in {unit or 'an unknown unit'}")
+    return ", ".join(measures) or "neither step times nor a rate of work"

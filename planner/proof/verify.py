@@ -1,7 +1,7 @@
 """Holds a run after a change against the run before it: proved, not proved, or worse.
 
 `verify` asks in order: is it one job, does it learn the same, how much faster is it, what is that
-worth, was it predicted, and what does the invoice say. `verification_document` rounds the answer
+worth, was it predicted, and what does the invoice say. `verification_of` rounds the answer
 for `gpucost verify -f json` (`gpucost.verification/v1`).
 """
 
@@ -20,9 +20,8 @@ from planner.plan_document.document import PlanDocument
 from planner.plan_document.find import FoundOption
 from planner.plan_document.from_option import digits, digits_of, in_cents, rounded
 from planner.proof.comparability import (
-    Difference,
+    Comparability,
     LossCurves,
-    Sameness,
     changed_by,
     compare,
     compare_losses,
@@ -47,7 +46,7 @@ Subject = Literal["dollars", "speed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grounds:
+class Assumptions:
     """What the two runs are held against.
 
     Attributes:
@@ -55,18 +54,18 @@ class Grounds:
         option: JOB/ID of it; None: the one that fits the run after.
         changed: what was changed on purpose of what must agree.
         bills: the files of an invoice; empty without one.
-        asked: hours and prices, as of a plan.
+        requirements: hours and prices, as of a plan.
     """
 
     plan: PlanDocument | None = None
     option: str | None = None
     changed: tuple[str, ...] = ()
     bills: tuple[Bill, ...] = ()
-    asked: Requirements = field(default_factory=Requirements)
+    requirements: Requirements = field(default_factory=Requirements)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Proof:
     """The answer.
 
     Attributes:
@@ -86,7 +85,7 @@ class Verification:
 
     before: MeasuredRun
     after: MeasuredRun
-    same: Sameness
+    same: Comparability
     losses: LossCurves
     speed: MeasuredRatio
     dollars: Dollars | None
@@ -99,27 +98,30 @@ class Verification:
 
 
 def verify(
-    before: MeasuredRun, after: MeasuredRun, grounds: Grounds, catalog: Callable[[], Catalog]
-) -> Verification:
+    before: MeasuredRun,
+    after: MeasuredRun,
+    assumptions: Assumptions,
+    catalog: Callable[[], Catalog],
+) -> Proof:
     """Return whether a change made a job faster, or cheaper, than it was.
 
     Args:
         before: the run before the change.
         after: the run after it.
-        grounds: what they are held against.
+        assumptions: what they are held against.
         catalog: every known price; asked for only where a plan does not tell the dollars.
 
     Raises:
         InputError: they are two jobs, or have no measure in common; the plan or the option does
             not fit.
     """
-    plan = grounds.plan
-    found = option_run(plan, before.profile, after.profile, grounds.option) if plan else None
-    same = compare(before.profile, after.profile, _asked_changes(grounds.changed, found))
+    plan = assumptions.plan
+    option = option_run(plan, before.profile, after.profile, assumptions.option) if plan else None
+    same = compare(before.profile, after.profile, _asked_changes(assumptions.changed, option))
     losses = compare_losses(before.steps, after.steps)
     speed = speed_up(before, after)
-    dollars, unpriced = _dollars(before, after, grounds, found, speed, catalog)
-    predicted = prediction_of(found) if found else None
+    dollars, unpriced = _dollars(before, after, assumptions, option, speed, catalog)
+    predicted = prediction_of(option) if option else None
     subject = _subject(plan, dollars)
     verdict, why = _verdict(subject, speed, dollars, losses)
     crowd = crowded(before, after)
@@ -127,7 +129,7 @@ def verify(
         verdict, why = "not-proved", crowd
     elif not speed.is_known:
         verdict, why = "not-proved", _too_few(before, after)
-    return Verification(
+    return Proof(
         before=before,
         after=after,
         same=same,
@@ -135,14 +137,14 @@ def verify(
         speed=speed,
         dollars=dollars,
         predicted=predicted,
-        bill=_bill(dollars, grounds.bills, before.profile.job.name),
+        bill=_bill(dollars, assumptions.bills, before.profile.job.name),
         subject=subject,
         verdict=verdict,
         why=why,
         notes=(
             *unpriced,
             *(dollars.notes if dollars else ()),
-            *_notes(before, after, grounds, found),
+            *_notes(before, after, assumptions, option),
         ),
     )
 
@@ -151,38 +153,40 @@ def crowded(before: MeasuredRun, after: MeasuredRun) -> str | None:
     """Return why nothing can be proved: others' work filled the machine; None where it did not."""
     if after.profile.experiment is not None and after.profile.experiment.is_known:
         return None  # they met both settings alike: which came when was drawn
-    found = [
-        f"{name}, {told}"
+    disturbed = [
+        f"{name}, {reason}"
         for name, run in (("before", before), ("after", after))
-        if (told := others_work(run.profile)) is not None
+        if (reason := others_work(run.profile)) is not None
     ]
-    if not found:
+    if not disturbed:
         return None
     return (
-        f"others worked on the machine ({'; '.join(found)}): a difference may be theirs. Measure "
-        "both runs while it is quiet."
+        f"others worked on the machine ({'; '.join(disturbed)}): a difference may be theirs. "
+        "Measure both runs while it is quiet."
     )
 
 
-def _asked_changes(changed: Collection[str], found: FoundOption | None) -> frozenset[str]:
-    return frozenset(changed) | (changed_by(found.actions) if found else frozenset())
+def _asked_changes(changed: Collection[str], option: FoundOption | None) -> frozenset[str]:
+    return frozenset(changed) | (changed_by(option.actions) if option else frozenset())
 
 
 def _dollars(  # noqa: PLR0913, PLR0917 - where a plan tells them, else a catalog
     before: MeasuredRun,
     after: MeasuredRun,
-    grounds: Grounds,
-    found: FoundOption | None,
+    assumptions: Assumptions,
+    option: FoundOption | None,
     speed: MeasuredRatio,
     catalog: Callable[[], Catalog],
 ) -> tuple[Dollars | None, tuple[str, ...]]:
     """Return the dollars, and why they are not known."""
-    if grounds.plan is not None and found is not None:
-        planned = by_plan(grounds.plan, found, speed)
+    if assumptions.plan is not None and option is not None:
+        planned = by_plan(assumptions.plan, option, speed)
         if planned is not None:
             return planned, ()
     try:
-        return by_catalog(before.profile, after.profile, catalog(), speed, grounds.asked), ()
+        return by_catalog(
+            before.profile, after.profile, catalog(), speed, assumptions.requirements
+        ), ()
     except InputError as error:
         return None, tuple(f"dollars are not known: {problem}" for problem in error.problems)
 
@@ -204,25 +208,28 @@ def _verdict(
 ) -> tuple[Verdict, str]:
     if subject == "dollars" and dollars is not None:
         better, worse = dollars.saved_low > 0, dollars.saved_high < 0
-        what = "the bill after the change"
-        told = ("lower", "higher")
+        subject_text = "the bill after the change"
+        directions = ("lower", "higher")
     else:
         better, worse = speed.is_faster, speed.is_slower
-        what = "the speed after the change"
-        told = ("higher", "lower")
+        subject_text = "the speed after the change"
+        directions = ("higher", "lower")
     if worse:
-        return "worse", f"{what} is {told[1]}, at both ends of the 95 % interval."
+        return "worse", f"{subject_text} is {directions[1]}, at both ends of the 95 % interval."
     if not better:
-        return "not-proved", f"the 95 % interval of {what} holds no change, too: run longer."
+        return (
+            "not-proved",
+            f"the 95 % interval of {subject_text} holds no change, too: run longer.",
+        )
     if losses.alike == "changed":
         return "not-proved", losses.why
-    return "proved", f"{what} is {told[0]}, at both ends of the 95 % interval."
+    return "proved", f"{subject_text} is {directions[0]}, at both ends of the 95 % interval."
 
 
 def _too_few(before: MeasuredRun, after: MeasuredRun) -> str:
-    counts = [one.profile.step.count if one.profile.step else None for one in (before, after)]
-    known = [count for count in counts if count is not None]
-    steps = f"{min(known)} steps are" if known else "what was measured is"
+    counts = [run.profile.step.count if run.profile.step else None for run in (before, after)]
+    counts_seen = [count for count in counts if count is not None]
+    steps = f"{min(counts_seen)} steps are" if counts_seen else "what was measured is"
     return f"the speed-up is unknown: {steps} too few for what they differ by: run longer."
 
 
@@ -246,7 +253,7 @@ def _bill(dollars: Dollars | None, bills: tuple[Bill, ...], job: str) -> Reconci
 
 
 def _notes(
-    before: MeasuredRun, after: MeasuredRun, grounds: Grounds, found: FoundOption | None
+    before: MeasuredRun, after: MeasuredRun, assumptions: Assumptions, option: FoundOption | None
 ) -> list[str]:
     notes = []
     machines = {run.profile.hardware.machine for run in (before, after)}
@@ -255,13 +262,13 @@ def _notes(
             "both runs stood on one machine: the second may have found its data in memory (page "
             "cache) that the first had to read."
         )
-    if grounds.plan is not None and found is None:
+    if assumptions.plan is not None and option is None:
         notes.append("no option of the plan is on the machine of the run after: none is compared.")
-    left = not_applied(found, after.profile) if found else ()
-    if left:
+    skipped = not_applied(option, after.profile) if option else ()
+    if skipped:
         notes.append(
-            f"{', '.join(left)} of {found.name if found else ''} was not applied in the run after; "
-            "the prediction is of all its actions."
+            f"{', '.join(skipped)} of {option.name if option else ''} was not applied in the run "
+            "after; the prediction is of all its actions."
         )
     trends = [f"{name} {t:+.0%}" for name, t in _trends(before, after) if abs(t) > _DRIFTS]
     if trends:
@@ -277,21 +284,21 @@ _DRIFTS = 0.1  # our choice of what is worth a line
 
 def _trends(before: MeasuredRun, after: MeasuredRun) -> list[tuple[str, float]]:
     """Return by how much the mean step of each run's second half differs from its first."""
-    found = []
+    trends = []
     for name, run in (("before", before), ("after", after)):
         rows = settled(run.steps)
         half = len(rows) // 2
         if half:
             first, second = (mean_step_s(part) for part in (rows[:half], rows[half:]))
-            found.append((name, second / first - 1.0))
-    return found
+            trends.append((name, second / first - 1.0))
+    return trends
 
 
 SCHEMA = "gpucost.verification/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunDocument:
+class RunSummary:
     """One of the two runs.
 
     Attributes:
@@ -316,35 +323,7 @@ class RunDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamenessDocument:
-    """Why the two are one job: what agreed, what differs and may, what a run does not say.
-
-    Attributes:
-        agreed: what is the same, a sentence each.
-        differs: what is not, and may be.
-        unknown: what a run does not say.
-    """
-
-    agreed: tuple[str, ...]
-    differs: tuple[Difference, ...]
-    unknown: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossesDocument:
-    """Whether the job still learns the same: identical, alike, changed or not recorded.
-
-    Attributes:
-        alike: one of the words.
-        why: one sentence.
-    """
-
-    alike: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedupDocument:
+class MeasuredSpeedup:
     """Work a second after over before; `confidence` is the interval's.
 
     Attributes:
@@ -363,7 +342,7 @@ class SpeedupDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedDocument:
+class PredictedSpeedup:
     """What the plan said of this run.
 
     Attributes:
@@ -382,7 +361,7 @@ class PredictedDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SavesDocument:
+class MeasuredSaving:
     """Dollars of the period saved, negative where it costs more, at the ends of the interval.
 
     Attributes:
@@ -409,7 +388,7 @@ class SavesDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InvoiceDocument:
+class InvoiceSummary:
     """The invoice beside the measured bill.
 
     Attributes:
@@ -428,8 +407,8 @@ class InvoiceDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerificationDocument:
-    """The answer, as it is written; see `Verification`.
+class Verification:
+    """The answer, as it is written; see `Proof`.
 
     `speedup` is None where its interval is wider than x/: 10, and then dollars are, too.
 
@@ -455,41 +434,39 @@ class VerificationDocument:
     verdict: Verdict
     about: Subject
     why: str
-    speedup: SpeedupDocument | None
-    saves: SavesDocument | None
-    predicted: PredictedDocument | None
-    bill: InvoiceDocument | None
-    before: RunDocument
-    after: RunDocument
-    same_job: SamenessDocument
-    losses: LossesDocument
+    speedup: MeasuredSpeedup | None
+    saves: MeasuredSaving | None
+    predicted: PredictedSpeedup | None
+    bill: InvoiceSummary | None
+    before: RunSummary
+    after: RunSummary
+    same_job: Comparability
+    losses: LossCurves
     notes: tuple[str, ...]
 
 
-def verification_document(one: Verification) -> VerificationDocument:
+def verification_of(proof: Proof) -> Verification:
     """Return the answer as it is written, rounded."""
-    speed = one.speed
-    return VerificationDocument(
-        job=one.before.profile.job.name,
-        verdict=one.verdict,
-        about=one.subject,
-        why=one.why,
+    speed = proof.speed
+    return Verification(
+        job=proof.before.profile.job.name,
+        verdict=proof.verdict,
+        about=proof.subject,
+        why=proof.why,
         speedup=_speedup(speed) if speed.is_known else None,
-        saves=_saves(one.dollars) if one.dollars and speed.is_known else None,
-        predicted=_predicted(one),
-        bill=_invoice(one.bill) if one.bill and speed.is_known else None,
-        before=_run(one.before),
-        after=_run(one.after),
-        same_job=SamenessDocument(
-            agreed=one.same.agreed, differs=one.same.differs, unknown=one.same.unknown
-        ),
-        losses=LossesDocument(alike=one.losses.alike, why=one.losses.why),
-        notes=one.notes,
+        saves=_saves(proof.dollars) if proof.dollars and speed.is_known else None,
+        predicted=_predicted(proof),
+        bill=_invoice(proof.bill) if proof.bill and speed.is_known else None,
+        before=_run(proof.before),
+        after=_run(proof.after),
+        same_job=proof.same,
+        losses=proof.losses,
+        notes=proof.notes,
     )
 
 
-def _speedup(speed: MeasuredRatio) -> SpeedupDocument:
-    return SpeedupDocument(
+def _speedup(speed: MeasuredRatio) -> MeasuredSpeedup:
+    return MeasuredSpeedup(
         low=digits(speed.low),
         mid=digits(speed.mid),
         high=digits(speed.high),
@@ -498,8 +475,8 @@ def _speedup(speed: MeasuredRatio) -> SpeedupDocument:
     )
 
 
-def _saves(dollars: Dollars) -> SavesDocument:
-    return SavesDocument(
+def _saves(dollars: Dollars) -> MeasuredSaving:
+    return MeasuredSaving(
         usd=cents(dollars.saved),
         low=cents(dollars.saved_low),
         high=cents(dollars.saved_high),
@@ -512,24 +489,24 @@ def _saves(dollars: Dollars) -> SavesDocument:
     )
 
 
-def _predicted(one: Verification) -> PredictedDocument | None:
-    said = one.predicted
-    if said is None:
+def _predicted(proof: Proof) -> PredictedSpeedup | None:
+    prediction = proof.predicted
+    if prediction is None:
         return None
-    cost = said.found.cost
-    return PredictedDocument(
-        option=said.found.name,
-        actions=said.found.actions,
-        speedup=rounded(said.speedup),
-        held=said.held(one.speed) if one.speed.is_known else None,
+    cost = prediction.option.cost
+    return PredictedSpeedup(
+        option=prediction.option.name,
+        actions=prediction.option.actions,
+        speedup=rounded(prediction.speedup),
+        held=prediction.held(proof.speed) if proof.speed.is_known else None,
         usd=in_cents(cost.mid if cost else None),
     )
 
 
-def _invoice(bill: Reconciliation) -> InvoiceDocument:
+def _invoice(bill: Reconciliation) -> InvoiceSummary:
     measured = sum_usd(line.predicted for line in bill.matched)
     billed = sum_usd(line.actual for line in bill.matched)
-    return InvoiceDocument(
+    return InvoiceSummary(
         measured_usd=measured,
         billed_usd=billed,
         difference_usd=EXACT.subtract(billed, measured),
@@ -538,10 +515,10 @@ def _invoice(bill: Reconciliation) -> InvoiceDocument:
     )
 
 
-def _run(run: MeasuredRun) -> RunDocument:
+def _run(run: MeasuredRun) -> RunSummary:
     profile = run.profile
     step, work = profile.step, profile.work
-    return RunDocument(
+    return RunSummary(
         file=run.name,
         gpu=profile.hardware.gpu,
         gpu_count=profile.gpu_count,
@@ -549,5 +526,5 @@ def _run(run: MeasuredRun) -> RunDocument:
         mean_step_s=digits_of(step.mean_s) if step else None,
         rate_per_s=digits_of(work.rate_per_s) if work else None,
         unit=work.unit if work else None,
-        changes=tuple(one.sentence for one in profile.changes),
+        changes=tuple(change.sentence for change in profile.changes),
     )

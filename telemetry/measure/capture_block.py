@@ -134,8 +134,8 @@ class RowFold:
     def lines(self) -> Iterator[str]:
         """Yield what is kept."""
         yield from self._head
-        for one in self._blocks:
-            yield one.line
+        for block in self._blocks:
+            yield block.line
         yield from self._recent
 
     def _fold(self) -> None:
@@ -168,9 +168,11 @@ class RowFold:
         """Make one block of the two neighbours that lie in the shortest time."""
         blocks = self._blocks
         first = min(range(len(blocks) - 1), key=lambda i: blocks[i + 1].end_s - blocks[i].begin_s)
-        one, other = (block_of_json(json.loads(blocks[i].line)) for i in (first, first + 1))
-        both = one.with_following(other)
-        blocks[first : first + 2] = [_Folded(both.begin_s, both.end_s, both.as_json(self.number))]
+        earlier, later = (block_of_json(json.loads(blocks[i].line)) for i in (first, first + 1))
+        merged = earlier.with_following(later)
+        blocks[first : first + 2] = [
+            _Folded(merged.begin_s, merged.end_s, merged.as_json(self.number))
+        ]
 
 
 def _block(rows: Sequence[tuple[float, dict[str, float]]], until_s: float) -> Block:
@@ -210,23 +212,23 @@ class Block:
         """Seconds from begin to end."""
         return self.end_s - self.begin_s
 
-    def with_following(self, other: Self) -> Block:
+    def with_following(self, following: Self) -> Block:
         """Return one block of this and the next."""
-        begin_s, end_s = self.begin_s, other.end_s
-        both = (self, other)
-        readings = sorted({name for block in both for name in block.points})
-        counters = sorted({name for block in both for name in block.counts})
+        begin_s, end_s = self.begin_s, following.end_s
+        pair = (self, following)
+        readings = sorted({name for block in pair for name in block.points})
+        counters = sorted({name for block in pair for name in block.counts})
         edges = [begin_s + (end_s - begin_s) * i / PARTS for i in range(PARTS + 1)]
         return Block(
             begin_s=begin_s,
             end_s=end_s,
-            n=self.n + other.n,
+            n=self.n + following.n,
             points={
-                name: sketched(p for block in both for p in block.points.get(name, ()))
+                name: sketched(p for block in pair for p in block.points.get(name, ()))
                 for name in readings
             },
-            means={name: _regridded(both, name, edges) for name in readings},
-            counts={name: _recounted(both, name, edges) for name in counters},
+            means={name: _regridded(pair, name, edges) for name in readings},
+            counts={name: _recounted(pair, name, edges) for name in counters},
         )
 
     def as_json(self, number: int) -> str:
@@ -289,12 +291,12 @@ def folded(times: Sequence[float], rows: Sequence[Mapping[str, float]], until_s:
     means: dict[str, Means] = {}
     counts: dict[str, Means] = {}
     for name in names:
-        known = [(i, row[name]) for i, row in enumerate(rows) if name in row]
+        values = [(i, row[name]) for i, row in enumerate(rows) if name in row]
         if name in COUNTERS:
-            counts[name] = _first_of_part([(place[i], value) for i, value in known])
+            counts[name] = _first_of_part([(place[i], value) for i, value in values])
             continue
-        points[name] = sketched((value, stood[i]) for i, value in known if stood[i] > 0)
-        means[name] = _mean_of_part([(place[i], value, stood[i]) for i, value in known])
+        points[name] = sketched((value, stood[i]) for i, value in values if stood[i] > 0)
+        means[name] = _mean_of_part([(place[i], value, stood[i]) for i, value in values])
     return Block(
         begin_s=begin_s, end_s=end_s, n=len(times), points=points, means=means, counts=counts
     )
@@ -304,34 +306,34 @@ def rates(
     t_s: float, row: Mapping[str, float], next_s: float, following: Mapping[str, float]
 ) -> dict[str, float]:
     """Return a row with what its counters count a second until the next one, as slots."""
-    found = {name: value for name, value in row.items() if name not in COUNTERS}
+    readings = {name: value for name, value in row.items() if name not in COUNTERS}
     for counter, slot in COUNTERS.items():
         if counter not in row:
             continue
-        found.pop(slot, None)
+        readings.pop(slot, None)
         if counter in KEPT_COUNTERS:
-            found[counter] = row[counter]
+            readings[counter] = row[counter]
         elif counter in following and following[counter] >= row[counter] and next_s > t_s:
             rate = (following[counter] - row[counter]) / (next_s - t_s)
             most = SLOTS[slot].high
-            found[slot] = rate if most is None else min(rate, most)
-    return found
+            readings[slot] = rate if most is None else min(rate, most)
+    return readings
 
 
-def _mean_of_part(known: Sequence[tuple[int, float, float]]) -> Means:
+def _mean_of_part(values: Sequence[tuple[int, float, float]]) -> Means:
     sums, weights = [0.0] * PARTS, [0.0] * PARTS
-    for part, value, stood in known:
+    for part, value, stood in values:
         sums[part] += value * stood
         weights[part] += stood
     return [s / w if w > 0 else None for s, w in zip(sums, weights, strict=True)]
 
 
-def _first_of_part(known: Sequence[tuple[int, float]]) -> Means:
-    found: Means = [None] * PARTS
-    for part, value in known:
-        if found[part] is None:
-            found[part] = value
-    return found
+def _first_of_part(values: Sequence[tuple[int, float]]) -> Means:
+    firsts: Means = [None] * PARTS
+    for part, value in values:
+        if firsts[part] is None:
+            firsts[part] = value
+    return firsts
 
 
 def _regridded(blocks: Sequence[Block], name: str, edges: Sequence[float]) -> Means:
@@ -356,15 +358,15 @@ def _regridded(blocks: Sequence[Block], name: str, edges: Sequence[float]) -> Me
 
 def _recounted(blocks: Sequence[Block], name: str, edges: Sequence[float]) -> Means:
     """Return the first count known in each part."""
-    found: Means = [None] * PARTS
+    counts: Means = [None] * PARTS
     width = edges[1] - edges[0]
     for block in blocks:
         for i, count in enumerate(block.counts.get(name, ())):
             at = block.begin_s + i * block.length_s / PARTS
             part = min(PARTS - 1, max(0, int((at - edges[0]) / width)))
-            if count is not None and found[part] is None:
-                found[part] = count
-    return found
+            if count is not None and counts[part] is None:
+                counts[part] = count
+    return counts
 
 
 def _written(means: Means) -> Means:

@@ -14,7 +14,6 @@ import ctypes
 import json
 import os
 from collections import defaultdict, deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import floor, log2
 from typing import TYPE_CHECKING, Any
@@ -86,8 +85,8 @@ class _FoldedProcess:
 
     def lines(self) -> Iterator[str]:
         yield from self.head
-        every = [event for events in self.folded.values() for event in events]
-        for event in sorted(every, key=lambda event: float(event.get("t_s") or 0.0)):
+        folded = [event for events in self.folded.values() for event in events]
+        for event in sorted(folded, key=lambda event: float(event.get("t_s") or 0.0)):
             yield json.dumps(event, separators=(",", ":"))
         yield from self.recent
 
@@ -104,8 +103,8 @@ def _kind(event: Event) -> tuple[object, ...]:
     """Return what events must have in common to be added up."""
     kind = event.get("event")
     apart = [event.get(name) for name in ("kind", "by")]
-    known = [event.get(name) is None for name in _SUMS]
-    return (kind, *apart, *known)
+    missing = [event.get(name) is None for name in _SUMS]
+    return (kind, *apart, *missing)
 
 
 def _in_pairs(events: list[Event]) -> list[Event]:
@@ -116,60 +115,60 @@ def _in_pairs(events: list[Event]) -> list[Event]:
     ]
 
 
-def added_steps(one: Event, other: Event) -> Event:
+def added_steps(earlier: Event, later: Event) -> Event:
     """Return the steps of two lines as one; the later line's place, the sum of everything else."""
     lengths: dict[str, int] = defaultdict(int)
-    for line in (one, other):
+    for line in (earlier, later):
         for bucket, n in _lengths(line):
             lengths[bucket] += n
-    sums = {name: _plus(one.get(name), other.get(name)) for name in _SUMS if name in other}
-    found = {**one, **other, **sums, "n": int(one.get("n") or 1) + int(other.get("n") or 1)}
-    if "longest_s" in one or "longest_s" in other:
-        found["longest_s"] = max(one.get("longest_s") or 0.0, other.get("longest_s") or 0.0)
-        found["lengths"] = dict(sorted(lengths.items()))
-    return found
+    sums = {name: _plus(earlier.get(name), later.get(name)) for name in _SUMS if name in later}
+    event = {**earlier, **later, **sums, "n": int(earlier.get("n") or 1) + int(later.get("n") or 1)}
+    if "longest_s" in earlier or "longest_s" in later:
+        event["longest_s"] = max(earlier.get("longest_s") or 0.0, later.get("longest_s") or 0.0)
+        event["lengths"] = dict(sorted(lengths.items()))
+    return event
 
 
 def _lengths(line: Event) -> Iterator[tuple[str, int]]:
     """Yield steps by bucket of length; the one step of a line that names none is its longest."""
-    told = line.get("lengths")
-    if told:
-        yield from told.items()
+    lengths = line.get("lengths")
+    if lengths:
+        yield from lengths.items()
     elif (longest := line.get("longest_s")) is not None:
         yield str(floor(log2(max(longest, 1e-6)) * _BUCKETS)), int(line.get("n") or 1)
 
 
-def _added_spans(one: Event, other: Event) -> Event:
+def _added_spans(earlier: Event, later: Event) -> Event:
     """Return two stretches as one, with their number and the time that they spread over."""
-    begin, end = one["t_s"], other["t_s"] + (other.get("over_s") or other["s"])
-    sums = {name: _plus(one.get(name), other.get(name)) for name in ("wait_s", "bytes")}
+    begin, end = earlier["t_s"], later["t_s"] + (later.get("over_s") or later["s"])
+    sums = {name: _plus(earlier.get(name), later.get(name)) for name in ("wait_s", "bytes")}
     return {
-        **one,
-        **other,
-        **{name: value for name, value in sums.items() if name in other},
+        **earlier,
+        **later,
+        **{name: value for name, value in sums.items() if name in later},
         "t_s": begin,
-        "s": round(one["s"] + other["s"], 6),
-        "n": int(one.get("n") or 1) + int(other.get("n") or 1),
+        "s": round(earlier["s"] + later["s"], 6),
+        "n": int(earlier.get("n") or 1) + int(later.get("n") or 1),
         "over_s": round(end - begin, 6),
     }
 
 
-def _added_stacks(one: Event, other: Event) -> Event:
+def _added_stacks(earlier: Event, later: Event) -> Event:
     """Return the samples of two lines counted together; the rarest places become one."""
     counts: dict[tuple[str, ...], int] = defaultdict(int)
-    for *place, n in [*one["seen"], *other["seen"]]:
+    for *place, n in [*earlier["seen"], *later["seen"]]:
         counts[tuple(place)] += n
-    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     rows = [[*place, n] for place, n in ranked[:MOST_PLACES]]
-    rest: dict[tuple[str, ...], int] = defaultdict(int)
+    folded: dict[tuple[str, ...], int] = defaultdict(int)
     for (during, _, *doing), n in ranked[MOST_PLACES:]:
-        rest[during, "", *doing] += n
-    return {**one, **other, "seen": rows + [[*place, n] for place, n in sorted(rest.items())]}
+        folded[during, "", *doing] += n
+    return {**earlier, **later, "seen": rows + [[*place, n] for place, n in sorted(folded.items())]}
 
 
-def _latest(_: Event, other: Event) -> Event:
+def _latest(_: Event, later: Event) -> Event:
     """Return the last message on each subject that is repeated when it changed."""
-    return other
+    return later
 
 
 _ADDED: dict[str, Callable[[Event, Event], Event]] = {
@@ -180,8 +179,8 @@ _ADDED: dict[str, Callable[[Event, Event], Event]] = {
 }
 
 
-def _plus(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else round(one + other, 6)
+def _plus(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else round(a + b, 6)
 
 
 _RECENT = 50

@@ -75,17 +75,17 @@ class Notes:
         if sentence not in self.sentences:
             self.sentences.append(sentence)
 
-    def lacks(self, device: str, what: str, why: str) -> None:
+    def lacks(self, device: str, reading: str, why: str) -> None:
         """Add that a device gives no reading of something, and why."""
-        known = self._lacking[what, why]
-        if device not in known:
-            known.append(device)
+        devices = self._lacking[reading, why]
+        if device not in devices:
+            devices.append(device)
 
     def all(self) -> list[str]:
         """Return every note; devices that lack the same share a sentence."""
         lacking = [
-            f"{', '.join(devices)}: no {what}: {why}."
-            for (what, why), devices in self._lacking.items()
+            f"{', '.join(devices)}: no {reading}: {why}."
+            for (reading, why), devices in self._lacking.items()
         ]
         return [*self.sentences, *lacking]
 
@@ -245,14 +245,14 @@ class CaptureFile:
         handle = os.open(draft, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, _MODE)
         try:
             with open(handle, "w", encoding="utf-8", closefd=False) as stream:
-                stream.writelines(f"{line}\n" for line in self._kept())
+                stream.writelines(f"{line}\n" for line in self._all_lines())
             draft.replace(self.path)
         except BaseException:
             os.close(handle)
             raise
         return handle, os.fstat(handle).st_size
 
-    def _kept(self) -> Iterator[str]:
+    def _all_lines(self) -> Iterator[str]:
         yield from self._all_words()
         for rows in self._rows.values():
             yield from rows.lines()

@@ -49,7 +49,7 @@ class Witness:
         self._end, self._hold = os.pipe()
         self.pid = self._forked()
 
-    def seen(self) -> frozenset[int]:
+    def received(self) -> frozenset[int]:
         """Return the signals that reached it since it was renewed; none where it is gone."""
         try:
             with open(f"/proc/{self.pid}/status", "rb") as stream:  # noqa: PTH123 - quick
@@ -97,24 +97,24 @@ def let_go(*, errors: bool = False) -> None:
     Args:
         errors: let go of standard error, too.
     """
-    nothing = os.open(os.devnull, os.O_RDWR)
+    devnull = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2) if errors else (0, 1):
         with contextlib.suppress(OSError):
             os.fstat(number)  # what was closed stays closed
-            os.dup2(nothing, number)
-    os.close(nothing)
+            os.dup2(devnull, number)
+    os.close(devnull)
     for number in inherited():
         os.close(number)
 
 
 def inherited() -> list[int]:
     """Return the open descriptors above 2 that a program started now would get."""
-    found = []
+    descriptors = []
     for word in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, no paths
         with contextlib.suppress(OSError):  # the listing's own
             if int(word) > 2 and os.get_inheritable(int(word)):  # noqa: PLR2004 - standard error
-                found.append(int(word))
-    return found
+                descriptors.append(int(word))
+    return descriptors
 
 
 def _take_name(command: tuple[str, ...]) -> None:
@@ -179,13 +179,13 @@ class Child:
         if self.code is not None:
             return True
         looked = os.WEXITED | os.WSTOPPED | os.WNOHANG
-        while (found := os.waitid(os.P_PID, self.pid, looked)) is not None:
-            if found.si_code == os.CLD_STOPPED:
-                self.stopped_by = found.si_status
+        while (state := os.waitid(os.P_PID, self.pid, looked)) is not None:
+            if state.si_code == os.CLD_STOPPED:
+                self.stopped_by = state.si_status
                 continue
-            by_signal = found.si_code in (os.CLD_KILLED, os.CLD_DUMPED)
-            self.code = -found.si_status if by_signal else found.si_status
-            self.dumped_core = found.si_code == os.CLD_DUMPED
+            by_signal = state.si_code in (os.CLD_KILLED, os.CLD_DUMPED)
+            self.code = -state.si_status if by_signal else state.si_status
+            self.dumped_core = state.si_code == os.CLD_DUMPED
             return True
         return False
 
@@ -244,7 +244,7 @@ def _leave_no_core() -> None:
 
 def _started(command: Sequence[str], environment: Mapping[str, str], mask: Collection[int]) -> int:
     """Fork and exec; return the process, or raise what exec said."""
-    told, tell = os.pipe()
+    receiver, sender = os.pipe()
     timer = signal.getitimer(signal.ITIMER_REAL)
     children = signal.getsignal(signal.SIGCHLD)
     # Where the caller ignores the end of children, the system would not tell us of ours.
@@ -262,13 +262,13 @@ def _started(command: Sequence[str], environment: Mapping[str, str], mask: Colle
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             _exec(command, environment)
         except OSError as error:
-            os.write(tell, (error.errno or errno.EIO).to_bytes(_ERROR_BYTES, "little"))
+            os.write(sender, (error.errno or errno.EIO).to_bytes(_ERROR_BYTES, "little"))
         finally:
             os._exit(_NOT_FOUND)
-    os.close(tell)
+    os.close(sender)
     signal.setitimer(signal.ITIMER_REAL, 0.0)
-    problem = os.read(told, _ERROR_BYTES)
-    os.close(told)
+    problem = os.read(receiver, _ERROR_BYTES)
+    os.close(receiver)
     if problem:
         os.waitpid(pid, 0)
         signal.setitimer(signal.ITIMER_REAL, *timer)
@@ -290,8 +290,8 @@ def _path(name: str, environment: Mapping[str, str]) -> str:
     if "/" in name:
         return name
     folders = os.get_exec_path(dict(environment))
-    found = (os.path.join(folder, name) for folder in folders)  # noqa: PTH118 - between fork and exec
-    return next((path for path in found if os.access(path, os.X_OK)), name)
+    paths = (os.path.join(folder, name) for folder in folders)  # noqa: PTH118 - between fork and exec
+    return next((path for path in paths if os.access(path, os.X_OK)), name)
 
 
 def _refused(name: str, number: int) -> CommandError:
@@ -357,7 +357,7 @@ class Relay:
 
     def begun(self, to: Receiver) -> None:
         """Pass on what came while the command was being started: it was not there to get it."""
-        for number in sorted(signal.sigpending() & self._witness.seen() - _OURS):
+        for number in sorted(signal.sigpending() & self._witness.received() - _OURS):
             to.send(number)
 
     def cancel(self) -> None:
@@ -371,29 +371,29 @@ class Relay:
 
     def serve(self, to: Receiver) -> None:
         """Wait for signals, and pass on those that only we have got."""
-        got = taken(ALL, None)
+        got = take_signals(ALL, None)
         until_s = time.monotonic() + _TOGETHER_S
         while got:
-            seen = self._witness.seen()
-            alone = got - seen - self._shared.now()
+            witnessed = self._witness.received()
+            alone = got - witnessed - self._shared.now()
             left_s = until_s - time.monotonic()
             if not alone or left_s <= 0:
-                self._forget(got & seen)
+                self._forget(got & witnessed)
                 break
-            got |= taken(ALL, min(_LOOK_S, left_s))
+            got |= take_signals(ALL, min(_LOOK_S, left_s))
         if not to.look():
             for number in sorted(alone if got else ()):
                 to.send(number)
 
     def after(self, timeout_s: float) -> frozenset[int]:
         """Wait for signals after the command's end; return those that are not of its last act."""
-        return taken(ALL, timeout_s) - self._shared.now()
+        return take_signals(ALL, timeout_s) - self._shared.now()
 
     def _forget(self, shared: frozenset[int]) -> None:
         """Start again after signals that the whole group got."""
         if not shared:
             return
-        waiting = self._witness.seen() & signal.sigpending()  # seen, and still to come to us
+        waiting = self._witness.received() & signal.sigpending()  # seen, and still to come to us
         self._witness.renew()
         self._shared = _Shared(shared | waiting, time.monotonic() + _TOGETHER_S)
 
@@ -408,7 +408,7 @@ def stop(number: int) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
 
 
-def taken(numbers: Collection[int], timeout_s: float | None) -> frozenset[int]:
+def take_signals(numbers: Collection[int], timeout_s: float | None) -> frozenset[int]:
     """Wait for a signal; return it, unless it is the kernel's word of our child or the sampler.
 
     Args:

@@ -98,20 +98,20 @@ def driver_problem(within_s: float = _WITHIN_S) -> str | None:
         within_s: the longest time to wait for it.
     """
     try:
-        told, tell = os.pipe()
+        receiver, sender = os.pipe()
         pid = os.fork()
     except OSError:
         return None  # nothing to ask with: the sampler says what it finds
     if pid == 0:
         try:
             let_go(errors=True)
-            os.write(tell, _asked().to_bytes(_BYTES, "little"))
+            os.write(sender, _init_code().to_bytes(_BYTES, "little"))
         finally:
             os._exit(0)
-    os.close(tell)
-    answered, _, _ = select.select([told], [], [], within_s)
-    answer = os.read(told, _BYTES) if answered else b""
-    os.close(told)
+    os.close(sender)
+    answered, _, _ = select.select([receiver], [], [], within_s)
+    answer = os.read(receiver, _BYTES) if answered else b""
+    os.close(receiver)
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0 if answered else os.WNOHANG)
@@ -119,7 +119,7 @@ def driver_problem(within_s: float = _WITHIN_S) -> str | None:
     return _sentence(code) if code else None
 
 
-def _asked() -> int:
+def _init_code() -> int:
     import ctypes  # noqa: PLC0415 - in this process alone
 
     try:

@@ -37,17 +37,17 @@ NETWORK = ("net_rx_mib_s", "net_tx_mib_s")
 
 def counters() -> dict[str, float]:
     """Return what the machine has counted: `busy_s N`, `all_s N` of each core, MiB, and `t_s`."""
-    found = {"t_s": time.monotonic()}
+    counts = {"t_s": time.monotonic()}
     for core, times in enumerate(psutil.cpu_times(percpu=True)):
         parts = {name: s for name, s in times._asdict().items() if name not in _TWICE}
-        found[f"all_s {core}"] = sum(parts.values())
-        found[f"busy_s {core}"] = sum(s for name, s in parts.items() if name not in _IDLE)
+        counts[f"all_s {core}"] = sum(parts.values())
+        counts[f"busy_s {core}"] = sum(s for name, s in parts.items() if name not in _IDLE)
     if disk := psutil.disk_io_counters():
-        found |= dict(zip(DISK, (disk.read_bytes / MIB, disk.write_bytes / MIB), strict=True))
+        counts |= dict(zip(DISK, (disk.read_bytes / MIB, disk.write_bytes / MIB), strict=True))
     cards = [card for name, card in psutil.net_io_counters(pernic=True).items() if name != "lo"]
-    found["net_rx_mib_s"] = sum(card.bytes_recv for card in cards) / MIB
-    found["net_tx_mib_s"] = sum(card.bytes_sent for card in cards) / MIB
-    return found
+    counts["net_rx_mib_s"] = sum(card.bytes_recv for card in cards) / MIB
+    counts["net_tx_mib_s"] = sum(card.bytes_sent for card in cards) / MIB
+    return counts
 
 
 def busy_shares(
@@ -55,11 +55,11 @@ def busy_shares(
 ) -> list[float]:
     """Return the share of time that each core was busy; of all, or of some."""
     names = [name.removeprefix("busy_s ") for name in now if name.startswith("busy_s ")]
-    wanted = names if cores is None else [name for name in names if int(name) in cores]
+    chosen = names if cores is None else [name for name in names if int(name) in cores]
     busy = [
         (now[f"busy_s {core}"] - before[f"busy_s {core}"])
         / max(now[f"all_s {core}"] - before[f"all_s {core}"], 1e-9)
-        for core in wanted
+        for core in chosen
         if f"busy_s {core}" in before
     ]
     return [min(1.0, max(0.0, share)) for share in busy]
@@ -114,7 +114,7 @@ class ControlGroup:
     @property
     def quota_cores(self) -> float | None:
         """Cores of time that the group may use; None without a limit."""
-        return min(self._each("cpu", {1: _quota_v1, 2: _quota_v2}), default=None)
+        return min(self._limits("cpu", {1: _quota_v1, 2: _quota_v2}), default=None)
 
     @property
     def cpus(self) -> frozenset[int] | None:
@@ -133,7 +133,7 @@ class ControlGroup:
     @property
     def limit_gib(self) -> float | None:
         """Memory that it may use; None without a limit."""
-        return min(self._each("memory", {1: _limit_v1, 2: _limit_v2}), default=None)
+        return min(self._limits("memory", {1: _limit_v1, 2: _limit_v2}), default=None)
 
     def used_gib(self) -> float | None:
         """Return the memory that it holds, without the file cache that can go at once."""
@@ -174,14 +174,14 @@ class ControlGroup:
         count = _keyed(place.folders[0] / name, "oom_kill")
         return None if count is None else int(count)
 
-    def _each(self, controller: str, ways: dict[int, object]) -> Iterator[float]:
+    def _limits(self, controller: str, ways: dict[int, object]) -> Iterator[float]:
         place = self._places.get(controller)
         if place is None:
             return
         for folder in place.folders:
-            found = ways[place.version](folder)  # type: ignore[operator]
-            if found is not None:
-                yield found
+            value = ways[place.version](folder)  # type: ignore[operator]
+            if value is not None:
+                yield value
 
 
 def _places(pid: int | str, proc: Path) -> Iterator[tuple[str, _Place]]:
@@ -202,8 +202,8 @@ def _places(pid: int | str, proc: Path) -> Iterator[tuple[str, _Place]]:
 def _paths(text: str) -> Iterator[tuple[str, str]]:
     """Yield controller and path from `/proc/PID/cgroup`; version 2 is "" there."""
     for line in text.splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
+        number, _, place = line.partition(":")
+        controllers, _, path = place.partition(":")
         if number and path.startswith("/"):
             for name in controllers.split(","):
                 yield name, path
@@ -213,12 +213,12 @@ def _mounts(text: str) -> Iterator[tuple[int, str, Path, tuple[str, ...]]]:
     """Yield version, root and place of each mounted tree, and its controllers."""
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
-        left, right = before.split(), after.split()
-        if len(left) + len(right) < _MOUNT_FIELDS - 1 or not right:
+        fields, right = before.split(), after.split()
+        if len(fields) + len(right) < _MOUNT_FIELDS - 1 or not right:
             continue
         if right[0] in {"cgroup", "cgroup2"}:
             version = 2 if right[0] == "cgroup2" else 1
-            yield version, left[3], Path(left[4]), tuple(right[-1].split(","))
+            yield version, fields[3], Path(fields[4]), tuple(right[-1].split(","))
 
 
 def _upwards(point: Path, root: str, path: str) -> Iterator[Path]:
@@ -227,9 +227,9 @@ def _upwards(point: Path, root: str, path: str) -> Iterator[Path]:
     parts = [part for part in inside.split("/") if part]
     if ".." in parts:  # seen from a namespace that does not hold it
         parts = []
-    found = [point.joinpath(*parts[:n]) for n in range(len(parts), -1, -1)]
-    there = [folder for folder in found if folder.is_dir()]
-    yield from there or [point]
+    folders = [point.joinpath(*parts[:n]) for n in range(len(parts), -1, -1)]
+    existing = [folder for folder in folders if folder.is_dir()]
+    yield from existing or [point]
 
 
 def _below(path: str, root: str) -> bool:
@@ -238,8 +238,8 @@ def _below(path: str, root: str) -> bool:
 
 def _quota_v2(folder: Path) -> float | None:
     words = _text(folder / "cpu.max").split()
-    known = len(words) == 2 and all(word.isdecimal() for word in words)  # noqa: PLR2004
-    return int(words[0]) / int(words[1]) if known and int(words[1]) else None
+    limited = len(words) == 2 and all(word.isdecimal() for word in words)  # noqa: PLR2004
+    return int(words[0]) / int(words[1]) if limited and int(words[1]) else None
 
 
 def _quota_v1(folder: Path) -> float | None:
@@ -260,13 +260,13 @@ def _limit_v1(folder: Path) -> float | None:
 
 def _cpu_list(text: str) -> frozenset[int] | None:
     """Read "0-3,8"."""
-    found: set[int] = set()
+    cores: set[int] = set()
     for part in text.strip().split(","):
         low, _, high = part.partition("-")
         if not low.isdecimal() or (high and not high.isdecimal()):
             return None
-        found.update(range(int(low), int(high or low) + 1))
-    return frozenset(found)
+        cores.update(range(int(low), int(high or low) + 1))
+    return frozenset(cores)
 
 
 def _number(path: Path) -> float | None:
@@ -362,11 +362,11 @@ class HostReader:
             if self._tree is not None:
                 self._tree.look()
                 self._allowed = self._affinity() or self._allowed
-            found = self._rates()
+            readings = self._rates()
         if not last and self._memory_pace.due(now_s):
             with self._memory_pace.taking(now_s):
-                found |= self._memory()
-        return found
+                readings |= self._memory()
+        return readings
 
     def _rates(self) -> dict[str, float]:
         now = self._counters()
@@ -375,20 +375,20 @@ class HostReader:
             return {}
         before, self._before = self._before, now
         machine = busy_shares(before, now)
-        found = {f"{_MACHINE}cpu_util": sum(machine) / len(machine)} if machine else {}
+        readings = {f"{_MACHINE}cpu_util": sum(machine) / len(machine)} if machine else {}
         network = rates(before, now, elapsed_s, NETWORK)
         if self._tree is None:
-            found |= self._whole(before, now, elapsed_s)
-            return found | network | rates(before, now, elapsed_s, DISK)
+            readings |= self._whole(before, now, elapsed_s)
+            return readings | network | rates(before, now, elapsed_s, DISK)
         used = (now["job_cpu_s"] - before["job_cpu_s"]) / elapsed_s
-        found["cpu_util"] = min(1.0, max(0.0, used / self.cpu_cores))
-        found |= rates(before, now, elapsed_s, [f"job {name}" for name in DISK])
-        found |= self._busiest(elapsed_s)
+        readings["cpu_util"] = min(1.0, max(0.0, used / self.cpu_cores))
+        readings |= rates(before, now, elapsed_s, [f"job {name}" for name in DISK])
+        readings |= self._busiest(elapsed_s)
         if sum(machine) - used <= max(_OTHERS_CORES, _OTHERS_SHARE * used):
-            found |= network
+            readings |= network
         else:
-            found |= {f"{_MACHINE}{name}": value for name, value in network.items()}
-        return {name.removeprefix("job "): value for name, value in found.items()}
+            readings |= {f"{_MACHINE}{name}": value for name, value in network.items()}
+        return {name.removeprefix("job "): value for name, value in readings.items()}
 
     def _whole(
         self, before: dict[str, float], now: dict[str, float], elapsed_s: float
@@ -419,36 +419,36 @@ class HostReader:
 
     def _memory(self) -> dict[str, float]:
         _, machine = ram_gib()
-        found = {f"{_MACHINE}ram_used_gib": machine}
+        readings = {f"{_MACHINE}ram_used_gib": machine}
         if self._tree is not None:
             used = self._tree.memory_gib()
         else:
             limited = self._group.limit_gib is not None
             used = self._group.used_gib() if limited else machine
-        return found if used is None else found | {"ram_used_gib": used}
+        return readings if used is None else readings | {"ram_used_gib": used}
 
     def _counters(self) -> dict[str, float]:
-        found = counters()
+        counts = counters()
         if (used_s := self._group.cpu_s()) is not None and self._tree is None:
-            found["group_cpu_s"] = used_s
+            counts["group_cpu_s"] = used_s
         if self._tree is not None:
-            found |= _job(self._tree.used())
-        return found
+            counts |= _job(self._tree.used())
+        return counts
 
     def _affinity(self) -> frozenset[int]:
         pids = list(self._tree.members) if self._tree is not None else [0]
-        found: set[int] = set()
+        cores: set[int] = set()
         for pid in pids:
             try:
-                found |= os.sched_getaffinity(pid)
+                cores |= os.sched_getaffinity(pid)
             except (AttributeError, OSError):  # not on every system; gone
                 continue
         cpus = self._group.cpus
-        some = frozenset(found) if cpus is None else frozenset(found) & cpus or cpus
+        some = frozenset(cores) if cpus is None else frozenset(cores) & cpus or cpus
         return some or frozenset(range(os.cpu_count() or 1))
 
 
 def _job(used: Used) -> dict[str, float]:
-    found = {"job_cpu_s": used.cpu_s}
+    readings = {"job_cpu_s": used.cpu_s}
     sides = zip(DISK, (used.read_mib, used.written_mib), strict=True)
-    return found | {f"job {name}": mib for name, mib in sides if mib is not None}
+    return readings | {f"job {name}": mib for name, mib in sides if mib is not None}

@@ -67,10 +67,10 @@ class MachineIdentityReader:
     ) -> None:
         environ = os.environ if environment is None else environment
         rows = clouds() if table is None else table
-        self._found: dict[str, str] = {}
+        self._facts: dict[str, str] = {}
         cloud = next((row for row in rows if _is(row, dmi, environ)), None)
         if cloud is not None:
-            self._found = {"provider": cloud["provider"], **_said(cloud, dmi, environ)}
+            self._facts = {"provider": cloud["provider"], **_local_facts(cloud, dmi, environ)}
         self._name = _name_of_machine(environ)
         self._thread: threading.Thread | None = None
         if cloud is not None and metadata and "address" in cloud:
@@ -79,12 +79,12 @@ class MachineIdentityReader:
             )
             self._thread.start()
 
-    def known(self) -> dict[str, str]:
+    def facts(self) -> dict[str, str]:
         """Return the fields of `observed.MachineIdentity` that are known now."""
-        found = dict(self._found)
+        facts = dict(self._facts)
         if self._name is not None:
-            found.setdefault("machine", self._name)
-        return found
+            facts.setdefault("machine", self._name)
+        return facts
 
     def wait(self, timeout_s: float) -> None:
         """Wait until what can be known is known, or the time is over."""
@@ -93,7 +93,7 @@ class MachineIdentityReader:
 
     def _ask(self, cloud: _Cloud) -> None:
         answered = ask(cloud)
-        self._found = {**self._found, **answered}
+        self._facts = {**self._facts, **answered}
 
 
 def ask(cloud: _Cloud) -> dict[str, str]:
@@ -108,18 +108,18 @@ def ask(cloud: _Cloud) -> dict[str, str]:
         if answer is None:
             return {}
         headers[token["send"]] = answer
-    found: dict[str, str] = {}
+    facts: dict[str, str] = {}
     for name in _FIELDS:
         path = cloud["paths"].get(name)
         if path is None:
             continue
         answer = _answer(cloud["address"], "GET", path, headers)
-        if answer is None and not found:
+        if answer is None and not facts:
             return {}  # nobody there: the other questions would only take their time
         text = _KEEP[cloud.get("keep", {}).get(name, "")](answer or "")
         if _SOUND.fullmatch(text):
-            found[name] = text
-    return found
+            facts[name] = text
+    return facts
 
 
 def _answer(address: str, method: str, path: str, headers: Mapping[str, str]) -> str | None:
@@ -158,7 +158,7 @@ def _is(cloud: _Cloud, dmi: Path, environ: Mapping[str, str]) -> bool:
     return any(_matches(rule, _text(dmi / rule["file"])) for rule in cloud.get("dmi", ()))
 
 
-def _said(cloud: _Cloud, dmi: Path, environ: Mapping[str, str]) -> dict[str, str]:
+def _local_facts(cloud: _Cloud, dmi: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """Return what the machine says itself."""
     variables = {name: environ.get(v, "") for name, v in cloud.get("environment", {}).items()}
     files = {
@@ -251,22 +251,24 @@ def launch_of(environ: Mapping[str, str], words: Sequence[str] = ()) -> str | No
 
     # A Slurm job runs many things; what its step runs is one launch.
     names = _LAUNCHERS if environ.get(_SLURM[1]) else [n for n in _LAUNCHERS if n not in _SLURM]
-    known = [f"{name}={environ[name]}" for name in names if environ.get(name)]
+    variables = [f"{name}={environ[name]}" for name in names if environ.get(name)]
     spread = any(word.startswith(_MACHINES) and word.partition("=")[2] != "1" for word in words)
-    known += _without_place(words) if spread else ()
-    return hashlib.sha256("\0".join(known).encode()).hexdigest()[:_DIGITS] if known else None
+    variables += _without_place(words) if spread else ()
+    return (
+        hashlib.sha256("\0".join(variables).encode()).hexdigest()[:_DIGITS] if variables else None
+    )
 
 
 def _without_place(words: Sequence[str]) -> list[str]:
     """Return the words of a launcher without those that differ from machine to machine."""
-    kept: list[str] = []
+    common: list[str] = []
     skipped = False
     for word in words:
         plain = word.replace("_", "-")
         if not skipped and not plain.startswith(_PLACES):
-            kept.append(word)
+            common.append(word)
         skipped = plain in _PLACES
-    return kept
+    return common
 
 
 def run_here(environ: Mapping[str, str]) -> dict[str, str | int]:
@@ -275,11 +277,11 @@ def run_here(environ: Mapping[str, str]) -> dict[str, str | int]:
     A Slurm step on several machines is one run of as many processes as it has tasks. On one machine
     the tasks may just as well be jobs of their own (a sweep): there the program's own ranks decide.
     """
-    found: dict[str, str | int] = {"node": node_of(host_name()), "cpus": usable_cpus()}
+    facts: dict[str, str | int] = {"node": node_of(host_name()), "cpus": usable_cpus()}
     job, step = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_STEP_ID", "")
     if job.isdecimal():
-        found["id"] = f"slurm {job}.{step}" if step.isdecimal() else f"slurm {job}"
+        facts["id"] = f"slurm {job}.{step}" if step.isdecimal() else f"slurm {job}"
     nodes, tasks = environ.get("SLURM_STEP_NUM_NODES", ""), environ.get("SLURM_NTASKS", "")
     if step.isdecimal() and nodes.isdecimal() and int(nodes) > 1:
-        found["world"] = max(int(tasks) if tasks.isdecimal() else 0, int(nodes))
-    return found
+        facts["world"] = max(int(tasks) if tasks.isdecimal() else 0, int(nodes))
+    return facts

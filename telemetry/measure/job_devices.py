@@ -64,16 +64,20 @@ class JobDevices:
         self._known = {}  # a number may be another process's by now
         if self._mine or self._chosen:
             return
-        ours = namespace()
+        own_namespace = namespace()
         # A process that has just ended, or begins another program, shows an empty environment: what
         # it may use is unknown, and not all.
-        told = {pid: text for pid in self._tree.members if (text := self._tree.environment(pid))}
-        each = [
-            visible(variables(text), devices, in_container=namespace(pid) not in {ours, None})
-            for pid, text in told.items()
+        environments = {
+            pid: text for pid in self._tree.members if (text := self._tree.environment(pid))
+        }
+        allowed = [
+            visible(
+                variables(text), devices, in_container=namespace(pid) not in {own_namespace, None}
+            )
+            for pid, text in environments.items()
         ]
-        if each:
-            self._may = together(each)
+        if allowed:
+            self._may = together(allowed)
 
     def keys(self, devices: Sequence[GpuIdentity]) -> list[str]:
         """Return the keys of the job's devices, in the driver's order."""
@@ -88,37 +92,42 @@ class JobDevices:
 
     def facts(self, devices: Sequence[GpuIdentity]) -> dict[str, Json]:
         """Return what a capture says of it."""
-        mine = set(self.keys(devices))
-        users = {key: sorted(self._users.get(key, ())) for key in self._users if key not in mine}
+        job_keys = set(self.keys(devices))
+        users = {
+            key: sorted(self._users.get(key, ())) for key in self._users if key not in job_keys
+        }
         return {JOB_GPUS: self.keys(devices), GPU_USERS: users}
 
     def notes(self, devices: Sequence[GpuIdentity]) -> list[str]:
         """Return what a reader of the profile should know."""
         whole = [gpu for gpu in devices if gpu.partition is None]
-        mine = self.keys(devices)
+        job_keys = self.keys(devices)
         notes = []
         if not self._chosen and not self._mine and devices:
-            notes.append(self._unseen(_listed([gpu for gpu in whole if gpu.key in mine])))
-        if others := [gpu for gpu in whole if gpu.key not in mine]:
-            whose = sorted({user for gpu in others for user in self._users.get(gpu.key, ())})
-            held = f"with processes of {', '.join(whose)} on them" if whose else "nobody was there"
+            notes.append(self._unseen(_listed([gpu for gpu in whole if gpu.key in job_keys])))
+        if other_gpus := [gpu for gpu in whole if gpu.key not in job_keys]:
+            users = sorted({user for gpu in other_gpus for user in self._users.get(gpu.key, ())})
+            holders = (
+                f"with processes of {', '.join(users)} on them" if users else "nobody was there"
+            )
             notes.append(
-                f"{_listed(others)} of this machine: not this job's, so not counted ({held})."
+                f"{_listed(other_gpus)} of this machine: not this job's, so not counted "
+                f"({holders})."
             )
         return notes
 
     def _unseen(self, counted: str) -> str:
-        seen = "the driver listed no process of this job on a GPU"
+        sentence = "the driver listed no process of this job on a GPU"
         if self._hidden:
-            seen += " (in a container it knows them by other numbers)"
+            sentence += " (in a container it knows them by other numbers)"
         if not self._may.certain:
-            seen += (
+            sentence += (
                 ", and CUDA_VISIBLE_DEVICES counts GPUs of different models in an order of CUDA's "
                 "own (CUDA_DEVICE_ORDER=PCI_BUS_ID makes it the driver's)"
             )
         if not counted:
-            return f"{seen}, so none is counted. --gpus 0,1 says which are the job's."
-        return f"{seen}; counted is what it may use: {counted}. --gpus 0,1 says it better."
+            return f"{sentence}, so none is counted. --gpus 0,1 says which are the job's."
+        return f"{sentence}; counted is what it may use: {counted}. --gpus 0,1 says it better."
 
     @property
     def _hidden(self) -> bool:
@@ -200,19 +209,19 @@ class JobWatch:
         Args:
             devices: those that are read.
         """
-        found: dict[str, Json] = {
-            **self._identity.known(),
+        facts: dict[str, Json] = {
+            **self._identity.facts(),
             "cpu_cores": self._host.cpu_cores,
             "ram_gib": self._host.ram_gib,
             "machine_cores": self._host.machine_cores,
             "machine_ram_gib": round(self._host.machine_ram_gib, 3),
         }
         if devices and not self._chosen:
-            found["machine_gpus"] = sum(gpu.partition is None for gpu in devices)
+            facts["machine_gpus"] = sum(gpu.partition is None for gpu in devices)
         if devices and self._devices is not None:
             self._devices.look(devices)
-            found |= self._devices.facts(devices)
-        return found
+            facts |= self._devices.facts(devices)
+        return facts
 
     @property
     def killed_for_memory(self) -> int:

@@ -96,9 +96,9 @@ class Gpm:
             return dict(self._totals)
         self._asked.sample1, self._asked.sample2 = self._second, self._first
         nvml.nvmlGpmMetricsGet(self._asked)
-        return self._found(now_s - before_s)
+        return self._mean_metrics(now_s - before_s)
 
-    def _found(self, lasted_s: float) -> dict[str, float]:
+    def _mean_metrics(self, lasted_s: float) -> dict[str, float]:
         row: dict[str, float] = {}
         for metric, (slot, factor, most) in zip(self._metrics, self._slots, strict=True):
             value = metric.value * factor
@@ -140,7 +140,7 @@ class PcieThread:
         self._nvml = nvml
         self._lacking = lacking
         self._handles: dict[str, Handle] = {}
-        self._found: dict[str, dict[str, float]] = {}
+        self._traffic: dict[str, dict[str, float]] = {}
         self._lock = threading.Lock()
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
@@ -156,7 +156,7 @@ class PcieThread:
     def take(self, key: str) -> dict[str, float]:
         """Return what was measured of a device since the last call, by slot."""
         with self._lock:
-            return self._found.pop(key, {})
+            return self._traffic.pop(key, {})
 
     def close(self) -> None:
         """End the thread."""
@@ -181,7 +181,7 @@ class PcieThread:
     def _ask(self, key: str, handle: Handle) -> None:
         nvml = self._nvml
         try:
-            found = {
+            traffic = {
                 slot: nvml.nvmlDeviceGetPcieThroughput(handle, getattr(nvml, name)) / KIB_PER_MIB
                 for name, slot in _SLOTS.items()
             }
@@ -193,4 +193,4 @@ class PcieThread:
                 self._lacking(key, code)
             return
         with self._lock:
-            self._found[key] = found
+            self._traffic[key] = traffic

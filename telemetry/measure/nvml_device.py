@@ -39,14 +39,14 @@ class NvmlReading:
     """One thing that a device may be asked for.
 
     Attributes:
-        what: its name in notes.
+        name: in notes.
         ways: calls that give it, the best first.
         often: at every tick; else at most once a second.
         of_parts: whether a MIG instance answers it, instead of its device.
         quiet: whether its absence is worth no note, since it says nothing about the job.
     """
 
-    what: str
+    name: str
     ways: tuple[Way, ...]
     often: bool = False
     of_parts: bool = False
@@ -155,21 +155,21 @@ def _nvlink(nvml: Nvml, handle: Handle) -> dict[str, float]:
     }
 
 
-UTILISATION = NvmlReading(what="utilisation", ways=(_utilisation,), often=True)
-PCIE = NvmlReading(what="PCIe traffic counters", ways=(_pcie,), quiet=True)
-NVLINK = NvmlReading(what="NVLink traffic counters", ways=(_nvlink,), quiet=True)
+UTILISATION = NvmlReading(name="utilisation", ways=(_utilisation,), often=True)
+PCIE = NvmlReading(name="PCIe traffic counters", ways=(_pcie,), quiet=True)
+NVLINK = NvmlReading(name="NVLink traffic counters", ways=(_nvlink,), quiet=True)
 READINGS = (
     UTILISATION,
-    NvmlReading(what="memory in use", ways=(_memory, _memory_v1), often=True, of_parts=True),
-    NvmlReading(what="power draw", ways=(_power, _power_instant), often=True),
+    NvmlReading(name="memory in use", ways=(_memory, _memory_v1), often=True, of_parts=True),
+    NvmlReading(name="power draw", ways=(_power, _power_instant), often=True),
     # At every tick, so that the first and the last joule are inside the measured time.
-    NvmlReading(what="energy counter", ways=(_energy,), often=True, quiet=True),
-    NvmlReading(what="SM clock", ways=(_clock,), often=True),
-    NvmlReading(what="throttle reasons", ways=(_throttle, _throttle_before_535), often=True),
-    NvmlReading(what="power limit", ways=(_limit,)),
-    NvmlReading(what="temperature", ways=(_temperature,)),
-    NvmlReading(what="encoder utilisation", ways=(_encoder,), quiet=True),
-    NvmlReading(what="decoder utilisation", ways=(_decoder,), quiet=True),
+    NvmlReading(name="energy counter", ways=(_energy,), often=True, quiet=True),
+    NvmlReading(name="SM clock", ways=(_clock,), often=True),
+    NvmlReading(name="throttle reasons", ways=(_throttle, _throttle_before_535), often=True),
+    NvmlReading(name="power limit", ways=(_limit,)),
+    NvmlReading(name="temperature", ways=(_temperature,)),
+    NvmlReading(name="encoder utilisation", ways=(_encoder,), quiet=True),
+    NvmlReading(name="decoder utilisation", ways=(_decoder,), quiet=True),
     PCIE,
     NVLINK,
 )
@@ -243,7 +243,7 @@ class Device:
             for r in READINGS
             if (r.of_parts or of is None) and not (split and r in _PARTIAL)
         }
-        self._way = {reading.what: 0 for reading in self._paces}
+        self._way = {reading.name: 0 for reading in self._paces}
         self._failures: Counter[str] = Counter()
         self._process_pace = Pace(*slow)
         # Until the job is seen somewhere: it may live for a second.
@@ -260,27 +260,27 @@ class Device:
         """What notes call it."""
         return f"GPU {self.identity.key}"
 
-    def read(self, now_s: float, pids: Collection[int], *, everything: bool = False) -> DeviceRow:
+    def read(self, now_s: float, pids: Collection[int], *, full: bool = False) -> DeviceRow:
         """Return what is known now; only the key where nothing is."""
         row = DeviceRow(key=self.identity.key)
         if self._of is not None and self._of.lost:
             self.lost = True
         if self.lost:
             return row
-        aside = self._aside
-        if aside and (everything or not self._process_pace.due(now_s)):
+        elsewhere = self._elsewhere
+        if elsewhere and (full or not self._process_pace.due(now_s)):
             return row
         for reading, pace in tuple(self._paces.items()):
-            if (reading.what in _ASIDE) if aside else (everything or pace.due(now_s)):
+            if (reading.name in _ASIDE) if elsewhere else (full or pace.due(now_s)):
                 with pace.taking(now_s):
                     self._ask(reading, row)
         # At its end a job's processes are gone, and so is their memory.
         met = self._shared.processes.met
         pace = self._process_pace if met or not pids else self._first_pace
-        if not everything and pace.due(now_s):
+        if not full and pace.due(now_s):
             with pace.taking(now_s):
                 self._try("processes", row, lambda: self._processes(row, pids))
-        if aside:
+        if elsewhere:
             return row
         if self._is_shared:
             self._try("utilisation of processes", row, lambda: self._own_share(row, now_s, pids))
@@ -313,11 +313,11 @@ class Device:
             row.values = {slot: v for slot, v in row.values.items() if slot not in OF_ALL}
 
     @property
-    def _aside(self) -> bool:
+    def _elsewhere(self) -> bool:
         """Whether the job was seen on other devices, and not on this one."""
         met = self._shared.processes.met
-        here = self.identity.key in met or not (self._is_listed or self._split)
-        return bool(met) and not (here or self._shared.chosen)
+        in_use = self.identity.key in met or not (self._is_listed or self._split)
+        return bool(met) and not (in_use or self._shared.chosen)
 
     def _processes(self, row: DeviceRow, pids: Collection[int]) -> dict[str, float]:
         if self._split:
@@ -326,13 +326,13 @@ class Device:
         self._is_listed = False
         holders = processes.holders(key, self.handle)
         self._is_listed = True
-        found = processes.of_job(key, holders, pids)
+        readings = processes.of_job(key, holders, pids)
         row.holders = holders
-        ours = [holder for pid, holder in holders.items() if pid in pids]
-        self._is_shared = _are_others(holders, pids) and bool(ours)
-        if self._is_shared and any(one.by_server for one in ours):
+        own = [holder for pid, holder in holders.items() if pid in pids]
+        self._is_shared = _are_others(holders, pids) and bool(own)
+        if self._is_shared and any(holder.by_server for holder in own):
             self._cannot_tell_apart("under MPS the driver counts all work as the server's")
-        return found
+        return readings
 
     def _own_share(self, row: DeviceRow, now_s: float, pids: Collection[int]) -> dict[str, float]:
         """Return the job's own use of a device on which others compute too.
@@ -362,47 +362,47 @@ class Device:
     def _ask(self, reading: NvmlReading, row: DeviceRow) -> None:
         nvml = self._nvml
         while not self.lost:
-            way = reading.ways[self._way[reading.what]]
+            way = reading.ways[self._way[reading.name]]
             try:
                 row.values.update(way(nvml, self.handle))
             except failures(nvml) as error:
                 code = code_of(error)
-                stuck = self._failures[reading.what] >= _STUBBORN - 1
+                stuck = self._failures[reading.name] >= _STUBBORN - 1
                 if (stuck or verdict(code) is CodeVerdict.NEVER) and self._next_way(reading):
                     continue
-                self._fail(reading.what, code, reading)
+                self._fail(reading.name, code, reading)
             else:
-                self._failures.pop(reading.what, None)
+                self._failures.pop(reading.name, None)
             return
 
     def _next_way(self, reading: NvmlReading) -> bool:
-        more = self._way[reading.what] + 1 < len(reading.ways)
-        self._way[reading.what] += more
+        more = self._way[reading.name] + 1 < len(reading.ways)
+        self._way[reading.name] += more
         return more
 
-    def _try(self, what: str, row: DeviceRow, read: Callable[[], Mapping[str, float]]) -> None:
+    def _try(self, reading: str, row: DeviceRow, read: Callable[[], Mapping[str, float]]) -> None:
         if self.lost:
             return
         try:
             row.values.update(read())
         except failures(self._nvml) as error:
-            self._fail(what, code_of(error))
+            self._fail(reading, code_of(error))
         else:
-            self._failures.pop(what, None)
+            self._failures.pop(reading, None)
 
-    def _fail(self, what: str, code: int, reading: NvmlReading | None = None) -> None:
+    def _fail(self, name: str, code: int, reading: NvmlReading | None = None) -> None:
         """Draw the consequence of a failed call."""
-        said = verdict(code)
-        if said is CodeVerdict.GONE:
+        outcome = verdict(code)
+        if outcome is CodeVerdict.GONE:
             self._lose(code)
-        elif said is CodeVerdict.NEVER:
-            self._drop(what, code, reading)
+        elif outcome is CodeVerdict.NEVER:
+            self._drop(name, code, reading)
         else:
-            self._failures[what] += 1
-            if self._failures[what] == _STUBBORN:
+            self._failures[name] += 1
+            if self._failures[name] == _STUBBORN:
                 why = self._nvml.NVMLError(code)
                 self._shared.notes.say(
-                    f"{self.label}: {what} failed {_STUBBORN} times in a row ({why}); "
+                    f"{self.label}: {name} failed {_STUBBORN} times in a row ({why}); "
                     "it is still tried."
                 )
 
@@ -415,15 +415,15 @@ class Device:
             "Look for its Xid in `dmesg`."
         )
 
-    def _drop(self, what: str, code: int, reading: NvmlReading | None) -> None:
+    def _drop(self, name: str, code: int, reading: NvmlReading | None) -> None:
         if reading is not None:
             self._forget(reading)
-        elif what == GPM_SLOTS:
+        elif name == GPM_SLOTS:
             self._gpm = None
         if reading is PCIE:
             self._shared.pcie.add(self.identity.key, self.handle)
         if reading is None or not reading.quiet:
-            self._shared.notes.lacks(self.label, what, LACKING[Code(code)])
+            self._shared.notes.lacks(self.label, name, LACKING[Code(code)])
 
     def _drop_counters(self, row: DeviceRow) -> None:
         """Leave to GPM what it measures: it is exact between any two ticks."""

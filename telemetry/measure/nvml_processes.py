@@ -78,35 +78,35 @@ class ProcessMemory:
         Raises:
             pynvml.NVMLError: the device is gone, or does not answer now.
         """
-        found = dict[int, Holder]()
+        holders = dict[int, Holder]()
         for kind, calls in _LISTS:
             for pid, used in self._listed(key, handle, calls):
-                before = found.get(pid, Holder(0.0, computes=False))
-                found[pid] = Holder(
+                before = holders.get(pid, Holder(0.0, computes=False))
+                holders[pid] = Holder(
                     None if used is None else max(used / GIB, before.gib or 0.0),
                     kind != _GRAPHICS or before.computes,
                     kind == _MPS or before.by_server,
                 )
-        return found
+        return holders
 
     def of_job(
         self, key: str, holders: Mapping[int, Holder], pids: Collection[int]
     ) -> dict[str, float]:
         """Return the GiB that the job holds on a device, by slot; empty where it is unknown."""
-        ours = [holder.gib for pid, holder in holders.items() if pid in pids]
-        others = [h.gib for pid, h in holders.items() if pid not in pids and h.gib]
-        if ours:
+        own = [holder.gib for pid, holder in holders.items() if pid in pids]
+        foreign = [h.gib for pid, h in holders.items() if pid not in pids and h.gib]
+        if own:
             self.met |= {key, key.partition(":")[0]}
-        if not self.met or None in ours:
+        if not self.met or None in own:
             return {}
-        if ours and others:
+        if own and foreign:
             self._notes.say(
                 f"GPU {key} is shared: processes outside this job hold memory on it too "
-                f"({sum(others):.1f} GiB when first seen); power is of all, and so is activity of "
+                f"({sum(foreign):.1f} GiB when first seen); power is of all, and so is activity of "
                 "SMs, tensor cores and memory, which is left out where the driver tells that they "
                 "compute."
             )
-        return {"mem.process_gib": sum(gib for gib in ours if gib is not None)}
+        return {"mem.process_gib": sum(gib for gib in own if gib is not None)}
 
     def _listed(
         self,
@@ -118,15 +118,15 @@ class ProcessMemory:
             if (key, call) in self._left_out:
                 continue
             try:
-                found = getattr(self._nvml, call)(handle)
+                listed = getattr(self._nvml, call)(handle)
             except failures(self._nvml) as error:
                 if verdict(code_of(error)) is CodeVerdict.NEVER:
                     self._left_out.add((key, call))
                     continue
                 if code_of(error) != Code.NOT_FOUND:  # which is said where no process runs
                     raise
-                found = []
-            yield from ((process.pid, process.usedGpuMemory) for process in found)
+                listed = []
+            yield from ((process.pid, process.usedGpuMemory) for process in listed)
             return
 
 
@@ -185,4 +185,4 @@ class ProcessUtilisation:
             self._since_us = max(self._since_us, sample.timeStamp)
             if sample.pid in pids:
                 shares[sample.pid].append(sample.smUtil / 100)
-        self._own = min(1.0, sum(sum(each) / len(each) for each in shares.values()))
+        self._own = min(1.0, sum(sum(parts) / len(parts) for parts in shares.values()))

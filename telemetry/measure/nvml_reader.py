@@ -63,17 +63,17 @@ def instances(
             compute_instance = nvml.nvmlDeviceGetComputeInstanceId(part)
         except failures(nvml):  # no instance at this place
             continue
-        found = _MIG_NAME.search(_text(nvml, nvml.nvmlDeviceGetName, part) or "")
-        profile = found[1] if found else "instance"
+        match = _MIG_NAME.search(_text(nvml, nvml.nvmlDeviceGetName, part) or "")
+        profile = match[1] if match else "instance"
         shares = "c." in profile
-        mine = f"{gpu_instance}.{compute_instance}" if shares else str(gpu_instance)
+        slice_id = f"{gpu_instance}.{compute_instance}" if shares else str(gpu_instance)
         who = GpuIdentity(
-            key=f"{whole.key}:{mine}",
+            key=f"{whole.key}:{slice_id}",
             index=whole.index,
             uuid=whole.uuid,
             model=whole.model,
             memory_gib=_total_gib(nvml, part),
-            partition=f"{profile} {mine}",
+            partition=f"{profile} {slice_id}",
             mig_uuid=_text(nvml, nvml.nvmlDeviceGetUUID, part),
         )
         yield who, part, gpu_instance
@@ -87,9 +87,9 @@ def interconnect(nvml: Nvml, devices: Sequence[tuple[GpuIdentity, Handle]]) -> s
     if len(devices) == 1:
         return "single"
     linked = []
-    for (_, one), (_, other) in combinations(devices, 2):
+    for (_, first), (_, second) in combinations(devices, 2):
         try:
-            status = nvml.nvmlDeviceGetP2PStatus(one, other, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
+            status = nvml.nvmlDeviceGetP2PStatus(first, second, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
         except failures(nvml):
             return None
         linked.append(status == nvml.NVML_P2P_STATUS_OK)
@@ -110,12 +110,12 @@ def _total_gib(nvml: Nvml, handle: Handle) -> float | None:
 
 def _text(nvml: Nvml, call: Callable[[Handle], object], handle: Handle) -> str | None:
     try:
-        said = call(handle)
+        text = call(handle)
     except failures(nvml):
         return None
     except UnicodeDecodeError:  # of a device that is falling off the bus
         return None
-    return str(said) or None
+    return str(text) or None
 
 
 SLOW_S = 1.0  # between two readings of what moves slowly
@@ -194,7 +194,7 @@ class NvmlReader:
             raise
 
     def _open(self, gpus: tuple[int, ...] | None, slow_s: float) -> None:
-        whole = list(self._found(gpus))
+        whole = list(self._devices_asked(gpus))
         self.driver = self._driver_version()
         self.interconnect = interconnect(self._nvml, whole)
         self._pcie = PcieThread(self._nvml, self._no_pcie)
@@ -251,7 +251,7 @@ class NvmlReader:
         """The keys of devices that will answer nothing any more."""
         return frozenset(d.identity.key for d in self._devices if d.lost)
 
-    def read(self, pids: Collection[int] = (), *, everything: bool = False) -> list[DeviceRow]:
+    def read(self, pids: Collection[int] = (), *, full: bool = False) -> list[DeviceRow]:
         """Return a row for each device that says something.
 
         About one row a second has the processes on the device. Once the job was seen on some
@@ -260,14 +260,14 @@ class NvmlReader:
 
         Args:
             pids: the processes of the job, for `mem.process_gib`.
-            everything: what moves slowly too, whenever it was last read: at the end of a job, so
+            full: read what moves slowly too, whenever it was last read: at the end of a job, so
                 that counters reach to its end. Only its processes' memory is not read then.
         """
         now_s = self._clock()
-        rows = [device.read(now_s, pids, everything=everything) for device in self._devices]
+        rows = [device.read(now_s, pids, full=full) for device in self._devices]
         return [row for row in rows if row.values or row.holders is not None]
 
-    def _found(self, gpus: tuple[int, ...] | None) -> Iterator[tuple[GpuIdentity, Handle]]:
+    def _devices_asked(self, gpus: tuple[int, ...] | None) -> Iterator[tuple[GpuIdentity, Handle]]:
         """Yield identity and handle of the devices asked for, in the driver's order."""
         nvml = self._nvml
         count = self._count()
@@ -275,16 +275,17 @@ class NvmlReader:
             raise GpuUnavailableError(
                 f"the NVIDIA driver is there, but it has no GPU that it can use. {_WITHOUT}"
             )
-        wanted = range(count) if gpus is None else sorted(set(gpus))
-        bad = [index for index in wanted if not 0 <= index < count]
+        indices = range(count) if gpus is None else sorted(set(gpus))
+        bad = [index for index in indices if not 0 <= index < count]
         if bad:
-            there = "only GPU 0" if count == 1 else f"GPUs 0 to {count - 1}"
+            available = "only GPU 0" if count == 1 else f"GPUs 0 to {count - 1}"
             listed = ", ".join(str(index) for index in bad)
             raise GpuUnavailableError(
-                f"--gpus {listed}: this machine has {there}. `nvidia-smi -L` lists what each is."
+                f"--gpus {listed}: this machine has {available}. `nvidia-smi -L` lists what each "
+                "is."
             )
         failed: list[str] = []
-        for index in wanted:
+        for index in indices:
             try:
                 handle = nvml.nvmlDeviceGetHandleByIndex(index)
             except nvml.NVMLError as error:
@@ -338,5 +339,5 @@ def refusal(error: Nvml) -> str:
 def _why(error: Nvml) -> str:
     if error.value == Code.NO_PERMISSION:
         return "this user may not talk to it"
-    known = {int(code): f"it {text}" for code, text in LOST.items()}
-    return known.get(error.value, str(error))
+    reasons = {int(code): f"it {text}" for code, text in LOST.items()}
+    return reasons.get(error.value, str(error))

@@ -38,12 +38,12 @@ class Visible:
 
 def variables(environment: bytes | None) -> dict[str, str]:
     """Return the variables that count here, from an environment as the kernel shows it."""
-    found = {}
+    values = {}
     for entry in (environment or b"").split(b"\0"):
         name, is_set, value = entry.decode(errors="replace").partition("=")
         if is_set and name in {CUDA, ORDER, TOOLKIT}:
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def visible(
@@ -59,10 +59,10 @@ def visible(
     """
     whole = [gpu for gpu in devices if gpu.partition is None]
     base: Sequence[GpuIdentity] = whole
-    told = variables.get(TOOLKIT)
-    if in_container and told is not None and told.strip() != _ALL:
-        given = "" if told.strip() in _NONE else told
-        base = [gpu for gpu in devices if gpu.key in _listed(given, whole, devices)]
+    toolkit = variables.get(TOOLKIT)
+    if in_container and toolkit is not None and toolkit.strip() != _ALL:
+        listed = "" if toolkit.strip() in _NONE else toolkit
+        base = [gpu for gpu in devices if gpu.key in _listed(listed, whole, devices)]
     text = variables.get(CUDA)
     if text is None:
         return Visible(None if base is whole else tuple(gpu.key for gpu in base))
@@ -74,31 +74,31 @@ def visible(
     return Visible(keys)
 
 
-def together(each: Iterable[Visible]) -> Visible:
+def together(sets: Iterable[Visible]) -> Visible:
     """Return what several processes of one job may use.
 
     A process that is told to use none, as loaders often are, takes nothing from the others; one
     that is told nothing, as launchers are not, adds nothing to those that are told.
     """
-    found = list(each)
-    keys = dict.fromkeys(key for one in found for key in one.keys or ())
-    certain = all(one.certain for one in found)
+    all_sets = list(sets)
+    keys = dict.fromkeys(key for entry in all_sets for key in entry.keys or ())
+    certain = all(entry.certain for entry in all_sets)
     if keys:
         return Visible(tuple(keys), certain)
-    open_to_all = any(one.keys is None for one in found) or not found
+    open_to_all = any(entry.keys is None for entry in all_sets) or not all_sets
     return Visible(None if open_to_all else (), certain)
 
 
 def _listed(
     text: str, base: Sequence[GpuIdentity], devices: Sequence[GpuIdentity]
 ) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    keys: dict[str, None] = {}
     for entry in text.split(","):
         gpu = _named(entry.strip(), base, devices)
         if gpu is None:
             break
-        found[gpu.key] = None
-    return tuple(found)
+        keys[gpu.key] = None
+    return tuple(keys)
 
 
 def _named(
@@ -107,8 +107,8 @@ def _named(
     if word.isdecimal():
         return base[int(word)] if int(word) < len(base) else None
     if word.startswith("MIG-GPU-"):  # before driver 470: the device, its instance, the part of it
-        uuid, _, rest = word.removeprefix("MIG-").partition("/")
-        instance = rest.partition("/")[0]
+        uuid, _, tail = word.removeprefix("MIG-").partition("/")
+        instance = tail.partition("/")[0]
         parts = [gpu for gpu in devices if gpu.partition is not None and gpu.uuid == uuid]
         return next((p for p in parts if p.key.partition(":")[2].split(".")[0] == instance), None)
     names = [(gpu, gpu.mig_uuid if gpu.partition else gpu.uuid) for gpu in devices]
@@ -206,8 +206,8 @@ class LinuxTable:
     def transferred_mib(self, pid: int) -> tuple[float, float] | None:
         """Return what reached and left storage, not the page cache: proc(5), `/proc/PID/io`."""
         lines = (self.read(pid, "io") or b"").splitlines()
-        found = dict(line.split(b": ") for line in lines if b": " in line)
-        read, written = found.get(b"read_bytes"), found.get(b"write_bytes")
+        counts = dict(line.split(b": ") for line in lines if b": " in line)
+        read, written = counts.get(b"read_bytes"), counts.get(b"write_bytes")
         return None if read is None or written is None else (int(read) / MIB, int(written) / MIB)
 
     def memory_gib(self, pid: int) -> float | None:
@@ -301,10 +301,10 @@ class PortableTable:
         import psutil  # noqa: PLC0415 - elsewhere than on Linux
 
         try:
-            found = psutil.Process(pid).environ()
+            values = psutil.Process(pid).environ()
         except (psutil.Error, OSError):
             return None
-        return b"\0".join(f"{name}={value}".encode() for name, value in found.items())
+        return b"\0".join(f"{name}={value}".encode() for name, value in values.items())
 
 
 def process_table() -> ProcessTable:

@@ -50,7 +50,7 @@ def unreached(pids: Collection[int], reached: Collection[int], now_s: float) -> 
         reached: processes that the probe came up in.
         now_s: seconds since 1970 UTC.
     """
-    found = []
+    names = []
     for pid in sorted(set(pids) - set(reached)):
         try:
             process = psutil.Process(pid)
@@ -61,8 +61,8 @@ def unreached(pids: Collection[int], reached: Collection[int], now_s: float) -> 
                 continue
         except psutil.Error:
             continue
-        found.append(f"{_program(words)} (pid {pid})")
-    return tuple(found)
+        names.append(f"{_program(words)} (pid {pid})")
+    return tuple(names)
 
 
 def _is_python(name: str, words: list[str]) -> bool:
@@ -149,15 +149,15 @@ class ProcessTree:
     def look(self) -> frozenset[int]:
         """Find the processes again, and return their numbers."""
         numbers = self._table.numbers()
-        found = {pid: entry for pid in self.members if (entry := self._same(pid)) is not None}
+        living = {pid: entry for pid in self.members if (entry := self._same(pid)) is not None}
         if not self._met and (top := self._table.entry(self.pid)) is not None:
-            found[self.pid], self._met = top, True
-        new = numbers - self._others - found.keys() - {self._us}
+            living[self.pid], self._met = top, True
+        new = numbers - self._others - living.keys() - {self._us}
         entries = {pid: entry for pid in new if (entry := self._table.entry(pid)) is not None}
         before, self._unread = self._unread, set()
-        joined = self._joined(entries, found)
-        self._count_lost(found)
-        now = found | joined
+        joined = self._joined(entries, living)
+        self._count_lost(living)
+        now = living | joined
         spent = {pid: e.cpu_s - self._own_s(pid) for pid, e in now.items() if not e.ended}
         first = max(spent, key=lambda pid: (spent[pid], -pid), default=self.pid)
         self.busiest = (first, spent.get(first, 0.0))
@@ -184,18 +184,18 @@ class ProcessTree:
     def used(self) -> Used:
         """Return what the tree used from its first look to its last, ended processes included."""
         now, before = self._sum(), self._before
-        said = not self._silent
+        first_time = not self._silent
         return Used(
             cpu_s=max(0.0, now[0] - before[0]),
-            read_mib=max(0.0, now[1] - before[1]) if said else None,
-            written_mib=max(0.0, now[2] - before[2]) if said else None,
+            read_mib=max(0.0, now[1] - before[1]) if first_time else None,
+            written_mib=max(0.0, now[2] - before[2]) if first_time else None,
         )
 
     def memory_gib(self) -> float | None:
         """Return the memory that the members hold now, each shared page once; None if unknown."""
-        held = (self._table.memory_gib(pid) for pid, e in self.members.items() if not e.ended)
-        known = [gib for gib in held if gib is not None]
-        return sum(known) if known else None
+        sizes = (self._table.memory_gib(pid) for pid, e in self.members.items() if not e.ended)
+        readable = [gib for gib in sizes if gib is not None]
+        return sum(readable) if readable else None
 
     def threads_s(self, pid: int) -> dict[int, float]:
         """Return the processor seconds of a member's threads, by number."""
@@ -217,30 +217,30 @@ class ProcessTree:
         self, entries: Mapping[int, Entry], members: Mapping[int, Entry]
     ) -> dict[int, Entry]:
         """Return the new processes whose ancestor is a member, or that carry the mark."""
-        ours = set(members)
+        joined = set(members)
         for pid in sorted(entries):
             path: list[int] = []
             at = pid
-            while at in entries and at not in ours and len(path) < _MOST_STEPS:
+            while at in entries and at not in joined and len(path) < _MOST_STEPS:
                 path.append(at)
                 at = entries[at].parent
-            if at in ours:
-                ours.update(path)
+            if at in joined:
+                joined.update(path)
             elif at != self._us:
                 marked = next((i for i in reversed(range(len(path))) if self._marked(path[i])), -1)
-                ours.update(path[: marked + 1])
-        return {pid: entries[pid] for pid in ours & entries.keys()}
+                joined.update(path[: marked + 1])
+        return {pid: entries[pid] for pid in joined & entries.keys()}
 
     def _marked(self, pid: int) -> bool:
         if self._mark is None or pid in {os.getpid(), os.getppid()}:
             return False
-        found = self._table.environment(pid)
-        if not found:
+        environment = self._table.environment(pid)
+        if not environment:
             # The kernel's own have none; one that begins another program, for a moment: it is
             # looked at once more.
             self._unread.add(pid)
             return False
-        return self._mark in found.split(b"\0")
+        return self._mark in environment.split(b"\0")
 
     def _count_lost(self, alive: Mapping[int, Entry]) -> None:
         """Keep what ended members used, unless the parent that waited for them counts it.
@@ -248,10 +248,10 @@ class ProcessTree:
         A process that ended adds its time to its parent's, if that one waits for it; one that was
         adopted, or whose parent ignores its children, takes its time along.
         """
-        gone: dict[int | None, list[int]] = defaultdict(list)
+        lost: dict[int | None, list[int]] = defaultdict(list)
         for pid in self.members.keys() - alive.keys():
-            gone[self._ancestor(pid, alive)].append(pid)
-        for parent, ended in gone.items():
+            lost[self._ancestor(pid, alive)].append(pid)
+        for parent, ended in lost.items():
             spent_s = sum(_total_s(self.members[pid]) for pid in ended)
             grown_s = 0.0
             if parent is not None:
@@ -279,9 +279,9 @@ class ProcessTree:
 
     def _read_transfers(self) -> None:
         for pid, entry in self.members.items():
-            found = self._table.transferred_mib(pid)
-            if found is not None:
-                self._transferred[pid] = found
+            transfers = self._table.transferred_mib(pid)
+            if transfers is not None:
+                self._transferred[pid] = transfers
                 self._silent.discard(pid)
             elif not entry.ended:
                 self._silent.add(pid)
@@ -312,9 +312,9 @@ def own_number(pid: int, numbers: Iterable[int] | None = None) -> int:
         return pid
     if shown == os.getpid():
         return pid
-    for other in sorted(numbers or table.numbers()):
-        if _numbers_of(other)[-1:] == [pid] and namespace(other) == namespace(shown):
-            return other
+    for number in sorted(numbers or table.numbers()):
+        if _numbers_of(number)[-1:] == [pid] and namespace(number) == namespace(shown):
+            return number
     return pid
 
 

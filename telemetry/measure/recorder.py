@@ -75,7 +75,7 @@ class GpuThread:
         return notes
 
     def read(
-        self, pids: Collection[int] = (), *, everything: bool = False
+        self, pids: Collection[int] = (), *, full: bool = False
     ) -> list[tuple[float, list[DeviceRow]]]:
         """Return what has been read since the last call: seconds of `time.monotonic`, and rows.
 
@@ -84,15 +84,15 @@ class GpuThread:
 
         Args:
             pids: the processes of the job.
-            everything: as in `NvmlReader.read`; waits a little longer.
+            full: as in `NvmlReader.read`; waits a little longer.
         """
-        patience_s = LAST_PATIENCE_S if everything else PATIENCE_S
-        found = self._heard(patience_s)  # of what was asked before
+        patience_s = LAST_PATIENCE_S if full else PATIENCE_S
+        rows = self._heard(patience_s)  # of what was asked before
         if self._since_s is None and not self.problems:
             self._since_s = time.monotonic()
-            self._asked.put((frozenset(pids), everything))
-            found += self._heard(patience_s)
-        return found
+            self._asked.put((frozenset(pids), full))
+            rows += self._heard(patience_s)
+        return rows
 
     def _heard(self, patience_s: float) -> list[tuple[float, list[DeviceRow]]]:
         if self._since_s is None:
@@ -117,9 +117,9 @@ class GpuThread:
         self.facts = {"interconnect": reader.interconnect, "driver": reader.driver}
         self._told.put((time.monotonic(), []))
         while True:
-            pids, everything = self._asked.get()
+            pids, full = self._asked.get()
             taken_s = time.monotonic()
-            rows = reader.read(pids, everything=everything)
+            rows = reader.read(pids, full=full)
             self._notes = reader.notes
             self._told.put((taken_s, rows))
 
@@ -200,7 +200,7 @@ class Recorder:
 
     def begin(self) -> None:
         """Write what is measured, and on what."""
-        self._facts = self._found()
+        self._facts = self._gather_facts()
         events = self._subject.events
         probe = {} if events is None else {"probe_folder": str(events.folder)}
         first: dict[str, Json] = {"job": self._subject.job, "interval_s": self._interval_s}
@@ -259,23 +259,23 @@ class Recorder:
             self._capture.lines([json.dumps(killed)])
         self._capture.end(self.now_s)
 
-    def _found(self) -> dict[str, Json]:
+    def _gather_facts(self) -> dict[str, Json]:
         """Return what is known of job and machine now."""
         gpus, serving = self._gpus, self._subject.serving
-        found: dict[str, Json] = self._watch.facts(gpus.identities if gpus else ())
-        found |= gpus.facts if gpus else {}
-        return found if serving is None else {**found, SERVING: serving.told()}
+        facts: dict[str, Json] = self._watch.facts(gpus.identities if gpus else ())
+        facts |= gpus.facts if gpus else {}
+        return facts if serving is None else {**facts, SERVING: serving.readings()}
 
     def _tell_facts(self) -> None:
         """Write what became known, or changed, since it was last written."""
-        found = self._found()
-        news = {name: value for name, value in found.items() if self._facts.get(name) != value}
+        facts = self._gather_facts()
+        news = {name: value for name, value in facts.items() if self._facts.get(name) != value}
         if news:
             self._facts |= news
             self._capture.facts(news)
 
     def _read(self, gpus: GpuThread, *, last: bool) -> None:
-        rows = gpus.read(self._watch.pids, everything=last)
+        rows = gpus.read(self._watch.pids, full=last)
         if len(gpus.identities) != len(self._identities):  # known once the driver has answered
             self._identities = {gpu.key: gpu for gpu in gpus.identities}
             self._tell_facts()
@@ -290,10 +290,10 @@ class Recorder:
             self._capture.device_notes(notes)
 
     def _wait(self, ended: Callable[[float], bool], due_s: float) -> bool:
-        while (left := due_s - time.monotonic()) > 0:
-            if ended(min(left, _DRAIN_S)):
+        while (left_s := due_s - time.monotonic()) > 0:
+            if ended(min(left_s, _DRAIN_S)):
                 return True
-            if left > _DRAIN_S:
+            if left_s > _DRAIN_S:
                 self._drain()
         return ended(0.0)
 
@@ -337,9 +337,9 @@ def _unreached(name: str) -> str:
 
 def _shortcomings(events: EventTail) -> list[str]:
     """Return why there are no steps, where there are none."""
-    seen = events.kinds
-    if "step" in seen:
+    kinds = events.kinds
+    if "step" in kinds:
         return []
     if not events.reached():
         return [_NO_PROBE]
-    return [_NO_STEPS if "hello" in seen else _NO_FRAMEWORK]
+    return [_NO_STEPS if "hello" in kinds else _NO_FRAMEWORK]

@@ -76,7 +76,7 @@ class ServingThread:
         """What a reader of the profile should know: which servers have told nothing, and why."""
         return [note for page in self._pages if (note := page.shortcoming())]
 
-    def told(self) -> list[Json]:
+    def readings(self) -> list[Json]:
         """Return the tallies, one a server; the same ones for some seconds, as each is written."""
         now_s = time.monotonic()
         if now_s - self._told_s >= _TOLD_S or self._end.is_set():

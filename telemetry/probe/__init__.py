@@ -29,13 +29,13 @@ def child_environment(environ: Mapping[str, str], events_dir: Path) -> dict[str,
         environ: the environment that the child would get; its PYTHONPATH is kept, after ours.
         events_dir: existing folder for the event files.
     """
-    others = [
+    entries = [
         entry
         for entry in environ.get("PYTHONPATH", "").split(os.pathsep)
         if entry and entry != str(PATH)
     ]
     return {
-        "PYTHONPATH": os.pathsep.join((str(PATH), *others)),
+        "PYTHONPATH": os.pathsep.join((str(PATH), *entries)),
         FOLDER_VARIABLE: str(events_dir.resolve()),
     }
 

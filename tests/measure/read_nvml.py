@@ -39,7 +39,7 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
             now.write_text(str(step["t"]))
             time.sleep(step.get("wait_s", 0))
             pids = {*step.get("pids", ()), *children}
-            rows = reader.read(pids, everything=step.get("everything", False))
+            rows = reader.read(pids, full=step.get("everything", False))
             told.append([{"gpu": row.key, **row.values} for row in rows])
     if child:
         child.kill()

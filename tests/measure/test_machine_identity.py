@@ -187,7 +187,7 @@ def test_a_service_that_is_not_well_says_nothing(
 def test_firmware_names_the_provider(tmp_path: Path, provider: str) -> None:
     """Without a question to anybody the provider is known, by the price list's name."""
     folder = _firmware(tmp_path, FIRMWARE[provider])
-    found = MachineIdentityReader(metadata=False, environment={}, dmi=folder).known()
+    found = MachineIdentityReader(metadata=False, environment={}, dmi=folder).facts()
     assert found["provider"] == provider
     assert found["machine"]
 
@@ -201,7 +201,7 @@ def test_a_machine_that_is_no_cloud_asks_nobody(
     reader = MachineIdentityReader(environment={}, dmi=folder, table=[here.row()])
     reader.wait(2.0)
     assert here.asked == []
-    assert set(reader.known()) == {"machine"}
+    assert set(reader.facts()) == {"machine"}
 
 
 def test_the_service_is_asked_beside_the_measurement(
@@ -214,7 +214,7 @@ def test_the_service_is_asked_beside_the_measurement(
     reader = MachineIdentityReader(environment={}, dmi=folder, table=[here.row()])
     assert time.monotonic() - start_s < 60.0
     reader.wait(60.0)
-    assert reader.known() == {
+    assert reader.facts() == {
         "provider": "aws",
         "machine": "i-0123456789abcdef0",
         "instance_type": "p5.48xlarge",
@@ -224,7 +224,7 @@ def test_the_service_is_asked_beside_the_measurement(
     here.asked.clear()
     off.wait(1.0)
     assert here.asked == []
-    assert "region" not in off.known()
+    assert "region" not in off.facts()
 
 
 def test_a_proxy_is_never_asked(
@@ -239,17 +239,17 @@ def test_a_proxy_is_never_asked(
 def test_containers_of_a_provider_say_it_by_their_variables(tmp_path: Path) -> None:
     """RunPod names pod and data centre in the environment; there is no service to ask."""
     environment = {"RUNPOD_POD_ID": "a1b2c3", "RUNPOD_DC_ID": "EU-RO-1"}
-    found = MachineIdentityReader(environment=environment, dmi=tmp_path).known()
+    found = MachineIdentityReader(environment=environment, dmi=tmp_path).facts()
     assert found == {"provider": "runpod", "machine": "a1b2c3", "region": "EU-RO-1"}
 
 
 def test_pods_of_one_node_stand_on_one_machine(tmp_path: Path) -> None:
     """The node's name, where it is known, is the machine: as a digest, the same for each pod."""
     one, other = (
-        MachineIdentityReader(environment={"NODE_NAME": name}, dmi=tmp_path).known()["machine"]
+        MachineIdentityReader(environment={"NODE_NAME": name}, dmi=tmp_path).facts()["machine"]
         for name in ("gpu-7", "gpu-8")
     )
-    again = MachineIdentityReader(environment={"NODE_NAME": "gpu-7"}, dmi=tmp_path).known()
+    again = MachineIdentityReader(environment={"NODE_NAME": "gpu-7"}, dmi=tmp_path).facts()
     assert one == again["machine"] != other
     assert "gpu-7" not in one
 

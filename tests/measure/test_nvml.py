@@ -266,7 +266,7 @@ def test_the_stand_in_runs_by_the_clock_too(
     script = (
         "import time; from telemetry.measure.nvml_reader import NvmlReader\n"
         "with NvmlReader() as r:\n"
-        "    (a,) = r.read(); time.sleep(0.2); (b,) = r.read(everything=True)\n"
+        "    (a,) = r.read(); time.sleep(0.2); (b,) = r.read(full=True)\n"
         "    a, b = a.values, b.values\n"
         "    joules, mib = (b[c] - a[c] for c in ('counter.energy_j', 'counter.pcie_rx_mib'))\n"
         "    print(b['clock.sm_mhz'], joules * 2100 / mib)"

@@ -39,21 +39,21 @@ _MORE = "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars 
 def command(sources: tuple[str, ...], jobs_by: str | None, output: Output) -> None:
     """Say what each job wastes and why; the first finding is the verdict."""
     read = read_sources(sources, output.say, jobs_by, output.progress(READING))
-    found = [(p, diagnose(p)) for p in name_apart(read)]
+    judged = [(p, diagnose(p)) for p in name_apart(read)]
     if output.format == "json":
-        print_json(_document(found))
+        print_json(_document(judged))
         return
     if output.format == "table":
-        print_findings(found)
+        print_findings(judged)
         output.say(_MORE)
         return
-    rows = tuple(_row(p.job.name, finding) for p, findings in found for finding in findings)
+    rows = tuple(_row(p.job.name, finding) for p, findings in judged for finding in findings)
     columns = ("job", "finding", "severity", "sure", "wastes", "cause", "evidence", "against", "do")
     print_table(Table(columns=columns, rows=rows, right=frozenset(("wastes",))), output)
     output.say(_MORE)
 
 
-def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> DiagnosisDocument:
+def _document(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> DiagnosisDocument:
     return DiagnosisDocument(
         schema="gpucost.diagnosis/v1",
         jobs=tuple(
@@ -62,7 +62,7 @@ def _document(found: list[tuple[Profile, tuple[Finding, ...]]]) -> DiagnosisDocu
                 findings=tuple(finding_document(finding) for finding in findings),
                 remedies=_remedies(profile),
             )
-            for profile, findings in found
+            for profile, findings in judged
         ),
     )
 
@@ -93,15 +93,15 @@ _AROUND = 3  # lines of a screen beside the findings: the answer, what to type n
 _JOBS_REPEATED = 8
 
 
-def print_findings(found: list[tuple[Profile, tuple[Finding, ...]]]) -> None:
+def print_findings(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> None:
     """Print each job's findings as sentences, the verdict first; again where it scrolled away."""
-    printed = sum(_print_job(profile, findings) for profile, findings in found)
-    if printed + _AROUND > terminal_height() or len(found) > 1:
-        wasteful = sorted(found, key=lambda one: -_wasted(one[1]))
+    printed = sum(_print_job(profile, findings) for profile, findings in judged)
+    if printed + _AROUND > terminal_height() or len(judged) > 1:
+        wasteful = sorted(judged, key=lambda entry: -_wasted(entry[1]))
         for profile, findings in wasteful[:_JOBS_REPEATED]:
             print_prose(_verdict(profile, findings))
-        if len(found) > _JOBS_REPEATED:
-            print_prose(f"These waste most; the other {len(found) - _JOBS_REPEATED} stand above.")
+        if len(judged) > _JOBS_REPEATED:
+            print_prose(f"These waste most; the other {len(judged) - _JOBS_REPEATED} stand above.")
 
 
 def _print_job(profile: Profile, findings: tuple[Finding, ...]) -> int:
@@ -137,6 +137,6 @@ def shown_readings(evidence: Iterable[Evidence]) -> str:
     return ", ".join(_reading(e) for e in evidence)
 
 
-def _reading(one: Evidence) -> str:
-    signal = SIGNALS[one.metric]
-    return report_text.reading(signal.name, one.value, signal.unit)
+def _reading(evidence: Evidence) -> str:
+    signal = SIGNALS[evidence.metric]
+    return report_text.reading(signal.name, evidence.value, signal.unit)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def _rules(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's
-    if wanted:
+def _rules(context: click.Context, _: click.Parameter, shown: bool) -> None:  # noqa: FBT001 - click's
+    if shown:
         click.echo(recording_rules(), nl=False)
         context.exit()
 
@@ -117,7 +117,7 @@ def _rules(context: click.Context, _: click.Parameter, wanted: bool) -> None:  #
 @click.option("--job", help="Which of several jobs in the source.")
 @common_options
 def command(
-    sources: tuple[str, ...], target: str, jobs_by: str | None, output: Output, **given: Any
+    sources: tuple[str, ...], target: str, jobs_by: str | None, output: Output, **options: Any
 ) -> None:
     """Turn telemetry files of one job into a profile; the files complement each other."""
     from telemetry.folder import FolderManner  # noqa: PLC0415 - the same
@@ -125,18 +125,18 @@ def command(
     from telemetry.sources import read_telemetry  # noqa: PLC0415 - the same
 
     live = LiveOptions(
-        since_s=int(given.pop("since")),
-        until=given.pop("until"),
-        step_s=None if (step := given.pop("step")) is None else int(step),
-        recorded=given.pop("recorded"),
-        match=given.pop("match"),
+        since_s=int(options.pop("since")),
+        until=options.pop("until"),
+        step_s=None if (step := options.pop("step")) is None else int(step),
+        recorded=options.pop("recorded"),
+        match=options.pop("match"),
     )
-    interval = given.pop("interval")
+    interval = options.pop("interval")
     hints = Hints(
-        format=given.pop("format_name"),
-        map=given.pop("map_"),
+        format=options.pop("format_name"),
+        map=options.pop("map_"),
         interval_s=None if interval is None else float(interval),
-        **given,
+        **options,
     )
     skipped: list[Skipped] = []
     manner = FolderManner(jobs_by=jobs_by or "folder", told=output.progress(READING))
@@ -156,11 +156,11 @@ def _write(profiles: tuple[Profile, ...], target: str, output: Output) -> None:
     files = _files(profiles, target)
     many, replaced = len(files) > MANY and not output.verbose, 0
     for path, text in files:
-        there = path != "-" and Path(path).exists()
+        exists = path != "-" and Path(path).exists()
         write_file(path, text)
-        replaced += there
+        replaced += exists
         if path != "-" and not many:
-            output.say(f"wrote {path}" + (", in place of what was there" if there else ""))
+            output.say(f"wrote {path}" + (", in place of what was there" if exists else ""))
     if many:
         instead = f", {replaced:,} in place of what was there" if replaced else ""
         output.say(f"wrote {counted(len(files), 'file')} to {target}{instead}")
@@ -172,10 +172,10 @@ def _files(profiles: tuple[Profile, ...], target: str) -> list[tuple[str, str]]:
     if target == "-" or (len(profiles) == 1 and not _is_folder(target)):
         return [(target, dump(profiles))]
     if not _is_folder(target):
-        there = listed([profile.job.name for profile in profiles], MANY)
+        all_jobs = listed([profile.job.name for profile in profiles], MANY)
         raise InputError(
-            f"{len(profiles)} jobs are in there ({there}): give a folder, -o profiles/, for a file "
-            "a job, or choose one with --job NAME."
+            f"{len(profiles)} jobs are in there ({all_jobs}): give a folder, -o profiles/, for a "
+            "file a job, or choose one with --job NAME."
         )
     folder = Path(target)
     try:
@@ -226,11 +226,11 @@ def tell_profiles(profiles: tuple[Profile, ...], output: Output) -> None:
 def _tell_notes(profiles: tuple[Profile, ...], output: Output) -> None:
     """Say the commonest notes once, with how many profiles have them."""
     notes = Counter(note for profile in profiles for note in _unnamed(profile))
-    common = sorted(notes.items(), key=lambda one: (-one[1], one[0]))
+    common = sorted(notes.items(), key=lambda entry: (-entry[1], entry[0]))
     for note, number in common[:_FIRST]:
         output.say(f"note of {counted(number, 'profile')}: {note}")
-    if (rest := len(common) - _FIRST) > 0:
-        output.say(f"{counted(rest, 'other note')}; -v shows them.")
+    if (remaining := len(common) - _FIRST) > 0:
+        output.say(f"{counted(remaining, 'other note')}; -v shows them.")
 
 
 def _unnamed(profile: Profile) -> set[str]:

@@ -52,7 +52,7 @@ _FETCHED = ("s3://", "https://", "http://")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @output_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND ...")
-def command(words: tuple[str, ...], output: Output, **given: Any) -> None:
+def command(words: tuple[str, ...], output: Output, **options: Any) -> None:
     """Make COMMAND faster and prove it: profile, plan, run or rent, verify, until nothing pays.
 
     Every step is a command of its own and is shown before it runs. Interrupted, the same command
@@ -61,42 +61,46 @@ def command(words: tuple[str, ...], output: Output, **given: Any) -> None:
     """
     if not words:
         raise InputError("no COMMAND: put it behind --, such as gpucost loop -- python train.py.")
-    asked = _request(words, output, given)
-    if given["dry_run"]:
-        for step in steps_to_come(asked):
+    request = _request(words, output, options)
+    if options["dry_run"]:
+        for step in steps_to_come(request):
             click.echo(step)
         return
-    loop = begin(asked, output, lambda step: run_step(step, quiet=asked.quiet, aside=asked.aside))
+    loop = begin(
+        request,
+        output,
+        lambda step: run_step(step, quiet=request.quiet, to_stderr=request.to_stderr),
+    )
     print_loop(loop.go_on(), output)
 
 
-def _request(words: tuple[str, ...], output: Output, given: dict[str, Any]) -> LoopRequest:
-    measuring = [flag for flag in ("no_gpu", "no_metadata") if given[flag]]
-    data = given["data"]
-    renting = ["--sync", str(Path(given["sync"]).absolute())]
+def _request(words: tuple[str, ...], output: Output, options: dict[str, Any]) -> LoopRequest:
+    measuring = [flag for flag in ("no_gpu", "no_metadata") if options[flag]]
+    data = options["data"]
+    renting = ["--sync", str(Path(options["sync"]).absolute())]
     if data:
         renting += ["--data", data if data.startswith(_FETCHED) else str(Path(data).absolute())]
     return LoopRequest(
         command=words,
-        folder=Path(given["folder"]),
-        budget_usd=given["budget"],
+        folder=Path(options["folder"]),
+        budget_usd=options["budget"],
         measuring=tuple(f"--{flag.replace('_', '-')}" for flag in measuring),
-        planning=_planning(given),
+        planning=_planning(options),
         renting=tuple(renting),
-        numeric=given["numeric"],
-        ttl_s=None if given["ttl"] is None else int(given["ttl"]),
-        most_rounds=given["rounds"],
-        ab=given["ab"],
-        yes=given["yes"],
+        numeric=options["numeric"],
+        ttl_s=None if options["ttl"] is None else int(options["ttl"]),
+        most_rounds=options["rounds"],
+        ab=options["ab"],
+        yes=options["yes"],
         quiet=output.quiet,
-        aside=output.format != "table",
+        to_stderr=output.format != "table",
     )
 
 
-def _planning(given: dict[str, Any]) -> tuple[str, ...]:
+def _planning(options: dict[str, Any]) -> tuple[str, ...]:
     words: list[str] = []
     for name in ("current", "price", "hours_per_month", "provider", "region"):
-        value = given[name]
-        for one in value if isinstance(value, tuple) else () if value is None else (value,):
-            words += [f"--{name.replace('_', '-')}", str(one)]
+        value = options[name]
+        for item in value if isinstance(value, tuple) else () if value is None else (value,):
+            words += [f"--{name.replace('_', '-')}", str(item)]
     return tuple(words)

@@ -46,7 +46,7 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
 @click.option("--batch", type=click.IntRange(min=1), help="Items a GPU takes at a time.")
 @common_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
-def command(words: tuple[str, ...], target: str | None, output: Output, **given: Any) -> int:
+def command(words: tuple[str, ...], target: str | None, output: Output, **options: Any) -> int:
     """Measure a GPU job: run COMMAND, or look at --pid or the whole machine.
 
     GPUs (NVML), host and, in Python programs that use PyTorch or Keras, the steps themselves.
@@ -54,11 +54,11 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **given:
     """
     from gpucost.profiling.measurement import MeasureRequest, measure  # noqa: PLC0415 - not on `gpucost --help`
 
-    interval_s, duration = float(given.pop("interval")), given.pop("duration")
-    metrics = _addresses(given.pop("metrics"))
-    pid, no_gpu, gpus = given.pop("pid"), given.pop("no_gpu"), given.pop("gpus")
+    interval_s, duration = float(options.pop("interval")), options.pop("duration")
+    metrics = _addresses(options.pop("metrics"))
+    pid, no_gpu, gpus = options.pop("pid"), options.pop("no_gpu"), options.pop("gpus")
     _check(words, pid, target, interval_s)
-    asked = MeasureRequest(
+    request = MeasureRequest(
         command=words,
         pid=pid,
         target=None if target is None else Path(target),
@@ -66,11 +66,11 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **given:
         duration_s=None if duration is None else float(duration),
         gpus=_indices(gpus),
         no_gpu=no_gpu,
-        metadata=not given.pop("no_metadata"),
+        metadata=not options.pop("no_metadata"),
         metrics=metrics,
-        hints=given,
+        hints=options,
     )
-    return measure(asked, output)
+    return measure(request, output)
 
 
 def _check(words: tuple[str, ...], pid: int | None, target: str | None, interval_s: float) -> None:
@@ -91,12 +91,12 @@ def _check(words: tuple[str, ...], pid: int | None, target: str | None, interval
         raise InputError(problems)
 
 
-def _addresses(given: tuple[str, ...]) -> tuple[str, ...]:
-    if not given:
+def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if not texts:
         return ()
     from telemetry.measure.serving_thread import metrics_address  # noqa: PLC0415 - lazy
 
-    return tuple(dict.fromkeys(metrics_address(text) for text in given))
+    return tuple(dict.fromkeys(metrics_address(text) for text in texts))
 
 
 def _indices(text: str | None) -> tuple[int, ...] | None:

@@ -80,7 +80,7 @@ def command(
     named: str | None,
     target: str,
     output: Output,
-    **given: Any,
+    **options: Any,
 ) -> int:
     """Run COMMAND with a recipe applied, without editing it, and measure it.
 
@@ -93,21 +93,21 @@ def command(
 
     words: tuple[str, ...] = ctx.meta[_COMMAND]
     sources = (plan_path, recipe_path, named)
-    check(words, sources, target, searching(given))
-    if given["find_batch"]:
+    check(words, sources, target, searching(options))
+    if options["find_batch"]:
         is_named = ctx.get_parameter_source("target") is ParameterSource.COMMANDLINE
-        return find_batch(words, target if is_named else None, output, no_gpu=given["no_gpu"])
-    applied = applied_to(words, sources, given)
-    asked = MeasureRequest(
+        return find_batch(words, target if is_named else None, output, no_gpu=options["no_gpu"])
+    applied = applied_to(words, sources, options)
+    request = MeasureRequest(
         command=applied.command,
         pid=None,
         target=Path(target),
         interval_s=1.0,
         duration_s=None,
         gpus=None,
-        no_gpu=given["no_gpu"],
-        metadata=not given["no_metadata"],
+        no_gpu=options["no_gpu"],
+        metadata=not options["no_metadata"],
         hints={},
         applied=applied,
     )
-    return measure(asked, output)
+    return measure(request, output)

@@ -19,10 +19,10 @@ from planner.plan_document.document import PlanDocument
 from planner.proof.comparability import CHANGEABLE
 from planner.proof.outcome import outcome_of
 from planner.proof.verify import (
-    Grounds,
+    Assumptions,
+    Proof,
     Verification,
-    VerificationDocument,
-    verification_document,
+    verification_of,
     verify,
 )
 from pricing.errors import InputError
@@ -76,28 +76,28 @@ def command(
     """
     if chosen is not None and plan_path is None:
         raise InputError("--option names an option of a plan: give --plan, too.")
-    grounds = Grounds(
+    assumptions = Assumptions(
         plan=load_plan(plan_path) if plan_path else None,
         option=chosen,
         changed=changed,
         bills=read_bills(bills),
-        asked=Requirements(price_usd_per_hour=price, hours_per_month=hours_per_month),
+        requirements=Requirements(price_usd_per_hour=price, hours_per_month=hours_per_month),
     )
     runs = [read_run(path, job, output.say) for path in (before, after)]
-    found = verify(
-        runs[0], runs[1], grounds, lambda: load_catalog(as_of or today(), say=output.say)
+    proof = verify(
+        runs[0], runs[1], assumptions, lambda: load_catalog(as_of or today(), say=output.say)
     )
-    document = verification_document(found)
-    if grounds.plan is not None and not no_record:
-        _record(found, grounds.plan, output)
+    document = verification_of(proof)
+    if assumptions.plan is not None and not no_record:
+        _record(proof, assumptions.plan, output)
     _write(document, target, report_path, output)
     if target != "-":
         _print(document, output)
 
 
-def _record(found: Verification, plan: PlanDocument, output: Output) -> None:
+def _record(proof: Proof, plan: PlanDocument, output: Output) -> None:
     """Store what became of the plan's prediction; only note what keeps it from being stored."""
-    outcome = outcome_of(found, plan, datetime.now(UTC))
+    outcome = outcome_of(proof, plan, datetime.now(UTC))
     if outcome is None:
         return
     folder = state_folder()
@@ -109,7 +109,7 @@ def _record(found: Verification, plan: PlanDocument, output: Output) -> None:
 
 
 def _write(
-    document: VerificationDocument, target: str | None, report_path: str | None, output: Output
+    document: Verification, target: str | None, report_path: str | None, output: Output
 ) -> None:
     if target is not None:
         write_file(target, to_text(document))
@@ -122,7 +122,7 @@ def _write(
             output.say(f"wrote {path}")
 
 
-def _print(document: VerificationDocument, output: Output) -> None:
+def _print(document: Verification, output: Output) -> None:
     if output.format == "json":
         print_json(document)
     elif output.format == "md":
@@ -136,7 +136,7 @@ def _print(document: VerificationDocument, output: Output) -> None:
 _COLUMNS = ("what", "low", "mid", "high", "how sure")
 
 
-def print_verification(document: VerificationDocument, output: Output) -> None:
+def print_verification(document: Verification, output: Output) -> None:
     """Print the verdict and the figures behind it; what a reader must know is said beside."""
     title = f"{document.job}: {document.verdict}: {document.why}"
     rows = (_speed(document), *_predicted(document), *_saves(document, output), *_bill(document))
@@ -147,14 +147,16 @@ def print_verification(document: VerificationDocument, output: Output) -> None:
         right=frozenset(_COLUMNS[1:4]),
     )
     print_table(table, output)
-    for one in document.same_job.differs:
-        output.say(f"differs: {one.what}: {one.before} before, {one.after} after.")
+    for difference in document.same_job.differs:
+        output.say(
+            f"differs: {difference.what}: {difference.before} before, {difference.after} after."
+        )
     output.say(document.losses.why)
     for note in document.notes:
         output.say(f"note: {note}")
 
 
-def _speed(document: VerificationDocument) -> tuple[str, ...]:
+def _speed(document: Verification) -> tuple[str, ...]:
     speed = document.speedup
     if speed is None:
         return ("speed-up measured", "", "unknown", "", "too few steps")
@@ -162,16 +164,19 @@ def _speed(document: VerificationDocument) -> tuple[str, ...]:
     return ("speed-up measured", *ends, f"{speed.confidence:.0%} interval")
 
 
-def _predicted(document: VerificationDocument) -> list[tuple[str, ...]]:
-    said = document.predicted
-    if said is None:
+def _predicted(document: Verification) -> list[tuple[str, ...]]:
+    prediction = document.predicted
+    if prediction is None:
         return []
-    ends = (f"{x:.3g}x" for x in (said.speedup.low, said.speedup.mid, said.speedup.high))
-    held = {True: ": held", False: ": did not hold", None: ""}[said.held]
-    return [(f"speed-up predicted ({said.option})", *ends, f"90% interval{held}")]
+    ends = (
+        f"{x:.3g}x"
+        for x in (prediction.speedup.low, prediction.speedup.mid, prediction.speedup.high)
+    )
+    held = {True: ": held", False: ": did not hold", None: ""}[prediction.held]
+    return [(f"speed-up predicted ({prediction.option})", *ends, f"90% interval{held}")]
 
 
-def _saves(document: VerificationDocument, output: Output) -> list[tuple[str, ...]]:
+def _saves(document: Verification, output: Output) -> list[tuple[str, ...]]:
     saves = document.saves
     if saves is None:
         return []
@@ -193,7 +198,7 @@ def _saves(document: VerificationDocument, output: Output) -> list[tuple[str, ..
     return rows
 
 
-def _bill(document: VerificationDocument) -> list[tuple[str, ...]]:
+def _bill(document: Verification) -> list[tuple[str, ...]]:
     bill = document.bill
     if bill is None:
         return []

@@ -67,13 +67,13 @@ def _chain_of_old(ran):
     import imp
 
     try:
-        found = imp.find_module("sitecustomize", _without(_OURS, sys.path))
+        module = imp.find_module("sitecustomize", _without(_OURS, sys.path))
     except ImportError:
         return
-    if found[1] not in ran:
-        ran.add(found[1])
+    if module[1] not in ran:
+        ran.add(module[1])
         sys.modules.pop("sitecustomize", None)
-        imp.load_module("sitecustomize", *found)
+        imp.load_module("sitecustomize", *module)
 
 
 _start()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpucost.loop import looping
-from gpucost.loop.choosing import with_kept
+from gpucost.loop.choosing import with_proved
 from gpucost.loop.loop_steps import RentedRun
 from tests.gpucost.conftest import Call, Ran
 from tests.gpucost.loop.world import World, ended
@@ -267,7 +267,7 @@ def test_what_is_proved_here_is_not_tried_with_another_number(*, here: bool, wor
         ],
         "environment": {"A": "new"},
     }
-    found = with_kept(asked, {**proved, "environment": {"A": "old"}}, here=here)
+    found = with_proved(asked, {**proved, "environment": {"A": "old"}}, stays=here)
     settings = {one["code"]: one["settings"] for one in found["actions"]}
     assert settings == {"dataloader-workers": {"num_workers": workers}, "tf32": {}}
     assert found["option"] == "o7"

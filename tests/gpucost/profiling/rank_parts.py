@@ -10,7 +10,7 @@ import duckdb
 
 from gpucost.files.writing import write_file
 from gpucost.profiling import run_files
-from gpucost.profiling.profile_target import WantedName
+from gpucost.profiling.profile_target import OutputName
 from planner.profile.codec import dump
 from planner.profile.model import (
     Hardware,
@@ -59,8 +59,8 @@ def _write(profile: Profile, path: Path) -> Profile:
 
 def put(folder: Path, part: Profile, *, asked: bool = False) -> run_files.Joined:
     """Add a part to the run's profile in a folder."""
-    wanted = WantedName(path=str(folder / "profile.json"), asked=asked)
-    return run_files.put(part, wanted, folder / f"own.{part.ranks[0].rank}.json", _write)
+    run_name = OutputName(path=str(folder / "profile.json"), requested=asked)
+    return run_files.add_part(part, run_name, folder / f"own.{part.ranks[0].rank}.json", _write)
 
 
 def put_with_others(folder: Path, rank: int, all_there: Any) -> None:

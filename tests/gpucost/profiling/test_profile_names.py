@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.profiling.profile_target import Claim, claimed
+from gpucost.profiling.profile_target import ReservedName, reserve_name
 from telemetry.measure.identity import host_name, node_of, run_here, usable_cpus
 
 GPUCOST = str(Path(sys.executable).parent / "gpucost")
@@ -22,10 +22,10 @@ def _profile(name: str, node: str | None = NODE, run: str | None = None) -> None
     Path("profile.json").write_text(json.dumps(document), encoding="utf-8")
 
 
-def _names(claims: list[Claim]) -> list[str]:
-    names = [claim.path.name for claim in claims]
-    for claim in claims:
-        claim.release()
+def _names(claims: list[ReservedName]) -> list[str]:
+    names = [reserved.path.name for reserved in claims]
+    for reserved in claims:
+        reserved.release()
     return names
 
 
@@ -45,7 +45,7 @@ def test_an_older_profile_of_the_same_job_is_replaced(empty_folder: Path) -> Non
     """Measuring again is measuring again: the same job on the same machine keeps its one name."""
     assert empty_folder.is_dir()
     _profile("train")
-    assert _names([claimed(None, "train", {})]) == ["profile.json"]
+    assert _names([reserve_name(None, "train", {})]) == ["profile.json"]
 
 
 @pytest.mark.parametrize(
@@ -68,16 +68,16 @@ def test_the_profile_of_another_stays(
     """A profile of another job, machine or Slurm job stays; the new name says whose it is."""
     assert empty_folder.is_dir()
     _profile(*there)
-    claim = claimed(None, "train", environ)
-    assert (claim.path.name, bool(claim.reason)) == (name, name != "profile.json")
-    claim.release()
+    reserved = reserve_name(None, "train", environ)
+    assert (reserved.path.name, bool(reserved.reason)) == (name, name != "profile.json")
+    reserved.release()
 
 
 def test_ranks_of_a_slurm_job_each_have_a_name(empty_folder: Path) -> None:
     """Tasks of one Slurm step in one folder: job, host, Slurm job and rank tell them apart."""
     assert empty_folder.is_dir()
     slurm = {"SLURM_JOB_ID": "12345", "SLURM_NTASKS": "4"}
-    claims = [claimed(None, "train", {**slurm, "SLURM_PROCID": str(i)}) for i in range(4)]
+    claims = [reserve_name(None, "train", {**slurm, "SLURM_PROCID": str(i)}) for i in range(4)]
     assert _names(claims) == [
         "profile.json",
         "profile.train.json",
@@ -90,15 +90,18 @@ def test_what_is_asked_for_is_taken_at_its_word(empty_folder: Path) -> None:
     """`-o` may replace what lies there; only a measurement that runs keeps its name."""
     assert empty_folder.is_dir()
     _profile("eval")
-    first, second = claimed("profile.json", "train", {}), claimed("profile.json", "train", {})
+    first, second = (
+        reserve_name("profile.json", "train", {}),
+        reserve_name("profile.json", "train", {}),
+    )
     assert _names([first, second]) == ["profile.json", "profile.train.json"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_is_said_later(empty_folder: Path) -> None:
-    """A claim needs no file: what cannot be written is told by who writes."""
+    """A reserved needs no file: what cannot be written is told by who writes."""
     empty_folder.chmod(0o500)
-    assert _names([claimed(None, "train", {})]) == ["profile.json"]
+    assert _names([reserve_name(None, "train", {})]) == ["profile.json"]
     empty_folder.chmod(0o700)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from gpucost.files.sources import read_sources
 from gpucost.profiling import run_files
-from gpucost.profiling.profile_target import claimed
+from gpucost.profiling.profile_target import reserve_name
 from planner.profile.model import (
     Profile,
     Rank,
@@ -174,8 +174,8 @@ def test_a_rank_beside_this_one_is_not_told_as_another_measurement(empty_folder:
     """Ranks say nothing of each other's names; another launch in the folder is said."""
     slurm = {"SLURM_JOB_ID": "5", "SLURM_STEP_ID": "0"}
     assert empty_folder.is_dir()
-    first = claimed(None, "train", slurm)
-    second, third = claimed(None, "train", slurm), claimed(None, "train", {})
+    first = reserve_name(None, "train", slurm)
+    second, third = reserve_name(None, "train", slurm), reserve_name(None, "train", {})
     assert (first.reason, second.reason) == ("", "")
     assert "another measurement" in third.reason
     for one in (first, second, third):

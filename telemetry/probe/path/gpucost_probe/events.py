@@ -37,10 +37,10 @@ class Events:
         self._identity: tuple[int, int] | None = None
         self._quiet = False
         self._ended = False
-        self._odd: list[str] = []
-        self.flush: Callable[[], None] = _nothing
+        self._oddities: list[str] = []
+        self.flush: Callable[[], None] = _pass
         self.finish: Callable[[], dict[str, Any]] = dict
-        self.greet: Callable[[], None] = _nothing
+        self.greet: Callable[[], None] = _pass
 
     @property
     def greeted(self) -> bool:
@@ -70,9 +70,9 @@ class Events:
             script=os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else "",
         )
         self._at_end()
-        odd, self._odd = self._odd, []
-        for what in odd:
-            self.odd(what)
+        odd, self._oddities = self._oddities, []
+        for sentence in odd:
+            self.odd(sentence)
         self.greet()
 
     def write(self, event: str, t_s: float | None = None, **fields: Any) -> None:
@@ -90,12 +90,12 @@ class Events:
         line.update(fields)
         self.line(json.dumps(line))
 
-    def odd(self, what: str) -> None:
+    def odd(self, sentence: str) -> None:
         """Say that a hook stepped aside; kept until hello where that was not said yet."""
         if self._file is None:
-            self._odd.append(what[:500])
+            self._oddities.append(sentence[:500])
         else:
-            self.write("odd", what=what[:500])
+            self.write("odd", what=sentence[:500])
 
     def line(self, text: str) -> None:
         """Write one line at once; after the first that fails or is cut short, nothing more."""
@@ -117,7 +117,7 @@ class Events:
     def forget(self) -> None:
         """Close the file without a word, for good."""
         file, self._file, self._quiet = self._file, None, True
-        self.flush, self.finish = _nothing, dict
+        self.flush, self.finish = _pass, dict
         if file is not None:
             try:
                 os.close(file)
@@ -142,5 +142,5 @@ class Events:
             processes.Finalize(None, self.bye, exitpriority=1000)
 
 
-def _nothing() -> None:
+def _pass() -> None:
     pass

@@ -32,7 +32,7 @@ class Probe:
         generation: changes in a forked child, so that what the parent has said is said again.
         others: a framework was imported whose steps are not seen.
         by_hand: the program tells its steps itself, so optimizers do not.
-        asked: what is to be applied; None where nothing is.
+        recipe: what is to be applied; None where nothing is.
         trial: of a batch, which this process was started for; None where it was not.
         each_look: called by the thread that looks at stacks, before each look.
     """
@@ -45,7 +45,7 @@ class Probe:
         self.by_hand = False
         self.trial: Any = None
         self.each_look: Callable[[], None] | None = None
-        self.asked = _asked(self)
+        self.recipe = _recipe_in(self)
         self._watched = False
         self.watch = Watch(
             lambda: self.steps.samples, lambda: self.steps.thread, self._look_around, self._odd
@@ -57,8 +57,8 @@ class Probe:
         self.steps = Steps(self.events)
         if self.trial is not None:
             self.steps.taken = self.trial.stepped
-        elif self.asked is not None and self.asked.turns is not None:
-            self.steps.taken = self.asked.turns.stepped
+        elif self.recipe is not None and self.recipe.turns is not None:
+            self.steps.taken = self.recipe.turns.stepped
         self.events.greet = self.watch.start
         self.events.finish = self._finish
 
@@ -66,8 +66,8 @@ class Probe:
         """Forget everything that belongs to the parent process."""
         self.watch.forget()
         self.events.forget()
-        if self.asked is not None:
-            self.asked.forget()
+        if self.recipe is not None:
+            self.recipe.forget()
         self.generation += 1
         self._begin()
 
@@ -90,26 +90,26 @@ class Probe:
         if self.others and not self.events.greeted:
             greet(self)
 
-    def _odd(self, what: str) -> None:
-        self.events.odd(what)
+    def _odd(self, sentence: str) -> None:
+        self.events.odd(sentence)
 
 
-def _asked(probe: Probe) -> Any:
+def _recipe_in(probe: Probe) -> Any:
     """Return the actions of a recipe, None where none is to be applied here."""
     if not os.path.exists(os.path.join(probe.folder, APPLY)):
         return None
-    from .applying.recipe import Asked, told_in, turns_of
+    from .applying.recipe import Recipe, read_orders, turns_of
 
-    told = told_in(probe.folder)
-    if told.get("trial"):
+    orders = read_orders(probe.folder)
+    if orders.get("trial"):
         from .applying.input import trial_of
 
-        probe.trial = trial_of(probe, told)
-    if not told["actions"]:
+        probe.trial = trial_of(probe, orders)
+    if not orders["actions"]:
         return None
-    asked = Asked(probe, told["actions"], turns_of(probe, told))
-    asked.finds_workers = bool(told.get("find_workers"))
-    return asked
+    recipe = Recipe(probe, orders["actions"], turns_of(probe, orders))
+    recipe.finds_workers = bool(orders.get("find_workers"))
+    return recipe
 
 
 def ending() -> dict[str, object]:

@@ -48,29 +48,31 @@ def called(frame: FrameType) -> tuple[str, str]:
     Two empty names where it calls nothing, or what cannot be named.
     """
     key = (frame.f_code, frame.f_lasti)
-    found = _called.get(key)
-    if found is None:
+    names = _called.get(key)
+    if names is None:
         try:
-            found = _decoded(*key)
+            names = _decoded(*key)
         except Exception:
-            found = ("", "")
+            names = ("", "")
         if len(_called) >= MOST_KNOWN:
             _called.clear()
-        _called[key] = found
-    return found
+        _called[key] = names
+    return names
 
 
 def _decoded(code: CodeType, last: int) -> tuple[str, str]:
     import dis
 
-    before = [one for one in dis.get_instructions(code) if one.offset <= last]
+    before = [
+        instruction for instruction in dis.get_instructions(code) if instruction.offset <= last
+    ]
     if not before or "CALL" not in before[-1].opname:
         return "", ""
-    loads = [one for one in before if one.opname.startswith(_LOADS)]
+    loads = [instruction for instruction in before if instruction.opname.startswith(_LOADS)]
     if _HAS_POSITIONS:
         # The callee begins where the call begins; of a chain the longest part is the last name.
         start = _start(before[-1])
-        loads = [one for one in loads if _start(one) == start]
+        loads = [instruction for instruction in loads if _start(instruction) == start]
     else:
         loads = loads[-2:]
     if not loads:
@@ -90,30 +92,30 @@ def holds_tensors(frame: FrameType) -> bool:
     Each piece of code is looked at a few times only, and no value is kept.
     """
     code = frame.f_code
-    looks, found = _tensors.get(code, (0, False))
-    if found or looks >= MOST_LOOKS:
-        return found
+    looks, holds = _tensors.get(code, (0, False))
+    if holds or looks >= MOST_LOOKS:
+        return holds
     torch = sys.modules.get("torch")
     tensor = getattr(torch, "Tensor", None)
     if tensor is None or not code.co_flags & _OPTIMIZED or _TOUCHES_LOCALS & {*code.co_names}:
         return False
-    found = _has(frame, tensor)
+    holds = _has(frame, tensor)
     if len(_tensors) >= MOST_KNOWN:
         _tensors.clear()
-    _tensors[code] = (looks + 1, found)
-    return found
+    _tensors[code] = (looks + 1, holds)
+    return holds
 
 
 def _has(frame: FrameType, kind: type) -> bool:
     if sys.version_info < (3, 11):
         import gc
 
-        return any(issubclass(type(each), kind) for each in gc.get_referents(frame))
+        return any(issubclass(type(value), kind) for value in gc.get_referents(frame))
     values = frame.f_locals
-    found = any(issubclass(type(each), kind) for each in values.values())
+    holds = any(issubclass(type(value), kind) for value in values.values())
     if not _PROXIES:
         values.clear()  # a copy that would keep the values alive
-    return found
+    return holds
 
 
 MOST_FRAMES = 200
@@ -240,12 +242,12 @@ class Places:
         place, doing, queued = self._look(frames[thread])
         if doing != "thread":
             return place, doing
-        for other, frame in frames.items():
-            if other != thread:
-                there, does, _ = self._look(frame, only_own=True)
-                if there and does != "thread":
+        for number, frame in frames.items():
+            if number != thread:
+                location, does, _ = self._look(frame, only_own=True)
+                if location and does != "thread":
                     # What a thread puts into a queue that another one reads from is input.
-                    return there, "input" if queued and does in _MAY_BE_INPUT else does
+                    return location, "input" if queued and does in _MAY_BE_INPUT else does
         return place, "input" if queued else "thread"
 
     def _look(self, frame: FrameType | None, *, only_own: bool = False) -> tuple[str, str, bool]:
@@ -268,7 +270,7 @@ class Places:
                 if isinstance(module, str):
                     table = ENCLOSING if place else WORK
                     if place or doing is None:
-                        doing = _found(module, table) or doing
+                        doing = _work_of(module, table) or doing
                     queued = queued or (not place and module in _QUEUES)
             frame = frame.f_back
         if doing in _MAY_BE_INPUT and any(map(INPUT_NAME.search, names)):
@@ -282,8 +284,8 @@ class Places:
         own = self._own.get(code)
         if own is None:
             name = code.co_filename
-            ours = name.startswith((_OURS, "<frozen", _STANDARD))
-            own = not (ours or any(part in name for part in _INSTALLED))
+            foreign = name.startswith((_OURS, "<frozen", _STANDARD))
+            own = not (foreign or any(part in name for part in _INSTALLED))
             if len(self._own) >= MOST_KNOWN:
                 self._own.clear()
             self._own[code] = own
@@ -293,7 +295,7 @@ class Places:
 _QUEUES = frozenset(("queue", "multiprocessing.queues"))
 
 
-def _found(module: str, table: Mapping[str, str]) -> str | None:
+def _work_of(module: str, table: Mapping[str, str]) -> str | None:
     """Return what a table says of a module, by its longest name."""
     while module:
         work = table.get(module)
@@ -314,9 +316,9 @@ def _of_call(frame: FrameType) -> str | None:
     root, name = called(frame)
     module = frame.f_globals.get(root) if root else None
     if isinstance(module, type(sys)):
-        known = _found(module.__name__, WORK)
-        if known is not None:
-            return known
+        work = _work_of(module.__name__, WORK)
+        if work is not None:
+            return work
         if name in CALLS:
             return CALLS[name]
         return "host"
@@ -369,12 +371,12 @@ class Samples:
         with self._lock:
             waiting, self.waiting = self.waiting, []
             counts = self._counts
-            for each in waiting:
-                if from_s <= each[0] <= until_s:
-                    key = (during, *each[1])
+            for sample in waiting:
+                if from_s <= sample[0] <= until_s:
+                    key = (during, *sample[1])
                     counts[key] = counts.get(key, 0) + 1
                 else:
-                    self.waiting.append(each)
+                    self.waiting.append(sample)
 
     def is_due(self, moment_s: float) -> bool:
         """Return whether a line should be written: never before hello was said."""
@@ -392,12 +394,12 @@ class Samples:
         self._width_s = min(self._width_s * LINE_GROWTH, LINE_S)
         if not counts:
             return
-        ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         rows: list[Any] = [[*key, n] for key, n in ranked[:MOST_PLACES]]
-        rest: dict[tuple[str, str], int] = {}
+        folded: dict[tuple[str, str], int] = {}
         for (during, _, doing), n in ranked[MOST_PLACES:]:
-            rest[during, doing] = rest.get((during, doing), 0) + n
-        rows += [[during, "", doing, n] for (during, doing), n in sorted(rest.items())]
+            folded[during, doing] = folded.get((during, doing), 0) + n
+        rows += [[during, "", doing, n] for (during, doing), n in sorted(folded.items())]
         line = {"event": "stacks", "t_s": round(time.time(), 6), "seen": rows}
         self._events.line(json.dumps(line))
 

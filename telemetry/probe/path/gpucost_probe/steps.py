@@ -142,39 +142,39 @@ class Interval:
         last.extend(end_s)
         return last
 
-    def training(self, known: Loader | None, *, stepped: bool) -> Loader | None:
+    def training(self, current: Loader | None, *, stepped: bool) -> Loader | None:
         """Return the loader that the step was trained with.
 
         Args:
-            known: the training loader until now; it may have given this step's batch earlier.
+            current: the training loader until now; it may have given this step's batch earlier.
             stepped: there were steps before: those without a loader make no loader that was read
                 to its end between two of them the training one.
         """
         for reading in reversed(self.readings):
             if reading.batches and reading.loader.is_open:
                 return reading.loader
-        if known is None and self.readings and not stepped:
+        if current is None and self.readings and not stepped:
             return self.readings[-1].loader
-        return known
+        return current
 
     def split(self, training: Loader | None) -> tuple[list[Reading], list[Reading]]:
         """Return what was read for training and what for evaluation."""
         if len(self.readings) == 1 and self.readings[0].loader is training:
             return self.readings, _NOTHING  # nearly every step
-        last, given = -1, 0
+        last, batches = -1, 0
         for index, reading in enumerate(self.readings):
             if reading.loader is training and reading.batches:
-                last, given = index, reading.batches
+                last, batches = index, reading.batches
         trained: list[Reading] = []
         evaluated: list[Reading] = []
         for index, reading in enumerate(self.readings):
             if reading.loader is training:
                 whole = reading.is_start and reading.is_end and reading.batches > 1
-                aside = whole and index < last
+                alongside = whole and index < last
             else:
-                aside = reading.batches > max(given, 0 if reading.is_end else 1)
-                aside = aside or (reading.is_end and reading.batches > 0)
-            (evaluated if aside else trained).append(reading)
+                alongside = reading.batches > max(batches, 0 if reading.is_end else 1)
+                alongside = alongside or (reading.is_end and reading.batches > 0)
+            (evaluated if alongside else trained).append(reading)
         return trained, evaluated
 
 
@@ -204,7 +204,7 @@ def items_of(readings: list[Reading], loader: Loader | None) -> int | None:
 def first_start_s(readings: list[Reading], training: Loader | None) -> float | None:
     """Return when the iteration began that the first step belongs to, None without a loader."""
     loaders = {r.loader for r in readings if r.batches and r.loader.is_open}
-    starts = [each.started_s for each in (training, *loaders) if each is not None]
+    starts = [loader.started_s for loader in (training, *loaders) if loader is not None]
     return min((start_s for start_s in starts if start_s is not None), default=None)
 
 
@@ -234,7 +234,7 @@ class Steps:
         events.flush, events.finish = self.flush, self.finish
         self.training: Loader | None = None
         self.waits_known = True
-        self.copies_s: Callable[[], float | None] = _unknown
+        self.copies_s: Callable[[], float | None] = _no_copies
         self.spans = Spans(events)
         self.samples = Samples(events)
         self.thread = 0
@@ -267,9 +267,9 @@ class Steps:
         if self._otherwise is not None:
             self._otherwise.waited(begin_s, end_s)
         if len(interval.readings) > MOST_READINGS:
-            kept = interval.readings.pop()
+            reading = interval.readings.pop()
             self._write_evaluations(interval.readings)
-            interval.readings = [kept]
+            interval.readings = [reading]
 
     def fetched(self, loader: Loader, begin_s: float, end_s: float, items: int | None) -> None:
         """Take one batch that was waited for."""
@@ -341,8 +341,8 @@ class Steps:
             self._write_evaluations(evaluated)
             spent.evaluation_s += sum(reading.length_s(start_s or 0.0) for reading in evaluated)
         spent.step_s = None if start_s is None else end_s - start_s - spent.evaluation_s
-        seen = self.waits_known and training is not None and training.is_timed
-        if training is None or start_s is None or not seen:
+        is_timed = self.waits_known and training is not None and training.is_timed
+        if training is None or start_s is None or not is_timed:
             spent.wait_s = spent.items = None
         else:
             spent.wait_s = waited_s(trained, start_s)
@@ -433,9 +433,9 @@ class Steps:
         """Write what was read since the last step, and return the fields of the last event."""
         for interval in list(self._intervals.values()):
             training = self.training
-            left = [r for r in interval.readings if r.batches and r.loader is not training]
-            self._write_evaluations(left)
-            for reading in left if self.count else ():
+            unfinished = [r for r in interval.readings if r.batches and r.loader is not training]
+            self._write_evaluations(unfinished)
+            for reading in unfinished if self.count else ():
                 self.samples.settle("evaluation", reading.begin_s, reading.end_s)
         self._intervals.clear()
         if self._otherwise is not None:
@@ -446,5 +446,5 @@ class Steps:
         return {"steps": self.count}
 
 
-def _unknown() -> None:
+def _no_copies() -> None:
     return None

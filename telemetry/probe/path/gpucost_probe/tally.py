@@ -104,18 +104,18 @@ class Spent:
         self.lengths[bucket(length_s)] = self.n
         return length_s
 
-    def add(self, other: Spent) -> None:
+    def add(self, more: Spent) -> None:
         """Add the steps of another."""
-        self.n += other.n
-        self.step_s = plus(self.step_s, other.step_s)
-        self.wait_s = plus(self.wait_s, other.wait_s)
-        self.optimizer_s = plus(self.optimizer_s, other.optimizer_s)
-        self.checkpoint_s += other.checkpoint_s
-        self.evaluation_s += other.evaluation_s
-        self.items = plus(self.items, other.items)
-        self.longest_s = max(self.longest_s, other.longest_s)
-        _add(self.lengths, other.lengths)
-        self.loss = other.loss
+        self.n += more.n
+        self.step_s = plus(self.step_s, more.step_s)
+        self.wait_s = plus(self.wait_s, more.wait_s)
+        self.optimizer_s = plus(self.optimizer_s, more.optimizer_s)
+        self.checkpoint_s += more.checkpoint_s
+        self.evaluation_s += more.evaluation_s
+        self.items = plus(self.items, more.items)
+        self.longest_s = max(self.longest_s, more.longest_s)
+        _add(self.lengths, more.lengths)
+        self.loss = more.loss
 
 
 def bucket(length_s: float) -> int:
@@ -135,10 +135,10 @@ class Tally:
         count: steps so far.
     """
 
-    def __init__(self, events: Events, event: str = "step", **said: str) -> None:
+    def __init__(self, events: Events, event: str = "step", **labels: str) -> None:
         self._events = events
         self._event = event
-        self._said = "".join('"%s":"%s",' % each for each in said.items())
+        self._said = "".join('"%s":"%s",' % label for label in labels.items())
         self.count = 0
         self._held: Spent | None = None
         self._loader: int | None = None
@@ -153,18 +153,18 @@ class Tally:
             spent: how it was spent.
             loader: number of the training loader.
         """
-        held = self._held
-        if held is not None and (
-            loader != self._loader or (held.step_s is None) != (spent.step_s is None)
+        spent_before = self._held
+        if spent_before is not None and (
+            loader != self._loader or (spent_before.step_s is None) != (spent.step_s is None)
         ):
             self.flush()
-            held = self._held
+            spent_before = self._held
         self._loader = loader
         self.count += spent.n
-        if held is None:
+        if spent_before is None:
             self._held = spent
         else:
-            held.add(spent)
+            spent_before.add(spent)
 
     def is_due(self, end_s: float) -> bool:
         """Return whether a line is due when a step ends, by time.perf_counter()."""
@@ -177,35 +177,35 @@ class Tally:
             end_s: when the last of them ended, by time.perf_counter(); now when left out.
             copies_s: GPU time of copies since the last line, None where unknown.
         """
-        held, self._held = self._held, None
-        if held is None:
+        spent, self._held = self._held, None
+        if spent is None:
             return
         if end_s is None:
             end_s = time.perf_counter()
         if self._first_s is None:
             self._first_s = end_s
         self._due_s = end_s + width_s(end_s - self._first_s)
-        lengths = held.lengths
+        lengths = spent.lengths
         # The length of a single step is told by `longest_s`.
-        told = ",".join(['"%d":%d' % each for each in lengths.items()]) if held.n > 1 else ""
+        buckets = ",".join(['"%d":%d' % entry for entry in lengths.items()]) if spent.n > 1 else ""
         _add(self._lengths, lengths)
         values = (
             self._event,
             self._said,
             wall(end_s),
             self.count,
-            held.n,
-            _number(held.step_s),
-            _number(held.wait_s),
+            spent.n,
+            _number(spent.step_s),
+            _number(spent.wait_s),
             _number(copies_s),
-            _number(held.optimizer_s),
-            held.checkpoint_s,
-            held.evaluation_s,
-            "null" if held.items is None else "%d" % held.items,
+            _number(spent.optimizer_s),
+            spent.checkpoint_s,
+            spent.evaluation_s,
+            "null" if spent.items is None else "%d" % spent.items,
             "null" if self._loader is None else "%d" % self._loader,
-            _value(held.loss),
-            _number(held.longest_s if lengths else None),
-            told,
+            _value(spent.loss),
+            _number(spent.longest_s if lengths else None),
+            buckets,
         )
         self._events.line(_LINE % values)
 
@@ -214,10 +214,10 @@ class Tally:
         total = sum(self._lengths.values())
         if total < FEWEST:
             return None
-        seen = 0
+        passed = 0
         for key in sorted(self._lengths):
-            seen += self._lengths[key]
-            if 2 * seen >= total:
+            passed += self._lengths[key]
+            if 2 * passed >= total:
                 return float(2.0 ** ((key + 0.5) / BUCKETS))
         return None
 
@@ -272,16 +272,16 @@ class Spans:
         if self._first_s is None:
             self._first_s = begin_s
         width = width_s(begin_s - self._first_s)
-        held = self._held.get(kind)
-        if held is None:
-            held = self._held[kind] = Held(begin_s)
-        held.n += 1
-        held.length_s += length_s
-        held.end_s = begin_s + length_s
-        held.wait_s = plus(held.wait_s, wait_s)
-        held.size = plus(held.size, saved[0])
-        held.number = saved[1]
-        if width < AT_ONCE_S or held.end_s - held.begin_s >= width:
+        span = self._held.get(kind)
+        if span is None:
+            span = self._held[kind] = Held(begin_s)
+        span.n += 1
+        span.length_s += length_s
+        span.end_s = begin_s + length_s
+        span.wait_s = plus(span.wait_s, wait_s)
+        span.size = plus(span.size, saved[0])
+        span.number = saved[1]
+        if width < AT_ONCE_S or span.end_s - span.begin_s >= width:
             self._write(kind, self._held.pop(kind))
 
     def flush(self) -> None:
@@ -289,15 +289,15 @@ class Spans:
         for kind in list(self._held):
             self._write(kind, self._held.pop(kind))
 
-    def _write(self, kind: str, held: Held) -> None:
-        fields = {"kind": kind, "s": round(held.length_s, 6)}
-        if held.n > 1:
-            fields.update(n=held.n, over_s=round(held.end_s - held.begin_s, 6))
+    def _write(self, kind: str, span: Held) -> None:
+        fields = {"kind": kind, "s": round(span.length_s, 6)}
+        if span.n > 1:
+            fields.update(n=span.n, over_s=round(span.end_s - span.begin_s, 6))
         if kind == "evaluation":
-            fields["wait_s"] = None if held.wait_s is None else round(held.wait_s, 6)
+            fields["wait_s"] = None if span.wait_s is None else round(span.wait_s, 6)
         if kind == "checkpoint":
-            fields.update(bytes=held.size, checkpoint=held.number)
-        self._events.write("span", wall(held.begin_s), **fields)
+            fields.update(bytes=span.size, checkpoint=span.number)
+        self._events.write("span", wall(span.begin_s), **fields)
 
 
 class Held:

@@ -244,7 +244,7 @@ def why_not_ahead(sampler: Any) -> str | None:
     key = (kind.__module__, kind.__name__)
     if key in _WRAPPERS:
         inner = (getattr(sampler, name, None) for name in _WRAPPERS[key])
-        return next((why for each in inner if (why := why_not_ahead(each)) is not None), None)
+        return next((why for part in inner if (why := why_not_ahead(part)) is not None), None)
     if key[1] == "RandomSampler" and key in _KNOWN:
         if sampler.generator is not None:  # once more at its end, with or without replacement
             return "the sampler draws from the program's generator as it goes"
@@ -262,15 +262,15 @@ def why_not_ahead(sampler: Any) -> str | None:
 
 def _used(kind: type) -> set[str]:
     """Return the names that the methods of a class use, those of its own bases included."""
-    found: set[str] = set()
+    names: set[str] = set()
     for base in kind.__mro__:
         if base.__module__.startswith(("torch.", "typing", "builtins", "collections")):
             continue
-        for each in vars(base).values():
-            code = getattr(getattr(each, "__func__", each), "__code__", None)
+        for value in vars(base).values():
+            code = getattr(getattr(value, "__func__", value), "__code__", None)
             if code is not None:
-                found.update(_names(code))
-    return found
+                names.update(_names(code))
+    return names
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-    from .recipe import Asked
+    from .recipe import Recipe
 
 AMP, COMPILE, LAYOUT = "mixed-precision", "compile", "channels-last"
 FUSED, TF32 = "fused-optimizer", "tf32"
@@ -35,21 +35,21 @@ _NOT_IN_TURNS = (
 class Compute:
     """What is applied to models and optimizers of a process."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
         self._torch: Any = sys.modules["torch"]
         self._seen: set[int] = set()
         self._calls: list[_Called] = []
 
     def before_step(self, optimizer: Any) -> None:
         """Look at an optimizer before its first step."""
-        if id(optimizer) not in self._seen and self._asked.settings(FUSED) is not None:
+        if id(optimizer) not in self._seen and self._recipe.settings(FUSED) is not None:
             name = type(optimizer).__name__
-            why = _NOT_IN_TURNS if self._asked.turns is not None else self._fuse(optimizer)
+            why = _NOT_IN_TURNS if self._recipe.turns is not None else self._fuse(optimizer)
             if why is None:
-                self._asked.tell(FUSED, APPLIED, "fused=True", name)
+                self._recipe.tell(FUSED, APPLIED, "fused=True", name)
             else:
-                self._asked.tell(FUSED, LEFT, why, name)
+                self._recipe.tell(FUSED, LEFT, why, name)
 
     def after_step(self, optimizer: Any, autocast: Any) -> None:
         """Look at what an optimizer trains, after its first step.
@@ -62,17 +62,17 @@ class Compute:
             called.stepped()
         if id(optimizer) in self._seen:
             return
-        if not self._seen and self._asked.settings(TF32) is not None:
+        if not self._seen and self._recipe.settings(TF32) is not None:
             self._allow_tf32()
         self._seen.add(id(optimizer))
-        codes = [c for c in (LAYOUT, COMPILE, AMP) if self._asked.settings(c) is not None]
+        codes = [c for c in (LAYOUT, COMPILE, AMP) if self._recipe.settings(c) is not None]
         if not codes:
             return
         trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
         root = root_of(trained)
         if root is None or not hasattr(root, _CALL):
             for code in codes:
-                self._asked.tell(code, LEFT, "no module was found that holds what is trained")
+                self._recipe.tell(code, LEFT, "no module was found that holds what is trained")
             return
         self._apply(root, optimizer, autocast, codes)
 
@@ -83,17 +83,17 @@ class Compute:
             COMPILE: lambda: _why_not_compile(root),
             AMP: lambda: self._why_not_amp(root, autocast),
         }
-        taken = []
+        applied = []
         for code in codes:
             why = ways[code]()
             if why is None:
-                taken.append(code)
+                applied.append(code)
             else:
-                self._asked.tell(code, LEFT, why, name)
-        if taken:
-            self._calls.append(_Called(self._asked, root, taken))
-        turns = self._asked.turns
-        if turns is not None and LAYOUT in taken:
+                self._recipe.tell(code, LEFT, why, name)
+        if applied:
+            self._calls.append(_Called(self._recipe, root, applied))
+        turns = self._recipe.turns
+        if turns is not None and LAYOUT in applied:
             turns.join(LAYOUT, lambda on: self._lay_out(root, optimizer, last=on))
 
     def _fuse(self, optimizer: Any) -> str | None:
@@ -120,7 +120,7 @@ class Compute:
         return None
 
     def _why_not_amp(self, root: Any, autocast: Any) -> str | None:
-        dtype = (self._asked.settings(AMP) or {}).get("dtype", "bf16")
+        dtype = (self._recipe.settings(AMP) or {}).get("dtype", "bf16")
         if autocast is not None:
             return "the program enters autocast itself"
         if any(p.dtype != self._torch.float32 for p in root.parameters()):
@@ -137,7 +137,7 @@ class Compute:
         weights = [p for p in root.parameters() if p.dim() == _IMAGES]
         if not weights:
             return "it has no convolution of images"
-        if any(hasattr(each, "reducer") for each in root.modules()):
+        if any(hasattr(module, "reducer") for module in root.modules()):
             return "DistributedDataParallel was made for the other layout"
         if all(p.is_contiguous(memory_format=torch.channels_last) for p in weights):
             return "it is laid out so already"
@@ -165,22 +165,22 @@ class Compute:
             why = "the program allows it itself" if products.allow_tf32 else None
         if why is None:
             products.allow_tf32 = True
-            if self._asked.turns is not None:
-                self._asked.turns.join(TF32, lambda on: setattr(products, "allow_tf32", on))
-        what = "matrix products in TF32, from the second step on" if why is None else why
-        self._asked.tell(TF32, APPLIED if why is None else LEFT, what)
+            if self._recipe.turns is not None:
+                self._recipe.turns.join(TF32, lambda on: setattr(products, "allow_tf32", on))
+        sentence = "matrix products in TF32, from the second step on" if why is None else why
+        self._recipe.tell(TF32, APPLIED if why is None else LEFT, sentence)
 
 
 class _Called:
     """One model that is called in another way; the old one where that does not work."""
 
-    def __init__(self, asked: Asked, root: Any, codes: list[str]) -> None:
-        self._asked, self._codes = asked, codes
+    def __init__(self, recipe: Recipe, root: Any, codes: list[str]) -> None:
+        self._recipe, self._codes = recipe, codes
         self._torch: Any = sys.modules["torch"]
         self._root, self._name = root, type(root).__name__
         self._device = _device(root)
         self._told = False
-        self._turns = asked.turns
+        self._turns = recipe.turns
         self._steps = 0
         self._plain = root._call_impl
         self._inner = self._torch.compile(self._plain) if COMPILE in codes else self._plain
@@ -191,8 +191,8 @@ class _Called:
         if self._turns is not None and not self._turns.on:
             return self._plain(*args, **kwargs)
         if LAYOUT in self._codes:
-            args = tuple(self._laid_out(each) for each in args)
-            kwargs = {name: self._laid_out(each) for name, each in kwargs.items()}
+            args = tuple(self._laid_out(value) for value in args)
+            kwargs = {name: self._laid_out(value) for name, value in kwargs.items()}
         with self._cast():
             value = self._first(args, kwargs) if not self._told else self._inner(*args, **kwargs)
         return self._single(value) if AMP in self._codes else value
@@ -206,7 +206,7 @@ class _Called:
             way = "its parts are called, not the whole; gpucost explain %s names the setting"
             for code in self._codes:
                 if code != LAYOUT:
-                    self._asked.tell(code, LEFT, way % code, self._name)
+                    self._recipe.tell(code, LEFT, way % code, self._name)
 
     def _first(self, args: Any, kwargs: Any) -> Any:
         """Call it for the first time: what cannot be compiled is called as before."""
@@ -223,7 +223,7 @@ class _Called:
             if why is not None:
                 self._codes = [code for code in self._codes if code != COMPILE]
                 self._inner = self._plain
-                self._asked.tell(COMPILE, LEFT, why, self._name)
+                self._recipe.tell(COMPILE, LEFT, why, self._name)
                 torch.set_rng_state(random)
                 value = self._plain(*args, **kwargs)
         else:
@@ -234,7 +234,7 @@ class _Called:
             LAYOUT: "weights and image batches with channels last, from the second step on",
         }
         for code in self._codes:
-            self._asked.tell(code, APPLIED, words[code], self._name)
+            self._recipe.tell(code, APPLIED, words[code], self._name)
             if self._turns is not None and code != LAYOUT:
                 self._turns.join(code)
         return value
@@ -255,7 +255,7 @@ class _Called:
         if isinstance(value, self._torch.Tensor):
             return value.float() if value.dtype == self._torch.bfloat16 else value
         if isinstance(value, (list, tuple)):
-            parts = [self._single(each) for each in value]
+            parts = [self._single(part) for part in value]
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         if isinstance(value, dict):
             for name in list(value):

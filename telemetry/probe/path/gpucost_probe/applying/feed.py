@@ -26,7 +26,7 @@ from .certificate import (
 )
 from .reach import Content
 from .recipe import APPLIED, LEFT, Check
-from .workers import Ahead, Begin, Pool, like
+from .workers import Pool, PrefetchQueue, WorkerStart, clone_loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,11 +125,11 @@ class Search:
     @property
     def sentence(self) -> str:
         """What was found, in words."""
-        told = ["%d: %.3g ms (%.3g waited)" % (n, s * 1e3, w * 1e3) for n, s, w in self.tried]
+        parts = ["%d: %.3g ms (%.3g waited)" % (n, s * 1e3, w * 1e3) for n, s, w in self.tried]
         return "num_workers %d found, %s; a step by workers: %s" % (
             self.workers,
             self.why,
-            ", ".join(told),
+            ", ".join(parts),
         )
 
     def trials(self) -> list[dict[str, Any]]:
@@ -166,13 +166,13 @@ class Feed:
         self._loader = loader  # a program may have dropped it by now
         self._iterator = weakref.ref(iterator)
         self._pool: Pool | None = None
-        self._ahead: Ahead | None = None
+        self._ahead: PrefetchQueue | None = None
         self._held: list[Any] = []
         self._asked_s: float | None = None
         self._count = 0
         self._looking_s = 0.0
         self._rounds_s: list[float] = []
-        self._turns = inputs.asked.turns or reading.check
+        self._turns = inputs.recipe.turns or reading.check
         self._since: tuple[int, int] | None = None
         self._waited_s = 0.0
 
@@ -195,14 +195,14 @@ class Feed:
         if self._pool is None:
             return self._read(iterator)
         try:
-            taken = self._take(self._pool)
+            batch_and_change = self._take(self._pool)
         except Exception as error:
             self._stop("workers ended in %s" % type(error).__name__, at_once=True)
-            taken = ()
+            batch_and_change = ()
         except BaseException:  # an interrupt: the batch that was on its way comes again
             self._stop("the program was interrupted", at_once=True)
             raise
-        return taken[0] if taken else self._give_back(iterator)
+        return batch_and_change[0] if batch_and_change else self._give_back(iterator)
 
     def __del__(self) -> None:
         """End the workers of an iteration that the program left."""
@@ -226,14 +226,14 @@ class Feed:
         turns, pool = self._turns, self._pool
         if turns is None or pool is None:
             return True
-        left = turns.steps_left() if turns.on else 0
-        if left is None:
+        remaining = turns.steps_left() if turns.on else 0
+        if remaining is None:
             return True
         if self._since is None:
             self._since = self._count, turns.steps
         steps = turns.steps - self._since[1]
         a_step = max(1, round((self._count - self._since[0]) / steps)) if steps > 0 else 1
-        return len(pool.ahead.pending) < left * a_step
+        return len(pool.ahead.pending) < remaining * a_step
 
     def _searched(self, round_s: float) -> None:
         """Take a round while the number of workers is searched."""
@@ -325,7 +325,7 @@ class Feed:
         why = why_not_share(reading.watch.reach) or why_no_gain(evidence, batches)
         if why is not None:
             return why
-        if inputs.asked.finds_workers:
+        if inputs.recipe.finds_workers:
             count, prefetch, reason = inputs.searched(reading)
         else:
             count, prefetch, reason = inputs.count_for(evidence, batches)
@@ -333,16 +333,18 @@ class Feed:
             return "shared memory has no room for its batches, or other loaders have all workers"
         costly = evidence.busy_share >= _CORE_SHARE
         reading.costly_ahead = count * prefetch if costly else 0
-        self._ahead = Ahead([] if reading.repeated else evidence.indices, iterator._sampler_iter)
+        self._ahead = PrefetchQueue(
+            [] if reading.repeated else evidence.indices, iterator._sampler_iter
+        )
         begin_s = perf_counter()
         self._pool = Pool(
             inputs.module,
-            like(
+            clone_loader(
                 loader,
                 num_workers=count,
                 prefetch_factor=prefetch,
                 pin_memory=iterator._pin_memory or inputs.why_not_pin(loader) is None,
-                worker_init_fn=Begin(inputs.module, reading.watch, loader.worker_init_fn),
+                worker_init_fn=WorkerStart(inputs.module, reading.watch, loader.worker_init_fn),
                 _index_sampler=self._ahead,
             ),
             self._ahead,
@@ -367,29 +369,29 @@ class Feed:
 
     def _enter_turns(self) -> None:
         """Enter the turns with what was asked for, where there are some."""
-        reading, asked, turns = self._reading, self._inputs.asked, self._turns
+        reading, recipe, turns = self._reading, self._inputs.recipe, self._turns
         if turns is None:
             return
         for code in (WORKERS, PREFETCH, PINNED):
-            if asked.settings(code) is not None:
+            if recipe.settings(code) is not None:
                 turns.join(code, workers=reading.workers, ahead=reading.costly_ahead)
 
     def _tell_applied(self, reason: str, prefetch: int) -> None:
         """Say what the loader has now."""
-        reading, asked, evidence = self._reading, self._inputs.asked, self._reading.evidence
-        what = (
+        reading, recipe, evidence = self._reading, self._inputs.recipe, self._reading.evidence
+        sentence = (
             "num_workers 0 -> %d (%s), prefetch_factor %d; %d batches read twice are the same bit "
             "for bit; the program waited %s of a step of %s"
         )
         waited = (milliseconds(evidence.fetch_typical_s), milliseconds(evidence.round_typical_s))
-        told = (reading.workers, reason, prefetch, BATCHES, *waited)
-        asked.tell(WORKERS, APPLIED, what % told, reading.where)
-        if asked.settings(PREFETCH) is not None:
-            asked.tell(PREFETCH, APPLIED, "prefetch_factor %d" % prefetch, reading.where)
-        if asked.settings(PINNED) is not None:
+        values = (reading.workers, reason, prefetch, BATCHES, *waited)
+        recipe.tell(WORKERS, APPLIED, sentence % values, reading.where)
+        if recipe.settings(PREFETCH) is not None:
+            recipe.tell(PREFETCH, APPLIED, "prefetch_factor %d" % prefetch, reading.where)
+        if recipe.settings(PINNED) is not None:
             why = self._inputs.why_not_pin(self._loader)
             words = "pin_memory, by a thread beside the workers" if why is None else why
-            asked.tell(PINNED, APPLIED if why is None else LEFT, words, reading.where)
+            recipe.tell(PINNED, APPLIED if why is None else LEFT, words, reading.where)
 
     def _repeated(self) -> str | None:
         """Have workers read the first batches again; return what differs, None for nothing."""
@@ -404,18 +406,18 @@ class Feed:
     def _take(self, pool: Pool) -> tuple[Any, ...]:
         """Return a batch of the workers, alone; nothing where the program reads it itself."""
         # In a forked child the workers are the parent's. Nothing pending: every batch was had.
-        if self._turns is not None and self._turns.on and pool.ours:
+        if self._turns is not None and self._turns.on and pool.started_here:
             pool.fill()
-        if not pool.ours or not pool.ahead.pending or self._too_slow():
+        if not pool.started_here or not pool.ahead.pending or self._too_slow():
             return ()
         if self._reading.watch.reach.state() != self._held:
             self._stop("the program changes the data set while it is read")
             return ()
         begin_s = perf_counter()
-        batch, said = pool.take()
+        batch, changed = pool.take()
         self._waited_s = perf_counter() - begin_s
-        if said is not None:
-            self._stop("in a worker, %s" % said)
+        if changed is not None:
+            self._stop("in a worker, %s" % changed)
             return ()
         pool.ahead.pending.popleft()
         return (batch,)
@@ -439,8 +441,8 @@ class Feed:
         return False
 
     def _slower(self, with_s: float, without_s: float) -> str:
-        told = (self._reading.workers, milliseconds(with_s), milliseconds(without_s))
-        return "with %d workers a step took %s instead of %s" % told
+        values = (self._reading.workers, milliseconds(with_s), milliseconds(without_s))
+        return "with %d workers a step took %s instead of %s" % values
 
     def _check_is_lost(self) -> bool:
         """Return whether turns have just shown that workers are not worth it."""
@@ -467,7 +469,7 @@ class Feed:
         pool, ahead, iterator = self._pool, self._ahead, self._iterator()
         self._pool = self._ahead = None
         if ahead is not None and iterator is not None:
-            iterator._sampler_iter = ahead.rest()
+            iterator._sampler_iter = ahead.remaining()
         if pool is not None:
             self._inputs.live -= pool.count
             pool.close(at_once=at_once)

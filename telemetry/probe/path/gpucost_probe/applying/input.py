@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..process import Probe
-    from .recipe import Asked, Check
+    from .recipe import Check, Recipe
 
 
 # They make a program's loader anew and pass every setting, also those that the program left alone.
@@ -54,7 +54,7 @@ _OURS = ("torch.utils.data", "gpucost_probe")
 _MOST = 4096  # data sets that are remembered
 
 
-class Given:
+class WrittenSettings:
     """Remembers what each loader was made with."""
 
     def __init__(self) -> None:
@@ -87,13 +87,13 @@ class Given:
         key, dataset = id(loader), id(loader.dataset)
         top = caller.partition(".")[0]
         if top in _COPIERS:
-            given = self._of_dataset.get(dataset, {})
+            settings = self._of_dataset.get(dataset, {})
         else:
-            given = {name: PASSERS.get(top, "") for name in named}
+            settings = {name: PASSERS.get(top, "") for name in named}
             if len(self._of_dataset) < _MOST:
-                self._of_dataset[dataset] = given
+                self._of_dataset[dataset] = settings
         forget = self._of_loader.pop
-        self._of_loader[key] = (weakref.ref(loader, lambda _: forget(key, None)), given)
+        self._of_loader[key] = (weakref.ref(loader, lambda _: forget(key, None)), settings)
 
 
 def _caller() -> str:
@@ -129,12 +129,12 @@ class Reading:
         start_s: that starting them took.
     """
 
-    def __init__(self, loader: Any, where: str, left: str | None) -> None:
+    def __init__(self, loader: Any, where: str, reason: str | None) -> None:
         self.loader = weakref.ref(loader)
-        self.where, self.left = where, left
+        self.where, self.left = where, reason
         self.evidence = Evidence()
         roots = (loader.dataset, loader.collate_fn, loader._index_sampler)
-        self.watch = Watch(*(roots if left is None else ()))
+        self.watch = Watch(*(roots if reason is None else ()))
         self.lengths: list[int] = []
         self.repeated = False
         self.workers = 0
@@ -147,15 +147,15 @@ class Reading:
 class Inputs:
     """All loaders of a process that may get workers."""
 
-    def __init__(self, module: ModuleType, asked: Asked) -> None:
+    def __init__(self, module: ModuleType, recipe: Recipe) -> None:
         self.module: Any = module
-        self.asked = asked
+        self.recipe = recipe
         self.busy = threading.local()  # reading a batch: a loader that begins now is within it
         self.live = 0  # workers of all loaders
-        self._given = Given()
+        self._written = WrittenSettings()
         self._readings: dict[int, Reading] = {}
         self._count = 0
-        self._given.watch(module)
+        self._written.watch(module)
         os.register_at_fork(after_in_child=self._in_child)
 
     def begun(self, loader: Any, iterator: Any) -> None:
@@ -178,32 +178,32 @@ class Inputs:
             iterator.__dict__[NEXT] = Feed(self, reading, loader, iterator)
 
     def _reading(self, loader: Any, iterator: Any) -> Reading | None:
-        known = self._readings.get(id(loader))
-        if known is not None and known.loader() is loader:
-            return known
+        reading = self._readings.get(id(loader))
+        if reading is not None and reading.loader() is loader:
+            return reading
         self._count += 1
         where = "loader %d (%s)" % (self._count, type(loader.dataset).__name__)
         why = self._why_not(loader, iterator)
-        known = Reading(loader, where, why)
+        reading = Reading(loader, where, why)
         if why is not None:
             self.leave(where, why)
-        self._readings[id(loader)] = known
+        self._readings[id(loader)] = reading
         key, forget = id(loader), self._readings.pop
-        known.loader = weakref.ref(loader, lambda _: forget(key, None))
-        return known
+        reading.loader = weakref.ref(loader, lambda _: forget(key, None))
+        return reading
 
     def _why_not(self, loader: Any, iterator: Any) -> str | None:
-        given = self._given.of(loader)
-        if given is None:
+        written = self._written.of(loader)
+        if written is None:
             return "how the program made it is unknown"
-        if "num_workers" in given:
-            said = "num_workers=%r" % loader.num_workers
+        if "num_workers" in written:
+            setting = "num_workers=%r" % loader.num_workers
             return (
-                given["num_workers"] % said
-                if given["num_workers"]
-                else ("the program sets %s itself" % said)
+                written["num_workers"] % setting
+                if written["num_workers"]
+                else ("the program sets %s itself" % setting)
             )
-        if self.asked.settings(WORKERS) is None:
+        if self.recipe.settings(WORKERS) is None:
             return "it has no workers, and none were asked for"
         if loader.num_workers > 0:
             return "it has %d workers already" % loader.num_workers
@@ -218,14 +218,14 @@ class Inputs:
     def leave(self, where: str, why: str) -> None:
         """Say that a loader stays as it is."""
         for code in (WORKERS, PREFETCH, PINNED):
-            if self.asked.settings(code) is not None:
-                self.asked.tell(code, LEFT, why, where)
+            if self.recipe.settings(code) is not None:
+                self.recipe.tell(code, LEFT, why, where)
 
     def why_not_pin(self, loader: Any) -> str | None:
         """Return why batches of workers are not pinned; None where they are."""
-        if self.asked.settings(PINNED) is None:
+        if self.recipe.settings(PINNED) is None:
             return "it was not asked for"
-        if "pin_memory" in (self._given.of(loader) or ()):
+        if "pin_memory" in (self._written.of(loader) or ()):
             return "the program sets pin_memory itself"
         torch: Any = sys.modules["torch"]
         return None if torch.cuda.is_available() else "there is no GPU to copy to"
@@ -234,7 +234,7 @@ class Inputs:
         """Return workers and batches ahead that the search for their number tries next."""
         if reading.search is None:
             reading.search = Search(reading.evidence)
-        search, ahead = reading.search, self.asked.number(PREFETCH, "prefetch_factor", 2)
+        search, ahead = reading.search, self.recipe.number(PREFETCH, "prefetch_factor", 2)
         count, fits = affordable(search.workers, ahead, max(1, reading.evidence.size))
         if count < search.workers or search.workers > _MOST_WORKERS - self.live:
             search.refused()
@@ -249,9 +249,9 @@ class Inputs:
         if search is None or not search.over:
             return
         for trial in search.trials():
-            self.asked.probe.events.write("trial", where=reading.where, **trial)
+            self.recipe.probe.events.write("trial", where=reading.where, **trial)
         outcome = APPLIED if search.workers else LEFT
-        self.asked.tell(WORKERS, outcome, search.sentence, reading.where)
+        self.recipe.tell(WORKERS, outcome, search.sentence, reading.where)
 
     def count_for(self, evidence: Evidence, batches: int | None) -> tuple[int, int, str]:
         """Return workers and batches ahead for each, and what they follow from.
@@ -260,12 +260,12 @@ class Inputs:
         disk or a network, cores do not limit them: then as many as the program's pace needs. Never
         so many that starting them takes more than a tenth of the reading.
         """
-        recipe = self.asked.number(WORKERS, "num_workers", 1)
-        ahead = self.asked.number(WORKERS, "prefetch_factor", 2)
-        ahead = self.asked.number(PREFETCH, "prefetch_factor", ahead)
+        workers = self.recipe.number(WORKERS, "num_workers", 1)
+        ahead = self.recipe.number(WORKERS, "prefetch_factor", 2)
+        ahead = self.recipe.number(PREFETCH, "prefetch_factor", ahead)
         own_s = max(evidence.round_typical_s - evidence.fetch_typical_s, 1e-4)
         needed = math.ceil(evidence.fetch_typical_s / own_s) + 1
-        count, why = min(recipe, _MOST_WORKERS), "the recipe's"
+        count, why = min(workers, _MOST_WORKERS), "the recipe's"
         if evidence.busy_share < _WAITS and needed > count:
             cores = len(os.sched_getaffinity(0))
             fit = int(cores / max(evidence.busy_share, cores / _MOST_WORKERS))
@@ -288,13 +288,13 @@ class Trial:
 
     Args:
         probe: of this process.
-        asked: `steps` to take; `batch` in place of `own`, both None for the program's own.
+        orders: `steps` to take; `batch` in place of `own`, both None for the program's own.
     """
 
-    def __init__(self, probe: Probe, asked: dict[str, Any]) -> None:
+    def __init__(self, probe: Probe, orders: dict[str, Any]) -> None:
         self._probe = probe
-        self._most = int(asked["steps"])
-        self._batch, self._own = asked.get("batch"), asked.get("own")
+        self._most = int(orders["steps"])
+        self._batch, self._own = orders.get("batch"), orders.get("own")
         self._lengths: list[float] = []
         self._count = 0
 
@@ -343,7 +343,7 @@ def _host_gib() -> float | None:
     """Return the most memory that this process ever held."""
     try:
         with open(_STATUS, encoding="ascii") as stream:
-            line = next(each for each in stream if each.startswith("VmHWM:"))
+            line = next(text for text in stream if text.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024 / _GIB
     except (OSError, ValueError, StopIteration):
         return None
@@ -360,10 +360,10 @@ def _gpu_gib() -> float | None:
         return None
 
 
-def trial_of(probe: Probe, told: dict[str, Any]) -> Trial | None:
+def trial_of(probe: Probe, orders: dict[str, Any]) -> Trial | None:
     """Return the trial that this process was started for, None where it was not."""
-    asked = told.get("trial")
+    trial = orders.get("trial")
     try:
-        return Trial(probe, asked) if isinstance(asked, dict) else None
+        return Trial(probe, trial) if isinstance(trial, dict) else None
     except (KeyError, TypeError, ValueError):
         return None

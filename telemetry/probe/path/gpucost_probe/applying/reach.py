@@ -60,7 +60,7 @@ class Reach:
             self._seen[id(item)] = item
             try:
                 self._look(item)
-                waiting += [(each, depth + 1) for each in self._parts(item)]
+                waiting += [(part, depth + 1) for part in self._parts(item)]
             except Exception:
                 self.shared = "something that cannot be looked at (%s)" % type(item).__name__
 
@@ -70,10 +70,10 @@ class Reach:
         Attributes and globals by value where they are plain, else by identity; containers by
         length; tensors by their version; generators by state.
         """
-        found: list[Any] = [state_of(each) for each in self._generators]
-        found += map(_state, self._seen.values())
-        found += [_value(names.get(name)) for names, name in self._globals]
-        return found
+        states: list[Any] = [state_of(generator) for generator in self._generators]
+        states += map(_state, self._seen.values())
+        states += [_value(names.get(name)) for names, name in self._globals]
+        return states
 
     def _look(self, item: Any) -> None:
         if state_of(item) is not None:
@@ -127,8 +127,8 @@ def _methods(kind: type) -> list[Any]:
     """Return the methods of the program's own that reading an item comes to."""
     own = {}
     for base in reversed(kind.__mro__):
-        for name, each in vars(base).items():
-            method = getattr(each, "__func__", getattr(each, "fget", each))
+        for name, member in vars(base).items():
+            method = getattr(member, "__func__", getattr(member, "fget", member))
             if isinstance(method, types.FunctionType) and _own(method):
                 own[name] = method
     waiting, reached = [name for name in _READ if name in own], {}
@@ -136,7 +136,7 @@ def _methods(kind: type) -> list[Any]:
         name = waiting.pop()
         if name not in reached:
             reached[name] = own[name]
-            waiting += [other for other in _names(own[name].__code__) if other in own]
+            waiting += [callee for callee in _names(own[name].__code__) if callee in own]
     return list(reached.values())
 
 
@@ -228,8 +228,8 @@ class Content:
         else:
             parts = _parts(item)
             self._add(b"%d" % len(parts))
-            for each in parts:
-                self._take(each, depth + 1)
+            for part in parts:
+                self._take(part, depth + 1)
 
     def _tensor(self, tensor: Any) -> None:
         if tensor.layout is not self._torch.strided:
@@ -262,14 +262,14 @@ def _parts(item: Any) -> list[Any]:
 def streams() -> dict[str, Any]:
     """Return the state of each global stream, by its name; the same until somebody draws."""
     torch: Any = sys.modules["torch"]
-    found = {
+    states = {
         "PyTorch's": torch.default_generator.get_state().numpy().tobytes(),
         "Python's": random.getstate(),
     }
     legacy: Any = sys.modules.get("numpy.random.mtrand")
     if legacy is not None:
-        found["NumPy's"] = _numpy_state(legacy._rand)
-    return found
+        states["NumPy's"] = _numpy_state(legacy._rand)
+    return states
 
 
 def state_of(generator: Any) -> Any:

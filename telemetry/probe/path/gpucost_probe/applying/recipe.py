@@ -31,7 +31,7 @@ APPLIED, LEFT = "applied", "left"
 MOST_TOLD = 200  # a program that makes a loader for each step is not told for ever
 
 
-class Asked:
+class Recipe:
     """The actions of a recipe that the probe may apply.
 
     Attributes:
@@ -58,23 +58,23 @@ class Asked:
         value = (self._actions.get(code) or {}).get(name)
         return int(value) if isinstance(value, (int, float)) and value >= 1 else default
 
-    def tell(self, code: str, outcome: str, what: str, where: str = "") -> None:
+    def tell(self, code: str, outcome: str, sentence: str, where: str = "") -> None:
         """Write what became of an action; the same is not said twice.
 
         Args:
             code: of the action.
             outcome: APPLIED or LEFT.
-            what: what is set now, or why it is not.
+            sentence: what is set now, or why it is not.
             where: the loader, model or optimizer that it is about.
         """
-        if self._told.get((code, where)) == (outcome, what) or len(self._told) >= MOST_TOLD:
+        if self._told.get((code, where)) == (outcome, sentence) or len(self._told) >= MOST_TOLD:
             return
-        self._told[code, where] = (outcome, what)
+        self._told[code, where] = (outcome, sentence)
         events = self.probe.events
         if not events.greeted:
             torch: Any = sys.modules.get("torch")
             events.hello("pytorch", str(getattr(torch, "__version__", "")))
-        events.write("change", action=code, outcome=outcome, what=what, where=where)
+        events.write("change", action=code, outcome=outcome, what=sentence, where=where)
 
     def forget(self) -> None:
         """Forget what the parent of a forked process has told and tried."""
@@ -83,12 +83,12 @@ class Asked:
             self.turns.forget()
 
 
-def told_in(folder: str) -> dict[str, Any]:
+def read_orders(folder: str) -> dict[str, Any]:
     """Return what lies in the folder of events to be applied; its `actions` may be none."""
     try:
         with open(os.path.join(folder, APPLY), encoding="utf-8") as stream:
-            told = json.load(stream)
-        return told if isinstance(told["actions"], dict) else {"actions": {}}
+            orders = json.load(stream)
+        return orders if isinstance(orders["actions"], dict) else {"actions": {}}
     except (OSError, ValueError, KeyError, TypeError):
         return {"actions": {}}
 
@@ -107,7 +107,7 @@ class Turns:
 
     Args:
         events: returns where it is told.
-        asked: `on` of each block, `block_steps`, `settle_steps`, `warmup_steps`, `pilot_fours`,
+        design: `on` of each block, `block_steps`, `settle_steps`, `warmup_steps`, `pilot_fours`,
             `factor` (standard errors that an effect must be) and `detect` (its logarithm).
 
     Attributes:
@@ -116,11 +116,11 @@ class Turns:
         kept: whether they stay on in the end; None as long as it is not there.
     """
 
-    def __init__(self, events: Callable[[], Events], asked: dict[str, Any]) -> None:
-        self._events, self._asked = events, asked
-        self._order: list[bool] = [bool(each) for each in asked["on"]]
-        self._block_steps = int(asked["block_steps"])
-        self._settle_steps = int(asked["settle_steps"])
+    def __init__(self, events: Callable[[], Events], design: dict[str, Any]) -> None:
+        self._events, self._design = events, design
+        self._order: list[bool] = [bool(on) for on in design["on"]]
+        self._block_steps = int(design["block_steps"])
+        self._settle_steps = int(design["settle_steps"])
         self.on = True
         self.steps = 0
         self.kept: bool | None = None
@@ -174,11 +174,11 @@ class Turns:
         """Return how many steps more are on, the one to come included; None: without an end."""
         if self._over or self._block is None:
             return None
-        left, block = self._block_steps - self._at, self._block + 1
+        remaining, block = self._block_steps - self._at, self._block + 1
         while block < len(self._order) and self._order[block]:
-            left += self._block_steps
+            remaining += self._block_steps
             block += 1
-        return left
+        return remaining
 
     def stepped(self, length_s: float | None) -> None:
         """Take a step that ended; it was `length_s` long, None where that is not known."""
@@ -193,7 +193,7 @@ class Turns:
 
     def _stepped(self, length_s: float | None) -> None:
         if self._block is None:
-            if self._codes and self.steps >= self._asked["warmup_steps"]:
+            if self._codes and self.steps >= self._design["warmup_steps"]:
                 self._begin()
             return
         self._at += 1
@@ -208,7 +208,7 @@ class Turns:
         """Make blocks whole rounds of the workers, and begin with the first."""
         workers, ahead = max(1, self._workers), self._ahead
         if os.environ.get(_RANKS, "1") != "1":
-            workers, ahead = _MOST_WORKERS, int(self._asked.get("ahead", 0))
+            workers, ahead = _MOST_WORKERS, int(self._design.get("ahead", 0))
         counted = self._block_steps - self._settle_steps
         # At least a round to settle in, and whole rounds that count: batches come in bursts.
         self._settle_steps = _whole(max(self._settle_steps, workers + 1 + ahead), workers)
@@ -221,7 +221,7 @@ class Turns:
             block_steps=self._block_steps,
             settle_steps=left_out,
             first_step=self.steps + 1,
-            pilot_fours=self._asked["pilot_fours"],
+            pilot_fours=self._design["pilot_fours"],
             most_fours=len(self._order) // FOUR,
         )
         self._block = 0
@@ -251,10 +251,10 @@ class Turns:
         first = len(self._logs) - FOUR
         signs = [-0.5 if on else 0.5 for on in self._order[first:]]
         self._gains.append(sum(x * sign for x, sign in zip(self._logs[first:], signs)))
-        pilot = int(self._asked["pilot_fours"])
+        pilot = int(self._design["pilot_fours"])
         if len(self._gains) < pilot:
             return False
-        factor, detect = float(self._asked["factor"]), float(self._asked["detect"])
+        factor, detect = float(self._design["factor"]), float(self._design["detect"])
         needed = math.ceil((factor * stdev(self._gains[:pilot]) / detect) ** 2)
         return len(self._gains) >= min(max(pilot, needed), len(self._order) // FOUR)
 
@@ -285,10 +285,10 @@ class Check(Turns):
     """
 
     def __init__(self, workers: int, ahead: int, worth: float) -> None:
-        asked = {"on": _CHECKED, "block_steps": 8, "settle_steps": 0, "warmup_steps": 0}
+        design = {"on": _CHECKED, "block_steps": 8, "settle_steps": 0, "warmup_steps": 0}
         fours = len(_CHECKED) // FOUR
         nobody: Any = _Nobody()
-        plan = {**asked, "pilot_fours": fours, "factor": 0.0, "detect": 1.0}
+        plan = {**design, "pilot_fours": fours, "factor": 0.0, "detect": 1.0}
         super().__init__(lambda: nobody, plan)
         self._worth = worth
         self.join(_WORKERS, workers=workers, ahead=ahead)
@@ -307,7 +307,7 @@ class _Nobody:
     def write(self, event: str, **fields: Any) -> None:
         """Forget it."""
 
-    def odd(self, what: str) -> None:
+    def odd(self, sentence: str) -> None:
         """Forget it."""
 
 
@@ -316,13 +316,13 @@ def _whole(steps: int, round_: int) -> int:
     return -(-steps // round_) * round_
 
 
-def turns_of(probe: Any, told: dict[str, Any]) -> Turns | None:
+def turns_of(probe: Any, orders: dict[str, Any]) -> Turns | None:
     """Return the experiment that was asked for, None where none was."""
-    asked = told.get("experiment")
-    if not isinstance(asked, dict):
+    design = orders.get("experiment")
+    if not isinstance(design, dict):
         return None
     try:
-        ahead = _RANKS_AHEAD if _WORKERS in told["actions"] else 0
-        return Turns(lambda: probe.events, {**asked, "ahead": ahead})
+        ahead = _RANKS_AHEAD if _WORKERS in orders["actions"] else 0
+        return Turns(lambda: probe.events, {**design, "ahead": ahead})
     except (KeyError, TypeError, ValueError):
         return None

@@ -26,7 +26,7 @@ _TIMES = 50.0
 _SIGNALS = ("SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT", "SIGTSTP")
 
 
-class Ahead:
+class PrefetchQueue:
     """The order of batches, asked ahead of the program; what was not handed out yet is kept.
 
     Attributes:
@@ -43,7 +43,7 @@ class Ahead:
         self._again = deque(again)
         self._source = source
 
-    def __iter__(self) -> Ahead:
+    def __iter__(self) -> PrefetchQueue:
         return self
 
     def __next__(self) -> Any:
@@ -67,7 +67,7 @@ class Ahead:
         """Whether something is left of what was asked ahead."""
         return bool(self.pending) or self.error is not None
 
-    def rest(self) -> Iterator[Any]:
+    def remaining(self) -> Iterator[Any]:
         """Yield what is left for the program, as its sampler would."""
         while self.pending:
             yield self.pending.popleft()
@@ -80,7 +80,7 @@ def _always() -> bool:
     return True
 
 
-class _Like:
+class _ClonedLoader:
     """A loader with some settings changed, as the iterators of PyTorch look at it."""
 
     def __init__(self, loader: Any, **settings: Any) -> None:
@@ -91,7 +91,7 @@ class _Like:
         return getattr(self.__dict__["_loader"], name)
 
 
-class Begin:
+class WorkerStart:
     """What a worker does first: leaves signals to the program, and tells what items change."""
 
     def __init__(self, module: Any, watch: Watch, own: Any) -> None:
@@ -120,7 +120,7 @@ def _checked(fetch: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     return checked
 
 
-def like(loader: Any, **settings: Any) -> Any:
+def clone_loader(loader: Any, **settings: Any) -> Any:
     """Return what PyTorch's iterator with workers takes for the loader.
 
     Args:
@@ -128,7 +128,7 @@ def like(loader: Any, **settings: Any) -> Any:
         settings: that differ from the loader's.
     """
     torch: Any = sys.modules["torch"]
-    return _Like(
+    return _ClonedLoader(
         loader,
         persistent_workers=False,
         generator=torch.Generator(),  # no stream of the program is drawn from
@@ -144,7 +144,7 @@ class Pool:
 
     Args:
         module: torch.utils.data.dataloader.
-        settings: see `like`.
+        settings: see `clone_loader`.
         ahead: the order of the batches.
         slowest_s: of the batches read until now; workers that say nothing for much longer hang.
 
@@ -153,7 +153,7 @@ class Pool:
         count: of workers.
     """
 
-    def __init__(self, module: Any, settings: Any, ahead: Ahead, slowest_s: float) -> None:
+    def __init__(self, module: Any, settings: Any, ahead: PrefetchQueue, slowest_s: float) -> None:
         self.ahead, self.count = ahead, int(settings.num_workers)
         self._pid = os.getpid()
         handlers = module._utils.signal_handling
@@ -173,7 +173,7 @@ class Pool:
         _ALL.add(self)
 
     @property
-    def ours(self) -> bool:
+    def started_here(self) -> bool:
         """Whether this process started the workers, and not its parent."""
         return self._pid == os.getpid()
 
@@ -198,7 +198,7 @@ class Pool:
         Args:
             at_once: do not wait for the item that each is reading.
         """
-        if not self.ours:
+        if not self.started_here:
             self.abandon()
             return
         for worker in self._iterator._workers if at_once else ():

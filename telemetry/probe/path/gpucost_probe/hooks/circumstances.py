@@ -69,9 +69,9 @@ class Circumstances:
         probe.steps.resume(perf_counter())
 
     def _write_model(self, optimizer: Any) -> None:
-        found = describe(optimizer)
-        self._dtype = found["dtype"]
-        self._probe.events.write("model", **found)
+        model = describe(optimizer)
+        self._dtype = model["dtype"]
+        self._probe.events.write("model", **model)
 
     def _write_memory(self) -> None:
         self._peaks = write_peaks(self._probe.events, self._peaks)
@@ -147,16 +147,16 @@ def describe(optimizer: Any) -> dict[str, Any]:
     }
 
 
-def root_of(wanted: set[int]) -> Any:
+def root_of(trained: set[int]) -> Any:
     """Return the outermost module with the most wanted parameters, at least half of them."""
     modules = _modules()
     children = {id(child) for module in modules for child in module._modules.values()}
-    best, most = None, len(wanted) / 2
+    best, most = None, len(trained) / 2
     for module in modules:
         if id(module) not in children:
-            held = len(wanted & {id(parameter) for parameter in module.parameters()})
-            if held >= most and held > 0 and (best is None or held > most):
-                best, most = module, held
+            share = len(trained & {id(parameter) for parameter in module.parameters()})
+            if share >= most and share > 0 and (best is None or share > most):
+                best, most = module, share
     return best
 
 
@@ -165,14 +165,14 @@ def _modules() -> list[Any]:
     classes = {sys.modules["torch.nn"].Module}
     waiting = list(classes)
     while waiting:
-        for each in type.__subclasses__(waiting.pop()):
-            if each not in classes:
-                classes.add(each)
-                waiting.append(each)
+        for kind in type.__subclasses__(waiting.pop()):
+            if kind not in classes:
+                classes.add(kind)
+                waiting.append(kind)
     # A million objects are looked through: without a loop of Python's own.
     alive = gc.get_objects()
-    found = compress(alive, map(classes.__contains__, map(type, alive)))
-    return [each for each in found if "_modules" in vars(each)]
+    modules = compress(alive, map(classes.__contains__, map(type, alive)))
+    return [kind for kind in modules if "_modules" in vars(kind)]
 
 
 def _parallelism(root: Any) -> str:

@@ -138,11 +138,11 @@ def _wrapped(function: Any, hook: Hook, arguments: tuple[str, ...]) -> Any:
     names = inspect.getfullargspec(function).args
 
     @functools.wraps(function)
-    def wrapper(*given: Any, **named: Any) -> Any:
-        bound = dict(zip(names, given), **named)
+    def wrapper(*positional: Any, **named: Any) -> Any:
+        bound = dict(zip(names, positional), **named)
         token = hook.begin(*[bound.get(argument) for argument in arguments])
         try:
-            value = function(*given, **named)
+            value = function(*positional, **named)
         except BaseException:
             hook.fail(token)
             raise
@@ -216,8 +216,8 @@ class _Returns(ast.NodeTransformer):
 
     def visit_Return(self, node: ast.Return) -> ast.Return:
         if node.value is not None:
-            kept = ast.NamedExpr(target=_name(_VALUE, ast.Store()), value=node.value)
-            node.value = ast.copy_location(kept, node.value)
+            named = ast.NamedExpr(target=_name(_VALUE, ast.Store()), value=node.value)
+            node.value = ast.copy_location(named, node.value)
         return node
 
     def _leave(self, node: ast.AST) -> ast.AST:

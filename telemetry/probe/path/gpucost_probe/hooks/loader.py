@@ -28,7 +28,7 @@ MOST_TOLD = 1000  # a loader made for each step is not told for ever
 _LOOKED_AT, _EVERY = 32, 8  # waits of each loader whose work is looked at: the first, then one in 8
 
 
-class Known(Loader):
+class LoaderRecord(Loader):
     """A loader with what it takes to know it again and to count its items."""
 
     __slots__ = ("batch_size", "generation", "looked", "sampled", "waited_s", "waits", "wanted_s")
@@ -65,58 +65,58 @@ class Loaders:
         self.probe = probe
         self.outermost = Outermost()  # a data set may read loaders of its own
         self._module = module
-        self._known: dict[int, tuple[Any, Known]] = {}
+        self._records: dict[int, tuple[Any, LoaderRecord]] = {}
         self._generation = probe.generation
         self._count = 0
         self.inputs: Any = _inputs(module, probe)
 
-    def known(self, loader: Any) -> Known | None:
+    def record(self, loader: Any) -> LoaderRecord | None:
         """Return what is known of a loader, reported the first time; None in a loader's worker."""
         if self._is_worker():
             return None
         if self._generation != self.probe.generation:
             self._generation, self._count = self.probe.generation, 0
-            self._known.clear()
-        entry = self._known.get(id(loader))
+            self._records.clear()
+        entry = self._records.get(id(loader))
         if entry is not None and entry[0]() is loader:
             return entry[1]
         self._count += 1
-        known = Known(self._count, self._generation)
-        key, forget = id(loader), self._known.pop
-        self._known[key] = (weakref.ref(loader, lambda _: forget(key, None)), known)
+        record = LoaderRecord(self._count, self._generation)
+        key, forget = id(loader), self._records.pop
+        self._records[key] = (weakref.ref(loader, lambda _: forget(key, None)), record)
         if self._count <= MOST_TOLD:
-            self._tell(loader, known)
-        return known
+            self._tell(loader, record)
+        return record
 
     def _is_worker(self) -> bool:
         return self._module.get_worker_info() is not None
 
-    def _tell(self, loader: Any, known: Known) -> None:
+    def _tell(self, loader: Any, record: LoaderRecord) -> None:
         events = self.probe.events
         if not events.greeted:
             events.hello("pytorch", str(sys.modules["torch"].__version__))
         iterable = bool(loader._dataset_kind)
         if not iterable:
-            known.batch_size = loader.batch_size
-            known.sampled = _length(loader.sampler) if known.batch_size else None
+            record.batch_size = loader.batch_size
+            record.sampled = _length(loader.sampler) if record.batch_size else None
         fields = {name: _plain(getattr(loader, name, None)) for name in SETTINGS}
         if loader.batch_size is None:  # a batch sampler of the program's own may know it
             fields["batch_size"] = _plain(getattr(loader.batch_sampler, "batch_size", None))
         events.write(
             "loader",
-            loader=known.number,
+            loader=record.number,
             **fields,
             dataset=type(loader.dataset).__name__,
             iterable=iterable,
             # The length of an iterable loader is not asked: asking makes PyTorch warn later.
             length=None if iterable else _length(loader),
-            given=_given(loader),
+            given=_written(loader),
         )
 
 
-def _given(loader: Any) -> list[str]:
+def _written(loader: Any) -> list[str]:
     """Return the names of settings that differ from the default."""
-    given = []
+    names = []
     parameters = inspect.signature(_own_class(loader)).parameters
     for name in (*SETTINGS, *OTHERS):
         if name in parameters and hasattr(loader, name):
@@ -127,9 +127,9 @@ def _given(loader: Any) -> list[str]:
                 defaults: tuple[Any, ...] = (value,) if plain else ()
             else:
                 defaults = DERIVED.get(name, (default,))
-            if not any(value is each or _equal(value, each) for each in defaults):
-                given.append(name)
-    return given
+            if not any(value is default or _equal(value, default) for default in defaults):
+                names.append(name)
+    return names
 
 
 def _equal(value: Any, default: Any) -> bool:
@@ -165,7 +165,7 @@ class IterHook(Hook):
         """Return the loader and the time; None where another loader's data set reads this one."""
         if not self._loaders.outermost.enter():
             return None
-        return loader, self._loaders.known(loader), perf_counter()
+        return loader, self._loaders.record(loader), perf_counter()
 
     def after(self, token: Any, iterator: Any) -> None:
         """Take the new iterator."""
@@ -175,12 +175,12 @@ class IterHook(Hook):
             return
         end_s = perf_counter()
         self._loaders.outermost.leave()
-        loader, known, begin_s = token
-        if known is None:
+        loader, record, begin_s = token
+        if record is None:
             return
-        iterator.__dict__[_ATTRIBUTE] = known
+        iterator.__dict__[_ATTRIBUTE] = record
         probe = self._loaders.probe
-        probe.steps.started(known, begin_s, end_s)
+        probe.steps.started(record, begin_s, end_s)
         if loader.num_workers > 0:
             probe.steps.spans.add("loader-start", begin_s, end_s - begin_s)
 
@@ -208,32 +208,32 @@ class NextHook(Hook):
 
     def before(self, iterator: Any) -> Any:
         """Return the loader and the time; None where another loader's data set reads this one."""
-        known = iterator.__dict__.get(_ATTRIBUTE)
-        if known is None or known.generation != self._probe.generation:
+        record = iterator.__dict__.get(_ATTRIBUTE)
+        if record is None or record.generation != self._probe.generation:
             return None
         if not self._outermost.enter():
             return None
-        core_s = core_times_s() if known.is_looked_at() else None
-        return known, iterator, perf_counter(), core_s
+        core_s = core_times_s() if record.is_looked_at() else None
+        return record, iterator, perf_counter(), core_s
 
     def after(self, token: Any, batch: Any) -> None:
         """Take a batch."""
         if token is not None:
             end_s = perf_counter()
-            known, iterator, begin_s, core_s = token
+            record, iterator, begin_s, core_s = token
             self._outermost.leave()
-            if core_s is not None and known.worked(end_s - begin_s, core_s):
-                self._tell_work(known)
-            items = items_of_place(known, iterator._num_yielded)
+            if core_s is not None and record.worked(end_s - begin_s, core_s):
+                self._tell_work(record)
+            items = items_of_place(record, iterator._num_yielded)
             if items is None:
                 items = items_of_batch(batch)
-            self._probe.steps.fetched(known, begin_s, end_s, items)
+            self._probe.steps.fetched(record, begin_s, end_s, items)
 
-    def _tell_work(self, known: Known) -> None:
+    def _tell_work(self, record: LoaderRecord) -> None:
         """Tell how much of the waits so far was on a core, whenever twice as many are known."""
-        if known.number <= MOST_TOLD:
+        if record.number <= MOST_TOLD:
             self._probe.events.write(
-                "reading", loader=known.number, waited_s=known.waited_s, wanted_s=known.wanted_s
+                "reading", loader=record.number, waited_s=record.waited_s, wanted_s=record.wanted_s
             )
 
     def failed(self, token: Any) -> None:
@@ -245,11 +245,11 @@ class NextHook(Hook):
 
 def _inputs(module: ModuleType, probe: Probe) -> Any:
     """Return what gives loaders the settings of a recipe; None where there is no recipe."""
-    if probe.asked is None:
+    if probe.recipe is None:
         return None
     from ..applying.input import Inputs
 
-    return Inputs(module, probe.asked)
+    return Inputs(module, probe.recipe)
 
 
 def patch_loaders(module: ModuleType, probe: Probe) -> None:
@@ -264,13 +264,13 @@ def patch_loaders(module: ModuleType, probe: Probe) -> None:
 DEEPEST = 8
 
 
-def items_of_place(known: Known, number: int) -> int | None:
+def items_of_place(record: LoaderRecord, number: int) -> int | None:
     """Return the items of batch `number`, from 1, of a loader that cuts the batches itself.
 
     Then each has `batch_size` items, but for a rest at the end; what a collate function makes of
     them does not matter.
     """
-    size, sampled = known.batch_size, known.sampled
+    size, sampled = record.batch_size, record.sampled
     if not size or sampled is None:
         return None
     return max(min(size, sampled - size * (number - 1)), 0) or None

@@ -206,11 +206,11 @@ class InitHook(Hook):
 
 def _compute(probe: Probe) -> Any:
     """Return what applies a recipe to models and optimizers; None where there is no recipe."""
-    if probe.asked is None:
+    if probe.recipe is None:
         return None
     from ..applying.compute import Compute
 
-    return Compute(probe.asked)
+    return Compute(probe.recipe)
 
 
 def patch_optimizers(module: ModuleType, probe: Probe) -> None:
