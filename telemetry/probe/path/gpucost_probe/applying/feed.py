@@ -333,9 +333,8 @@ class Feed:
             return "shared memory has no room for its batches, or other loaders have all workers"
         costly = evidence.busy_share >= _CORE_SHARE
         reading.costly_ahead = count * prefetch if costly else 0
-        self._ahead = PrefetchQueue(
-            [] if reading.repeated else evidence.indices, iterator._sampler_iter
-        )
+        repeated = [] if reading.repeated else evidence.indices
+        self._ahead = PrefetchQueue(repeated, iterator._sampler_iter)
         begin_s = perf_counter()
         self._pool = Pool(
             inputs.module,
