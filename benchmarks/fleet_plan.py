@@ -34,7 +34,7 @@ STAGES = {
     "pack": "answer",
     "pack elsewhere": "find_alternatives",
     "pack who moves": "searched",
-    "values of plan.json": "plan_document",
+    "values of plan.json": "to_plan",
     "write it": "_write",
     "print": "_print",
 }

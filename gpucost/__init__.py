@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from planner.diagnosis.diagnose import diagnose
     from planner.diagnosis.rules.rule import Finding
     from planner.models.estimate import Estimate
+    from planner.plan.find import FoundOption
     from planner.plan.plan import Plan
-    from planner.plan_document.document import PlanDocument
-    from planner.plan_document.find import FoundOption
     from planner.prediction.predict import predict
     from planner.profile.model import Profile
     from pricing.billing.quote import Quote, Usage, quote
@@ -54,7 +53,6 @@ __all__ = [
     "Measurement",
     "Offer",
     "Plan",
-    "PlanDocument",
     "Profile",
     "Quote",
     "Requirements",
@@ -81,12 +79,11 @@ _HOMES = {
     "Catalog": "pricing.catalog.catalog",
     "Estimate": "planner.models.estimate",
     "Finding": "planner.diagnosis.rules.rule",
-    "FoundOption": "planner.plan_document.find",
+    "FoundOption": "planner.plan.find",
     "GpucostError": "pricing.errors",
     "Measurement": "gpucost.profiling.measuring",
     "Offer": "pricing.catalog.offer",
     "Plan": "planner.plan.plan",
-    "PlanDocument": "planner.plan_document.document",
     "Profile": "planner.profile.model",
     "Quote": "pricing.billing.quote",
     "Requirements": "planner.choice.requirements",

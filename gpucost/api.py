@@ -12,10 +12,10 @@ from planner.documents.what_if.what_if import what_if_table
 from planner.fleet.at_once import AtOnce, in_turn
 from planner.models.document import encode
 from planner.models.estimate import Estimate
+from planner.plan import find
+from planner.plan.draft import PlanDraft
+from planner.plan.making import to_plan
 from planner.plan.plan import Plan
-from planner.plan_document import find
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
@@ -64,7 +64,22 @@ def read_telemetry(
     return profiles[0]
 
 
-def make_plan(  # noqa: PLR0913 - as of the pipeline
+def make_plan(
+    profiles: tuple[Profile, ...],
+    catalog: Catalog,
+    requirements: Requirements,
+    *,
+    as_of: date,
+) -> Plan:
+    """Return the cheapest, fastest or best-value way to run the jobs, with every reason.
+
+    It is what plan.json holds, and what `load_plan` reads. Arguments and errors are those of
+    `draft_plan`.
+    """
+    return to_plan(draft_plan(profiles, catalog, requirements, as_of=as_of))
+
+
+def draft_plan(  # noqa: PLR0913 - as of the pipeline
     profiles: tuple[Profile, ...],
     catalog: Catalog,
     requirements: Requirements,
@@ -72,8 +87,8 @@ def make_plan(  # noqa: PLR0913 - as of the pipeline
     as_of: date,
     spread: pipeline.Spread = pipeline.one_by_one,
     at_once: AtOnce = in_turn,
-) -> Plan:
-    """Return the cheapest, fastest or best-value way to run the jobs, with every reason.
+) -> PlanDraft:
+    """Return a plan before it is rounded, with the profiles and all that it was made of.
 
     Args:
         profiles: what was measured, in any order.
@@ -89,7 +104,7 @@ def make_plan(  # noqa: PLR0913 - as of the pipeline
     """
     if requirements.launchable is None:
         requirements = replace(requirements, launchable=launchable())
-    return pipeline.make_plan(
+    return pipeline.draft_plan(
         profiles, catalog, requirements, as_of=as_of, spread=spread, at_once=at_once
     )
 
@@ -118,7 +133,7 @@ def predict_sharing(
     return speeds_in(tuple(profiles), mode, on_slice)
 
 
-def find_option(plan: Plan | PlanDocument, name: str) -> find.FoundOption:
+def find_option(plan: Plan, name: str) -> find.FoundOption:
     """Return the option called JOB/ID; `o0` is today's machine.
 
     Args:
@@ -128,16 +143,16 @@ def find_option(plan: Plan | PlanDocument, name: str) -> find.FoundOption:
     Raises:
         InputError: none is called so, or several are; what there is is listed.
     """
-    return find.find_option(_values(plan), name)
+    return find.find_option(plan, name)
 
 
-def plan_to_json(plan: Plan | PlanDocument) -> dict[str, Any]:
+def plan_to_json(plan: Plan) -> dict[str, Any]:
     """Return the document of plan.json (`gpucost.plan/v1`) of a plan, made now or read back."""
-    document: dict[str, Any] = encode(_values(plan))
+    document: dict[str, Any] = encode(plan)
     return document
 
 
-def render_report(plan: Plan | PlanDocument, *, style: str = "md", lang: str = "en") -> str:
+def render_report(plan: Plan, *, style: str = "md", lang: str = "en") -> str:
     """Return the report of a plan, made now or read back: the same text for both.
 
     Raises:
@@ -146,10 +161,5 @@ def render_report(plan: Plan | PlanDocument, *, style: str = "md", lang: str = "
     """
     from templates.render import render_report as render  # noqa: PLC0415 - jinja2 only here
 
-    values = _values(plan)
-    table = what_if_table(values) if style == "html" else None
-    return render(values, style=style, lang=lang, table=table)
-
-
-def _values(plan: Plan | PlanDocument) -> PlanDocument:
-    return plan if isinstance(plan, PlanDocument) else plan_document(plan)
+    table = what_if_table(plan) if style == "html" else None
+    return render(plan, style=style, lang=lang, table=table)

@@ -6,8 +6,8 @@ from decimal import Decimal
 from gpucost.files.plan_file import load_plan
 from gpucost.views.output import Output
 from planner.documents.selection import recommended_usd
+from planner.plan.draft import PlanDraft
 from planner.plan.plan import Plan
-from planner.plan_document.document import PlanDocument
 from pricing.errors import InputError
 from pricing.money import show
 
@@ -39,7 +39,7 @@ class CostGate:
                 "--fail-over-increase 10% --base plan.json."
             )
 
-    def check(self, plan: Plan, output: Output) -> int:
+    def check(self, plan: PlanDraft, output: Output) -> int:
         """Return the exit code; print on standard error what trips, quiet or not.
 
         Raises:
@@ -58,7 +58,7 @@ class CostGate:
             output.say(_NOT_COMPARED)
         return self._told(total.mid, plan.period, output)
 
-    def check_written(self, plan: PlanDocument, output: Output) -> int:
+    def check_written(self, plan: Plan, output: Output) -> int:
         """Return the exit code for a plan that was read back; print as `check` does.
 
         Raises:

@@ -29,13 +29,13 @@ from planner.diagnosis.diagnose import diagnose, fixes, reclaimable
 from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.placements import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
+from planner.plan.answer import answer, with_sharing
 from planner.plan.confidence import rate_confidence
+from planner.plan.draft import JobDraft, PlanDraft, leave_together, roi
 from planner.plan.experiment import suggest_experiment
-from planner.plan.leaving import leave_together
+from planner.plan.making import to_plan
 from planner.plan.notes import assumptions, unknown_moves, warnings
-from planner.plan.one_answer import answer, with_sharing
-from planner.plan.plan import JobPlan, Plan
-from planner.plan.roi import roi
+from planner.plan.plan import Plan
 from planner.prediction.predict import split_time
 from planner.prediction.probes import check_probes, probes_of
 from planner.profile.model import Profile
@@ -56,11 +56,11 @@ class Planning:
     """
 
     groups: tuple[tuple[int, ...], ...]
-    plan: Callable[[tuple[int, ...]], tuple[JobPlan, ...]]
+    plan: Callable[[tuple[int, ...]], tuple[JobDraft, ...]]
     shared: tuple[object, ...] = ()
 
 
-Outcome = tuple[JobPlan, ...] | InputError
+Outcome = tuple[JobDraft, ...] | InputError
 Spread = Callable[[Planning], Iterable[Outcome]]
 """Plans the groups, wherever it does so; yields what became of each, in their order."""
 
@@ -83,7 +83,25 @@ def make_plan(  # noqa: PLR0913 - two of them say where the work is done
     spread: Spread = one_by_one,
     at_once: AtOnce = in_turn,
 ) -> Plan:
-    """Return the cheapest, fastest or best-value way to run the jobs, with every reason.
+    """Return the cheapest, fastest or best-value way to run the jobs, as it is written and read.
+
+    Arguments and errors are those of `draft_plan`.
+    """
+    return to_plan(
+        draft_plan(profiles, catalog, requirements, as_of=as_of, spread=spread, at_once=at_once)
+    )
+
+
+def draft_plan(  # noqa: PLR0913 - two of them say where the work is done
+    profiles: tuple[Profile, ...],
+    catalog: Catalog,
+    requirements: Requirements,
+    *,
+    as_of: date,
+    spread: Spread = one_by_one,
+    at_once: AtOnce = in_turn,
+) -> PlanDraft:
+    """Return the plan before it is rounded, with the profiles and all that it was made of.
 
     Args:
         profiles: what was measured, in any order.
@@ -105,7 +123,7 @@ def make_plan(  # noqa: PLR0913 - two of them say where the work is done
     planned = plan_jobs(jobs, today, requirements, period, spread)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
     found = answer(planned, requirements, today, period, packs=together, at_once=at_once)
-    return Plan(
+    return PlanDraft(
         as_of=as_of,
         objective=requirements.objective,
         period=period,
@@ -137,14 +155,14 @@ def plan_jobs(
     asked: Requirements,
     period: Period,
     spread: Spread = one_by_one,
-) -> tuple[JobPlan, ...]:
+) -> tuple[JobDraft, ...]:
     """Return the plan of every job; the problems of all jobs are raised together."""
     parts = tenancies(residents(jobs, catalog, asked, period), whole_machine=asked.whole_machine)
     market = Market(catalog=catalog, asked=asked)
     packs = len(jobs) > 1 and asked.consolidate is not False
 
-    def plan_group(places: tuple[int, ...]) -> tuple[JobPlan, ...]:
-        planned: list[JobPlan] = []
+    def plan_group(places: tuple[int, ...]) -> tuple[JobDraft, ...]:
+        planned: list[JobDraft] = []
         problems: list[str] = []
         for place in places:
             job = jobs[place]
@@ -200,7 +218,7 @@ def plan_job(
     tenancy: Tenancy | None = None,
     *,
     packs: bool = False,
-) -> JobPlan:
+) -> JobDraft:
     """Return the plan of one job.
 
     Args:
@@ -217,7 +235,7 @@ def plan_job(
     best = ranking.best
     machine, baseline = how_it_runs_today(context), context.baseline
     home = find_home(context, candidates)
-    return JobPlan(
+    return JobDraft(
         profile=context.profile,
         baseline=context.baseline,
         work=context.work,

@@ -75,6 +75,11 @@ def cents(amount: Decimal) -> Decimal:
     return amount.quantize(_CENT, ROUND_HALF_UP, EXACT)
 
 
+def in_cents(amount: Decimal | None) -> Decimal | None:
+    """Return dollars rounded to cents where they are known."""
+    return None if amount is None else cents(amount)
+
+
 def cents_up(amount: Decimal) -> Decimal:
     """Return the amount rounded up to 0.01: a cap that still holds the amount."""
     return amount.quantize(_CENT, ROUND_CEILING, EXACT)

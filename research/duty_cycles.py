@@ -18,7 +18,7 @@ import pandas as pd
 
 from planner.choice.requirements import Requirements
 from planner.models.coefficients import coefficients, fitted_as
-from planner.pipeline import make_plan
+from planner.pipeline import draft_plan
 from planner.profile.kinds import JobKind
 from planner.profile.model import (
     GpuReadings,
@@ -119,7 +119,7 @@ def packed(pods: Mapping[str, pd.DataFrame], *, whole: bool = False) -> list[Seq
     """
     profiles = tuple(_profile(name, readings, whole=whole) for name, readings in pods.items())
     day = date(2026, 11, 20)
-    plan = make_plan(profiles, load_catalog(day), Requirements(consolidate=True), as_of=day)
+    plan = draft_plan(profiles, load_catalog(day), Requirements(consolidate=True), as_of=day)
     if plan.fleet is None:
         raise ValueError("jobs of several machines are packed")
     return [placement.jobs for placement in plan.fleet.placements]

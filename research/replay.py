@@ -28,7 +28,7 @@ import pandas as pd
 from planner.choice.requirements import Requirements
 from planner.fleet.fleet import Fleet
 from planner.models.coefficients import coefficients, fitted_as
-from planner.pipeline import make_plan
+from planner.pipeline import draft_plan
 from planner.profile.kinds import JobKind
 from planner.profile.model import (
     GpuReadings,
@@ -101,7 +101,7 @@ class Recorded:
 def packed(profiles: Sequence[Profile]) -> Fleet:
     """Return the fleet as the product packs it."""
     asked = Requirements(consolidate=True, max_slowdown=_MAX_SLOWDOWN)
-    plan = make_plan(tuple(profiles), load_catalog(_DAY), asked, as_of=_DAY)
+    plan = draft_plan(tuple(profiles), load_catalog(_DAY), asked, as_of=_DAY)
     if plan.fleet is None:
         raise ValueError("jobs of several machines are packed")
     return plan.fleet

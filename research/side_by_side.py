@@ -18,7 +18,7 @@ import numpy as np
 from planner.choice.requirements import Requirements
 from planner.models.coefficients import coefficients, fitted_as
 from planner.models.estimate import Estimate
-from planner.pipeline import make_plan
+from planner.pipeline import draft_plan
 from planner.prediction.sharing import speeds_in
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog, load_catalog
@@ -93,7 +93,7 @@ def fits(some: Sequence[Profile]) -> bool:
         for one in some
     ]
     asked = Requirements(consolidate=True)
-    fleet = make_plan(tuple(today), _catalog(), asked, as_of=_DAY).fleet
+    fleet = draft_plan(tuple(today), _catalog(), asked, as_of=_DAY).fleet
     return fleet is not None and fleet.gpus_after == 1
 
 

@@ -21,10 +21,10 @@ from templates.report_text import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.plan_document.bill import OptionCost
-    from planner.plan_document.document import PlanDocument
-    from planner.plan_document.jobs import JobDocument, StepDocument
-    from planner.plan_document.options import BaselineDocument, OptionDocument
+    from planner.plan.bill import OptionCost
+    from planner.plan.job import JobPlan, Step
+    from planner.plan.option import Baseline, Option
+    from planner.plan.plan import Plan
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_H = 24
@@ -55,7 +55,7 @@ def _day(by_hour: Sequence[int]) -> str:
     return join(told)
 
 
-def headline(job: JobDocument, plan: PlanDocument) -> tuple[str, str]:
+def headline(job: JobPlan, plan: Plan) -> tuple[str, str]:
     """Return two sentences: what is paid and why, and what to do."""
     today, period = job.baseline.cost.total, period_words(plan)
     known = _("at least ") if job.baseline.cost.at_least else ""
@@ -73,14 +73,14 @@ def headline(job: JobDocument, plan: PlanDocument) -> tuple[str, str]:
     return f"{paid}{gap()}{_cause(job)}", _advice(job, plan)
 
 
-def _cause(job: JobDocument) -> str:
+def _cause(job: JobPlan) -> str:
     first = job.verdict
     if first is None or (first.code == "unmeasured" and first.waste_usd is None):
         return _("Too little was measured to say what of it is wasted.")
     return translate_text(first.cause)
 
 
-def _advice(job: JobDocument, plan: PlanDocument) -> str:
+def _advice(job: JobPlan, plan: Plan) -> str:
     shared = plan.placement_of(job)
     if shared is None:
         return _advice_alone(job, plan)
@@ -100,7 +100,7 @@ def _advice(job: JobDocument, plan: PlanDocument) -> str:
     return f"{_('{step}.', step=first)}{gap()}{alone}"
 
 
-def _advice_alone(job: JobDocument, plan: PlanDocument) -> str:
+def _advice_alone(job: JobPlan, plan: Plan) -> str:
     option, today = job.choice, job.baseline.cost.total
     if option is None:
         return _stay(job)
@@ -129,7 +129,7 @@ def _between(cost: OptionCost) -> str:
     return f"{low}-{high[1:]}" + other_currency(cost.low, cost.high)
 
 
-def _to_launch(job: JobDocument, option: OptionDocument, plan: PlanDocument) -> list[str]:
+def _to_launch(job: JobPlan, option: Option, plan: Plan) -> list[str]:
     """Return what gpucost can start instead of an option that it cannot; empty where it need not.
 
     Nothing has to be started where the job stays on the machine that it runs on.
@@ -153,14 +153,14 @@ def _to_launch(job: JobDocument, option: OptionDocument, plan: PlanDocument) -> 
     return [said]
 
 
-def _machine(way: BaselineDocument | OptionDocument) -> tuple[object, ...]:
+def _machine(way: Baseline | Option) -> tuple[object, ...]:
     offer = way.offer
     if offer is None:
         return ()
     return offer.provider, offer.instance_type, offer.region, offer.purchase, way.count
 
 
-def _stay(job: JobDocument) -> str:
+def _stay(job: JobPlan) -> str:
     if job.baseline.cost.total is None:
         return _("Say what it costs with --current, and savings can be worked out.")
     if job.baseline.breaks:
@@ -178,14 +178,14 @@ def _stay(job: JobDocument) -> str:
     return f"{_leave(job)}{gap()}{_('First {step}.', step=step)}"
 
 
-def _sentence(step: StepDocument) -> str:
+def _sentence(step: Step) -> str:
     """Return a first step with its command, without the full stop."""
     what = translate_text(step.what)
     what = f"{what[0].upper()}{what[1:]}"
     return _("{what}: {command}", what=what, command=step.command) if step.command else what
 
 
-def _leave(job: JobDocument) -> str:
+def _leave(job: JobPlan) -> str:
     """Return why nothing is recommended, for what reason the cheapest is not."""
     if not job.options:
         return _("Leave it: no other offer keeps every limit.")
@@ -200,7 +200,7 @@ def _leave(job: JobDocument) -> str:
     return _("Leave it: what is surely saved does not pay for the work and the move (see benefit).")
 
 
-def named(job: JobDocument) -> str:
+def named(job: JobPlan) -> str:
     """Return the named options: smallest change, cheapest, first to launch; empty for old plans."""
     if job.smallest_change is None or job.cheapest is None:
         return ""

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from planner.documents.plan_change import PlanChange
-    from planner.plan_document.document import PlanDocument
+    from planner.plan.plan import Plan
     from planner.proof.verify import Verification
 
 STYLES = ("md", "html", "github-comment")
 
 
 def render_report(  # noqa: PLR0913 - what a style is made of
-    plan: PlanDocument,
+    plan: Plan,
     *,
     style: str = "md",
     lang: str = "en",

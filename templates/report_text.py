@@ -17,18 +17,18 @@ if TYPE_CHECKING:  # the words need to know the values' types, not the planner
     from decimal import Decimal
 
     from planner.models.estimate import Estimate
-    from planner.plan_document.bill import CostRange, OptionCost, RentedOffer, TodayCost
-    from planner.plan_document.document import PlanDocument
-    from planner.plan_document.jobs import (
-        ExperimentDocument,
-        FindingDocument,
-        JobDocument,
-        ReadingDocument,
-        ShapeDocument,
+    from planner.plan.bill import CostRange, OptionCost, RentedOffer, TodayCost
+    from planner.plan.job import (
+        Experiment,
+        Finding,
+        JobPlan,
+        Reading,
+        Shape,
     )
-    from planner.plan_document.options import BaselineDocument, OptionDocument
+    from planner.plan.option import Baseline, Option
+    from planner.plan.plan import Plan
 
-    Way = BaselineDocument | OptionDocument
+    Way = Baseline | Option
 
 STAY = "o0"
 
@@ -40,7 +40,7 @@ _SHARE = "fraction"  # the unit of what is read in percent
 _SEEN_IN_WHERE = ("newer-gpu", "smaller-gpu", "more-gpus", "fewer-gpus", "move-provider")
 
 
-def period_words(plan: PlanDocument) -> str:
+def period_words(plan: Plan) -> str:
     """Return `a month` or `a run`."""
     return period_name(plan.period)
 
@@ -143,7 +143,7 @@ def today_cost(cost: TodayCost) -> str:
     return _at_least(cost) + beside(cost.total)
 
 
-def cost_range(option: OptionDocument | ShapeDocument) -> str:
+def cost_range(option: Option | Shape) -> str:
     """Return `$266 ($231-318)`."""
     cost = option.cost
     low, high = whole_dollars(cost.low), whole_dollars(cost.high)
@@ -151,7 +151,7 @@ def cost_range(option: OptionDocument | ShapeDocument) -> str:
     return (mid if low == high else f"{mid} ({low}-{high.removeprefix('$')})") + other
 
 
-def saving(option: OptionDocument, today: Decimal | None) -> str | None:
+def saving(option: Option, today: Decimal | None) -> str | None:
     """Return `58-87 % less`, or what it costs more; None where today's cost is unknown."""
     if not today:
         return None
@@ -165,7 +165,7 @@ def saving(option: OptionDocument, today: Decimal | None) -> str | None:
     return _("{share} % less", share=span) if low >= 0.0 else _("{share} % more", share=span)
 
 
-def share_saved(option: OptionDocument) -> str | None:
+def share_saved(option: Option) -> str | None:
     """Return `57 %`, `<= 92 %` where a part of its cost has no known price; None where unknown."""
     fraction = option.saves.fraction
     if fraction is None:
@@ -184,24 +184,24 @@ def _less(cost: Decimal, today: Decimal) -> float:
     return float(_HUNDRED * (1.0 - float(cost / today)))
 
 
-def missing(job: JobDocument) -> list[FindingDocument]:
+def missing(job: JobPlan) -> list[Finding]:
     """Return the findings that say what to measure next."""
     return [finding for finding in job.findings if finding.code == "unmeasured"]
 
 
-def changes(option: OptionDocument, plan: PlanDocument | None = None) -> str:
+def changes(option: Option, plan: Plan | None = None) -> str:
     """Return what has to be done besides moving; in titles where a plan gives them, else codes."""
     codes = [code for code in option.actions if code not in _SEEN_IN_WHERE]
     todo = [action(code, plan) if plan else code for code in codes]
     return _("with {changes}", changes=_(" + ").join(todo)) if todo else _("unchanged")
 
 
-def action(code: str, plan: PlanDocument) -> str:
+def action(code: str, plan: Plan) -> str:
     """Return the title of an action; its code where the plan does not know it."""
     return translate_text(plan.actions.get(code, code))
 
 
-def columns(job: JobDocument) -> list[tuple[str, OptionDocument]]:
+def columns(job: JobPlan) -> list[tuple[str, Option]]:
     """Return the options worth a column: recommended, named ones, fastest; equal ones once."""
     wanted = (
         ("recommended", job.choice),
@@ -211,7 +211,7 @@ def columns(job: JobDocument) -> list[tuple[str, OptionDocument]]:
         ("fastest", fastest(job.options)),
     )
     titles: dict[str, list[str]] = {}
-    found: dict[str, OptionDocument] = {}
+    found: dict[str, Option] = {}
     for title, option in wanted:
         if option is not None:
             titles.setdefault(option.id, []).append(word("column", title))
@@ -219,7 +219,7 @@ def columns(job: JobDocument) -> list[tuple[str, OptionDocument]]:
     return [(join(titles[id_]), option) for id_, option in found.items()]
 
 
-def confidence(job: JobDocument) -> str:
+def confidence(job: JobPlan) -> str:
     """Return how sure the advice is, and each part of it, in words."""
     sure = job.confidence
     if sure is None:
@@ -238,7 +238,7 @@ def confidence(job: JobDocument) -> str:
     return _("{level}: {parts}", level=word("level", sure.level), parts=_("; ").join(said))
 
 
-def benefit(option: OptionDocument, plan: PlanDocument) -> str:
+def benefit(option: Option, plan: Plan) -> str:
     """Return what a change is worth: `$227 in 6 months ($677 saved - $450 work - $0 move)`."""
     worth = option.benefit
     if worth is None or worth.net_usd is None:
@@ -258,12 +258,12 @@ def benefit(option: OptionDocument, plan: PlanDocument) -> str:
     )
 
 
-def evidence(finding: FindingDocument) -> str:
+def evidence(finding: Finding) -> str:
     """Return the readings of a finding: `GPU busy 22 %, CPU 96 %`."""
     return _readings(finding.evidence)
 
 
-def tested(finding: FindingDocument) -> list[str]:
+def tested(finding: Finding) -> list[str]:
     """Return the readings of a finding beside the rule's limits: `GPU busy 22 % (under 50 %)`."""
     return [
         reading(e.name, e.value, e.unit)
@@ -272,7 +272,7 @@ def tested(finding: FindingDocument) -> list[str]:
     ]
 
 
-def _asked(evidence: ReadingDocument) -> str:
+def _asked(evidence: Reading) -> str:
     """Return the comparison that held, a share in percent; empty for words, which are the test."""
     op, limit = (*evidence.test.split(" ", 1), "")[:2]
     try:
@@ -284,7 +284,7 @@ def _asked(evidence: ReadingDocument) -> str:
     return _("the rule: {compared} {amount}", compared=compared, amount=amount)
 
 
-def detail(job: JobDocument, code: str) -> str:
+def detail(job: JobPlan, code: str) -> str:
     """Return what an action would set and gain: `: num_workers 7; input x1.2-5`; else nothing.
 
     It would set that on the machine of the recommended option, else on today's.
@@ -305,12 +305,12 @@ def detail(job: JobDocument, code: str) -> str:
     return _(": {more}", more=more) if more else ""
 
 
-def against(finding: FindingDocument) -> str:
+def against(finding: Finding) -> str:
     """Return the readings that speak against a finding; empty where there are none."""
     return _readings(finding.against)
 
 
-def _readings(evidence: Iterable[ReadingDocument]) -> str:
+def _readings(evidence: Iterable[Reading]) -> str:
     return join(reading(e.name, e.value, e.unit) for e in evidence)
 
 
@@ -322,7 +322,7 @@ def reading(name: str, value: float | str, unit: str | None) -> str:
     return f"{name} {value * _HUNDRED:.0f} %" if unit == _SHARE else f"{name} {value:.4g}"
 
 
-def probe(proposal: ExperimentDocument) -> str:
+def probe(proposal: Experiment) -> str:
     """Return the experiment that would narrow a plan most, what it costs and what it gains."""
     return _(
         "{option} is known to x/÷ {now}: {what} ({cost}), and it is known to x/÷ {after}.",
@@ -334,7 +334,7 @@ def probe(proposal: ExperimentDocument) -> str:
     )
 
 
-def risk(option: OptionDocument) -> str:
+def risk(option: Option) -> str:
     """Return what could go wrong with an option."""
     said = []
     if option.offer.purchase == "spot":
@@ -348,7 +348,7 @@ def risk(option: OptionDocument) -> str:
     return join(said) or _("low")
 
 
-def fastest(options: Iterable[OptionDocument]) -> OptionDocument | None:
+def fastest(options: Iterable[Option]) -> Option | None:
     """Return the option with the fewest expected hours."""
     return min(options, key=lambda o: (o.hours.mid, o.cost.mid), default=None)
 

@@ -12,7 +12,7 @@ from gpucost.commands.planning.export import TOOLS, fleet_text, task_text
 from gpucost.files.plan_file import load_plan
 from planner.documents.shared_gpus import BY, FleetRequest
 from planner.documents.task import AUTOSCALERS, TaskRequest
-from planner.plan_document.from_plan import plan_document
+from planner.plan.making import to_plan
 from pricing.errors import InputError
 from tests.conftest import ROOT
 from tests.planner.choice.test_replicas import OFFICE, by_hour
@@ -50,7 +50,7 @@ def _services(folder: Path) -> None:
     for number, demand in enumerate(
         (OFFICE, [100.0] * 12 + [10.0] * 12, [10.0] * 120 + [0.0] * 48)
     ):
-        plan = plan_document(planned(by_hour(demand)))
+        plan = to_plan(planned(by_hour(demand)))
         (name,) = (f"serve/{one.id}" for one in plan.jobs[0].options if one.scaling)
         for kind in AUTOSCALERS:
             asked = TaskRequest(command="serve", ttl_s=None, image="serve:1", autoscaler=kind)

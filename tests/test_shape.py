@@ -47,7 +47,7 @@ FLOATS_OF_MONEY = frozenset(
     (
         "planner/choice/benefit.py",  # days until paid back are a ratio
         "planner/models/costs.py",  # a saving's fraction is a ratio
-        "planner/plan/roi.py",  # payback in days is a ratio
+        "planner/plan/draft.py",  # payback in days is a ratio
         "templates/report_text.py",  # percentages
     )
 )

@@ -17,10 +17,10 @@ def cost(path: str) -> Decimal:
     plan = gpucost.make_plan(
         (gpucost.load_profile(path),), catalog, gpucost.Requirements(), as_of=catalog.as_of
     )
-    quote = plan.jobs[0].baseline.quote
-    if quote is None:
+    total = plan.jobs[0].baseline.cost.total
+    if total is None:
         sys.exit(f"{path}: nobody knows what it runs on; give hardware.provider and instance_type.")
-    return quote.total
+    return total
 
 
 before, after = (cost(path) for path in sys.argv[1:3])

@@ -14,12 +14,12 @@ asked = gpucost.Requirements(providers=("aws",), regions=("us-east-1",))
 plan = gpucost.make_plan((profile,), catalog, asked, as_of=catalog.as_of)
 
 (job,) = plan.jobs
-print(f"{job.profile.job.name}: {job.findings[0].cause}")
+print(f"{job.name}: {job.findings[0].cause}")
 for option in job.options[:5]:
     star = "*" if option.id == job.recommended else " "
-    hours, offer = option.hours, option.offer
+    hours, offer, cost = option.hours, option.offer, option.cost
     print(
         f"{star} {option.id}: {option.count} x {offer.provider}/{offer.instance_type}, "
-        f"{hours.low:.0f}-{hours.high:.0f} h, {option.cost_low:.2f}-{option.cost_high:.2f} USD, "
+        f"{hours.low:.0f}-{hours.high:.0f} h, {cost.low}-{cost.high} USD, "
         f"{', '.join(option.actions) or 'as it is'}"
     )

@@ -16,9 +16,9 @@ from gpucost.schemas.small_documents import DiagnosedJob
 from gpucost.views.runs import RUN_SCHEMA, DeploymentDocument
 from planner.models.document import encode
 from planner.models.json_schema import Schema
-from planner.plan_document.bill import CostRange
-from planner.plan_document.document import SCHEMA, PlanDocument
-from planner.plan_document.jobs import JobDocument
+from planner.plan.bill import CostRange
+from planner.plan.job import JobPlan
+from planner.plan.plan import SCHEMA, Plan
 from pricing.errors import InputError
 from pricing.money import usd
 
@@ -294,7 +294,7 @@ def priced(offers: list[Mapping[str, Any]]) -> dict[str, Any]:
     return shortened({"offers": [{n: one[n] for n in names} for one in offers]}, "offers")
 
 
-def planned(plan: PlanDocument, file: str) -> dict[str, Any]:
+def planned(plan: Plan, file: str) -> dict[str, Any]:
     """Return the answer of `plan`."""
     total = plan.recommended
     told = AgentPlan(
@@ -310,7 +310,7 @@ def planned(plan: PlanDocument, file: str) -> dict[str, Any]:
     return shortened(encode(told), "jobs")
 
 
-def _job(plan: PlanDocument, job: JobDocument) -> AgentPlannedJob:
+def _job(plan: Plan, job: JobPlan) -> AgentPlannedJob:
     place = plan.placement_of(job)
     chosen = job.choice if place is None else None
     rented = chosen or place

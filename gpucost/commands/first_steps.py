@@ -19,7 +19,6 @@ from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, common_options, output_options, print_json
 from gpucost.views.plan import print_plan
 from planner.choice.requirements import ENGINEER_USD_PER_HOUR, Requirements
-from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import Catalog, unknown_names
 from pricing.catalog.catalog import load_catalog as load_bundled
@@ -200,14 +199,8 @@ def demo(report_path: str, output: Output) -> None:
 
     data = resources.files("gpucost.examples").joinpath(EXAMPLE).read_bytes()
     day = today()
-    plan = plan_document(
-        make_plan(
-            parse_profiles(data, EXAMPLE),
-            load_bundled(day),
-            Requirements(),
-            as_of=day,
-        )
-    )
+    jobs = parse_profiles(data, EXAMPLE)
+    plan = make_plan(jobs, load_bundled(day), Requirements(), as_of=day)
     ours = _may_write(report_path)
     if ours:
         write_file(report_path, render_report(plan))

@@ -21,7 +21,7 @@ from multiprocessing.sharedctypes import RawArray
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 from planner.pipeline import Planning
-from planner.plan.plan import JobPlan
+from planner.plan.draft import JobDraft
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Kept = tuple[object, ...] | InputError
-Keep = Callable[[JobPlan, IO[bytes]], object]
+Keep = Callable[[JobDraft, IO[bytes]], object]
 """Cuts a job's plan down to what is kept of it; the rest it writes to the process's own file."""
 
 _A_LOOK_S = 0.2

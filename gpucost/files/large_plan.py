@@ -19,11 +19,9 @@ from gpucost.files.writing import write_file, write_pieces
 from planner.fleet.at_once import in_turn
 from planner.models.document import to_text
 from planner.pipeline import Outcome, Planning, one_by_one
-from planner.plan.brief import in_brief
-from planner.plan.plan import JobPlan
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.from_job import job_document
-from planner.plan_document.job_lines import (
+from planner.plan.draft import JobDraft, in_brief
+from planner.plan.job import JobPlan
+from planner.plan.job_lines import (
     OpenLines,
     job_lines,
     open_lines,
@@ -31,7 +29,8 @@ from planner.plan_document.job_lines import (
     shared_lines,
     text_around,
 )
-from planner.plan_document.jobs import JobDocument
+from planner.plan.making import job_document
+from planner.plan.plan import Plan
 from pricing.errors import InputError
 from providers.redaction import one_line_each, redact, secrets_known
 
@@ -67,7 +66,7 @@ class _Written(NamedTuple):
 class _InBrief(NamedTuple):
     """A job's plan in brief, and where its lines lie."""
 
-    job: JobPlan
+    job: JobDraft
     written: _Written
 
 
@@ -148,7 +147,7 @@ class LargePlan:
             self._lines.update((one.job.name, (file, one.written)) for one in kept)
             yield tuple(one.job for one in kept)
 
-    def _keep(self, job: JobPlan, file: IO[bytes]) -> _InBrief:
+    def _keep(self, job: JobDraft, file: IO[bytes]) -> _InBrief:
         start, places = file.tell(), None
         if self._target is not None:
             text = job_lines(job_document(job, self._as_of))
@@ -156,7 +155,7 @@ class LargePlan:
             file.write(lines)
         return _InBrief(in_brief(job), _Written(start, file.tell() - start, places))
 
-    def write(self, plan: PlanDocument) -> None:
+    def write(self, plan: Plan) -> None:
         """Write the plan to the target, where there is one.
 
         Raises:
@@ -169,7 +168,7 @@ class LargePlan:
         else:
             write_file(self._target, to_text(plan))
 
-    def _pieces(self, plan: PlanDocument) -> Iterator[str | bytes]:
+    def _pieces(self, plan: Plan) -> Iterator[str | bytes]:
         before, after = text_around(plan)
         secrets = secrets_known()
         fit = secrets == self._secrets and one_line_each(secrets)
@@ -198,14 +197,14 @@ def _hidden(text: str) -> tuple[bytes, OpenLines | None]:
     return (text.encode("utf-8", "surrogatepass"), None) if places is None else (lines, places)
 
 
-def _copied(lines: bytes, places: OpenLines, job: JobDocument) -> bytes:
+def _copied(lines: bytes, places: OpenLines, job: JobPlan) -> bytes:
     if job.placement is None:
         return lines
     confidence, placement = (redact(one).encode() for one in shared_lines(job))
     return replaced(lines, places, (confidence, placement))
 
 
-def _text(lines: bytes, job: JobDocument) -> str:
+def _text(lines: bytes, job: JobPlan) -> str:
     places = None if job.placement is None else open_lines(lines)
     if places is not None:
         confidence, placement = (one.encode() for one in shared_lines(job))

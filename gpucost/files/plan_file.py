@@ -4,8 +4,8 @@ import os
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.read import read_plan
+from planner.plan.plan import Plan
+from planner.plan.read import read_plan
 from pricing.errors import InputError
 
 DEFAULT_PLAN = "plan.json"
@@ -13,7 +13,7 @@ _LARGE_BYTES = 64 * 2**20
 """A larger file is mapped: of a fleet of 10,000 jobs it has a gigabyte."""
 
 
-def load_plan(path: str | Path) -> PlanDocument:
+def load_plan(path: str | Path) -> Plan:
     """Return the values of a plan file, of this version or an earlier one.
 
     Raises:
@@ -36,7 +36,7 @@ def load_plan(path: str | Path) -> PlanDocument:
         raise InputError(f"{path}: cannot be read: {error}.") from error
 
 
-def _read(path: Path) -> PlanDocument:
+def _read(path: Path) -> Plan:
     with path.open("rb") as file:
         if path.is_file() and os.fstat(file.fileno()).st_size > _LARGE_BYTES:
             return read_plan(mmap(file.fileno(), 0, access=ACCESS_READ), str(path))

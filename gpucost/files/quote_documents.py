@@ -20,8 +20,9 @@ from gpucost.files.quote_values import (
     Rival,
     RivalSwing,
 )
-from planner.plan_document.bill import CostLine, rented_offer, whole
-from planner.plan_document.find import find_option
+from planner.models.estimate import whole
+from planner.plan.bill import CostLine, rented_offer
+from planner.plan.find import find_option
 from pricing.alternatives import (
     SPREAD_FRACTION,
     Commitment,

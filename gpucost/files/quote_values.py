@@ -5,7 +5,7 @@ from datetime import date
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from planner.plan_document.bill import CostLine, RentedOffer
+from planner.plan.bill import CostLine, RentedOffer
 from pricing.money import Amount
 
 

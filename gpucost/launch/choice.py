@@ -11,11 +11,11 @@ from gpucost.files.plan_file import load_plan
 from planner.actions.settings import MachineSettings, plain_settings, shared_settings
 from planner.documents.machine import read_machine
 from planner.documents.tools import that_start
-from planner.plan_document.bill import RentedOffer
-from planner.plan_document.document import PlacementDocument, PlanDocument
-from planner.plan_document.find import FoundOption, find_option, find_recommended
-from planner.plan_document.jobs import JobDocument
-from planner.plan_document.options import OptionDocument
+from planner.plan.bill import RentedOffer
+from planner.plan.find import FoundOption, find_option, find_recommended
+from planner.plan.job import JobPlan
+from planner.plan.option import Option
+from planner.plan.plan import Placement, Plan
 from pricing.catalog import sizes
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, EVERYWHERE, Offer, parse_place
@@ -191,7 +191,7 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> LaunchCho
     )
 
 
-def _slices(found: PlacementDocument, path: str) -> tuple[str, ...]:
+def _slices(found: Placement, path: str) -> tuple[str, ...]:
     """Return the MIG profile of each job's slice; empty where they share the whole GPU."""
     if found.mode != "mig":
         return ()
@@ -250,7 +250,7 @@ def _dearest(offer: Offer, catalog: Catalog) -> Decimal:
     return max(offer.usd_per_hour, *held)
 
 
-def _recommended(plan: PlanDocument, path: str) -> FoundOption:
+def _recommended(plan: Plan, path: str) -> FoundOption:
     """Return what the plan recommends for its only job.
 
     Of several, what could be launched is listed.
@@ -262,7 +262,7 @@ def _recommended(plan: PlanDocument, path: str) -> FoundOption:
     raise InputError(f"{path} has {len(plan.jobs)} jobs; say which: {', '.join(named) or 'none'}.")
 
 
-def _nothing_to_launch(job: JobDocument) -> str:
+def _nothing_to_launch(job: JobPlan) -> str:
     options = ", ".join(f"{job.name}/{one.id}" for one in job.options if _can_launch(one))
     who = f"{job.name}/o0 is" if job.choice else "The plan says"
     return (
@@ -271,21 +271,21 @@ def _nothing_to_launch(job: JobDocument) -> str:
     )
 
 
-def _can_launch(option: OptionDocument) -> bool:
+def _can_launch(option: Option) -> bool:
     return option.offer.provider in launchable() and option.offer.purchase in BOUGHT
 
 
-def _is_fallback(other: OptionDocument, option: OptionDocument) -> bool:
+def _is_fallback(other: Option, option: Option) -> bool:
     """Return whether an option may stand in: same provider, purchase and number of machines."""
     return _alike(other) == _alike(option)
 
 
-def _alike(option: OptionDocument) -> tuple[object, ...]:
+def _alike(option: Option) -> tuple[object, ...]:
     offer = option.offer
     return option.count, offer.provider, offer.purchase, offer.gpu_count
 
 
-def _instead(job: JobDocument, option: OptionDocument) -> list[str]:
+def _instead(job: JobPlan, option: Option) -> list[str]:
     """Return where to get what gpucost cannot launch, and the best option that it can."""
     offer, name = option.offer, f"{job.name}/{option.id}"
     how = "" if offer.purchase in BOUGHT else f", {offer.purchase}"
@@ -301,7 +301,7 @@ def _instead(job: JobDocument, option: OptionDocument) -> list[str]:
     return [told, f"{can}: gpucost provision --option {best_name} --ttl 8h"]
 
 
-def _elsewhere(name: str, option: OptionDocument) -> str:
+def _elsewhere(name: str, option: Option) -> str:
     """Return what starts it instead: another tool, or a person."""
     tools = that_start(option.offer)
     by_hand = f"Rent it at {page_of(option.offer.provider)}."

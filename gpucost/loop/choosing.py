@@ -17,9 +17,9 @@ from planner.documents.launcher import Surroundings
 from planner.documents.recipe import make_recipe
 from planner.documents.recipe_read import AskedRecipe, read_recipe
 from planner.models.document import encode
-from planner.plan_document.find import FoundOption
-from planner.plan_document.jobs import JobDocument
-from planner.plan_document.options import Settings
+from planner.plan.find import FoundOption
+from planner.plan.job import JobPlan
+from planner.plan.option import Settings
 from planner.profile.kinds import APPLIED
 from pricing.errors import InputError
 from pricing.listing import listed
@@ -77,9 +77,7 @@ class NextExperiment:
     can_save_usd: Decimal | None
 
 
-def next_experiment(
-    job: JobDocument, means: Means
-) -> tuple[NextExperiment | None, tuple[str, ...]]:
+def next_experiment(job: JobPlan, means: Means) -> tuple[NextExperiment | None, tuple[str, ...]]:
     """Return the experiment to make, or None and why not, an option a sentence.
 
     Args:
@@ -100,7 +98,7 @@ def next_experiment(
     return None, (*reasons, *(() if on_this else (not_here,)))
 
 
-def _by_benefit(job: JobDocument) -> list[FoundOption]:
+def _by_benefit(job: JobPlan) -> list[FoundOption]:
     """Return the options that save something, the largest net benefit first."""
     today = job.baseline.cost.total
     candidates = [FoundOption(job=job, option=option) for option in job.options]
@@ -238,7 +236,7 @@ def _launchable(candidate: FoundOption) -> bool:
     return candidate.option is not None and candidate.option.provisionable
 
 
-def only_job(jobs: tuple[JobDocument, ...]) -> JobDocument:
+def only_job(jobs: tuple[JobPlan, ...]) -> JobPlan:
     """Return the job of a plan that has one.
 
     Raises:

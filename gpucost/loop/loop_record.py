@@ -9,7 +9,7 @@ import msgspec
 
 from gpucost.files.writing import write_file
 from planner.models.document import convert, to_text
-from planner.plan_document.jobs import Effect
+from planner.plan.job import Effect
 from pricing.errors import InputError
 from pricing.money import Amount
 

@@ -36,7 +36,7 @@ from gpucost.profiling.run_files import read_run
 from gpucost.profiling.run_request import surroundings
 from gpucost.views.output import Output, Table, print_json, print_table
 from planner.documents.application import SWITCHED
-from planner.plan_document.jobs import Effect
+from planner.plan.job import Effect
 from planner.signals.compute_share import others_work
 from pricing.errors import GpucostError, InputError, RefusedError
 from pricing.money import EXACT, plain, show

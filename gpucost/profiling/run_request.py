@@ -139,7 +139,7 @@ def _recipe(plan_path: str | None, recipe_path: str | None, named: str | None) -
     from planner.documents.recipe import make_recipe  # noqa: PLC0415 - lazy
     from planner.documents.recipe_read import read_recipe  # noqa: PLC0415 - lazy
     from planner.models.document import to_text  # noqa: PLC0415 - lazy
-    from planner.plan_document.find import find_option, find_recommended  # noqa: PLC0415 - lazy
+    from planner.plan.find import find_option, find_recommended  # noqa: PLC0415 - lazy
 
     if recipe_path is not None:
         return read_recipe(_text(recipe_path), recipe_path)

@@ -41,7 +41,7 @@ class WrittenDocument:
         return schema_of(self.name, made, many=self.form == "list", tagged=self.tagged)
 
 
-_DOCUMENTS = "planner.plan_document.document"
+_DOCUMENTS = "planner.plan.plan"
 _QUOTES, _RUNS = "gpucost.files.quote_values", "gpucost.views.runs"
 _SMALL = "gpucost.schemas.small_documents"
 _ANSWERS = "gpucost.agents.answers"
@@ -49,7 +49,7 @@ _LINES = "gpucost.schemas.capture_lines"
 
 _ROWS = (
     ("profile", "profile.json: `profile`, `import`, `run`", "planner.profile.schema:schema"),
-    ("plan", "plan.json: `plan -o`, `plan -f json`, `demo`, `fleet`", f"{_DOCUMENTS}:PlanDocument"),
+    ("plan", "plan.json: `plan -o`, `plan -f json`, `demo`, `fleet`", f"{_DOCUMENTS}:Plan"),
     ("recipe", "recipe.json: `recipe`", "planner.documents.recipe:RecipeDocument"),
     ("quote", "`quote -f json`; several in an array", f"{_QUOTES}:QuoteDocument"),
     ("ownership", "`quote own -f json`", f"{_QUOTES}:OwnershipDocument"),

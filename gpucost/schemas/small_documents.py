@@ -2,7 +2,7 @@
 
 import msgspec
 
-from planner.plan_document.jobs import FindingDocument, RemedyDocument
+from planner.plan.job import Finding, Remedy
 
 
 class DiagnosedJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,8 +15,8 @@ class DiagnosedJob(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str | None
-    findings: tuple[FindingDocument, ...]
-    remedies: tuple[RemedyDocument, ...]
+    findings: tuple[Finding, ...]
+    remedies: tuple[Remedy, ...]
 
 
 class DiagnosisDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from gpucost.views.output import (
     print_table,
     terminal_width,
 )
-from planner.plan_document.bill import RentedOffer, rented_offer
+from planner.plan.bill import RentedOffer, rented_offer
 from pricing.money import Amount, cents_up, plain, show
 from providers.interface import Creation, LaunchSpec, Preview
 

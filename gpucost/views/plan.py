@@ -6,11 +6,11 @@ from decimal import Decimal
 import click
 
 from gpucost.views.output import Output, Table, print_prose, print_table
-from planner.plan_document.bill import RentedOffer
-from planner.plan_document.document import FleetDocument, PlanDocument
-from planner.plan_document.find import FoundOption, every_option
-from planner.plan_document.jobs import FindingDocument, JobDocument
-from planner.plan_document.options import OptionDocument
+from planner.plan.bill import RentedOffer
+from planner.plan.find import FoundOption, every_option
+from planner.plan.job import Finding, JobPlan
+from planner.plan.option import Option
+from planner.plan.plan import Fleet, Plan
 from templates import advice, report_text
 from templates.language.translate import _, join, translate_text, word
 from templates.reports.fleet_rows import alternative, total
@@ -21,7 +21,7 @@ _MARK = "*"
 
 
 def print_plan(
-    plan: PlanDocument,
+    plan: Plan,
     output: Output,
     *,
     all_options: bool = False,
@@ -46,7 +46,7 @@ def print_plan(
         print_prose(_answer(plan))
 
 
-def _print_job(job: JobDocument, plan: PlanDocument, output: Output) -> None:
+def _print_job(job: JobPlan, plan: Plan, output: Output) -> None:
     """Print one job: what is paid and why, today and the options worth a look."""
     paid = advice.headline(job, plan)[0]
     print_prose(_("{job}: {paid}", job=job.name, paid=paid))
@@ -71,7 +71,7 @@ def _print_job(job: JobDocument, plan: PlanDocument, output: Output) -> None:
     print_prose(_(rest, hidden=hidden))
 
 
-def _worth_a_look(job: JobDocument) -> list[OptionDocument]:
+def _worth_a_look(job: JobPlan) -> list[Option]:
     """Return the recommended and the named options, then the cheapest; by cost, at most five."""
     by_cost = sorted(job.options, key=lambda option: option.cost.mid)
     first = (job.recommended, job.cheapest, job.smallest_change, job.first_launchable)
@@ -81,7 +81,7 @@ def _worth_a_look(job: JobDocument) -> list[OptionDocument]:
     return [option for option in by_cost if option.id in chosen]
 
 
-def _today_row(job: JobDocument) -> tuple[str, ...]:
+def _today_row(job: JobPlan) -> tuple[str, ...]:
     today = job.baseline
     offer = today.offer
     star = _MARK if job.recommended == report_text.STAY else ""
@@ -99,7 +99,7 @@ def _today_row(job: JobDocument) -> tuple[str, ...]:
     )
 
 
-def _option_row(job: JobDocument, option: OptionDocument) -> tuple[str, ...]:
+def _option_row(job: JobPlan, option: Option) -> tuple[str, ...]:
     star = _MARK if option.id == job.recommended else ""
     cost = option.cost
     least = ">= " if cost.at_least else ""
@@ -114,7 +114,7 @@ def _option_row(job: JobDocument, option: OptionDocument) -> tuple[str, ...]:
     )
 
 
-def _print_jobs(plan: PlanDocument, output: Output) -> None:
+def _print_jobs(plan: Plan, output: Output) -> None:
     """Print several jobs, a row each, those that save most first."""
     print_prose(total(plan))
     fleet = plan.fleet
@@ -147,12 +147,12 @@ def _print_jobs(plan: PlanDocument, output: Output) -> None:
     print_prose(_(rest, hidden=hidden))
 
 
-def _saved(job: JobDocument) -> Decimal:
+def _saved(job: JobPlan) -> Decimal:
     choice = job.choice
     return (choice.saves.usd if choice else None) or Decimal(0)
 
 
-def _job_row(job: JobDocument, plan: PlanDocument) -> tuple[str, ...]:
+def _job_row(job: JobPlan, plan: Plan) -> tuple[str, ...]:
     today, option, shared = job.baseline.cost, job.choice, plan.placement_of(job)
     if shared is not None and len(shared.jobs) > 1:
         others = join(name for name in shared.jobs if name != job.name)
@@ -168,7 +168,7 @@ def _job_row(job: JobDocument, plan: PlanDocument) -> tuple[str, ...]:
     return (job.name, what, report_text.today_cost(today), *_job_cost(job, plan))
 
 
-def _job_cost(job: JobDocument, plan: PlanDocument) -> tuple[str, str]:
+def _job_cost(job: JobPlan, plan: Plan) -> tuple[str, str]:
     """Return what a job will cost and save; what shares a GPU has no bill of its own."""
     option, shared = job.choice, plan.placement_of(job)
     if shared is not None:
@@ -181,7 +181,7 @@ def _job_cost(job: JobDocument, plan: PlanDocument) -> tuple[str, str]:
     return least + cost, report_text.share_saved(option) or _("unknown")
 
 
-def _ages(plan: PlanDocument, more: Iterable[RentedOffer]) -> str:
+def _ages(plan: Plan, more: Iterable[RentedOffer]) -> str:
     """Return one line on how old the prices are that are shown."""
     offers = [option.offer for job in plan.jobs for option in job.options]
     offers += more
@@ -196,7 +196,7 @@ def _ages(plan: PlanDocument, more: Iterable[RentedOffer]) -> str:
     return _("Prices are {span} days old{risen}: gpucost prices update.", span=span, risen=risen)
 
 
-def _answer(plan: PlanDocument) -> str:
+def _answer(plan: Plan) -> str:
     if len(plan.jobs) == 1:
         return advice.headline(plan.jobs[0], plan)[1]
     return total(plan)
@@ -211,7 +211,7 @@ _CSV = (
 _OF_OFFER = ("provider", "instance_type", "region", "gpu_count", "gpu")
 
 
-def print_whole_plan(plan: PlanDocument, output: Output) -> None:
+def print_whole_plan(plan: Plan, output: Output) -> None:
     """Print every option of every job; with -v also causes, confidence and notes."""
     if output.format == "csv":
         rows = tuple(_record(found) for job in plan.jobs for found in every_option(job))
@@ -227,7 +227,7 @@ def print_whole_plan(plan: PlanDocument, output: Output) -> None:
         output.say(_("note: {note}", note=translate_text(note)))
 
 
-def _print_whole_job(job: JobDocument, plan: PlanDocument, output: Output) -> None:
+def _print_whole_job(job: JobPlan, plan: Plan, output: Output) -> None:
     paid, todo = advice.headline(job, plan)
     print_prose(_("{job}: {paid}", job=job.name, paid=paid))
     print_prose(todo)
@@ -252,7 +252,7 @@ def _print_whole_job(job: JobDocument, plan: PlanDocument, output: Output) -> No
         print_prose(_("probe: {what}", what=report_text.probe(job.probe)), indent="  ")
 
 
-def _columns(plan: PlanDocument) -> tuple[str, ...]:
+def _columns(plan: Plan) -> tuple[str, ...]:
     return (
         _("option"),
         _("where"),
@@ -266,7 +266,7 @@ def _columns(plan: PlanDocument) -> tuple[str, ...]:
     )
 
 
-def _option_rows(job: JobDocument) -> list[tuple[str, ...]]:
+def _option_rows(job: JobPlan) -> list[tuple[str, ...]]:
     today = job.baseline
     offer = today.offer
     rows: list[tuple[str, ...]] = [
@@ -327,7 +327,7 @@ def _record(found: FoundOption) -> tuple[str, ...]:
     return tuple("" if value is None else str(value) for value in values)
 
 
-def _finding_line(finding: FindingDocument) -> str:
+def _finding_line(finding: Finding) -> str:
     waste = finding.waste_usd
     cost = "" if waste is None else _(", costs {usd}", usd=report_text.whole_dollars(waste))
     return _(
@@ -339,7 +339,7 @@ def _finding_line(finding: FindingDocument) -> str:
     )
 
 
-def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> None:
+def _print_fleet(fleet: Fleet, plan: Plan, output: Output) -> None:
     held = fleet.gpus_before
     print_prose(
         _(
@@ -384,7 +384,7 @@ def _print_fleet(fleet: FleetDocument, plan: PlanDocument, output: Output) -> No
     click.echo(_("Job by job, on its own:") + "\n")
 
 
-def _alone(fleet: FleetDocument, plan: PlanDocument) -> str:
+def _alone(fleet: Fleet, plan: Plan) -> str:
     """Return what the fleet's saving leaves out, where it is not the whole recommendation."""
     whole = plan.recommended is None or plan.recommended.cost.mid == fleet.cost_after
     return "" if whole else _(", by sharing GPUs alone")

@@ -14,7 +14,7 @@ from typing import Literal
 from planner.bills.bill import APART, MACHINE, RESERVED, Bill, BillLine
 from planner.documents.selection import Selection
 from planner.models.document import Instant
-from planner.plan_document.document import PlanDocument
+from planner.plan.plan import Plan
 from pricing.money import EXACT, cents, without_zeros
 
 _ZERO = Decimal(0)
@@ -484,7 +484,7 @@ class ReconciliationDocument:
 
 
 def reconciliation_document(
-    plan: PlanDocument,
+    plan: Plan,
     chosen: tuple[Selection, ...],
     bills: tuple[Bill, ...],
     result: Reconciliation,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from planner.actions import ACTIONS
 from planner.documents.launcher import THREADS, Surroundings, launch
 from planner.documents.recipe_read import AskedRecipe
-from planner.plan_document.options import Settings
+from planner.plan.option import Settings
 from planner.profile.change import Change
 from planner.profile.kinds import APPLIED, LEFT
 from pricing.errors import InputError

@@ -16,8 +16,8 @@ from functools import cache
 from typing import NamedTuple
 
 from planner.documents.selection import Selection
-from planner.plan_document.bill import CostLine, PricedPart
-from planner.plan_document.document import PlanDocument
+from planner.plan.bill import CostLine, PricedPart
+from planner.plan.plan import Plan
 from pricing.money import plain
 from pricing.tables import read_csv
 
@@ -80,7 +80,7 @@ def columns(version: str = VERSIONS[0]) -> tuple[str, ...]:
     return (*of_focus, *CUSTOM)
 
 
-def rows(plan: PlanDocument, chosen: tuple[Selection, ...]) -> tuple[Row, ...]:
+def rows(plan: Plan, chosen: tuple[Selection, ...]) -> tuple[Row, ...]:
     """Return the forecast as FOCUS rows of all versions, jobs and lines in the plan's order."""
     mark = plan.id
     return tuple(
@@ -162,7 +162,7 @@ def _details(one: Selection) -> str:
     return json.dumps(details, ensure_ascii=False)
 
 
-def _period(plan: PlanDocument, one: Selection) -> Row:
+def _period(plan: Plan, one: Selection) -> Row:
     """Return the calendar month of the plan's day; a run begins on that day and takes its hours."""
     start = plan.as_of
     first = datetime(start.year, start.month, 1, tzinfo=UTC)

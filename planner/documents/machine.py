@@ -3,8 +3,8 @@
 import re
 
 from planner.actions.settings import VARIABLES, MachineSettings, Settings, plain_settings
-from planner.plan_document.find import FoundOption
-from planner.plan_document.options import MachineDocument
+from planner.plan.find import FoundOption
+from planner.plan.option import MachineSetup
 from pricing.errors import InputError
 
 _NNODES = re.compile(r"[1-9]\d{0,4}(:[1-9]\d{0,4})?")
@@ -38,7 +38,7 @@ def read_machine(found: FoundOption) -> MachineSettings:
     )
 
 
-def _check(told: MachineDocument, job: str) -> None:
+def _check(told: MachineSetup, job: str) -> None:
     """Refuse a document with what we never write: what it says is run on machines."""
     problems = [
         f"{job}: machine.environment names {name!r:.60}, which gpucost never sets; plan again."

@@ -7,9 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.jobs import JobDocument
-from planner.plan_document.options import BaselineDocument
+from planner.plan.job import JobPlan
+from planner.plan.option import Baseline
+from planner.plan.plan import Plan
 from pricing.errors import InputError
 from pricing.money import EXACT, Amount, cents
 
@@ -112,7 +112,7 @@ class PlanChange(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
 
 
-def plan_change(old: PlanDocument, new: PlanDocument) -> PlanChange:
+def plan_change(old: Plan, new: Plan) -> PlanChange:
     """Return what changed from an old plan to a new one; jobs are the same by name.
 
     Raises:
@@ -141,7 +141,7 @@ def plan_change(old: PlanDocument, new: PlanDocument) -> PlanChange:
     )
 
 
-def _by_name(plan: PlanDocument) -> Mapping[str, JobDocument]:
+def _by_name(plan: Plan) -> Mapping[str, JobPlan]:
     return {job.name: job for job in plan.jobs}
 
 
@@ -150,7 +150,7 @@ def _is_known(job: JobChange) -> bool:
     return None not in known[job.what]
 
 
-def _job(name: str, old: JobDocument | None, new: JobDocument | None) -> JobChange:
+def _job(name: str, old: JobPlan | None, new: JobPlan | None) -> JobChange:
     before = old.baseline.cost.total if old else None
     after = new.baseline.cost.total if new else None
     if old is None or new is None:
@@ -170,9 +170,7 @@ def _job(name: str, old: JobDocument | None, new: JobDocument | None) -> JobChan
     )
 
 
-def _causes(
-    old: BaselineDocument, new: BaselineDocument, moved: Decimal
-) -> tuple[Decimal, Decimal, Decimal]:
+def _causes(old: Baseline, new: Baseline, moved: Decimal) -> tuple[Decimal, Decimal, Decimal]:
     """Return the parts of a change that price, usage and machine bring; they sum to it.
 
     The price's part is at the use of before, the rest is use: on another machine no part of the
@@ -189,12 +187,12 @@ def _causes(
     return price, moved - price, _ZERO
 
 
-def _machine(today: BaselineDocument) -> tuple[object, ...]:
+def _machine(today: Baseline) -> tuple[object, ...]:
     offer = today.offer
     return (offer.provider, offer.instance_type, offer.region, offer.purchase) if offer else ()
 
 
-def _waste(name: str, old: JobDocument | None, new: JobDocument | None) -> Iterable[WasteChange]:
+def _waste(name: str, old: JobPlan | None, new: JobPlan | None) -> Iterable[WasteChange]:
     """Yield the findings of a job that came or went; that a reading is missing is not waste."""
     before, after = _findings(old), _findings(new)
     for code in sorted(after.keys() - before.keys()):
@@ -203,7 +201,7 @@ def _waste(name: str, old: JobDocument | None, new: JobDocument | None) -> Itera
         yield WasteChange(job=name, code=code, what="gone", before=before[code], after=None)
 
 
-def _findings(job: JobDocument | None) -> Mapping[str, Decimal | None]:
+def _findings(job: JobPlan | None) -> Mapping[str, Decimal | None]:
     findings = job.findings if job else ()
     return {one.code: one.waste_usd for one in findings if one.code != "unmeasured"}
 

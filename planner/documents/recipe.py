@@ -13,9 +13,9 @@ from planner.actions import ACTIONS
 from planner.actions.action import compatible
 from planner.actions.settings import MachineSettings
 from planner.documents.machine import read_machine
-from planner.plan_document.find import FoundOption
-from planner.plan_document.jobs import Effect
-from planner.plan_document.options import Settings
+from planner.plan.find import FoundOption
+from planner.plan.job import Effect
+from planner.plan.option import Settings
 from pricing.errors import InputError
 
 SCHEMA = "gpucost.recipe/v1"

@@ -8,7 +8,7 @@ from typing import Any
 from planner.actions import ACTIONS
 from planner.actions.settings import VARIABLES
 from planner.documents.recipe import SCHEMA
-from planner.plan_document.options import Settings
+from planner.plan.option import Settings
 from pricing.errors import InputError
 
 _AGAIN = "write it again with `gpucost recipe PLAN -o recipe.json`"

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from planner.plan_document.bill import CostLine, OptionCost, RentedOffer
-from planner.plan_document.document import PlacementDocument, PlanDocument
-from planner.plan_document.find import FoundOption, find_option
+from planner.plan.bill import CostLine, OptionCost, RentedOffer
+from planner.plan.find import FoundOption, find_option
+from planner.plan.plan import Placement, Plan
 from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import InputError
 
@@ -43,9 +43,7 @@ class Selection:
         return None if self.offer.region == EVERYWHERE else self.offer.region
 
 
-def select(
-    plan: PlanDocument, named: Iterable[str] = ()
-) -> tuple[tuple[Selection, ...], tuple[str, ...]]:
+def select(plan: Plan, named: Iterable[str] = ()) -> tuple[tuple[Selection, ...], tuple[str, ...]]:
     """Return what each job runs on, and a sentence for each job whose cost is not known.
 
     Jobs that are recommended to share a GPU are one entry, unless an option of one is named.
@@ -80,7 +78,7 @@ def select(
     return tuple(chosen), tuple(unknown)
 
 
-def recommended_usd(plan: PlanDocument) -> Decimal:
+def recommended_usd(plan: Plan) -> Decimal:
     """Return the one total that a plan recommends, dollars of its period.
 
     Raises:
@@ -97,7 +95,7 @@ def recommended_usd(plan: PlanDocument) -> Decimal:
     return total.cost.mid
 
 
-def _wanted(plan: PlanDocument, named: Iterable[str]) -> dict[str, FoundOption]:
+def _wanted(plan: Plan, named: Iterable[str]) -> dict[str, FoundOption]:
     """Return the named option of each job; the problems of all names are raised together."""
     wanted: dict[str, FoundOption] = {}
     problems: list[str] = []
@@ -115,7 +113,7 @@ def _wanted(plan: PlanDocument, named: Iterable[str]) -> dict[str, FoundOption]:
     return wanted
 
 
-def _shared(plan: PlanDocument, wanted: Mapping[str, object]) -> list[PlacementDocument]:
+def _shared(plan: Plan, wanted: Mapping[str, object]) -> list[Placement]:
     """Return the placements of jobs that are recommended to share, no option of theirs named."""
     packed = {job.name for job in plan.jobs if job.placement is not None}
     return [
@@ -125,7 +123,7 @@ def _shared(plan: PlanDocument, wanted: Mapping[str, object]) -> list[PlacementD
     ]
 
 
-def _placed(place: PlacementDocument) -> Selection:
+def _placed(place: Placement) -> Selection:
     """Return the jobs of one GPU as one thing that is billed."""
     return Selection(
         job="+".join(place.jobs),

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Literal, get_args
 
 from planner.documents.task import task_name
-from planner.plan_document.document import PlacementDocument, PlanDocument
+from planner.plan.plan import Placement, Plan
 from planner.profile.kinds import JobKind
 from pricing.errors import InputError
 from pricing.hardware import find
@@ -87,7 +87,7 @@ class FleetRequest:
     queue: str | None = None
 
 
-def shared_gpus(plan: PlanDocument, cluster: str, asked: FleetRequest) -> tuple[SharedGpu, ...]:
+def shared_gpus(plan: Plan, cluster: str, asked: FleetRequest) -> tuple[SharedGpu, ...]:
     """Return the GPUs on which the plan puts several jobs.
 
     Args:
@@ -119,7 +119,7 @@ def shared_gpus(plan: PlanDocument, cluster: str, asked: FleetRequest) -> tuple[
 
 
 def _unsaid(
-    plan: PlanDocument, packed: list[PlacementDocument], cluster: str, asked: FleetRequest
+    plan: Plan, packed: list[Placement], cluster: str, asked: FleetRequest
 ) -> Iterator[str]:
     if not asked.command.strip():
         yield "what runs there? Give --run, such as --run 'python serve.py {job}'."
@@ -129,9 +129,7 @@ def _unsaid(
         yield "how long at most? Give --ttl, such as --ttl 8h: nothing runs for ever."
 
 
-def _impossible(
-    packed: list[PlacementDocument], cluster: str, asked: FleetRequest
-) -> Iterator[str]:
+def _impossible(packed: list[Placement], cluster: str, asked: FleetRequest) -> Iterator[str]:
     queue = asked.queue
     if cluster != "kubernetes" and (asked.by or queue):
         yield f"--by and --queue are for --to kubernetes, not for {cluster}."
@@ -161,12 +159,12 @@ def _is_nvidia(name: str) -> bool:
     return gpu is None or gpu.vendor == "NVIDIA"
 
 
-def _serves(plan: PlanDocument, name: str) -> bool:
+def _serves(plan: Plan, name: str) -> bool:
     job = next(one for one in plan.jobs if one.name == name)
     return JobKind(job.kind).answers
 
 
-def _gpu(placement: PlacementDocument, plan: PlanDocument, asked: FleetRequest) -> SharedGpu:
+def _gpu(placement: Placement, plan: Plan, asked: FleetRequest) -> SharedGpu:
     slices = (placement.slice or "").split(",") if placement.mode == "mig" else [""]
     slices = slices * len(placement.jobs) if len(slices) == 1 else slices
     offer = placement.offer

@@ -10,8 +10,8 @@ from planner.actions import ACTIONS
 from planner.documents.recipe import Recipe
 from planner.documents.tools import CLUSTER, that_start, tools
 from planner.models.copies import CopiesWindow, windows
-from planner.plan_document.bill import RentedOffer
-from planner.plan_document.find import FoundOption
+from planner.plan.bill import RentedOffer
+from planner.plan.find import FoundOption
 from planner.profile.kinds import JobKind
 from pricing.catalog.offer import BOUGHT, EVERYWHERE
 from pricing.errors import InputError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-from planner.plan_document.bill import RentedOffer
+from planner.plan.bill import RentedOffer
 from pricing.catalog.offer import BOUGHT
 
 _LEAST_IDLE_S = 60  # our script looks every ten seconds

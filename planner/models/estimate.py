@@ -1,8 +1,10 @@
 """A number with its honest range: no prediction leaves the planner as a bare point."""
 
 import math
+from decimal import Decimal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from planner.models.document import Number
 
@@ -65,3 +67,34 @@ def product(one: Estimate, other: Estimate) -> Estimate:
         basis=f"{one.basis}; {other.basis}",
         weak=one.weak or other.weak,
     )
+
+
+def whole(value: Decimal | float) -> float:
+    """Return a number for JSON, without a decimal point where it is whole."""
+    return int(value) if value == int(value) else float(value)
+
+
+def rounded(estimate: Estimate) -> Estimate:
+    """Return an estimate with six significant digits."""
+    return Estimate(
+        low=digits(estimate.low),
+        mid=digits(estimate.mid),
+        high=digits(estimate.high),
+        basis=estimate.basis,
+        weak=estimate.weak,
+    )
+
+
+def digits(value: float) -> float:
+    """Return six significant digits, whole numbers without a point."""
+    return whole(float(f"{value:.6g}"))
+
+
+def digits_of(value: float | None) -> float | None:
+    """Return six significant digits of what is known."""
+    return None if value is None else digits(value)
+
+
+def digits_if_set(value: float | None) -> float | UnsetType:
+    """Return six significant digits of what is known; nothing for a field that is left out."""
+    return UNSET if value is None else digits(value)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from planner.choice.requirements import Period, Requirements
 from planner.models.track_record import TrackRecord
 from planner.plan.confidence import thin
-from planner.plan.plan import JobPlan
+from planner.plan.draft import JobDraft
 from planner.plan.recommendation import Recommendation
 from planner.prediction.bounds import contradictions
 from planner.prediction.slices import whole_gpu
@@ -20,7 +20,7 @@ _NAMED = 10
 """Most jobs of a fleet that one sentence names."""
 
 
-def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) -> tuple[str, ...]:
+def assumptions(jobs: Iterable[JobDraft], period: Period, asked: Requirements) -> tuple[str, ...]:
     """Return what was assumed rather than stated: what a change must earn, then job by job."""
     over = f"{plain(asked.horizon)} months (--horizon)" if period == "month" else "one run"
     rate = f"{plain(asked.engineer_usd_per_hour)} USD/h (--engineer-rate)"
@@ -42,7 +42,7 @@ def assumptions(jobs: Iterable[JobPlan], period: Period, asked: Requirements) ->
     return tuple(dict.fromkeys(found))
 
 
-def _of_slice(job: JobPlan) -> str | None:
+def _of_slice(job: JobDraft) -> str | None:
     """Return what is taken of the whole GPU where a slice of it was measured; None elsewhere."""
     if source_slice(job.profile) is None:
         return None
@@ -77,7 +77,7 @@ def _unknown_move(name: str, net_usd: Decimal | None) -> str:
     return f"{name}: what moving the data costs is not known (job.dataset_gib, --storage){upto}."
 
 
-def _spot(jobs: Iterable[JobPlan]) -> Iterator[str]:
+def _spot(jobs: Iterable[JobDraft]) -> Iterator[str]:
     """Yield what is not known of the spot options."""
     several = tuple(jobs)
     spot = [o for job in several for o in job.options if o.offer.purchase == "spot"]
@@ -92,7 +92,7 @@ def _spot(jobs: Iterable[JobPlan]) -> Iterator[str]:
         yield "spot: waiting for capacity is not in the hours; without a trace it is unknown."
 
 
-def warnings(jobs: tuple[JobPlan, ...], catalog: Catalog, period: Period) -> tuple[str, ...]:
+def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tuple[str, ...]:
     """Return what a reader must know: doubts about data and prices, limits nothing keeps."""
     found: list[str] = []
     totals = [j.name for j in jobs if j.profile.work and j.profile.work.total]

@@ -1,217 +1,288 @@
-"""The plan: for every job the baseline, the findings, the options and the choice; and the fleet."""
+"""The values of plan.json (`gpucost.plan/v1`): one set of types to write, read back and show.
 
-from dataclasses import dataclass, field
+A `Plan` of the planner holds the measured profiles, which are not in the file, so it cannot be read
+back. These are what both have: `from_plan` makes them of a plan made now, `read` of a file, and
+`encode` writes them. Reports, tables, recipes, exports and launches take nothing else.
+
+Fields are in the order of the file. Where a field has a default, plans of earlier versions lack it.
+Money is exact as it stands in the file; numbers keep how they are written (8 or 8.0).
+"""
+
+from collections.abc import Mapping
 from datetime import date
-from decimal import Decimal
+from functools import cached_property
+from typing import Literal
 
-from planner.actions import ACTIONS, Action
-from planner.actions.settings import MachineSettings
-from planner.choice.baseline import Baseline
-from planner.choice.changes import FirstStep
-from planner.choice.machine_sizes import MachineSize
-from planner.choice.option import Energy, Option
-from planner.choice.ranking import Named, recommended_option
-from planner.choice.requirements import Objective, Period, Rejected
-from planner.choice.workload import Workload
-from planner.diagnosis.rules.rule import Finding
-from planner.fleet.fleet import Fleet
-from planner.fleet.placements import Elsewhere, Home
-from planner.models.costs import WorkCost
-from planner.models.power import Cap
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from planner.models.costs import Saving, TeamShare
+from planner.models.document import Number, digest, encode
+from planner.models.estimate import Estimate
 from planner.models.track_record import TrackRecord
-from planner.plan.confidence import Assurance
-from planner.plan.experiment import Experiment
-from planner.plan.recommendation import JobAlone, Recommendation
-from planner.plan.roi import Roi
-from planner.profile.model import Profile
-from pricing.catalog.offer import Offer
-from pricing.errors import NoFeasibleOptionError
+from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct, need, not_negative
+from planner.plan.job import JobPlan
+from pricing.money import Amount
 
-# What fails these has passed every other check, so it came nearest.
-_LAST_CHECKED = ("deadline", "budget")
+SCHEMA = "gpucost.plan/v1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """What the plan as a whole says of options and findings that a job's plan no longer holds.
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU after packing.
 
     Attributes:
-        codes: of the actions that all of them name.
-        offers: of those options.
-        blind: providers of spot options whose interruptions are unknown.
+        id: 1, 2 ... unique within the fleet.
+        offer: the machine.
+        gpu: index of the GPU in it.
+        mode: how jobs share it; None for a job alone.
+        slice: with the mode "mig" the profile of each job's slice, in the order of jobs, between
+            commas; a single one is that of every job. None: all of the GPU.
+        jobs: who runs there.
+        hours: how long it is held; None in plans of versions that did not say.
+        cost: dollars of the period.
+        lines: its bill; empty in plans of versions that did not say.
+        relative_speed: of each job, 1.0 = alone.
+        risks: of sharing, a sentence each; left out where nothing is shared, or the plan does not
+            say.
+        busy_fraction: share of the time that kernels run there, of all jobs together while they
+            run, 0-1; left out where it is not known of one of them.
     """
 
-    codes: frozenset[str] = frozenset()
-    offers: tuple[Offer, ...] = ()
-    blind: frozenset[str] = frozenset()
+    id: int
+    offer: RentedOffer
+    gpu: int
+    mode: str | None
+    slice: str | None = None
+    jobs: tuple[str, ...]
+    hours: Number | None = None
+    cost: Amount
+    lines: tuple[CostLine, ...] = ()
+    relative_speed: Mapping[str, Estimate]
+    risks: tuple[str, ...] | UnsetType = UNSET
+    busy_fraction: Number | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        not_negative(cost=self.cost)
+        need(bool(self.jobs), "no job is on it")
+        missing = [name for name in self.jobs if name not in self.relative_speed]
+        need(not missing, f"relative_speed lacks {', '.join(missing)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPlan:
-    """What is planned for one job.
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs that are packed all or none: on one GPU, or on machines whose bill they share.
 
     Attributes:
-        profile: what was measured.
-        baseline: what runs today; it is the option `o0`.
-        work: hours and data of the period.
-        findings: ranked, the verdict first.
-        options: in order of the objective.
-        rejected: one per machine size and reason.
-        recommended: an option's id; `o0` means leave it.
-        named: the smallest change, the cheapest, the first that can be launched.
-        assurance: how sure the advice is.
-        first_step: what to do first where it is left; None where nothing is lost.
-        machine_sizes: one large machine or many small ones, at the chosen provider.
-        probe: the experiment that would narrow the answer most; None where none is worth it.
-        machine: how it runs today, and what each action would set there.
-        remedies: the actions on the job itself that apply today, with what they gain there.
-        work_cost: what an amount of work costs today; None where cost or work is unknown.
-        energy: of the period today.
-        power_cap: the power limit that takes least energy at little loss; None where none saves.
-        home: the machine on whose GPU it could share; None where there is none.
-        elsewhere: other machines of one GPU on which it could share.
-        left_out: of a plan in brief (`planner.plan.brief`), what it no longer holds.
+        jobs: their names.
+        placements: ids of the GPUs.
+        cost: dollars of the period.
+        effort_hours: engineering time until they share, our estimate.
+        moving_usd: to bring their data there, once; what is not known of it is left out.
+        lines: of the bill beside that of the placements: of jobs that share a machine, but no GPU.
     """
 
-    profile: Profile
-    baseline: Baseline
-    work: Workload
-    findings: tuple[Finding, ...]
-    options: tuple[Option, ...]
-    rejected: tuple[Rejected, ...]
-    recommended: str
-    named: Named
-    assurance: Assurance
-    machine: MachineSettings = field(default_factory=MachineSettings)
-    remedies: tuple[Action, ...] = ()
-    work_cost: WorkCost | None = None
-    energy: Energy = field(default_factory=Energy)
-    power_cap: Cap | None = None
-    first_step: FirstStep | None = None
-    machine_sizes: tuple[MachineSize, ...] = ()
-    probe: Experiment | None = None
-    home: Home | None = None
-    elsewhere: tuple[Elsewhere, ...] = ()
-    left_out: LeftOut = LeftOut()
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.profile.job.name
-
-    @property
-    def choice(self) -> Option | None:
-        """The recommended option; None for "leave it"."""
-        return recommended_option(self.options, self.recommended)
-
-    @property
-    def alone(self) -> JobAlone:
-        """What is recommended for the job alone, in dollars."""
-        before, choice = self.baseline.cost, self.choice
-        if choice is None:
-            bill = self.baseline.quote
-            unknown = bill is not None and bill.at_least
-            return JobAlone(
-                job=self.name, before=before, low=before, mid=before, high=before, at_least=unknown
-            )
-        return JobAlone(
-            job=self.name,
-            before=before,
-            low=choice.cost_low,
-            mid=choice.cost,
-            high=choice.cost_high,
-            at_least=choice.quote.at_least,
-            effort_hours=choice.benefit.effort_hours,
-            moving_usd=choice.benefit.moving_usd or Decimal(0),
-        )
-
-    @property
-    def codes(self) -> set[str]:
-        """Codes of the actions that its findings and options name."""
-        of_findings = {code for one in self.findings for code in one.actions}
-        of_options = {code for one in self.options for code in one.actions}
-        return of_findings | of_options | self.left_out.codes
-
-    @property
-    def offers(self) -> tuple[Offer, ...]:
-        """The offers of all its options."""
-        return (*(one.offer for one in self.options), *self.left_out.offers)
-
-    @property
-    def feasible(self) -> bool:
-        """Whether anything keeps every limit, today's machine included."""
-        return bool(self.options) or not self.baseline.broken
+    jobs: tuple[str, ...]
+    placements: tuple[int, ...]
+    cost: CostRange
+    effort_hours: Number
+    moving_usd: Amount
+    lines: tuple[CostLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """The answer.
+class KeepsOwnGpu(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that could not join another: one word, one sentence.
 
     Attributes:
-        as_of: day of prices and rules.
-        objective: what was minimised.
-        period: `run` or `month`; every dollar and hour is for it.
-        offers: current rows in the catalog.
-        newest: latest reading of a price in force.
-        oldest: earliest reading.
-        jobs: by name.
-        fleet: the jobs on fewer GPUs; None for a single job.
-        recommended: what all jobs are to do, and the one total of it.
-        roi: saving against effort.
-        assumptions: what was assumed rather than stated.
-        warnings: what a reader must know.
-        history: what the user's own record did to the predictions; None without one.
+        job: its name.
+        reason: one word.
+        detail: one sentence.
     """
 
-    as_of: date
-    objective: Objective
-    period: Period
+    job: str
+    reason: str
+    detail: str
+
+
+class Alternative(msgspec.Struct, frozen=True, kw_only=True):
+    """The fleet with every job that can on another machine type, the others packed at home.
+
+    Attributes:
+        offer: the machine.
+        jobs: who moves to it.
+        gpus_after: GPUs of the whole fleet.
+        cost_after: the bill of the whole fleet; what moving costs once is not in it.
+        saves: against today's bill.
+        placements: who runs where, of the alternative that is recommended; None of the others.
+        groups: who shares with whom there; None where placements is.
+    """
+
+    offer: RentedOffer
+    jobs: tuple[str, ...]
+    gpus_after: int
+    cost_after: Amount
+    saves: Saving
+    placements: tuple[Placement, ...] | UnsetType = UNSET
+    groups: tuple[Group, ...] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        not_negative(cost_after=self.cost_after)
+        need(bool(self.jobs), "no job moves to it")
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs packed on fewer GPUs.
+
+    Attributes:
+        gpus_before: GPUs held now.
+        gpus_after: GPUs after packing.
+        gpus_lower_bound: no packing under these limits needs fewer.
+        cost_before: today's bill of all jobs with a known price.
+        cost_after: the bill after packing.
+        saves: the difference.
+        placements: who runs where.
+        unmoved: whom a GPU is held for while others are.
+        alternatives: other machine types on which the fleet would cost less, cheapest first.
+        gap_fraction: GPUs above the bound, as a share of it: 0 is proven best; None in plans of
+            versions that did not say, or without a bound.
+        search_ended_early: a time limit ended the search.
+        roll_back: how to go back to a machine for each job; None where nothing is shared.
+        groups: who shares with whom on today's machines, recommended or not; left out in plans of
+            versions that did not say.
+    """
+
+    gpus_before: int
+    gpus_after: int
+    gpus_lower_bound: int
+    cost_before: Amount
+    cost_after: Amount
+    saves: Saving
+    placements: tuple[Placement, ...]
+    unmoved: tuple[KeepsOwnGpu, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    gap_fraction: Number | None = None
+    search_ended_early: bool = False
+    roll_back: str | UnsetType = UNSET
+    groups: tuple[Group, ...] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        not_negative(cost_before=self.cost_before, cost_after=self.cost_after)
+        distinct((one.id for one in self.known), "placements")
+
+    @property
+    def taken(self) -> Alternative | None:
+        """The machine type on which GPUs are recommended to be shared; None: at home."""
+        return next((one for one in self.alternatives if one.placements is not UNSET), None)
+
+    @property
+    def recommended(self) -> tuple[Placement, ...]:
+        """Who runs where, of the packing that the recommendation is made of."""
+        taken = self.taken
+        return self.placements if taken is None else taken.placements or ()
+
+    @property
+    def known(self) -> tuple[Placement, ...]:
+        """All placements with a number: at home, and where moving is recommended."""
+        return self.placements if self.taken is None else (*self.placements, *self.recommended)
+
+
+class CatalogSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The prices of a plan: how many offers, and when those in force were read.
+
+    Attributes:
+        offers: in force.
+        newest: day on which the newest price was read.
+        oldest: of the oldest one.
+    """
+
     offers: int
     newest: date
     oldest: date
+
+
+class Roi(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan saves in the period, the work it takes, and when that has paid off.
+
+    Attributes:
+        saves_usd: of the period.
+        effort_hours: of engineering, our estimate.
+        payback_days: until the saving has paid for it; None: never, or unknown.
+    """
+
+    saves_usd: Amount
+    effort_hours: Number
+    payback_days: Number | None = None
+
+
+class RecommendedTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """The one total of what all jobs are to do.
+
+    Attributes:
+        cost_before: of today.
+        cost: of what is recommended.
+        saves: the difference.
+        packed: the jobs that share a GPU.
+        unknown: the jobs whose cost is not known; they are left out.
+        at_least: whether a part of the bill has no known price.
+    """
+
+    cost_before: Amount
+    cost: CostRange
+    saves: Saving
+    packed: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    at_least: bool = False
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A plan as it is written, read back and shown.
+
+    Attributes:
+        schema: `gpucost.plan/v1`.
+        as_of: day of prices and rules.
+        currency: USD.
+        objective: what was minimised.
+        period: every dollar and hour is for it.
+        catalog: the prices.
+        jobs: in the plan's order.
+        fleet: the jobs on fewer GPUs; None where they were not packed.
+        roi: saving against effort.
+        assumptions: what was assumed rather than stated.
+        warnings: what a reader must know.
+        recommended: the one total; None in plans of versions that did not say.
+        history: what the user's own record did to the predictions; left out where none was given.
+        actions: the title of every action code.
+        teams: the bill by team, owner and cost centre; left out where no job has such a label.
+    """
+
+    schema: str = SCHEMA
+    as_of: date
+    currency: Literal["USD"] = "USD"
+    objective: str
+    period: Literal["month", "run"]
+    catalog: CatalogSummary
     jobs: tuple[JobPlan, ...]
-    fleet: Fleet | None
-    recommended: Recommendation
+    fleet: Fleet | None = None
     roi: Roi
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
-    history: TrackRecord | None = None
+    recommended: RecommendedTotal | None = None
+    history: TrackRecord | UnsetType = UNSET
+    actions: Mapping[str, str]
+    teams: tuple[TeamShare, ...] | UnsetType = UNSET
 
-    @property
-    def titles(self) -> dict[str, str]:
-        """The title of every action that a finding or an option names, by code."""
-        codes = {code for job in self.jobs for code in job.codes}
-        return {code: ACTIONS[code].title for code in sorted(codes)}
+    def __post_init__(self) -> None:
+        need(self.schema == SCHEMA, f"schema is {self.schema}, not {SCHEMA}")
+        distinct((job.name for job in self.jobs), "jobs")
+        ids = {one.id for one in self.fleet.known} if self.fleet else set()
+        for job in self.jobs:
+            known = job.placement is None or job.placement in ids
+            need(known, f"job {job.name} is on placement {job.placement}, which fleet lacks")
 
-    @property
-    def shared_gpus(self) -> dict[str, int]:
-        """The GPU that a job is recommended to share, by job; without those that go their own way.
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 of the values of the file, as read; of a plan made now, as written."""
+        return digest(encode(self))
 
-        It is built anew each time, from all placements.
-        """
-        found = self.recommended.placements(self.fleet)
-        return {job: one.id for job, one in found.items()}
-
-    def check_feasible(self) -> None:
-        """Raise when no job has a feasible option.
-
-        Raises:
-            NoFeasibleOptionError: names each job's tightest constraint.
-        """
-        if any(job.feasible for job in self.jobs):
-            return
-        raise NoFeasibleOptionError(
-            f"{job.name}: no option keeps every limit; the tightest is {tightest(job)}."
-            for job in self.jobs
-        )
-
-
-def tightest(job: JobPlan) -> str:
-    """Return the limit that most offers failed, with the case that came nearest."""
-    if not job.rejected:
-        return "the choice of providers, regions or GPUs: nothing is sold that fits it"
-    reasons = [r.reason for r in job.rejected]
-    reason = max(sorted(set(reasons)), key=lambda r: (r in _LAST_CHECKED, reasons.count(r)))
-    alike = (r for r in job.rejected if r.reason == reason)
-    example = min(alike, key=lambda r: (r.excess, r.offer))
-    return f"{reason} ({example.offer}: {example.detail})"
+    def placement_of(self, job: JobPlan) -> Placement | None:
+        """Return the GPU that a job is recommended to share; None where it goes its own way."""
+        places = self.fleet.known if self.fleet else ()
+        return next((one for one in places if one.id == job.placement), None)

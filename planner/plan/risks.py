@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from planner.choice.baseline import gpu_memory_gib
 from planner.fleet.fleet import Fleet, Placement
 from planner.fleet.tenant import CONTEXT_GIB
-from planner.plan.plan import JobPlan
+from planner.plan.draft import JobDraft
 from planner.prediction.slices import DAY_S, memory_growth, recorded_s
 from planner.profile.model import Profile
 from planner.signals.compute_share import SHARES
@@ -29,7 +29,7 @@ _MODES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def risks(placement: Placement, jobs: Sequence[JobPlan]) -> tuple[str, ...]:
+def risks(placement: Placement, jobs: Sequence[JobDraft]) -> tuple[str, ...]:
     """Return what may go wrong on a GPU that jobs share; nothing for a job alone.
 
     Args:

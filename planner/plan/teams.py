@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 
 from planner.models.costs import Label, TeamShare
-from planner.plan.plan import JobPlan, Plan
+from planner.plan.draft import JobDraft, PlanDraft
 from pricing.billing.quote import OF_THE_DATA
 from pricing.money import EXACT, cents
 
@@ -24,7 +24,7 @@ class _JobShare:
     recommended: Decimal
 
 
-def teams(plan: Plan) -> tuple[TeamShare, ...]:
+def teams(plan: PlanDraft) -> tuple[TeamShare, ...]:
     """Return the rows of every label that a job has; none where no job has any.
 
     The rows of one label sum to the plan's cost of today, and recommended, to the cent.
@@ -39,7 +39,7 @@ def teams(plan: Plan) -> tuple[TeamShare, ...]:
     )
 
 
-def _rows(label: Label, plan: Plan, shares: Mapping[str, _JobShare]) -> list[TeamShare]:
+def _rows(label: Label, plan: PlanDraft, shares: Mapping[str, _JobShare]) -> list[TeamShare]:
     named: dict[str | None, list[str]] = {}
     for job in plan.jobs:
         named.setdefault(getattr(job.profile.job, label) or None, []).append(job.name)
@@ -74,7 +74,7 @@ def _rows(label: Label, plan: Plan, shares: Mapping[str, _JobShare]) -> list[Tea
     return rows
 
 
-def _share(job: JobPlan, recommended: Decimal) -> _JobShare:
+def _share(job: JobDraft, recommended: Decimal) -> _JobShare:
     gpu_hours = job.baseline.hours.mid * (job.profile.hardware.gpu_count or 0) * job.work.replicas
     busy = job.profile.mean("util.kernel_time")
     busy = busy if busy is not None else job.profile.mean("util.sm_active")
@@ -90,7 +90,7 @@ def _share(job: JobPlan, recommended: Decimal) -> _JobShare:
     return _JobShare(gpu_hours, idle_hours, (work, own - work, beside, _ZERO, data), recommended)
 
 
-def _own_part(job: JobPlan) -> Decimal:
+def _own_part(job: JobDraft) -> Decimal:
     """Return the part of a job's machine bill that is of its own GPUs and hours, at most 1."""
     tenancy, offer = job.baseline.tenancy, job.baseline.offer
     if tenancy is None or offer is None or not tenancy.beside:
@@ -101,7 +101,7 @@ def _own_part(job: JobPlan) -> Decimal:
     return Decimal(repr(of_gpus * of_hours))
 
 
-def _recommended(plan: Plan) -> dict[str, Decimal]:
+def _recommended(plan: PlanDraft) -> dict[str, Decimal]:
     """Return the recommended dollars of each job; 0 where they are unknown, as in the total."""
     after = {job.name: job.alone.mid or _ZERO for job in plan.jobs}
     before = {job.name: job.alone.before or _ZERO for job in plan.jobs}

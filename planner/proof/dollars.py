@@ -10,10 +10,10 @@ import msgspec
 from planner.choice.baseline import bill_of_work, find_baseline, find_today
 from planner.choice.requirements import Requirements
 from planner.choice.workload import choose_period, workload
-from planner.plan_document.bill import CostLine, RentedOffer
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.find import FoundOption
-from planner.plan_document.from_option import cost_lines, offer_document
+from planner.plan.bill import CostLine, RentedOffer
+from planner.plan.find import FoundOption
+from planner.plan.making import cost_lines, offer_document
+from planner.plan.plan import Plan
 from planner.profile.kinds import JobKind
 from planner.profile.model import Profile
 from planner.proof.speed import MeasuredRatio
@@ -88,7 +88,7 @@ class Dollars:
         return EXACT.subtract(self.before, self.low)
 
 
-def by_plan(plan: PlanDocument, option: FoundOption, speed: MeasuredRatio) -> Dollars | None:
+def by_plan(plan: Plan, option: FoundOption, speed: MeasuredRatio) -> Dollars | None:
     """Return the dollars on the machines of a plan's option; None where a bill is not known."""
     today, cost = option.job.baseline.cost.total, option.cost
     if today is None or cost is None or option.offer is None:

@@ -8,7 +8,7 @@ from statistics import median
 
 from planner.models.document import digest
 from planner.models.track_record import Ends, PastPrediction, TrackRecord
-from planner.plan_document.document import PlanDocument
+from planner.plan.plan import Plan
 from planner.profile.codec import to_json
 from planner.profile.model import Profile
 from planner.profile.source import slice_named
@@ -18,9 +18,7 @@ SCHEMA = "gpucost.own-accuracy/v1"
 _Z = 1.96
 
 
-def outcome_of(
-    verification: Proof, plan: PlanDocument, recorded: datetime
-) -> PastPrediction | None:
+def outcome_of(verification: Proof, plan: Plan, recorded: datetime) -> PastPrediction | None:
     """Return what became of a plan's prediction; None if unknown.
 
     It predicted nothing of this run, others' work on the machine is in what was measured, or too

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from planner.models.estimate import Estimate
-from planner.plan_document.bill import RentedOffer
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.find import FoundOption, every_option, find_option
-from planner.plan_document.jobs import JobDocument
+from planner.plan.bill import RentedOffer
+from planner.plan.find import FoundOption, every_option, find_option
+from planner.plan.job import JobPlan
+from planner.plan.plan import Plan
 from planner.profile.kinds import APPLIED
 from planner.profile.model import Profile
 from planner.profile.source import slice_named
@@ -34,7 +34,7 @@ class Predicted:
 
 
 def option_run(
-    plan: PlanDocument, before: Profile, after: Profile, named: str | None
+    plan: Plan, before: Profile, after: Profile, named: str | None
 ) -> FoundOption | None:
     """Return the option that the run after the change was; None where none fits.
 
@@ -112,7 +112,7 @@ def prediction_of(option: FoundOption) -> Predicted | None:
     return Predicted(option=option, speedup=speedup)
 
 
-def _job(plan: PlanDocument, before: Profile) -> JobDocument:
+def _job(plan: Plan, before: Profile) -> JobPlan:
     named = [job for job in plan.jobs if job.name == before.job.name]
     if not named and len(plan.jobs) == 1:
         return plan.jobs[0]
@@ -133,7 +133,7 @@ def _gpus_fit(offer: RentedOffer, count: int, after: Profile) -> bool:
     return same_gpu and (not stated or max(1.0, offer.gpu_count) * count == stated)
 
 
-def _machine_fits(offer: RentedOffer, job: JobDocument, after: Profile) -> bool:
+def _machine_fits(offer: RentedOffer, job: JobPlan, after: Profile) -> bool:
     """Return whether it is the stated machine; where none is stated, today's, if it has the GPU."""
     stated = (after.hardware.provider, after.hardware.instance_type)
     if None not in stated:

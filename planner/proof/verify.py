@@ -15,10 +15,9 @@ from planner.bills.reconcile import Reconciliation, reconcile, sum_usd
 from planner.choice.requirements import Requirements
 from planner.documents.selection import Selection
 from planner.models.costs import saving
-from planner.models.estimate import Estimate
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.find import FoundOption
-from planner.plan_document.from_option import digits, digits_of, in_cents, rounded
+from planner.models.estimate import Estimate, digits, digits_of, rounded
+from planner.plan.find import FoundOption
+from planner.plan.plan import Plan
 from planner.proof.comparability import (
     Comparability,
     LossCurves,
@@ -39,7 +38,7 @@ from planner.proof.speed import (
 from planner.signals.compute_share import others_work
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
-from pricing.money import EXACT, cents
+from pricing.money import EXACT, cents, in_cents
 
 Verdict = Literal["proved", "not-proved", "worse"]
 Subject = Literal["dollars", "speed"]
@@ -57,7 +56,7 @@ class Assumptions:
         requirements: hours and prices, as of a plan.
     """
 
-    plan: PlanDocument | None = None
+    plan: Plan | None = None
     option: str | None = None
     changed: tuple[str, ...] = ()
     bills: tuple[Bill, ...] = ()
@@ -191,7 +190,7 @@ def _dollars(  # noqa: PLR0913, PLR0917 - where a plan tells them, else a catalo
         return None, tuple(f"dollars are not known: {problem}" for problem in error.problems)
 
 
-def _subject(plan: PlanDocument | None, dollars: Dollars | None) -> Subject:
+def _subject(plan: Plan | None, dollars: Dollars | None) -> Subject:
     """Return what is to be proved: dollars where the price an hour changed, else the speed.
 
     At one price an hour a fixed amount of work costs less exactly where it is done faster.

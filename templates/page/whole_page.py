@@ -43,12 +43,12 @@ from templates.reports.fleet_rows import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from planner.plan_document.bill import RentedOffer
-    from planner.plan_document.document import PlacementDocument, PlanDocument
-    from planner.plan_document.jobs import JobDocument
-    from planner.plan_document.options import BaselineDocument, OptionDocument
+    from planner.plan.bill import RentedOffer
+    from planner.plan.job import JobPlan
+    from planner.plan.option import Baseline, Option
+    from planner.plan.plan import Placement, Plan
 
-    Way = BaselineDocument | OptionDocument
+    Way = Baseline | Option
 
 # A unit is used from twice its length on.
 _UNITS = ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes"))
@@ -121,12 +121,12 @@ class Box:
     cells: tuple[Cell, ...]
 
 
-def before(plan: PlanDocument) -> list[Box]:
+def before(plan: Plan) -> list[Box]:
     """Return the machines of today."""
     return list(_today(plan.jobs))
 
 
-def after(plan: PlanDocument) -> list[Box]:
+def after(plan: Plan) -> list[Box]:
     """Return the machines as recommended: GPUs that are shared first, then each job's own."""
     taken = {job.placement for job in plan.jobs} - {None}
     places = plan.fleet.recommended if plan.fleet else ()
@@ -136,9 +136,9 @@ def after(plan: PlanDocument) -> list[Box]:
     return [*boxes, *_today([job for job in own if job.choice is None])]
 
 
-def _shared(places: Iterable[PlacementDocument]) -> Iterator[Box]:
+def _shared(places: Iterable[Placement]) -> Iterator[Box]:
     """Yield machines of GPUs that are shared; GPUs are numbered on within one."""
-    machine: list[PlacementDocument] = []
+    machine: list[Placement] = []
     for one in places:
         if machine and (one.offer != machine[0].offer or one.gpu <= machine[-1].gpu):
             yield _machine(machine)
@@ -148,7 +148,7 @@ def _shared(places: Iterable[PlacementDocument]) -> Iterator[Box]:
         yield _machine(machine)
 
 
-def _machine(places: list[PlacementDocument]) -> Box:
+def _machine(places: list[Placement]) -> Box:
     cells = tuple(
         Cell(
             jobs=one.jobs,
@@ -161,7 +161,7 @@ def _machine(places: list[PlacementDocument]) -> Box:
     return Box(title=_title(places[0].offer, 1), cells=cells)
 
 
-def _today(jobs: Iterable[JobDocument]) -> Iterator[Box]:
+def _today(jobs: Iterable[JobPlan]) -> Iterator[Box]:
     """Yield today's machines; jobs of one machine stand in one box, with what none holds."""
     known = {job.name: job for job in jobs}
     while known:
@@ -179,17 +179,17 @@ def _today(jobs: Iterable[JobDocument]) -> Iterator[Box]:
         yield Box(title=_title(job.baseline.offer, 1), cells=(*cells, *nobody))
 
 
-def _held(job: JobDocument) -> list[Cell]:
+def _held(job: JobPlan) -> list[Cell]:
     held = job.baseline.share.held if job.baseline.share else 1
     return _cells(job, max(1, round(held)), job.busy_fraction)
 
 
-def _box(job: JobDocument, way: BaselineDocument | OptionDocument, busy: float | UnsetType) -> Box:
+def _box(job: JobPlan, way: Baseline | Option, busy: float | UnsetType) -> Box:
     gpus = max(1, round(way.offer.gpu_count * way.count)) if way.offer else way.count
     return Box(title=_title(way.offer, way.count), cells=tuple(_cells(job, gpus, busy)))
 
 
-def _cells(job: JobDocument, gpus: int, busy: float | UnsetType) -> list[Cell]:
+def _cells(job: JobPlan, gpus: int, busy: float | UnsetType) -> list[Cell]:
     percent = _percent(busy)
     if gpus > _MOST_CELLS:
         return [Cell(jobs=(job.name,), percent=percent, gpus=gpus)]
@@ -210,7 +210,7 @@ _RATE_CENTS = 10_000  # an hour, where the plan does not say
 
 
 def render_page(
-    plan: PlanDocument, table: Mapping[str, Any], over_time: Mapping[str, Mapping[str, Any]]
+    plan: Plan, table: Mapping[str, Any], over_time: Mapping[str, Mapping[str, Any]]
 ) -> str:
     """Return one HTML file that works offline.
 
@@ -302,7 +302,7 @@ def _safe_json(value: object) -> Markup:
     return Markup(text)  # noqa: S704 - no sign of markup is left
 
 
-def _lead(plan: PlanDocument, groups: list[Alike]) -> list[str]:
+def _lead(plan: Plan, groups: list[Alike]) -> list[str]:
     if len(plan.jobs) == 1:
         lines = [*advice.headline(plan.jobs[0], plan), bottom_line(plan)]
     else:
@@ -310,7 +310,7 @@ def _lead(plan: PlanDocument, groups: list[Alike]) -> list[str]:
     return [line for line in lines if line]
 
 
-def _ticks(plan: PlanDocument) -> list[tuple[str, str, list[tuple[str, str]]]]:
+def _ticks(plan: Plan) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Return what may be taken: providers, purchases and cures of the options."""
     options = [option for job in plan.jobs for option in job.options]
     cures = {one.code for job in plan.jobs for one in job.remedies}
@@ -324,7 +324,7 @@ def _ticks(plan: PlanDocument) -> list[tuple[str, str, list[tuple[str, str]]]]:
     ]
 
 
-def _job(job: JobDocument) -> dict[str, Any]:
+def _job(job: JobPlan) -> dict[str, Any]:
     named = named_options(job)
     wanted = job.choice or job.option(job.cheapest)
     bill = [{"title": _("today"), "lines": _lines(job.baseline)}]
@@ -340,7 +340,7 @@ def _job(job: JobDocument) -> dict[str, Any]:
     }
 
 
-def _option(option: OptionDocument) -> dict[str, Any]:
+def _option(option: Option) -> dict[str, Any]:
     cost, offer = option.cost, option.offer
     parts = ("by_hours", "by_price", "by_speed", "by_cure", "by_use")
     ends = {**{name: getattr(cost, name) for name in parts}, "cost": cost}

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from planner.documents.plan_change import JobChange, PlanChange
-    from planner.plan_document.document import PlanDocument
+    from planner.plan.plan import Plan
 
 MARKER = "<!-- gpucost report: this comment is updated in place -->"
 _ROWS = 25  # of a table in a comment: our own choice
 _ZERO = Decimal(0)
 
 
-def comment(plan: PlanDocument, change: PlanChange | None, environment: Environment) -> str:
+def comment(plan: Plan, change: PlanChange | None, environment: Environment) -> str:
     """Return the report of a plan as a comment, what changed first where a base was given."""
     top = f"{MARKER}\n" + ("" if change is None else change_text(change, environment))
     return top + markdown_report(plan, environment, most=MOST_CHARACTERS - len(top))

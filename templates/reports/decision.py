@@ -25,10 +25,10 @@ from templates.report_text import (
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from planner.plan_document.bill import RentedOffer
-    from planner.plan_document.document import PlanDocument
-    from planner.plan_document.jobs import JobDocument
-    from planner.plan_document.options import OptionDocument
+    from planner.plan.bill import RentedOffer
+    from planner.plan.job import JobPlan
+    from planner.plan.option import Option
+    from planner.plan.plan import Plan
 
 _MONTHS = 12
 _DAYS_PER_MONTH = 30.4  # 730 h
@@ -63,7 +63,7 @@ class Row:
     chosen: bool = False
 
 
-def decision(job: JobDocument, plan: PlanDocument) -> list[Row]:
+def decision(job: JobPlan, plan: Plan) -> list[Row]:
     """Return today's row and those of the named options, equal ones once."""
     rows = [_today(job)]
     if job.choice is None:
@@ -86,7 +86,7 @@ def decision(job: JobDocument, plan: PlanDocument) -> list[Row]:
     return rows
 
 
-def named_options(job: JobDocument) -> dict[str, tuple[list[str], OptionDocument]]:
+def named_options(job: JobPlan) -> dict[str, tuple[list[str], Option]]:
     """Return the options worth a row by id, each with what it is called."""
     smallest = job.option(job.smallest_change)
     named = (
@@ -96,14 +96,14 @@ def named_options(job: JobDocument) -> dict[str, tuple[list[str], OptionDocument
         (_("cheapest"), job.option(job.cheapest)),
         (_("first that gpucost can start"), job.option(job.first_launchable)),
     )
-    found: dict[str, tuple[list[str], OptionDocument]] = {}
+    found: dict[str, tuple[list[str], Option]] = {}
     for title, option in named:
         if option is not None:
             found.setdefault(option.id, ([], option))[0].append(title)
     return found
 
 
-def software_only(job: JobDocument) -> OptionDocument | None:
+def software_only(job: JobPlan) -> Option | None:
     """Return the cheapest option on the very machine of today; None where there is none."""
     today = job.baseline.offer
     if today is None:
@@ -117,7 +117,7 @@ def _machine(offer: RentedOffer) -> tuple[str, str, str, str]:
     return offer.provider, offer.instance_type, offer.region, offer.purchase
 
 
-def _today(job: JobDocument) -> Row:
+def _today(job: JobPlan) -> Row:
     today = job.baseline
     return Row(
         title=_("today (assumed)") if today.assumed else _("today"),
@@ -127,7 +127,7 @@ def _today(job: JobDocument) -> Row:
     )
 
 
-def _leave(job: JobDocument) -> Row:
+def _leave(job: JobPlan) -> Row:
     what = _("nothing keeps every limit") if job.baseline.breaks else _("leave it")
     sure = level(job.confidence.level if job.confidence else None)
     cost = "-" if job.baseline.breaks else today_cost(job.baseline.cost)
@@ -141,7 +141,7 @@ def _with_gpu(offer: RentedOffer | None, count: int) -> str:
     return _("{where} ({more})", where=where, more=f"{offer.gpu_count}x {offer.gpu}")
 
 
-def _row(title: str, option: OptionDocument, how: str, job: JobDocument, plan: PlanDocument) -> Row:
+def _row(title: str, option: Option, how: str, job: JobPlan, plan: Plan) -> Row:
     worth = option.benefit
     return Row(
         title=_("{title} ({id})", title=title, id=option.id),
@@ -161,7 +161,7 @@ def level(code: str | None) -> str:
     return word("level", code) if code else _("unknown")
 
 
-def year(saves: Decimal | None, plan: PlanDocument, *, at_most: bool = False) -> str:
+def year(saves: Decimal | None, plan: Plan, *, at_most: bool = False) -> str:
     """Return what is saved in a year, in a plan per run in a run; `$120 more` where it is not."""
     if saves is None:
         return _("unknown")
@@ -171,12 +171,12 @@ def year(saves: Decimal | None, plan: PlanDocument, *, at_most: bool = False) ->
     return f"{'<= ' if at_most else ''}{beside(amount)}"
 
 
-def year_words(plan: PlanDocument) -> str:
+def year_words(plan: Plan) -> str:
     """Return for how long a saving is said: `a year`, or `a run`."""
     return _("a run") if plan.period == "run" else _("a year")
 
 
-def paid_back(option: OptionDocument, plan: PlanDocument) -> str:
+def paid_back(option: Option, plan: Plan) -> str:
     """Return after how long the expected saving has paid for the work and the move."""
     worth = option.benefit
     if worth is None:
@@ -187,7 +187,7 @@ def paid_back(option: OptionDocument, plan: PlanDocument) -> str:
     return _("{time} at least", time=time) if worth.moving_usd is None else time
 
 
-def after(periods: float, plan: PlanDocument) -> str:
+def after(periods: float, plan: Plan) -> str:
     """Return a time in periods of the plan in words: `71 days`, `4 runs`."""
     if plan.period == "run":
         runs = max(1, -int(-periods // 1))

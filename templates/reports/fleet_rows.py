@@ -24,15 +24,15 @@ from templates.reports.decision import Row, level, paid_back, year
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.plan_document.bill import CostRange
-    from planner.plan_document.document import (
-        AlternativeDocument,
-        FleetDocument,
-        PlacementDocument,
-        PlanDocument,
+    from planner.plan.bill import CostRange
+    from planner.plan.job import JobPlan
+    from planner.plan.option import Option
+    from planner.plan.plan import (
+        Alternative,
+        Fleet,
+        Placement,
+        Plan,
     )
-    from planner.plan_document.jobs import JobDocument
-    from planner.plan_document.options import OptionDocument
 
 _LONGEST_NAME = 60
 _ZERO = Decimal(0)
@@ -47,10 +47,10 @@ class Alike:
         jobs: at least one, in the plan's order.
     """
 
-    jobs: tuple[JobDocument, ...]
+    jobs: tuple[JobPlan, ...]
 
     @property
-    def first(self) -> JobDocument:
+    def first(self) -> JobPlan:
         """The job whose figures are told."""
         return self.jobs[0]
 
@@ -70,7 +70,7 @@ class Alike:
         return sum(known, _ZERO) if len(known) == len(each) else None
 
     @property
-    def choices(self) -> tuple[OptionDocument, ...]:
+    def choices(self) -> tuple[Option, ...]:
         """What each is to do, where it is to do something on its own."""
         return tuple(job.choice for job in self.jobs if job.choice is not None)
 
@@ -85,16 +85,16 @@ def short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
-def alike(plan: PlanDocument) -> list[Alike]:
+def alike(plan: Plan) -> list[Alike]:
     """Return the jobs of a plan in groups of which the same is said, the largest saving first."""
-    groups: dict[tuple[object, ...], list[JobDocument]] = {}
+    groups: dict[tuple[object, ...], list[JobPlan]] = {}
     for job in plan.jobs:
         groups.setdefault(_said(job, plan), []).append(job)
     found = [Alike(jobs=tuple(jobs)) for jobs in groups.values()]
     return sorted(found, key=lambda one: (-one.at_stake, -(one.before or _ZERO)))
 
 
-def _said(job: JobDocument, plan: PlanDocument) -> tuple[object, ...]:
+def _said(job: JobPlan, plan: Plan) -> tuple[object, ...]:
     """Return what a row says of a job: where it runs, what it costs, why, and what to do."""
     today, option, shared = job.baseline, job.choice, plan.placement_of(job)
     advice: tuple[object, ...] = ()
@@ -114,7 +114,7 @@ def _said(job: JobDocument, plan: PlanDocument) -> tuple[object, ...]:
     )
 
 
-def total(plan: PlanDocument) -> str:
+def total(plan: Plan) -> str:
     """Return the one recommended total of several jobs, and how it comes about; else nothing."""
     found = plan.recommended
     if found is None:  # a plan of an earlier version
@@ -146,7 +146,7 @@ def total(plan: PlanDocument) -> str:
     return _("{step}.", step=said)
 
 
-def alternative(found: AlternativeDocument, plan: PlanDocument) -> str:
+def alternative(found: Alternative, plan: Plan) -> str:
     """Return what all jobs cost with some of them on another machine type."""
     moved = len(found.jobs)
     who = _("all jobs") if moved == len(plan.jobs) else _("{n} of the jobs", n=moved)
@@ -160,14 +160,14 @@ def alternative(found: AlternativeDocument, plan: PlanDocument) -> str:
     )
 
 
-def _machine(found: AlternativeDocument) -> str:
+def _machine(found: Alternative) -> str:
     return _("{gpu} at {where}", gpu=found.offer.gpu, where=place(found.offer))
 
 
 _LEVELS = ("good", "fair", "low")
 
 
-def paid(plan: PlanDocument, groups: Sequence[Alike]) -> str:
+def paid(plan: Plan, groups: Sequence[Alike]) -> str:
     """Return what several jobs cost today, and of how many kinds they are."""
     known = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
     before = sum((cost.total or _ZERO for cost in known), _ZERO)
@@ -188,7 +188,7 @@ def paid(plan: PlanDocument, groups: Sequence[Alike]) -> str:
     )
 
 
-def held(fleet: FleetDocument) -> str:
+def held(fleet: Fleet) -> str:
     """Return how many GPUs are held, and how many are enough."""
     many = {"before": fleet.gpus_before, "after": fleet.gpus_after}
     if fleet.gpus_after == 1:
@@ -196,7 +196,7 @@ def held(fleet: FleetDocument) -> str:
     return _("{before} GPUs are held; {after} are enough.", **many)
 
 
-def sureness(plan: PlanDocument) -> str:
+def sureness(plan: Plan) -> str:
     """Return how sure the advice is, as counts of jobs."""
     levels = Counter(job.confidence.level if job.confidence else "unknown" for job in plan.jobs)
     said = [
@@ -212,7 +212,7 @@ def sureness(plan: PlanDocument) -> str:
     return _("Confidence of the advice: {levels}.", levels=join(said))
 
 
-def fleet_rows(plan: PlanDocument) -> list[Row]:
+def fleet_rows(plan: Plan) -> list[Row]:
     """Return what all jobs cost today, by sharing alone, and as recommended."""
     found, fleet = plan.recommended, plan.fleet
     if found is None:
@@ -242,7 +242,7 @@ def _range(*ends: Decimal, at_least: bool) -> str:
     return f"{least}{mid}" if low == high else f"{least}{mid} ({low}-{high.removeprefix('$')})"
 
 
-def group_row(group: Alike, plan: PlanDocument) -> Row:
+def group_row(group: Alike, plan: Plan) -> Row:
     """Return the row of jobs that are alike: dollars and hours are of all of them together.
 
     The row's title is the cause.
@@ -283,14 +283,14 @@ def group_row(group: Alike, plan: PlanDocument) -> Row:
     )
 
 
-def _gpus(group: Alike, plan: PlanDocument) -> str:
+def _gpus(group: Alike, plan: Plan) -> str:
     """Return on which GPUs jobs of a group are: `GPU 1`, `GPUs 1, 2, 3`."""
     ids = sorted(place.id for place in _places(group, plan))
     shown = join(map(str, ids[:_NAMES])) + (" ..." if len(ids) > _NAMES else "")
     return _("GPUs {ids}", ids=shown) if len(ids) > 1 else _("GPU {ids}", ids=shown)
 
 
-def _places(group: Alike, plan: PlanDocument) -> list[PlacementDocument]:
+def _places(group: Alike, plan: Plan) -> list[Placement]:
     """Return the GPUs that jobs of a group are on, each once."""
     each = [place for job in group.jobs if (place := plan.placement_of(job))]
     return list({place.id: place for place in each}.values())
@@ -303,14 +303,14 @@ def names(some: Sequence[str]) -> str:
     return shown + (_(" and {more} more", more=more) if more > 0 else "")
 
 
-def speeds(placement: PlacementDocument) -> str:
+def speeds(placement: Placement) -> str:
     """Return how fast the slowest of the jobs on a GPU is expected to be, and at worst."""
     each = placement.relative_speed.values()
     mid, low = min(one.mid for one in each), min(one.low for one in each)
     return f"{mid:.2f} ({low:.2f})"
 
 
-def risks(plan: PlanDocument) -> list[tuple[str, str]]:
+def risks(plan: Plan) -> list[tuple[str, str]]:
     """Return what may go wrong on shared GPUs, each sentence once, beside the GPUs it is of."""
     where: dict[str, list[str]] = {}
     for placement in plan.fleet.recommended if plan.fleet else ():
@@ -319,7 +319,7 @@ def risks(plan: PlanDocument) -> list[tuple[str, str]]:
     return [(names(tuple(ids)), translate_text(risk)) for risk, ids in where.items()]
 
 
-def bottom_line(plan: PlanDocument) -> str:
+def bottom_line(plan: Plan) -> str:
     """Return cost, work and payback of what is recommended; empty where the plan does not know."""
     if all(_is_left(job) for job in plan.jobs) and not _is_packed(plan):
         return _("Nothing has to be done, so there is nothing to pay back.")
@@ -328,18 +328,18 @@ def bottom_line(plan: PlanDocument) -> str:
     return _of_all(plan)
 
 
-def _is_left(job: JobDocument) -> bool:
+def _is_left(job: JobPlan) -> bool:
     """Return whether a job whose bill is known stays as it is, and nothing is to be tried first."""
     today = job.baseline
     stays = job.choice is None and job.first_step is None and not today.breaks
     return stays and today.cost.total is not None and not today.assumed
 
 
-def _is_packed(plan: PlanDocument) -> bool:
+def _is_packed(plan: Plan) -> bool:
     return plan.recommended is not None and bool(plan.recommended.packed)
 
 
-def _of_job(job: JobDocument, plan: PlanDocument) -> str:
+def _of_job(job: JobPlan, plan: Plan) -> str:
     option = job.choice
     if option is None or option.benefit is None:
         return ""
@@ -353,7 +353,7 @@ def _of_job(job: JobDocument, plan: PlanDocument) -> str:
     )
 
 
-def _of_all(plan: PlanDocument) -> str:
+def _of_all(plan: Plan) -> str:
     found = plan.recommended
     if found is None or not found.saves.fraction:
         return ""
@@ -369,7 +369,7 @@ def _of_all(plan: PlanDocument) -> str:
     )
 
 
-def _bill_range(cost: CostRange, plan: PlanDocument) -> str:
+def _bill_range(cost: CostRange, plan: Plan) -> str:
     """Return between what the cost is expected, or that only today's machines and prices count."""
     if cost.low == cost.high:
         if plan.fleet is None or plan.fleet.taken is not None:

@@ -42,9 +42,9 @@ from templates.reports.fleet_rows import (
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from planner.plan_document.document import PlanDocument
-    from planner.plan_document.jobs import JobDocument, RejectedDocument
-    from planner.plan_document.options import BaselineDocument, OptionDocument
+    from planner.plan.job import JobPlan, Rejected
+    from planner.plan.option import Baseline, Option
+    from planner.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +156,18 @@ _KINDS_A_REASON = 2
 _FIGURE = re.compile(r"[\d.,]+")
 
 
-def why_not(job: JobDocument) -> list[tuple[RejectedDocument, int]]:
+def why_not(job: JobPlan) -> list[tuple[Rejected, int]]:
     """Return the rejections worth reading, each with how many others were for the same reason.
 
     Of rejections that differ only in their figures one is told, where there is one of today's
     provider.
     """
     today = job.baseline.offer.provider if job.baseline.offer else ""
-    kinds: dict[tuple[str, str], list[RejectedDocument]] = {}
+    kinds: dict[tuple[str, str], list[Rejected]] = {}
     for one in sorted(job.rejected, key=lambda r: (not r.offer.startswith(f"{today}/"), r.offer)):
         if one.reason in _ASKED:
             kinds.setdefault((one.reason, _FIGURE.sub("", one.detail)), []).append(one)
-    shown: list[tuple[RejectedDocument, int]] = []
+    shown: list[tuple[Rejected, int]] = []
     for reason in _ASKED:
         alike = [same for (kind, _), same in kinds.items() if kind == reason]
         alike.sort(key=lambda same: -len(same))
@@ -175,7 +175,7 @@ def why_not(job: JobDocument) -> list[tuple[RejectedDocument, int]]:
     return shown
 
 
-def next_steps(job: JobDocument, plan: PlanDocument) -> list[str]:
+def next_steps(job: JobPlan, plan: Plan) -> list[str]:
     """Return commands that can be run now."""
     option = job.choice
     steps = []
@@ -203,9 +203,7 @@ _JOB = "job.md.j2"
 """Rows, names and notes of a table, list or sentence: our own choice of what is still read."""
 
 
-def markdown_report(
-    plan: PlanDocument, environment: Environment, *, most: int = MOST_CHARACTERS
-) -> str:
+def markdown_report(plan: Plan, environment: Environment, *, most: int = MOST_CHARACTERS) -> str:
     """Return the report of a plan as GitHub reads markdown; of several jobs within a length."""
     if len(plan.jobs) == 1:
         (job,) = plan.jobs
@@ -216,7 +214,7 @@ def markdown_report(
     return _tidy(glossed(_several(plan, environment, most)))
 
 
-def _several(plan: PlanDocument, environment: Environment, most: int) -> str:
+def _several(plan: Plan, environment: Environment, most: int) -> str:
     groups = alike(plan)
     title = f"# {_('GPU cost report: {n} jobs', n=len(plan.jobs))}\n\n"
     end = _end(plan, environment)
@@ -228,7 +226,7 @@ def _several(plan: PlanDocument, environment: Environment, most: int) -> str:
     return top + "".join(_told(plan, groups, environment, left)) + end
 
 
-def _summary(plan: PlanDocument, groups: list[Alike], environment: Environment, rows: int) -> str:
+def _summary(plan: Plan, groups: list[Alike], environment: Environment, rows: int) -> str:
     text = _fill(
         environment,
         "fleet.md.j2",
@@ -249,13 +247,11 @@ def _summary(plan: PlanDocument, groups: list[Alike], environment: Environment, 
     return text + _teams(plan, environment, rows)
 
 
-def _teams(plan: PlanDocument, environment: Environment, rows: int) -> str:
+def _teams(plan: Plan, environment: Environment, rows: int) -> str:
     return _fill(environment, "teams.md.j2", plan=plan, rows=rows) if plan.teams else ""
 
 
-def _told(
-    plan: PlanDocument, groups: list[Alike], environment: Environment, room: int
-) -> list[str]:
+def _told(plan: Plan, groups: list[Alike], environment: Environment, room: int) -> list[str]:
     """Return the folds of the groups that fit, the first of them in full where that fits, too."""
     told: list[str] = []
     for group in groups:
@@ -273,15 +269,13 @@ def _told(
     return told
 
 
-def _fold(group: Alike, plan: PlanDocument, environment: Environment, level: str) -> str:
+def _fold(group: Alike, plan: Plan, environment: Environment, level: str) -> str:
     body = _job(group.first, plan, environment, level=level, mark="###")
     others = [job.name for job in group.jobs[1:]]
     return _fill(environment, "details.md.j2", group=group, body=body, others=others)
 
 
-def _job(
-    job: JobDocument, plan: PlanDocument, environment: Environment, *, level: str, mark: str
-) -> str:
+def _job(job: JobPlan, plan: Plan, environment: Environment, *, level: str, mark: str) -> str:
     return _fill(
         environment,
         _JOB,
@@ -297,7 +291,7 @@ def _job(
     )
 
 
-def _end(plan: PlanDocument, environment: Environment) -> str:
+def _end(plan: Plan, environment: Environment) -> str:
     single = len(plan.jobs) == 1
     notes = [translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
     shown = notes if single else [_cut(note) for note in notes[:_NOTES]]
@@ -332,7 +326,7 @@ def _tidy(report: str) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def has_energy(today: BaselineDocument, columns: list[tuple[str, OptionDocument]]) -> bool:
+def has_energy(today: Baseline, columns: list[tuple[str, Option]]) -> bool:
     """Return whether the energy of any column is known."""
     known = (report_text.energy(option) for _, option in columns)
     return report_text.energy(today) is not None or any(known)

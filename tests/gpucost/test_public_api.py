@@ -12,7 +12,6 @@ import pytest
 
 import gpucost
 from planner.models.document import to_text
-from planner.plan_document.from_plan import plan_document
 from pricing.errors import InputError
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, ROOT, barely_measured, inference, training
@@ -100,7 +99,7 @@ def test_the_api_and_the_command_agree(call: Call, write: Write) -> None:
         (profile,), gpucost.load_catalog(day), gpucost.Requirements(), as_of=day
     )
     written = json.loads(call("plan", "--as-of", AS_OF, "-o", "-").out)
-    ours = json.loads(to_text(plan_document(plan)))
+    ours = json.loads(to_text(plan))
     assert ours == written
     assert any(job["first_launchable"] for job in ours["jobs"])
 

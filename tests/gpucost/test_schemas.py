@@ -18,7 +18,7 @@ from gpucost.profiling.run_request import BatchSearch, BatchTried
 from gpucost.schemas.documents import DOCUMENTS
 from planner.models.document import encode
 from planner.models.track_record import Ends, PastPrediction, outcome_line
-from planner.plan_document.jobs import Effect
+from planner.plan.job import Effect
 from telemetry.measure.capture_block import Block
 from telemetry.measure.capture_file import CaptureFile
 from telemetry.recording.recording import GpuIdentity

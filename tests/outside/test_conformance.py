@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from planner.choice.requirements import Requirements
-from planner.pipeline import make_plan
-from planner.plan.plan import Plan
+from planner.pipeline import draft_plan
+from planner.plan.draft import PlanDraft
 from planner.profile.codec import parse_profiles
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import load_catalog
@@ -23,12 +23,12 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 BYTES = {"GB": 10**9, "GiB": 2**30, "TB": 10**12, "TiB": 2**40}
 
 
-def plan(shared: Path, names: Iterable[str], **asked: Any) -> Plan:
+def plan(shared: Path, names: Iterable[str], **asked: Any) -> PlanDraft:
     """The plan of conformance profiles over the whole catalog."""
     files = [shared / "conformance" / f"{name}.json" for name in names]
     profiles = [p for file in files for p in parse_profiles(file.read_bytes(), file.name)]
     requirements = Requirements(**asked)
-    return make_plan(tuple(profiles), load_catalog(ASKED_ON), requirements, as_of=ASKED_ON)
+    return draft_plan(tuple(profiles), load_catalog(ASKED_ON), requirements, as_of=ASKED_ON)
 
 
 def amount(text: str, units: dict[str, int]) -> Decimal:

@@ -10,8 +10,8 @@ from planner.choice.context import JobContext
 from planner.choice.requirements import Requirements
 from planner.choice.workload import apply_requirements, choose_period
 from planner.diagnosis.rules.rule import Finding
-from planner.pipeline import assess, make_plan
-from planner.plan.plan import Plan
+from planner.pipeline import assess, draft_plan
+from planner.plan.draft import PlanDraft
 from planner.profile.model import (
     GpuReadings,
     Hardware,
@@ -117,10 +117,10 @@ def running(profile: Profile, offer: Offer = TODAY) -> Profile:
     return replace(profile, hardware=place)
 
 
-def plan(*profiles: Profile, offers: Iterable[Offer] = (TODAY,), **asked: Any) -> Plan:
+def plan(*profiles: Profile, offers: Iterable[Offer] = (TODAY,), **asked: Any) -> PlanDraft:
     """The plan of the jobs over these offers."""
     requirements = Requirements(**MACHINES_ALONE | asked)
-    return make_plan(profiles, a_catalog(*offers), requirements, as_of=ASKED_ON)
+    return draft_plan(profiles, a_catalog(*offers), requirements, as_of=ASKED_ON)
 
 
 def a_case(profile: Profile, catalog: Catalog, **asked: Any) -> JobContext:

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from planner.documents.focus_export import CUSTOM, Row, columns, rows, to_csv
 from planner.documents.selection import Selection, select
 from planner.models.document import encode
-from planner.plan_document.bill import CostLine, PricedPart, RentedOffer
-from planner.plan_document.from_plan import plan_document
+from planner.plan.bill import CostLine, PricedPart, RentedOffer
+from planner.plan.making import to_plan
 from pricing.billing.lines import Priced
 from pricing.errors import InputError
 from pricing.money import cents
 from pricing.tables import read_csv
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
-from tests.planner.plan_document.kept import as_values
+from tests.planner.plan.kept import as_values
 
 RULES = {row["column"]: row for row in read_csv("focus.csv") if row["since"] == "1.2"}
 MANDATORY = (
@@ -64,7 +64,7 @@ def document(**asked: Any) -> dict[str, Any]:
     job = running(a_profile(dataset_gib=10.0, unit="image", rate_per_s=250.0))
     asked = {"storage_bytes": 500 * 10**9, "egress_bytes": 10**12} | asked
     made: dict[str, Any] = json.loads(
-        json.dumps(encode(plan_document(plan(job, offers=(TODAY, sold("cheap", "0.50")), **asked))))
+        json.dumps(encode(to_plan(plan(job, offers=(TODAY, sold("cheap", "0.50")), **asked))))
     )
     return made
 
@@ -301,7 +301,7 @@ def test_an_option_can_be_named() -> None:
 def test_a_job_without_a_price_is_said_and_left_out() -> None:
     """An unknown cost is not a row; where nothing is known, that is an error."""
     unpriced = a_profile(gpu="Tesla K80", precision="fp32", name="old")
-    made = encode(plan_document(plan(running(a_profile()), unpriced)))
+    made = encode(to_plan(plan(running(a_profile()), unpriced)))
     chosen, unknown = select(as_values(made), ("old/o0",))
     assert [one.job for one in chosen] == ["job"]
     assert "old/o0" in unknown[0]

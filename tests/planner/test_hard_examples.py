@@ -12,8 +12,8 @@ import pytest
 
 from planner.choice.option import Option
 from planner.choice.requirements import Requirements
-from planner.pipeline import make_plan
-from planner.plan.plan import JobPlan, Plan
+from planner.pipeline import draft_plan
+from planner.plan.draft import JobDraft, PlanDraft
 from planner.profile.codec import parse_profiles
 from planner.signals.thresholds import NODE_NETWORK_GBPS
 from pricing.catalog.catalog import load_catalog
@@ -21,23 +21,23 @@ from pricing.money import cents
 from tests.pricing.factories import ASKED_ON
 
 HARD = Path(__file__).parents[2] / "examples" / "hard"
-Harm = Callable[[Option, JobPlan], bool]
+Harm = Callable[[Option, JobDraft], bool]
 
 
-def less_memory(option: Option, job: JobPlan) -> bool:
+def less_memory(option: Option, job: JobDraft) -> bool:
     """Less memory than today, where what is held is not a need."""
     today = job.baseline.offer
     return today is not None and option.offer.gpu_memory_gib < 0.99 * today.gpu_memory_gib
 
 
-def less_in_all(option: Option, job: JobPlan) -> bool:
+def less_in_all(option: Option, job: JobDraft) -> bool:
     """Less memory over all GPUs than today, for a model that is split over them."""
     today = job.baseline.offer
     room = option.offer.gpu_memory_gib * option.offer.gpu_count * option.count
     return today is not None and room < 0.99 * today.gpu_memory_gib * today.gpu_count
 
 
-def fewer_cores(option: Option, job: JobPlan) -> bool:
+def fewer_cores(option: Option, job: JobDraft) -> bool:
     """Fewer host cores than the job keeps busy."""
     host, cores = job.profile.host, option.offer.vcpus
     busy = host.cpu_util.mean if host and host.cpu_util else None
@@ -45,35 +45,35 @@ def fewer_cores(option: Option, job: JobPlan) -> bool:
     return cores is not None and cores * option.count < needed
 
 
-def slow_network(option: Option, _: JobPlan) -> bool:
+def slow_network(option: Option, _: JobDraft) -> bool:
     """Several machines over a network that is unknown or slower than exchange needs."""
     return option.count > 1 and (option.offer.network_gbps or 0.0) < NODE_NETWORK_GBPS
 
 
-def no_encoder(option: Option, _: JobPlan) -> bool:
+def no_encoder(option: Option, _: JobDraft) -> bool:
     """A GPU for data centres without NVENC."""
     return re.match(r"[ABH][123]00", option.offer.gpu) is not None
 
 
-def slow_fp64(option: Option, _: JobPlan) -> bool:
+def slow_fp64(option: Option, _: JobDraft) -> bool:
     """A GPU whose double precision is a 32nd or a 64th of its single precision."""
     return re.fullmatch(r"T4G?|L4|A10G?|A40|L40S?|(RTX|Quadro).*", option.offer.gpu) is not None
 
 
-def outside_eu(option: Option, _: JobPlan) -> bool:
+def outside_eu(option: Option, _: JobDraft) -> bool:
     """A region that is not in the EU, or is not known."""
     known = "west-europe|westeurope|northeurope|francecentral|germany|sweden|italy|spain|poland"
     eu = rf"(eu-|europe-|fr-|nl-|pl-|fi|se-|de-|no-|FIN|{known}|norway|belgium|austria|denmark)"
     return re.match(eu, option.offer.region, re.IGNORECASE) is None
 
 
-def other_host(option: Option, job: JobPlan) -> bool:
+def other_host(option: Option, job: JobDraft) -> bool:
     """Another CPU architecture than the job's."""
     today = job.baseline.offer
     return today is not None and option.offer.cpu_architecture != today.cpu_architecture
 
 
-def late(option: Option, job: JobPlan) -> bool:
+def late(option: Option, job: JobDraft) -> bool:
     """Slower than the latency target allows, at the slow end of the speed."""
     latency, target = job.profile.job.latency_ms, job.profile.job.latency_slo_ms
     worst = latency.p99 if latency else None
@@ -179,16 +179,16 @@ PODS = "pods-one-machine"
 
 
 @cache
-def planned(name: str, regions: tuple[str, ...] = ()) -> Plan:
+def planned(name: str, regions: tuple[str, ...] = ()) -> PlanDraft:
     """The plan of an example, a file or a folder, over the whole catalog."""
     folder = HARD / name
     files = sorted(folder.glob("*.json")) if folder.is_dir() else [HARD / f"{name}.json"]
     profiles = tuple(p for f in files for p in parse_profiles(f.read_bytes(), f.name))
     asked = Requirements(regions=regions)
-    return make_plan(profiles, load_catalog(ASKED_ON), asked, as_of=ASKED_ON)
+    return draft_plan(profiles, load_catalog(ASKED_ON), asked, as_of=ASKED_ON)
 
 
-def job_of(name: str) -> JobPlan:
+def job_of(name: str) -> JobDraft:
     """The plan of a single example."""
     (job,) = planned(name, EXAMPLES[name].regions).jobs
     return job

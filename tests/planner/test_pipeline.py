@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from planner.choice.requirements import Requirements
 from planner.models.document import to_text
-from planner.pipeline import make_plan
-from planner.plan_document.from_plan import plan_document
+from planner.pipeline import draft_plan
+from planner.plan.making import to_plan
 from planner.profile.codec import dump as dump_profiles
 from planner.profile.codec import parse_profiles
 from planner.profile.model import PRECISIONS, MonthlyUse, Profile
@@ -48,8 +48,8 @@ def test_the_order_of_inputs_does_not_change_the_plan(
     jobs: list[Profile], offers: list[Offer]
 ) -> None:
     """Any order of profiles and of catalog rows gives the same bytes."""
-    assert to_text(plan_document(plan(*jobs, offers=offers))) == to_text(
-        plan_document(plan(*JOBS, offers=OFFERS))
+    assert to_text(to_plan(plan(*jobs, offers=offers))) == to_text(
+        to_plan(plan(*JOBS, offers=OFFERS))
     )
 
 
@@ -57,8 +57,8 @@ def test_the_same_inputs_give_the_same_bytes_over_the_whole_catalog() -> None:
     """Twice the same call, twice the same text."""
     texts = {
         to_text(
-            plan_document(
-                make_plan(
+            to_plan(
+                draft_plan(
                     JOBS[2:3], c, Requirements(current="lambda/gpu_1x_h100_sxm5"), as_of=ASKED_ON
                 )
             )
@@ -77,7 +77,7 @@ def test_every_offer_of_the_catalog_can_be_judged(precision: str | None, gpu: st
         purchases=("on_demand", "spot", "reserved_180d", "reserved_1y"),
         include=frozenset({"community", "any-vendor", "any-arch"}),
     )
-    found = make_plan((a_profile(precision=precision, gpu=gpu),), CATALOG, asked, as_of=ASKED_ON)
+    found = draft_plan((a_profile(precision=precision, gpu=gpu),), CATALOG, asked, as_of=ASKED_ON)
     (job,) = found.jobs
     assert job.options
     assert job.rejected
@@ -174,13 +174,13 @@ def test_odd_numbers_are_planned_or_refused_in_words(profile: Profile) -> None:
     away = sold("away", "1.00", provider="elsewhere")
     with suppress(InputError):
         (read,) = parse_profiles(dump_profiles((running(profile),)).encode(), "p.json")
-        to_text(plan_document(plan(read, offers=(TODAY, away))))
+        to_text(to_plan(plan(read, offers=(TODAY, away))))
 
 
 def test_an_empty_catalog_is_refused_in_words() -> None:
     """No price in force on the day is said, not crashed on."""
     with pytest.raises(GpucostError):
-        make_plan((a_profile(),), Catalog(as_of=ASKED_ON, rows=()), Requirements(), as_of=ASKED_ON)
+        draft_plan((a_profile(),), Catalog(as_of=ASKED_ON, rows=()), Requirements(), as_of=ASKED_ON)
 
 
 def test_the_day_of_the_plan_is_the_day_of_the_prices() -> None:
@@ -188,5 +188,5 @@ def test_the_day_of_the_plan_is_the_day_of_the_prices() -> None:
     now = sold("x", "1.00", valid_until=ASKED_ON)
     later = sold("x", "9.00", valid_from=date(2026, 12, 1))
     for day, price in ((ASKED_ON, "1.00"), (date(2026, 12, 2), "9.00")):
-        found = make_plan((a_profile(),), a_catalog(now, later), Requirements(), as_of=day)
+        found = draft_plan((a_profile(),), a_catalog(now, later), Requirements(), as_of=day)
         assert found.jobs[0].baseline.cost == Decimal(price) * 100

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from planner.models.document import encode, to_text
-from planner.plan.plan import Plan
-from planner.plan_document.from_plan import plan_document
+from planner.plan.draft import PlanDraft
+from planner.plan.making import to_plan
 from planner.profile.model import Replicas, Statistics
 from pricing.money import cents
 from tests.plan_keys import KEYS, at
@@ -23,7 +23,7 @@ PACKED_KEYS = {
 MONEY = re.compile(r"-?\d+\.\d\d")
 
 
-def a_plan() -> Plan:
+def a_plan() -> PlanDraft:
     """Two thin jobs and one that cannot move, with options, refusals and a move."""
     fields: dict[str, Any] = {"unit": "image", "rate_per_s": 250.0, "dataset_gib": 10.0}
     jobs = [running(a_profile(THIN, name=n, kind="inference_offline", **fields)) for n in "ab"]
@@ -35,7 +35,7 @@ def a_plan() -> Plan:
 @pytest.mark.parametrize(("path", "keys"), (KEYS | PACKED_KEYS).items())
 def test_the_contracts_keys_are_there(path: str, keys: str) -> None:
     """Every object of plan.json has at least the keys that scripts rely on."""
-    found = at(encode(plan_document(a_plan())), path)
+    found = at(encode(to_plan(a_plan())), path)
     assert found
     for one in found:
         assert set(keys.split()) <= set(one)
@@ -43,7 +43,7 @@ def test_the_contracts_keys_are_there(path: str, keys: str) -> None:
 
 def test_money_is_text_with_two_decimals() -> None:
     """Dollars never become floats."""
-    document = json.loads(to_text(plan_document(a_plan())))
+    document = json.loads(to_text(to_plan(a_plan())))
     paths = (
         "jobs[].baseline.cost.total",
         "jobs[].options[].cost.low",
@@ -65,20 +65,20 @@ def test_money_is_text_with_two_decimals() -> None:
 
 def test_it_is_strict_json_in_a_fixed_order() -> None:
     """No NaN, no infinity; the text reads back to the same values."""
-    text = to_text(plan_document(a_plan()))
+    text = to_text(to_plan(a_plan()))
 
     def refuse(name: str) -> None:
         raise AssertionError(name)
 
-    assert json.loads(text, parse_constant=refuse) == encode(plan_document(a_plan()))
+    assert json.loads(text, parse_constant=refuse) == encode(to_plan(a_plan()))
     contract = KEYS[""].split()
     assert list(json.loads(text))[: len(contract)] == contract
-    assert text == to_text(plan_document(a_plan()))
+    assert text == to_text(to_plan(a_plan()))
 
 
 def test_sums_hold() -> None:
     """Savings are differences, shares are quotients, lines make the total."""
-    document = encode(plan_document(a_plan()))
+    document = encode(to_plan(a_plan()))
     for job in document["jobs"]:
         today = Decimal(job["baseline"]["cost"]["total"])
         for option in job["options"]:
@@ -95,7 +95,7 @@ def test_sums_hold() -> None:
 
 def test_without_a_price_and_a_fleet_there_is_null() -> None:
     """Unknown is null, never 0."""
-    document = encode(plan_document(plan(a_profile(gpu="Tesla K80", precision="fp32"))))
+    document = encode(to_plan(plan(a_profile(gpu="Tesla K80", precision="fp32"))))
     (job,) = document["jobs"]
     assert document["fleet"] is None
     assert job["baseline"]["offer"] is None
@@ -109,7 +109,7 @@ def test_without_a_price_and_a_fleet_there_is_null() -> None:
 )
 def test_cost_per_work_is_for_a_readable_amount(rate: float, unit: str) -> None:
     """A million, a thousand or one unit: whichever the period holds; plain digits."""
-    document = encode(plan_document(plan(running(a_profile(unit="image", rate_per_s=rate)))))
+    document = encode(to_plan(plan(running(a_profile(unit="image", rate_per_s=rate)))))
     per = document["jobs"][0]["baseline"]["cost_per_work"]
     assert per["unit"] == unit
     units = Decimal({"1M image": 1_000_000, "1k image": 1000, "image": 1}[unit])
@@ -120,15 +120,13 @@ def test_cost_per_work_is_for_a_readable_amount(rate: float, unit: str) -> None:
 def test_a_tiny_price_of_work_is_written_in_digits() -> None:
     """Money has no exponent: 0.0000006 and not 6E-7."""
     job = running(a_profile(unit="token", rate_per_s=1e12), sold("today", "2.00"))
-    per = encode(plan_document(plan(job)))["jobs"][0]["baseline"]["cost_per_work"]
+    per = encode(to_plan(plan(job)))["jobs"][0]["baseline"]["cost_per_work"]
     assert re.fullmatch(r"[\d.]+", per["mid"])
     assert cents(Decimal(per["mid"])) == 0
 
 
 def test_an_option_without_a_saving_says_so_in_signs() -> None:
     """Dearer options are listed with what they cost more."""
-    document = encode(
-        plan_document(plan(running(a_profile()), offers=(TODAY, sold("dear", "3.00"))))
-    )
+    document = encode(to_plan(plan(running(a_profile()), offers=(TODAY, sold("dear", "3.00")))))
     (option,) = document["jobs"][0]["options"]
     assert option["saves"] == {"usd": "-100.00", "fraction": -0.5}

@@ -13,7 +13,7 @@ from planner.bills.bill import Bill, BillLine
 from planner.bills.reconcile import Reconciliation, reconcile, reconciliation_document
 from planner.documents.selection import Selection
 from planner.models.document import encode
-from planner.plan_document.bill import PricedPart
+from planner.plan.bill import PricedPart
 from tests.planner.test_focus import PLAN, a_choice, line
 
 MONTH = (datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC))

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from planner.actions import ACTIONS
-from planner.plan.plan import Plan
+from planner.plan.draft import PlanDraft
 from planner.profile.model import Statistics
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
@@ -13,7 +13,7 @@ HALF = sold("half", "1.00")
 THIN = {"util.kernel_time": 0.2, "mem.used_gib": Statistics(max=8.0)}
 
 
-def two(*offers: object, **asked: object) -> Plan:
+def two(*offers: object, **asked: object) -> PlanDraft:
     """Two thin serving jobs."""
     jobs = [running(a_profile(THIN, name=n, kind="inference_online")) for n in ("a", "b")]
     return plan(*jobs, offers=(TODAY, *offers), **asked)  # type: ignore[arg-type]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from planner.choice.requirements import Requirements
 from planner.models.costs import TeamShare
-from planner.pipeline import make_plan
+from planner.pipeline import draft_plan
+from planner.plan.making import to_plan
 from planner.plan.teams import apportioned, teams
-from planner.plan_document.from_plan import plan_document
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
 from pricing.money import cents
@@ -43,7 +43,7 @@ def _teams(*labels: dict[str, str]) -> tuple[TeamShare, ...]:
         for label, name in given_labels.items():
             documents[n] = changed(documents[n], ("job", label), name)
     profiles = parse_profiles(json.dumps([*documents, training()]).encode(), "fleet.json")
-    plan = make_plan(
+    plan = draft_plan(
         profiles, load_catalog(DAY), Requirements(providers=("digitalocean", "aws")), as_of=DAY
     )
     rows = teams(plan)
@@ -55,7 +55,7 @@ def _teams(*labels: dict[str, str]) -> tuple[TeamShare, ...]:
     for row in rows:
         parts = row.work_usd + row.idle_usd + row.sharing_usd + row.unmeasured_usd + row.data_usd
         assert parts == row.usd
-    assert bool(plan_document(plan).teams) == bool(rows)
+    assert bool(to_plan(plan).teams) == bool(rows)
     return rows
 
 

@@ -5,9 +5,9 @@ from datetime import date
 from typing import Any
 
 from planner.choice.requirements import Requirements
-from planner.pipeline import make_plan
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.from_plan import plan_document
+from planner.pipeline import draft_plan
+from planner.plan.making import to_plan
+from planner.plan.plan import Plan
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
 from tests.gpucost.documents import AS_OF, Document, example, training, unpriced
@@ -27,7 +27,7 @@ CASES: dict[str, tuple[tuple[Document, ...], dict[str, Any]]] = {
 GOLDEN = ("visual-search", "fleet", "leave-it", "unknown-price", "barely-measured")
 
 
-def planned(jobs: tuple[Document, ...], asked: dict[str, Any]) -> PlanDocument:
+def planned(jobs: tuple[Document, ...], asked: dict[str, Any]) -> Plan:
     """Return the plan of profile documents, made now."""
     day = date.fromisoformat(AS_OF)
     profiles = tuple(
@@ -35,5 +35,5 @@ def planned(jobs: tuple[Document, ...], asked: dict[str, Any]) -> PlanDocument:
         for job in jobs
         for profile in parse_profiles(json.dumps(job).encode(), "document.json")
     )
-    plan = make_plan(profiles, load_catalog(day), Requirements(**asked), as_of=day)
-    return plan_document(plan)
+    plan = draft_plan(profiles, load_catalog(day), Requirements(**asked), as_of=day)
+    return to_plan(plan)

@@ -17,7 +17,7 @@ from planner.choice.requirements import Reason
 from planner.diagnosis.rules import RULES
 from planner.documents.plan_change import plan_change
 from planner.documents.what_if.what_if import what_if_table
-from planner.plan_document.document import PlanDocument
+from planner.plan.plan import Plan
 from planner.signals.signals import SIGNALS
 from templates.language.translate import (
     ExchangeRate,
@@ -113,7 +113,7 @@ def test_every_cause_action_reason_and_reading_has_chinese_words() -> None:
     assert sorted({signal.name for signal in SIGNALS.values()} - set(known)) == []
 
 
-def _render(plan: PlanDocument, style: str, lang: str = "zh") -> str:
+def _render(plan: Plan, style: str, lang: str = "zh") -> str:
     table = what_if_table(plan) if style == "html" else None
     return render_report(plan, style=style, lang=lang, table=table)
 

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 from rich.markdown import Markdown
 
-from planner.plan_document.document import PlanDocument
+from planner.plan.plan import Plan
 from pricing.money import whole_dollars
 from templates.render import render_report
 from tests.gpucost.documents import example
@@ -27,13 +27,13 @@ NAMES = ("visual-search", "fleet", "leave-it", "pods-one-machine")
 
 
 @cache
-def _plan(name: str) -> PlanDocument:
+def _plan(name: str) -> Plan:
     if name in CASES:
         return planned(*CASES[name])
     return planned(tuple(example(f"hard/{name}/{pod}") for pod in PODS), {})
 
 
-def _screen(plan: PlanDocument, lang: str) -> str:
+def _screen(plan: Plan, lang: str) -> str:
     """Return the first screen as one line, so that a sentence is found wherever it was wrapped."""
     drawn = Console(width=COLUMNS, file=io.StringIO(), color_system=None, legacy_windows=False)
     with drawn.capture() as captured:
@@ -42,7 +42,7 @@ def _screen(plan: PlanDocument, lang: str) -> str:
     return re.sub(r"\s+", " ", " ".join(line.strip("▌ ") for line in lines))
 
 
-def _answers(plan: PlanDocument) -> dict[str, list[str]]:
+def _answers(plan: Plan) -> dict[str, list[str]]:
     """Return the words that answer each question, of the values of plan.json."""
     found = plan.recommended
     assert found is not None

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.from_plan import plan_document
+from planner.plan.making import to_plan
+from planner.plan.plan import Plan
 from templates.page.whole_page import Box, after, before
 from tests.planner.factories import TODAY, plan
 from tests.planner.packing.test_one_answer import EIGHT, cheap, four, job
@@ -29,9 +29,9 @@ def test_every_job_is_on_the_map_before_and_after(case: str) -> None:
         assert _gpus(after(made)) == made.fleet.gpus_after
 
 
-def _moved(price: str = "0.50") -> PlanDocument:
+def _moved(price: str = "0.50") -> Plan:
     asked = {"offers": (TODAY, cheap(price)), "engineer_usd_per_hour": Decimal(0)}
-    return plan_document(plan(*four(busy=0.2), **asked))
+    return to_plan(plan(*four(busy=0.2), **asked))
 
 
 def test_shared_gpus_carry_what_their_jobs_take_together() -> None:
@@ -47,7 +47,7 @@ def test_shared_gpus_carry_what_their_jobs_take_together() -> None:
 def test_jobs_of_one_machine_stand_in_one_box_with_what_nobody_holds() -> None:
     """Three jobs of one GPU each on a machine of eight leave five GPUs free."""
     jobs = [job(f"j{i}", on=EIGHT, machine="m1", busy=0.9, trust="isolated") for i in range(3)]
-    (box,) = before(plan_document(plan(*jobs, offers=(EIGHT,))))
+    (box,) = before(to_plan(plan(*jobs, offers=(EIGHT,))))
     assert Counter(cell.jobs for cell in box.cells) == {
         ("j0",): 1,
         ("j1",): 1,

@@ -14,8 +14,8 @@ import pytest
 
 from planner.documents.what_if.total import exact
 from planner.documents.what_if.what_if import WhatIf, what_if, what_if_table
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.from_plan import plan_document
+from planner.plan.making import to_plan
+from planner.plan.plan import Plan
 from templates.render import render_report
 from tests.conftest import ROOT
 from tests.gpucost.documents import HOSTILE, training
@@ -36,12 +36,12 @@ FLEETS = 12
 
 
 @pytest.fixture(scope="module")
-def plans() -> dict[str, PlanDocument]:
+def plans() -> dict[str, Plan]:
     """Return the plan of every case."""
     return {name: planned(*case) for name, case in CASES.items()}
 
 
-def _fleets() -> list[PlanDocument]:
+def _fleets() -> list[Plan]:
     """Return plans of fleets drawn at random, the same each time: some share, some move to it."""
     draw = random.Random(15)  # noqa: S311 - a test's fleets
     large = sold("large", "2.60", "H200-SXM-141GB", gpu_memory_gib=141, provider="elsewhere")
@@ -60,16 +60,16 @@ def _fleets() -> list[PlanDocument]:
         ]
         offers = (TODAY, EIGHT, cheap(draw.choice(("0.10", "0.90", "1.50"))), large)
         rate = Decimal(draw.choice((0, 20, 100)))
-        found.append(plan_document(plan(*jobs, offers=offers, engineer_usd_per_hour=rate)))
+        found.append(to_plan(plan(*jobs, offers=offers, engineer_usd_per_hour=rate)))
     return found
 
 
-def _page(made: PlanDocument) -> str:
+def _page(made: Plan) -> str:
     return render_report(made, style="html", table=what_if_table(made))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_page_is_small_and_asks_nobody(case: str, plans: dict[str, PlanDocument]) -> None:
+def test_a_page_is_small_and_asks_nobody(case: str, plans: dict[str, Plan]) -> None:
     """Under 500 KB, the same twice, and nothing in it that a browser would fetch."""
     page = _page(plans[case])
     assert len(page.encode()) < MOST_BYTES
@@ -87,7 +87,7 @@ def test_names_are_text() -> None:
     assert tags.findall(plain) == tags.findall(hostile)
 
 
-def test_as_planned_the_figures_are_the_plans(plans: dict[str, PlanDocument]) -> None:
+def test_as_planned_the_figures_are_the_plans(plans: dict[str, Plan]) -> None:
     """With nothing changed: today, low, mid, high and net benefit are those of plan.json."""
     made = plans["visual-search"]
     (known,) = made.jobs
@@ -106,7 +106,7 @@ def test_as_planned_the_figures_are_the_plans(plans: dict[str, PlanDocument]) ->
         assert abs(one["net"] - worth.net_usd * 100) <= 6  # of ends rounded before six months
 
 
-def test_half_the_hours_halve_what_is_billed_by_time(plans: dict[str, PlanDocument]) -> None:
+def test_half_the_hours_halve_what_is_billed_by_time(plans: dict[str, Plan]) -> None:
     """Compute, boot disk and address halve; the volume of the month stays."""
     made = plans["visual-search"]
     (known,) = made.jobs
@@ -116,7 +116,7 @@ def test_half_the_hours_halve_what_is_billed_by_time(plans: dict[str, PlanDocume
     assert found["today"] == round((kept + sum(lines.values()) / 2) * 100)
 
 
-def _drawn(plans: list[PlanDocument]) -> list[tuple[int, WhatIf]]:
+def _drawn(plans: list[Plan]) -> list[tuple[int, WhatIf]]:
     """Return settings drawn at random, the same each time."""
     draw = random.Random(16)  # noqa: S311 - a test's settings
 
@@ -146,7 +146,7 @@ def other_way(table: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     return any(told["advice"] != job["recommended"] for job, told in jobs)
 
 
-def test_as_planned_the_total_is_the_plans(plans: dict[str, PlanDocument]) -> None:
+def test_as_planned_the_total_is_the_plans(plans: dict[str, Plan]) -> None:
     """With nothing changed: the one total, who shares, and what each job is told."""
     for plan_made in [*plans.values(), *_fleets()]:
         table = what_if_table(plan_made)
@@ -163,7 +163,7 @@ def test_sharing_ends_where_it_costs_more_or_is_left_out() -> None:
     """At home a job's own way may get cheaper; elsewhere the price or the provider may be out."""
     offers = (TODAY, cheap("0.50"))
     made = plan(*four(), offers=offers, engineer_usd_per_hour=Decimal(0))
-    table = what_if_table(plan_document(made))
+    table = what_if_table(to_plan(made))
     assert made.recommended.alternative is not None
     moved = what_if(table, WhatIf(rate_cents=0))
     assert (moved["packing"], moved["packed"]) == (1, ["j0", "j1", "j2", "j3"])
@@ -182,7 +182,7 @@ def test_amounts_are_written_exactly() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_page_works_out_what_python_works_out(plans: dict[str, PlanDocument]) -> None:
+def test_the_page_works_out_what_python_works_out(plans: dict[str, Plan]) -> None:
     """1,000 random settings over all cases: every cent, best option and reason is the same."""
     every = [*plans.values(), *_fleets()]
     tables = [what_if_table(plan) for plan in every]

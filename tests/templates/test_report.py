@@ -10,28 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.document import to_text
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.read import read_plan
+from planner.plan.plan import Plan
+from planner.plan.read import read_plan
 from pricing.errors import NotBuiltYetError
 from pricing.money import show
 from templates.markdown import cell
 from templates.render import render_report
 from tests.gpucost.documents import HOSTILE, changed, inference, training
-from tests.planner.plan_document.kept import PLANS, text_of
+from tests.planner.plan.kept import PLANS, text_of
 from tests.templates.documents import CASES, GOLDEN, planned
 
 FOLDER = Path(__file__).with_name("golden")
 
 
 @pytest.fixture(scope="module")
-def plans() -> dict[str, PlanDocument]:
+def plans() -> dict[str, Plan]:
     """Return the plan of every case."""
     return {name: planned(*case) for name, case in CASES.items()}
 
 
 @pytest.mark.parametrize("case", GOLDEN)
 def test_the_report_reads_as_reviewed(
-    case: str, plans: dict[str, PlanDocument], *, update_golden: bool
+    case: str, plans: dict[str, Plan], *, update_golden: bool
 ) -> None:
     """The report is the reviewed one to the byte; --update-golden rewrites it."""
     report = render_report(plans[case])
@@ -47,7 +47,7 @@ def test_every_golden_file_is_compared() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_same_plan_gives_the_same_bytes(case: str, plans: dict[str, PlanDocument]) -> None:
+def test_the_same_plan_gives_the_same_bytes(case: str, plans: dict[str, Plan]) -> None:
     """Rendering twice gives the same text."""
     assert render_report(plans[case]) == render_report(plans[case])
 
@@ -68,7 +68,7 @@ def _width(line: str) -> int:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_tables_are_whole(case: str, plans: dict[str, PlanDocument]) -> None:
+def test_tables_are_whole(case: str, plans: dict[str, Plan]) -> None:
     """Every table has a heading, a rule, and rows of the same number of cells."""
     tables = list(_rows(render_report(plans[case])))
     assert tables
@@ -84,7 +84,7 @@ def _html(report: str) -> str:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_markdown_readers_see_every_table(case: str, plans: dict[str, PlanDocument]) -> None:
+def test_markdown_readers_see_every_table(case: str, plans: dict[str, Plan]) -> None:
     """A GitHub-flavoured reader finds as many tables as were written, and no stray pipe."""
     report = render_report(plans[case])
     html = _html(report)
@@ -93,7 +93,7 @@ def test_markdown_readers_see_every_table(case: str, plans: dict[str, PlanDocume
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_folds_are_closed(case: str, plans: dict[str, PlanDocument]) -> None:
+def test_folds_are_closed(case: str, plans: dict[str, Plan]) -> None:
     """Every fold that opens closes, with an empty line before what it holds."""
     report = render_report(plans[case])
     assert report.count("<details") == report.count("</details>") > 0
@@ -101,7 +101,7 @@ def test_folds_are_closed(case: str, plans: dict[str, PlanDocument]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_nothing_internal_shows(case: str, plans: dict[str, PlanDocument]) -> None:
+def test_nothing_internal_shows(case: str, plans: dict[str, Plan]) -> None:
     """No Python value, no unfilled place and no run of empty lines reaches a reader."""
     report = render_report(plans[case])
     for word in ("None", "Undefined", "{{", "{%", "nan", "Decimal(", "\\n", "\n\n\n"):
@@ -110,7 +110,7 @@ def test_nothing_internal_shows(case: str, plans: dict[str, PlanDocument]) -> No
     assert not any(line != line.rstrip() for line in report.splitlines())
 
 
-def test_the_first_screen_answers(plans: dict[str, PlanDocument]) -> None:
+def test_the_first_screen_answers(plans: dict[str, Plan]) -> None:
     """What, how much, how sure and as of when stand in the first twenty lines."""
     top = "\n".join(render_report(plans["visual-search"]).splitlines()[:20])
     assert re.search(r"You pay \$[\d,]+ a month", top)
@@ -120,14 +120,14 @@ def test_the_first_screen_answers(plans: dict[str, PlanDocument]) -> None:
     assert "starves the GPU" in top
 
 
-def test_leave_it_says_so(plans: dict[str, PlanDocument]) -> None:
+def test_leave_it_says_so(plans: dict[str, Plan]) -> None:
     """A job that should stay is told to stay, without a return on effort."""
     report = render_report(plans["leave-it"])
     assert "Leave it" in report
     assert "**Return:**" not in report
 
 
-def test_the_unknown_stays_unknown(plans: dict[str, PlanDocument]) -> None:
+def test_the_unknown_stays_unknown(plans: dict[str, Plan]) -> None:
     """Where today's price is unknown no saving is claimed, and the way to know it is shown."""
     report = render_report(plans["unknown-price"])
     assert "What it costs today is unknown" in report
@@ -135,35 +135,35 @@ def test_the_unknown_stays_unknown(plans: dict[str, PlanDocument]) -> None:
     assert "% less" not in report
 
 
-def test_what_was_not_measured_is_said(plans: dict[str, PlanDocument]) -> None:
+def test_what_was_not_measured_is_said(plans: dict[str, Plan]) -> None:
     """With little measured, the report says what to measure and claims no cause."""
     report = render_report(plans["barely-measured"])
     assert "not measured" in report
     assert "## Narrow it down" in report
 
 
-def test_what_nothing_keeps_is_not_recommended(plans: dict[str, PlanDocument]) -> None:
+def test_what_nothing_keeps_is_not_recommended(plans: dict[str, Plan]) -> None:
     """Where even today's machine breaks a limit, "leave it" is not the advice."""
     report = render_report(plans["nothing-fits"])
     assert "eave it" not in report
     assert "no option keeps every limit" in report.lower()
 
 
-def test_a_plan_per_run_speaks_of_runs(plans: dict[str, PlanDocument]) -> None:
+def test_a_plan_per_run_speaks_of_runs(plans: dict[str, Plan]) -> None:
     """With a total of work every figure is per run, and none is per month."""
     report = render_report(plans["per-run"])
     assert "a run" in report
     assert "a month" not in report
 
 
-def test_the_fleet_is_on_top(plans: dict[str, PlanDocument]) -> None:
+def test_the_fleet_is_on_top(plans: dict[str, Plan]) -> None:
     """For several jobs the first lines say how few GPUs are enough and who shares one."""
     report = render_report(plans["fleet"])
     assert "4 GPUs are held; 1 is enough" in report.split("## ")[0]
     assert all(f"infer-{name}" in report for name in ("captions", "ranking"))
 
 
-def test_the_lines_are_those_of_the_plan(plans: dict[str, PlanDocument]) -> None:
+def test_the_lines_are_those_of_the_plan(plans: dict[str, Plan]) -> None:
     """Every line of the recommended bill is in the report with its dollars and its source's day."""
     plan = plans["visual-search"]
     (job,) = plan.jobs
@@ -250,7 +250,7 @@ def test_a_cell_is_one_cell_of_one_line(text: str) -> None:
 
 
 @pytest.mark.parametrize("asked", [{"style": "pdf"}, {"lang": "fr"}], ids=str)
-def test_what_is_not_built_is_named(asked: dict[str, str], plans: dict[str, PlanDocument]) -> None:
+def test_what_is_not_built_is_named(asked: dict[str, str], plans: dict[str, Plan]) -> None:
     """Another style or language of the contract is refused by name."""
     ((option, value),) = asked.items()
     with pytest.raises(NotBuiltYetError, match=f"--{option} {value}"):
@@ -269,9 +269,7 @@ def test_a_plan_of_an_earlier_version_still_reads(path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_report_is_the_same_made_now_and_read_back(
-    case: str, plans: dict[str, PlanDocument]
-) -> None:
+def test_a_report_is_the_same_made_now_and_read_back(case: str, plans: dict[str, Plan]) -> None:
     """Byte for byte: the report of a plan and the report of its file."""
     back = read_plan(to_text(plans[case]), "plan.json")
     assert render_report(back) == render_report(plans[case])

@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 
-from planner.plan_document.document import PlanDocument
+from planner.plan.plan import Plan
 from templates.markdown import unbroken
 from templates.render import render_report
 from templates.reports.fleet_rows import total
@@ -99,7 +99,7 @@ def test_a_fleet_that_shares_is_told_in_a_sentence() -> None:
     assert "infer-ranking share" in total(plan)
 
 
-def _many(n: int, kinds: int, name: str = "job") -> PlanDocument:
+def _many(n: int, kinds: int, name: str = "job") -> Plan:
     """Return a plan of n jobs of so many kinds, by copying that of one job."""
     one = planned((changed(example("visual-search.json"), NAME, "one"),), {})
     (job,) = one.jobs

@@ -21,8 +21,8 @@ from planner.actions import action
 from planner.actions.settings import profiled_run, today_settings
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.rules.rule import Finding
-from planner.plan_document.from_job import finding_document, remedy_documents
-from planner.plan_document.jobs import RemedyDocument
+from planner.plan.job import Remedy
+from planner.plan.making import finding_document, remedy_documents
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart
 from planner.signals.condition import Evidence
@@ -67,7 +67,7 @@ def _document(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> DiagnosisDoc
     )
 
 
-def _remedies(profile: Profile) -> tuple[RemedyDocument, ...]:
+def _remedies(profile: Profile) -> tuple[Remedy, ...]:
     signals = read_signals(profile)
     machine = today_settings(signals, profiled_run(profile))
     fitted = (action(code, signals) for code in machine.values)

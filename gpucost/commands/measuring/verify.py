@@ -15,7 +15,7 @@ from gpucost.profiling.run_files import read_run
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.choice.requirements import Requirements
 from planner.models.document import to_text
-from planner.plan_document.document import PlanDocument
+from planner.plan.plan import Plan
 from planner.proof.comparability import CHANGEABLE
 from planner.proof.outcome import outcome_of
 from planner.proof.verify import (
@@ -95,7 +95,7 @@ def command(
         _print(document, output)
 
 
-def _record(proof: Proof, plan: PlanDocument, output: Output) -> None:
+def _record(proof: Proof, plan: Plan, output: Output) -> None:
     """Store what became of the plan's prediction; only note what keeps it from being stored."""
     outcome = outcome_of(proof, plan, datetime.now(UTC))
     if outcome is None:

@@ -23,7 +23,7 @@ from gpucost.views.output import (
     print_table,
     terminal_height,
 )
-from planner.plan_document.bill import RentedOffer, rented_offer
+from planner.plan.bill import RentedOffer, rented_offer
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
 from pricing.catalog.price_age import STALE_AFTER_DAYS

@@ -12,7 +12,7 @@ from gpucost.files.plan_file import load_plan
 from gpucost.views.output import Output, Table, output_options, print_json, print_prose, print_table
 from gpucost.views.plan import print_plan
 from planner.documents.plan_change import JobChange, PlanChange, plan_change
-from planner.plan_document.document import PlanDocument
+from planner.plan.plan import Plan
 from pricing.errors import InputError
 from pricing.money import show
 from templates.language.translate import ENGLISH, _, join, use_language, word
@@ -26,7 +26,7 @@ class KeptPlan:
     """A plan and the name of its file."""
 
     name: str
-    plan: PlanDocument
+    plan: Plan
 
 
 def two_to_compare(folder: str) -> tuple[KeptPlan, KeptPlan]:

@@ -19,8 +19,8 @@ from planner.documents.selection import select
 from planner.documents.shared_gpus import BY, CLUSTERS, By, FleetRequest, shared_gpus
 from planner.documents.task import AUTOSCALERS, Autoscaler, TaskRequest, ToolTask, make_task
 from planner.documents.tools import tools
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.find import find_option, find_recommended
+from planner.plan.find import find_option, find_recommended
+from planner.plan.plan import Plan
 from pricing.errors import InputError
 from pricing.listing import counted
 from providers.registry import CLOUDS
@@ -29,7 +29,7 @@ from templates.report_text import period_words
 from templates.task_files import FILES, render_config, render_fleet, render_task
 
 
-def fleet_text(tool: str, plan: PlanDocument, asked: FleetRequest) -> tuple[str, tuple[str, ...]]:
+def fleet_text(tool: str, plan: Plan, asked: FleetRequest) -> tuple[str, tuple[str, ...]]:
     """Return the file, and what to say beside it.
 
     Raises:
@@ -60,7 +60,7 @@ _READ_BY = {
 
 
 def config_text(
-    framework: str, plan: PlanDocument, named: tuple[str, ...], numeric: tuple[str, ...]
+    framework: str, plan: Plan, named: tuple[str, ...], numeric: tuple[str, ...]
 ) -> tuple[FrameworkConfig, str]:
     """Return what an option sets in a framework, and the file that the framework reads.
 
@@ -98,7 +98,7 @@ TOOLS = tuple(FILES)
 
 def task_text(
     tool: str,
-    plan: PlanDocument,
+    plan: Plan,
     named: tuple[str, ...],
     asked: TaskRequest,
     numeric: tuple[str, ...],
@@ -291,7 +291,7 @@ def _written(text: str, target: str, said: tuple[str, ...], output: Output) -> N
 
 
 def _forecast(
-    plan: PlanDocument, named: tuple[str, ...], version: str, target: str, output: Output
+    plan: Plan, named: tuple[str, ...], version: str, target: str, output: Output
 ) -> None:
     chosen, unknown = select(plan, named)
     write_file(target, to_csv(rows(plan, chosen), version))

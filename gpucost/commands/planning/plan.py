@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from gpucost.api import make_plan
+from gpucost.api import draft_plan
 from gpucost.arguments.command_group import GroupedCommand
 from gpucost.arguments.parameters import (
     AMOUNT,
@@ -52,10 +52,9 @@ from planner.choice.requirements import (
     Site,
 )
 from planner.models.interruption import CheckpointCosts
-from planner.plan_document.bill import RentedOffer
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.from_option import offer_document
-from planner.plan_document.from_plan import plan_document
+from planner.plan.bill import RentedOffer
+from planner.plan.making import offer_document, to_plan
+from planner.plan.plan import Plan
 from pricing.catalog.offer import PURCHASES
 from pricing.errors import NotBuiltYetError
 from templates.language.translate import (
@@ -372,8 +371,8 @@ def command(
     with _without_collecting(), LargePlan(day, target, several, told) as large:
         profiles = read_sources(sources, output.say, jobs_by, output.progress(READING))
         wanted, spread, at_once = requirements_of(asked), large.spread, large.at_once
-        plan = make_plan(profiles, catalog, wanted, as_of=day, spread=spread, at_once=at_once)
-        document = plan_document(plan)
+        plan = draft_plan(profiles, catalog, wanted, as_of=day, spread=spread, at_once=at_once)
+        document = to_plan(plan)
         large.write(document)
         _report(document, report_path, lang, rate)
         for path in (target, report_path):
@@ -413,9 +412,7 @@ def _saying(lang: str, rate: ExchangeRate | None, output: Output) -> Iterator[No
         yield
 
 
-def _report(
-    plan: PlanDocument, report_path: str | None, lang: str, rate: ExchangeRate | None
-) -> None:
+def _report(plan: Plan, report_path: str | None, lang: str, rate: ExchangeRate | None) -> None:
     if report_path is not None:
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
@@ -424,9 +421,7 @@ def _report(
         write_file(report_path, text)
 
 
-def _print(
-    plan: PlanDocument, output: Output, left_out: list[RentedOffer], *, all_options: bool
-) -> None:
+def _print(plan: Plan, output: Output, left_out: list[RentedOffer], *, all_options: bool) -> None:
     if output.format == "json":
         print_json(plan)
     elif output.format == "md":

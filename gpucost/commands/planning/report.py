@@ -17,8 +17,8 @@ from planner.documents.plan_change import PlanChange, plan_change
 from planner.documents.recipe import Recipe, make_recipe
 from planner.documents.what_if.what_if import what_if_table
 from planner.models.document import to_text
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.find import find_option, find_recommended
+from planner.plan.find import find_option, find_recommended
+from planner.plan.plan import Plan
 from pricing.errors import InputError
 from templates.language.translate import ExchangeRate, showing
 
@@ -84,12 +84,12 @@ def report(
     return gate.check_written(plan, output)
 
 
-def _change(base: str | None, plan: PlanDocument) -> PlanChange | None:
+def _change(base: str | None, plan: Plan) -> PlanChange | None:
     return None if base is None else plan_change(load_plan(base), plan)
 
 
 def _over_time(
-    path: str, series: Sequence[str], plan: PlanDocument, style: str
+    path: str, series: Sequence[str], plan: Plan, style: str
 ) -> dict[str, dict[str, Any]]:
     """Return what was recorded over time, for the page.
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from planner.plan_document.bill import CostLine, RentedOffer
-from planner.plan_document.document import GroupDocument, PlacementDocument, PlanDocument
+from planner.plan.bill import CostLine, RentedOffer
+from planner.plan.plan import Group, Placement, Plan
 
 TIMED = frozenset(
     ("compute", "boot", "boot-disk", "address", "control-plane", "lost-work", "checkpoint")
@@ -146,7 +146,7 @@ def place_of(offer: RentedOffer) -> tuple[str, str, str, str]:
     return offer.provider, offer.instance_type, offer.region, offer.purchase
 
 
-def packings(plan: PlanDocument) -> list[list[dict[str, Any]]]:
+def packings(plan: Plan) -> list[list[dict[str, Any]]]:
     """Return who shares with whom at home, and on the machine type that is recommended.
 
     Empty in plans of versions that did not say.
@@ -159,9 +159,7 @@ def packings(plan: PlanDocument) -> list[list[dict[str, Any]]]:
     return [[_group(one, places, plan) for one in groups] for groups in (fleet.groups, *taken)]
 
 
-def _group(
-    group: GroupDocument, places: Mapping[int, PlacementDocument], plan: PlanDocument
-) -> dict[str, Any]:
+def _group(group: Group, places: Mapping[int, Placement], plan: Plan) -> dict[str, Any]:
     today = {
         place_of(j.baseline.offer) for j in plan.jobs if j.name in group.jobs and j.baseline.offer
     }

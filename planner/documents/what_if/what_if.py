@@ -30,16 +30,16 @@ from planner.documents.what_if.total import (
     place_of,
     whole_answer,
 )
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.jobs import JobDocument
-from planner.plan_document.options import OptionDocument
+from planner.plan.job import JobPlan
+from planner.plan.option import Option
+from planner.plan.plan import Plan
 
 __all__ = ["WhatIf", "engineer_cents", "what_if", "what_if_table"]
 
 _STAY = "o0"
 
 
-def what_if_table(plan: PlanDocument) -> dict[str, Any]:
+def what_if_table(plan: Plan) -> dict[str, Any]:
     """Return the figures that can be worked out again, amounts as text: the page's own data."""
     rate = engineer_cents(plan)
     with localcontext(EXACTLY):
@@ -55,7 +55,7 @@ def what_if_table(plan: PlanDocument) -> dict[str, Any]:
         }
 
 
-def engineer_cents(plan: PlanDocument) -> int:
+def engineer_cents(plan: Plan) -> int:
     """Return what the plan pays an engineer an hour, in cents; the usual where it does not say."""
     for job in plan.jobs:
         for option in job.options:
@@ -65,12 +65,12 @@ def engineer_cents(plan: PlanDocument) -> int:
     return WhatIf().rate_cents
 
 
-def _periods(plan: PlanDocument) -> str:
+def _periods(plan: Plan) -> str:
     worths = (option.benefit for job in plan.jobs for option in job.options)
     return next((f"{worth.periods:f}" for worth in worths if worth is not None), "1")
 
 
-def _job(job: JobDocument) -> dict[str, Any]:
+def _job(job: JobPlan) -> dict[str, Any]:
     total, share = job.baseline.cost.total, job.baseline.share
     return {
         "name": job.name,
@@ -91,7 +91,7 @@ def _worth(job: Mapping[str, Any], planned: WhatIf) -> dict[str, str]:
     return {"advice": exact(advice), "best": exact(best.net if best and best.net else Decimal(0))}
 
 
-def _option(option: OptionDocument, job: JobDocument) -> dict[str, Any]:
+def _option(option: Option, job: JobPlan) -> dict[str, Any]:
     worth, today, offer = option.benefit, job.baseline.offer, option.offer
     weak = option.hours.weak or (option.speed is not None and option.speed.weak)
     return {

@@ -17,7 +17,7 @@ from gpucost.launch.preview import build_spec
 from gpucost.prices.cache import load_catalog
 from planner.documents.recipe import make_recipe
 from planner.models.document import encode
-from planner.plan_document.find import find_option
+from planner.plan.find import find_option
 from pricing.errors import InputError
 from providers.provider import Provider
 from providers.registry import CLOUDS, ROWS
@@ -25,7 +25,7 @@ from templates.report_text import detail
 from tests.bootstrap.box import parts
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call, Write
-from tests.planner.plan_document.kept import as_values
+from tests.planner.plan.kept import as_values
 
 DAY = "2026-11-22"
 EXAMPLES = sorted(

@@ -19,9 +19,9 @@ from gpucost.commands.planning.export import TOOLS, task_text
 from gpucost.files.plan_file import load_plan
 from planner.documents.task import TaskRequest
 from planner.documents.tools import that_start, tools
-from planner.plan_document.bill import RentedOffer
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.find import find_option
+from planner.plan.bill import RentedOffer
+from planner.plan.find import find_option
+from planner.plan.plan import Plan
 from pricing.errors import InputError
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
@@ -34,7 +34,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.json"))
 
 
 @pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> list[PlanDocument]:
+def plans(tmp_path_factory: pytest.TempPathFactory) -> list[Plan]:
     """The plans of all examples, on demand and spot."""
     from click.testing import CliRunner  # noqa: PLC0415 - one run for the whole module
 
@@ -49,7 +49,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> list[PlanDocument]:
     return made
 
 
-def _options(plans: list[PlanDocument]) -> Iterator[tuple[PlanDocument, str, RentedOffer]]:
+def _options(plans: list[Plan]) -> Iterator[tuple[Plan, str, RentedOffer]]:
     for plan in plans:
         for job in plan.jobs:
             for option in job.options:
@@ -64,7 +64,7 @@ def _read(tool: str, text: str) -> Any:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_every_option_is_a_file_or_a_reason(tool: str, plans: list[PlanDocument]) -> None:
+def test_every_option_is_a_file_or_a_reason(tool: str, plans: list[Plan]) -> None:
     """Each option of each example: a file that reads back with its machine, or a reason."""
     written = 0
     for plan, name, offer in _options(plans):
@@ -83,7 +83,7 @@ def test_every_option_is_a_file_or_a_reason(tool: str, plans: list[PlanDocument]
     assert written > 0
 
 
-def test_settings_and_command_arrive_as_they_are(plans: list[PlanDocument]) -> None:
+def test_settings_and_command_arrive_as_they_are(plans: list[Plan]) -> None:
     """Variables of the plan, and a command with quotes, dollars and lines, come through whole."""
     for plan, name, offer in _options(plans):
         if "dstack" not in that_start(offer) or "skypilot" not in that_start(offer):
@@ -103,7 +103,7 @@ def test_settings_and_command_arrive_as_they_are(plans: list[PlanDocument]) -> N
         assert run == COMMAND or shlex.split(run)[-1] == COMMAND
 
 
-def test_who_can_start_it_is_named(plans: list[PlanDocument]) -> None:
+def test_who_can_start_it_is_named(plans: list[Plan]) -> None:
     """A tool that does not rent at a provider is refused with those that do."""
     seen = set()
     for plan, name, offer in _options(plans):
@@ -127,7 +127,7 @@ def test_nothing_runs_without_command_and_end(call: Call, plan: str) -> None:
     assert "--image" in ran.err
 
 
-def test_a_hostile_plan_stays_text(plans: list[PlanDocument]) -> None:
+def test_a_hostile_plan_stays_text(plans: list[Plan]) -> None:
     """A region with line breaks or `${...}` from a plan of somebody else is text, or refused."""
     plan, name, offer = next(one for one in _options(plans) if one[2].provider == "aws")
     evil = msgspec.structs.replace(offer, region='x"\nrun: |\n  rm -rf /\n${file("/etc/passwd")}')
@@ -169,7 +169,7 @@ def plan(call: Call) -> str:
 
 
 @pytest.mark.parametrize("tool", ["skypilot", "terraform"])
-def test_machines_carry_the_watch_of_a_launch(tool: str, plans: list[PlanDocument]) -> None:
+def test_machines_carry_the_watch_of_a_launch(tool: str, plans: list[Plan]) -> None:
     """Where switching off ends the bill, a machine has our watch: length of life, idle rule."""
     seen = set()
     asked = replace(ASKED, image=None, idle_s=1800.0)
@@ -196,7 +196,7 @@ SAVES = "trap 'touch saved; exit 0' TERM; touch began; while :; do sleep 0.1; do
 
 @pytest.mark.parametrize("provider", ["aws", "azure", "gcp"])
 def test_a_notice_lets_what_skypilot_started_save(
-    provider: str, plans: list[PlanDocument], tmp_path: Path
+    provider: str, plans: list[Plan], tmp_path: Path
 ) -> None:
     """The file's own set-up and command, run here: the hook runs, the command gets SIGTERM."""
     tool, asked = tools()["skypilot"], replace(ASKED, command=SAVES, image=None)
@@ -231,7 +231,7 @@ def test_a_notice_lets_what_skypilot_started_save(
     assert (tmp_path / "hooked").exists()
 
 
-def _starts(plan: PlanDocument, name: str) -> bool:
+def _starts(plan: Plan, name: str) -> bool:
     """Whether SkyPilot starts an option on one machine, without torchrun in front."""
     option = find_option(plan, name).option
     assert option is not None
@@ -239,7 +239,7 @@ def _starts(plan: PlanDocument, name: str) -> bool:
     return alone and "skypilot" in that_start(option.offer)
 
 
-def test_terraforms_machines_carry_notices_and_the_hook(plans: list[PlanDocument]) -> None:
+def test_terraforms_machines_carry_notices_and_the_hook(plans: list[Plan]) -> None:
     """Each has the script that lets jobs save; spot machines, and Google's, look for notices."""
     seen = set()
     for plan, name, offer in _options(plans):
@@ -277,7 +277,7 @@ def _script(text: str) -> str:
     )
 
 
-def test_terraform_gives_what_a_launch_gives(plans: list[PlanDocument]) -> None:
+def test_terraform_gives_what_a_launch_gives(plans: list[Plan]) -> None:
     """The user data at AWS has the parts of our own: the end first, then set-up and settings."""
     plan, name, offer = next(one for one in _options(plans) if one[2].provider == "aws")
     text = _user_data(_read("terraform", task_text("terraform", plan, (name,), ASKED, ())[1]))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.documents.plan_change import plan_change
-from planner.plan_document.read import read_plan
+from planner.plan.read import read_plan
 from pricing.errors import InputError
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF, changed, inference, training

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from planner.plan_document.document import PlanDocument
+from planner.plan.plan import Plan
 from providers.registry import launchable
 from templates.advice import headline
 from templates.render import render_report
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
 from tests.gpucost.documents import AS_OF
-from tests.planner.plan_document.kept import as_values
+from tests.planner.plan.kept import as_values
 
 EXAMPLES = sorted(
     path.relative_to(ROOT).as_posix() for path in (ROOT / "examples").glob("**/*.json")
@@ -49,7 +49,7 @@ def test_launchable_plans_only_what_can_be_started(path: str, call: Call) -> Non
             assert job["options"][0]["offer"] == first["offer"]
 
 
-def _values(call: Call, path: str) -> PlanDocument:
+def _values(call: Call, path: str) -> Plan:
     return as_values(_plan(call, path))
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gpucost.files.quote_documents import document_of
-from planner.plan.plan import JobPlan
-from planner.plan_document.from_plan import plan_document
+from planner.plan.draft import JobDraft
+from planner.plan.making import to_plan
 from pricing.billing.dearest import dearest
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import load_catalog
@@ -25,13 +25,13 @@ DEAR = sold("dear", "9.00", provider="gcp", region="us-central1")  # the dearest
 TB = 10**12
 
 
-def job(*offers: Offer, today: Offer = TODAY, **asked: Any) -> JobPlan:
+def job(*offers: Offer, today: Offer = TODAY, **asked: Any) -> JobDraft:
     """The plan of a job that runs for 100 h a month."""
     (found,) = plan(running(a_profile(), today), offers=(today, *offers), **asked).jobs
     return found
 
 
-def chosen(found: JobPlan) -> str:
+def chosen(found: JobDraft) -> str:
     """The recommended machine."""
     return found.choice.offer.instance_type if found.choice else "today"
 
@@ -102,7 +102,7 @@ def test_what_is_unknown_today_as_well_is_on_both_sides() -> None:
     today = sold("today", "2.00", provider="verda")
     found = job(SILENT, today=today, egress_bytes=TB, engineer_usd_per_hour=Decimal(0))
     assert chosen(found) == "silent"
-    values = plan_document(plan(running(a_profile(), today), offers=(today,), egress_bytes=TB))
+    values = to_plan(plan(running(a_profile(), today), offers=(today,), egress_bytes=TB))
     cost = values.jobs[0].baseline.cost
     assert cost.at_least
     assert values.recommended is not None
@@ -119,7 +119,7 @@ def test_table_and_report_say_at_least() -> None:
         egress_bytes=TB // 100,
         engineer_usd_per_hour=Decimal(0),
     )
-    values = plan_document(found)
+    values = to_plan(found)
     (option,) = values.jobs[0].options
     assert option.cost.at_least
     assert option.cost.unknown == ("egress",)

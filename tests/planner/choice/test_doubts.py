@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from planner.plan_document.bill import OptionCost, UsdEnds
-from planner.plan_document.document import PlanDocument
+from planner.plan.bill import OptionCost, UsdRange
+from planner.plan.plan import Plan
 from tests.gpucost.documents import example
 from tests.templates.documents import planned
 
@@ -13,7 +13,7 @@ CENT = Decimal("0.02")
 PARTS = ("by_speed", "by_cure", "by_use")
 
 
-def _about(made: PlanDocument) -> OptionCost:
+def _about(made: Plan) -> OptionCost:
     """The bill of the option that is told most about, which alone tells its parts."""
     (job,) = made.jobs
     told = [option for option in job.options if option.cost.by_speed]
@@ -22,7 +22,7 @@ def _about(made: PlanDocument) -> OptionCost:
 
 
 def _width(cost: OptionCost, name: str) -> Decimal:
-    ends: UsdEnds = getattr(cost, name)
+    ends: UsdRange = getattr(cost, name)
     return ends.high - ends.low
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.choice.machine_sizes import MachineSize
-from planner.plan.plan import JobPlan
+from planner.plan.draft import JobDraft
 from planner.profile.model import Profile, Statistics
 from pricing.catalog.offer import Offer
 from tests.planner.factories import a_profile, plan, running, sold
@@ -19,12 +19,12 @@ def _eight(price: str) -> Offer:
     return sold("eight", price, gpu_count=8, interconnect="nvlink")
 
 
-def _job(profile: Profile, *offers: Offer) -> JobPlan:
+def _job(profile: Profile, *offers: Offer) -> JobDraft:
     (job,) = plan(running(profile, ONE), offers=(ONE, *offers)).jobs
     return job
 
 
-def _by_name(job: JobPlan) -> dict[str, MachineSize]:
+def _by_name(job: JobDraft) -> dict[str, MachineSize]:
     return {f"{s.count}x {s.offer.instance_type}": s for s in job.machine_sizes}
 
 

@@ -8,7 +8,7 @@ from planner.choice.benefit import most_net, weigh
 from planner.choice.requirements import Requirements
 from planner.choice.search import find_candidates
 from planner.choice.workload import choose_period
-from planner.pipeline import assess, make_plan
+from planner.pipeline import assess, draft_plan
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.billing.quote import Usage, quote
@@ -31,9 +31,9 @@ JOBS = tuple(example(f"fleet/{path.name}") for path in sorted((EXAMPLES / "fleet
 def test_a_job_of_a_fleet_is_planned_as_alone() -> None:
     """Options, rejections and advice of a job do not depend on what was planned before it."""
     catalog, asked = load_catalog(ASKED_ON), Requirements(consolidate=False)
-    together = make_plan(JOBS[:4], catalog, asked, as_of=ASKED_ON)
+    together = draft_plan(JOBS[:4], catalog, asked, as_of=ASKED_ON)
     for job, profile in zip(together.jobs, JOBS, strict=False):
-        (alone,) = make_plan((profile,), catalog, asked, as_of=ASKED_ON).jobs
+        (alone,) = draft_plan((profile,), catalog, asked, as_of=ASKED_ON).jobs
         assert alone.options == job.options
         assert alone.rejected == job.rejected
         assert alone.named == job.named

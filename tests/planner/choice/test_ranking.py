@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from planner.choice.option import Option
 from planner.choice.requirements import Requirements
 from planner.models.interruption import CHECKPOINTS, Availability
-from planner.pipeline import make_plan
-from planner.plan.plan import JobPlan
+from planner.pipeline import draft_plan
+from planner.plan.draft import JobDraft
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile, Provenance, Source, Statistics, Step, Window, Work
 from pricing.catalog.catalog import load_catalog
@@ -33,7 +33,7 @@ MODELS = (
 BUSY = "util.kernel_time"
 
 
-def job(offers: tuple[Offer, ...], **fields: Any) -> JobPlan:
+def job(offers: tuple[Offer, ...], **fields: Any) -> JobDraft:
     """The plan of one running job over these offers and today's."""
     asked = {k: fields.pop(k) for k in ("objective", "providers", "gpus") if k in fields}
     (planned,) = plan(running(a_profile(**fields)), offers=(TODAY, *offers), **asked).jobs
@@ -173,7 +173,7 @@ def test_the_published_case_stays_where_it_is() -> None:
     """Six dollars a month are not worth a move: the fix, at today's provider."""
     path = Path(__file__).parents[3] / "examples" / "visual-search.json"
     profiles = parse_profiles(path.read_bytes(), path.name)
-    made = make_plan(profiles, load_catalog(ASKED_ON), Requirements(), as_of=ASKED_ON)
+    made = draft_plan(profiles, load_catalog(ASKED_ON), Requirements(), as_of=ASKED_ON)
     (planned,) = made.jobs
     assert planned.choice is not None
     assert planned.choice.offer.provider == "aws"

@@ -14,8 +14,8 @@ from planner.choice.option import Option
 from planner.documents.task import TaskRequest
 from planner.models.copies import Scaling, windows
 from planner.models.document import to_text
-from planner.plan_document.from_plan import plan_document
-from planner.plan_document.read import read_plan
+from planner.plan.making import to_plan
+from planner.plan.read import read_plan
 from planner.profile.model import Profile, Statistics
 from planner.profile.serving import Latency, Replicas, Serving
 from pricing.errors import InputError
@@ -238,7 +238,7 @@ def test_other_jobs_tell_their_hours_for_sharing() -> None:
 
 def test_the_schedule_is_in_the_plan_and_its_report() -> None:
     """plan.json has it on the option alone, reads back the same, and people see the hours."""
-    found = plan_document(plan(by_hour(OFFICE)))
+    found = to_plan(plan(by_hour(OFFICE)))
     text = to_text(found)
     options = json.loads(text)["jobs"][0]["options"]
     with_it = [o for o in options if "scaling" in o]
@@ -251,7 +251,7 @@ def test_the_schedule_is_in_the_plan_and_its_report() -> None:
 
 def exported(demand: list[float], **asked: Any) -> list[Any]:
     """The documents of the service that follows a demand, as written for Kubernetes."""
-    found = plan_document(plan(by_hour(demand)))
+    found = to_plan(plan(by_hour(demand)))
     (name,) = (f"serve/{one.id}" for one in found.jobs[0].options if one.scaling)
     request = TaskRequest(**{"command": "serve", "ttl_s": None, "image": "serve:1"} | asked)
     _, text = task_text("kubernetes", found, (name,), request, ())

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.document import encode
-from planner.plan.plan import Plan
-from planner.plan_document.from_plan import plan_document
+from planner.plan.draft import PlanDraft
+from planner.plan.making import to_plan
 from planner.profile.model import Profile, Replicas, Statistics
 from pricing.catalog.catalog import load_catalog
 from pricing.money import cents
@@ -30,7 +30,7 @@ def pod(name: str, offer: Any = EIGHT, machine: str | None = "node", **fields: A
     return replace(one, hardware=replace(one.hardware, machine=machine))
 
 
-def costs(found: Plan) -> list[Decimal]:
+def costs(found: PlanDraft) -> list[Decimal]:
     """Today's cost of each job."""
     return [job.baseline.cost for job in found.jobs if job.baseline.cost is not None]
 
@@ -156,7 +156,7 @@ def test_the_parts_are_the_bill(held: list[int], *, data: bool) -> None:
         Decimal(0),
     )
     assert cents(machine) == Decimal("1600.00")
-    for job in encode(plan_document(found))["jobs"]:
+    for job in encode(to_plan(found))["jobs"]:
         lines = sum(Decimal(line["usd"]) for line in job["baseline"]["cost"]["lines"])
         assert cents(lines) == Decimal(job["baseline"]["cost"]["total"])
 

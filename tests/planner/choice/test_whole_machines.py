@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planner.choice.requirements import BOOT_DISK_GIB
-from planner.plan.plan import JobPlan
+from planner.plan.draft import JobDraft
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
 from tests.planner.factories import a_profile, plan, running, sold
@@ -21,7 +21,7 @@ FREE = {"engineer_usd_per_hour": Decimal(0)}
 H = Decimal(100)  # hours a month
 
 
-def job(*offers: Offer, profile: Any = None, **asked: Any) -> JobPlan:
+def job(*offers: Offer, profile: Any = None, **asked: Any) -> JobDraft:
     """The plan of a job that runs for 100 h a month on TODAY."""
     profile = running(profile or a_profile(), TODAY)
     (found,) = plan(profile, offers=(TODAY, *offers), **WHOLE | FREE | asked).jobs
@@ -34,7 +34,7 @@ def parts(bill: Quote | None) -> dict[str, Decimal]:
     return {line.what: line.usd for line in bill.lines}
 
 
-def option(found: JobPlan, name: str) -> Quote:
+def option(found: JobDraft, name: str) -> Quote:
     """The bill of the option on a size."""
     return next(o.quote for o in found.options if o.offer.instance_type == name)
 

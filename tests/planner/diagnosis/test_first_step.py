@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from planner.plan.plan import JobPlan
+from planner.plan.draft import JobDraft
 from planner.profile.model import Column, Profile, Provenance, Serving, Source, Statistics, Window
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 from tests.pricing.factories import ASKED_ON
@@ -13,7 +13,7 @@ BUSY, POWER, HELD = "util.kernel_time", "power.board_w", "mem.used_gib"
 CHEAP = sold("cheap", "0.20", provider="elsewhere")
 
 
-def planned(profile: Profile, *offers: object) -> JobPlan:
+def planned(profile: Profile, *offers: object) -> JobDraft:
     """The plan of a running job over today's machine and these."""
     (job,) = plan(running(profile), offers=(TODAY, *offers)).jobs  # type: ignore[arg-type]
     return job

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.plan_document.jobs import ReadingDocument
+from planner.plan.job import Reading
 from planner.profile.kinds import JobKind
 from planner.profile.model import Wait
 from planner.signals.condition import FRACTION
@@ -49,9 +49,9 @@ def test_people_read_shares_in_percent_and_the_rest_as_it_is() -> None:
 
 def test_a_plan_that_was_written_without_units_reads_in_percent() -> None:
     """A reading of an older plan has the unit of its signal; an unknown signal has none."""
-    old = ReadingDocument(metric="util.kernel_time.mean", value=0.22, test="< 0.5", name="GPU busy")
+    old = Reading(metric="util.kernel_time.mean", value=0.22, test="< 0.5", name="GPU busy")
     assert old.unit == FRACTION
-    assert ReadingDocument(metric="gone", value=1.0, test="> 0", name="gone").unit is None
+    assert Reading(metric="gone", value=1.0, test="> 0", name="gone").unit is None
 
 
 @pytest.mark.parametrize(("kind", "host"), [("inference_online", 0.1), ("training", 0.8)])

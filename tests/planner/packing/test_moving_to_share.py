@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from planner.documents.selection import recommended_usd, select
 from planner.documents.shared_gpus import FleetRequest, shared_gpus
 from planner.models.document import to_text
-from planner.plan.plan import Plan
-from planner.plan_document.from_plan import plan_document
-from planner.plan_document.read import read_plan
+from planner.plan.draft import PlanDraft
+from planner.plan.making import to_plan
+from planner.plan.read import read_plan
 from planner.profile.model import Profile, Statistics
 from pricing.money import cents
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
@@ -31,7 +31,7 @@ def job(name: str, busy: float = 0.2, gib: float = 8.0, **fields: Any) -> Profil
     return running(a_profile(metrics, name=name, hours=float(HOURS), **asked))
 
 
-def planned(jobs: Sequence[Profile], price: str = "1.50", **asked: Any) -> Plan:
+def planned(jobs: Sequence[Profile], price: str = "1.50", **asked: Any) -> PlanDraft:
     """The plan of jobs over today's machine and one elsewhere."""
     other = sold("cheap", price, "A100-SXM-80GB", provider="elsewhere")
     return plan(*jobs, offers=(TODAY, other), **asked)
@@ -46,7 +46,7 @@ def test_who_moves_to_share_is_told_so_in_one_total() -> None:
     taken = made.recommended.alternative
     assert taken is not None
     assert made.recommended.mid == Decimal("1.50") * HOURS
-    document = plan_document(made)
+    document = to_plan(made)
     assert document.fleet is not None
     assert {one.placement for one in document.jobs} == {
         one.id for one in document.fleet.recommended
@@ -63,7 +63,7 @@ def test_who_shares_is_as_sure_as_the_speed_beside_the_others() -> None:
     """The grade of the speed is of the interval on the shared GPU, not of the job alone."""
     made = planned([job("calm", busy=0.02), job("mild", busy=0.1), job("busy", busy=0.6)])
     alone = {one.profile.job.name: planned([one.profile]).jobs[0] for one in made.jobs}
-    (place,) = (one for one in plan_document(made).fleet.recommended if len(one.jobs) > 1)  # type: ignore[union-attr]
+    (place,) = (one for one in to_plan(made).fleet.recommended if len(one.jobs) > 1)  # type: ignore[union-attr]
     for one in made.jobs:
         known = place.relative_speed[one.name]
         factor = math.sqrt(known.high / known.low)
@@ -128,7 +128,7 @@ def test_every_output_has_the_one_total(
     assert made.fleet is not None
     stayed = replace(made.fleet, alternatives=())
     assert found.mid <= min(stayed.cost_after, found.before)
-    document = plan_document(made)
+    document = to_plan(made)
     assert recommended_usd(document) == total
     chosen, unknown = select(document)
     assert not unknown

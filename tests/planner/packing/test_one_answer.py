@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from planner.documents.selection import recommended_usd, select
 from planner.documents.what_if.what_if import WhatIf, what_if, what_if_table
 from planner.models.document import to_text
-from planner.plan.plan import Plan
+from planner.plan.draft import PlanDraft
+from planner.plan.making import to_plan
+from planner.plan.read import read_plan
 from planner.plan.teams import teams
-from planner.plan_document.from_plan import plan_document
-from planner.plan_document.read import read_plan
 from planner.profile.model import Profile, Statistics
 from pricing.money import cents
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
@@ -46,17 +46,17 @@ def cheap(price: str = "0.50", **changes: Any) -> Any:
     return sold("cheap", price, **{"provider": "elsewhere", **changes})
 
 
-def moved(found: Plan) -> frozenset[str]:
+def moved(found: PlanDraft) -> frozenset[str]:
     """The jobs that are to share on another machine than the one they run on."""
     there = found.recommended.alternative
     return found.recommended.packed_jobs.intersection(there.jobs if there else ())
 
 
-def agrees(found: Plan) -> None:
+def agrees(found: PlanDraft) -> None:
     """Check that every output of a plan says one total, and that its parts make it up."""
     total = cents(found.recommended.mid)
-    document = plan_document(found)
-    assert read_plan(to_text(plan_document(found)), "plan.json") == document
+    document = to_plan(found)
+    assert read_plan(to_text(to_plan(found)), "plan.json") == document
     assert document.recommended is not None
     assert document.recommended.cost.mid == total
     assert document.recommended.cost.low <= total <= document.recommended.cost.high

@@ -10,7 +10,7 @@ from planner.choice.requirements import Site
 from planner.models.document import encode
 from planner.models.estimate import exactly
 from planner.models.power import idle_fraction, other_gpu_factor
-from planner.plan_document.from_plan import plan_document
+from planner.plan.making import to_plan
 from planner.profile.model import Profile, Statistics, Window
 from pricing.errors import InputError
 from pricing.hardware import gpus
@@ -35,7 +35,7 @@ def today(profile: Profile, **site: float) -> Energy:
 
 def options(profile: Profile, *offers: Any, **asked: Any) -> dict[str, Any]:
     """The `energy` of every option in plan.json, by machine type."""
-    document = encode(plan_document(plan(running(profile, H100), offers=(H100, *offers), **asked)))
+    document = encode(to_plan(plan(running(profile, H100), offers=(H100, *offers), **asked)))
     return {o["offer"]["instance_type"]: o["energy"] for o in document["jobs"][0]["options"]}
 
 
@@ -104,7 +104,7 @@ def test_another_gpu_draws_the_same_fraction_of_its_range() -> None:
     assert there.idle_w is not None
     assert there.tdp_w is not None
     half_w = here.idle_w + 0.5 * (here.tdp_w - here.idle_w)
-    document = encode(plan_document(plan(running(drawing(half_w), H100), offers=(H100, H200))))
+    document = encode(to_plan(plan(running(drawing(half_w), H100), offers=(H100, H200))))
     (option,) = (o for o in document["jobs"][0]["options"] if o["offer"]["gpu"] == "H200-SXM-141GB")
     hours, kwh = option["hours"], option["energy"]["kwh"]
     power_w = there.idle_w + 0.5 * (there.tdp_w - there.idle_w)
@@ -120,7 +120,7 @@ def test_power_stays_between_idle_and_the_limit() -> None:
     """A board at its limit is at the other's limit, and no interval goes beyond it."""
     there = gpus()["H200-SXM-141GB"]
     assert there.tdp_w is not None
-    document = encode(plan_document(plan(running(drawing(700.0), H100), offers=(H100, H200))))
+    document = encode(to_plan(plan(running(drawing(700.0), H100), offers=(H100, H200))))
     (option,) = (o for o in document["jobs"][0]["options"] if o["offer"]["gpu"] == "H200-SXM-141GB")
     most = there.tdp_w * option["hours"]["high"] / 1000
     assert option["energy"]["kwh"]["high"] == pytest.approx(most, rel=1e-4)
@@ -146,7 +146,7 @@ def test_gpus_that_are_paid_and_not_used_draw_idle_power() -> None:
         provider="elsewhere",
     )
     profile = running(drawing(400.0, gpu_count=4, interconnect="nvlink"), today_)
-    document = encode(plan_document(plan(profile, offers=(today_, eight))))
+    document = encode(to_plan(plan(profile, offers=(today_, eight))))
     (option,) = (
         o for o in document["jobs"][0]["options"] if o["offer"]["instance_type"] == "eight"
     )
@@ -159,7 +159,7 @@ def test_gpus_that_are_paid_and_not_used_draw_idle_power() -> None:
 def test_the_same_machine_elsewhere_draws_what_was_measured() -> None:
     """The same GPU at another price takes exactly today's energy, to the width of its hours."""
     same = sold("same", "1.00", gpu="H100-SXM-80GB", provider="elsewhere")
-    document = encode(plan_document(plan(running(drawing(400.0), H100), offers=(H100, same))))
+    document = encode(to_plan(plan(running(drawing(400.0), H100), offers=(H100, same))))
     (option,) = (o for o in document["jobs"][0]["options"] if o["offer"]["instance_type"] == "same")
     assert option["energy"]["kwh"]["mid"] == pytest.approx(0.4 * option["hours"]["mid"])
 
@@ -168,7 +168,7 @@ def test_software_that_feeds_the_gpu_widens_the_range() -> None:
     """With its input mended the GPU is busier by what was not measured: low is today's power."""
     starved = {**QUIET, "util.kernel_time": 0.2, "power.board_w": 200.0}
     job = a_profile(starved, gpu="H100-SXM-80GB", host={"cpu_util": 0.98}, cpu_cores=8.0)
-    document = encode(plan_document(plan(running(job, H100), offers=(H100,))))
+    document = encode(to_plan(plan(running(job, H100), offers=(H100,))))
     busier = [o for o in document["jobs"][0]["options"] if o["speed"]["mid"] > 1.0]
     assert busier
     for option in busier:
@@ -181,9 +181,7 @@ def test_software_that_feeds_the_gpu_widens_the_range() -> None:
 def test_a_plan_carries_the_site() -> None:
     """The carbon of the baseline and of every option is of the site that was given."""
     asked = {"site": Site(grid_g_per_kwh=500.0)}
-    document = encode(
-        plan_document(plan(running(drawing(400.0), H100), offers=(H100, H200), **asked))
-    )
+    document = encode(to_plan(plan(running(drawing(400.0), H100), offers=(H100, H200), **asked)))
     (job,) = document["jobs"]
     for record in (job["baseline"], *job["options"]):
         kwh, carbon = record["energy"]["kwh"], record["energy"]["kgco2e"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import gpucost
 from planner.documents.shared_gpus import FleetRequest, shared_gpus
-from planner.plan_document.from_plan import plan_document
+from planner.plan.making import to_plan
 from planner.prediction.sharing import partition_speed, partitioned
 from planner.profile.model import Profile, Statistics, Window
 from planner.signals.signals import memory_need_gib
@@ -136,7 +136,7 @@ def test_jobs_take_turns_on_a_gpu_without_mps() -> None:
     """MPS is NVIDIA's: a plan for AMD's GPUs does not name it, and Kubernetes is not given it."""
     offer = sold("m", "2", "MI300X", gpu_memory_gib=192)
     made = plan(*(running(job(name, kind="interactive"), offer) for name in "ab"), offers=(offer,))
-    document = plan_document(made)
+    document = to_plan(made)
     assert document.fleet is not None
     (shared,) = document.fleet.recommended
     assert (shared.mode, len(shared.jobs)) == ("time-slicing", 2)

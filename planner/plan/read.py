@@ -14,8 +14,8 @@ import msgspec
 
 from planner.models.document import canonical, convert, decode
 from planner.models.json_schema import find_problems, plain_sentence
-from planner.plan_document.document import SCHEMA, PlanDocument
-from planner.plan_document.jobs import JobDocument, RejectedDocument
+from planner.plan.job import JobPlan, Rejected
+from planner.plan.plan import SCHEMA, Plan
 from pricing.errors import InputError
 
 _SHOWN = 10
@@ -27,7 +27,7 @@ Content = str | bytes | mmap
 """Of a file: its text, or its bytes."""
 
 
-def read_plan(content: Content, origin: str) -> PlanDocument:
+def read_plan(content: Content, origin: str) -> Plan:
     """Return the values of a plan.
 
     Args:
@@ -49,10 +49,10 @@ def read_plan(content: Content, origin: str) -> PlanDocument:
         raise InputError(
             f"{origin}: not a plan ({SCHEMA}); `gpucost plan -o plan.json` writes one."
         )
-    problems = list(find_problems(PlanDocument, raw, plain_sentence))
+    problems = list(find_problems(Plan, raw, plain_sentence))
     if not problems:
         try:
-            return _with_id(convert(PlanDocument, raw), _Identity.of(raw))
+            return _with_id(convert(Plan, raw), _Identity.of(raw))
         except msgspec.ValidationError as error:
             problems.append(_sentence(error))
     hidden = len(problems) - _SHOWN
@@ -61,7 +61,7 @@ def read_plan(content: Content, origin: str) -> PlanDocument:
     raise InputError(f"{origin}: {problem}; {_AGAIN}." for problem in problems)
 
 
-def _job_by_job(content: Content) -> PlanDocument:
+def _job_by_job(content: Content) -> Plan:
     """Return a plan; its jobs are read one by one: a fleet does not fit into memory twice.
 
     Jobs share what is said of an offer in the same words.
@@ -70,17 +70,17 @@ def _job_by_job(content: Content) -> PlanDocument:
     raws = msgspec.json.decode(top.pop(_JOBS), type=list[msgspec.Raw])
     around = {name: msgspec.json.decode(raw) for name, raw in top.items()}
     identity = _Identity(around)
-    shared: dict[RejectedDocument, RejectedDocument] = {}
+    shared: dict[Rejected, Rejected] = {}
     jobs = []
     for raw in raws:
         identity.add(msgspec.json.decode(raw))
-        job = decode(JobDocument, raw)
+        job = decode(JobPlan, raw)
         rejected = tuple(shared.setdefault(one, one) for one in job.rejected)
         jobs.append(msgspec.structs.replace(job, rejected=rejected))
-    return _with_id(convert(PlanDocument, {**around, _JOBS: jobs}), identity)
+    return _with_id(convert(Plan, {**around, _JOBS: jobs}), identity)
 
 
-def _with_id(plan: PlanDocument, identity: "_Identity") -> PlanDocument:
+def _with_id(plan: Plan, identity: "_Identity") -> Plan:
     plan.__dict__["id"] = identity.end()
     return plan
 

@@ -7,14 +7,13 @@ from msgspec import UNSET, UnsetType
 
 from planner.models.document import Number
 from planner.models.estimate import Estimate
-from planner.plan_document.bill import CostRange, RentedOffer
-from planner.plan_document.checks import distinct, need, not_negative
-from planner.plan_document.options import STAY, BaselineDocument, Level, OptionDocument, Settings
+from planner.plan.bill import CostRange, RentedOffer, distinct, need, not_negative
+from planner.plan.option import STAY, Baseline, Level, Option, Settings
 from planner.signals.signals import SIGNALS
 from pricing.money import Amount
 
 
-class ReadingDocument(msgspec.Struct, frozen=True, kw_only=True):
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """One reading beside the test that it met.
 
     Attributes:
@@ -39,7 +38,7 @@ class ReadingDocument(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "unit", signal.unit)
 
 
-class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One cause of waste.
 
     Attributes:
@@ -58,8 +57,8 @@ class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
     severity: str
     confidence: Literal["measured", "likely", "possible"]
     cause: str
-    evidence: tuple[ReadingDocument, ...]
-    against: tuple[ReadingDocument, ...] = ()
+    evidence: tuple[Reading, ...]
+    against: tuple[Reading, ...] = ()
     actions: tuple[str, ...]
     waste_fraction: Number | None = None
     waste_usd: Amount | None
@@ -82,7 +81,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     high: Number
 
 
-class RemedyDocument(msgspec.Struct, frozen=True, kw_only=True):
+class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """An action on the job itself that applies to it on today's machine.
 
     Attributes:
@@ -102,7 +101,7 @@ class RemedyDocument(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
 
 
-class RejectedDocument(msgspec.Struct, frozen=True, kw_only=True):
+class Rejected(msgspec.Struct, frozen=True, kw_only=True):
     """An offer that cannot be taken: `provider/type`, one word, one sentence.
 
     Attributes:
@@ -116,7 +115,7 @@ class RejectedDocument(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class SurePart(msgspec.Struct, frozen=True, kw_only=True):
+class ConfidencePart(msgspec.Struct, frozen=True, kw_only=True):
     """How sure one part of the advice is, and why.
 
     Attributes:
@@ -128,7 +127,7 @@ class SurePart(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Sureness(msgspec.Struct, frozen=True, kw_only=True):
+class Confidence(msgspec.Struct, frozen=True, kw_only=True):
     """How sure the advice is: of its cause, of the speed elsewhere, of the price.
 
     Attributes:
@@ -139,12 +138,12 @@ class Sureness(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     level: Level
-    diagnosis: SurePart
-    speed: SurePart | None = None
-    price: SurePart
+    diagnosis: ConfidencePart
+    speed: ConfidencePart | None = None
+    price: ConfidencePart
 
 
-class StepDocument(msgspec.Struct, frozen=True, kw_only=True):
+class Step(msgspec.Struct, frozen=True, kw_only=True):
     """What to do first: `end`, `measure` or `try`, a sentence, and what to type.
 
     Attributes:
@@ -158,7 +157,7 @@ class StepDocument(msgspec.Struct, frozen=True, kw_only=True):
     command: str | None = None
 
 
-class ShapeDocument(msgspec.Struct, frozen=True, kw_only=True):
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """One way to get so many GPUs from one provider.
 
     Attributes:
@@ -182,7 +181,7 @@ class ShapeDocument(msgspec.Struct, frozen=True, kw_only=True):
     remark: str
 
 
-class ExperimentDocument(msgspec.Struct, frozen=True, kw_only=True):
+class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """The experiment that would narrow the answer most.
 
     Attributes:
@@ -206,7 +205,7 @@ class ExperimentDocument(msgspec.Struct, frozen=True, kw_only=True):
     factor_after: Number
 
 
-class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
+class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is planned for one job.
 
     Attributes:
@@ -232,20 +231,20 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kind: str
-    baseline: BaselineDocument
-    findings: tuple[FindingDocument, ...]
-    remedies: tuple[RemedyDocument, ...] = ()
-    options: tuple[OptionDocument, ...]
-    rejected: tuple[RejectedDocument, ...]
+    baseline: Baseline
+    findings: tuple[Finding, ...]
+    remedies: tuple[Remedy, ...] = ()
+    options: tuple[Option, ...]
+    rejected: tuple[Rejected, ...]
     recommended: str
     smallest_change: str | None = None
     cheapest: str | None = None
     first_launchable: str | None = None
-    confidence: Sureness | None = None
-    first_step: StepDocument | None = None
+    confidence: Confidence | None = None
+    first_step: Step | None = None
     placement: int | None = None
-    shapes: tuple[ShapeDocument, ...] = ()
-    probe: ExperimentDocument | None = None
+    shapes: tuple[Shape, ...] = ()
+    probe: Experiment | None = None
     busy_fraction: Number | UnsetType = UNSET
 
     def __post_init__(self) -> None:
@@ -257,16 +256,16 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
         known = id_ is None or id_ == STAY or self.option(id_) is not None
         need(known, f"{name} is {id_}, which is not an option of the job")
 
-    def option(self, id_: str | None) -> OptionDocument | None:
+    def option(self, id_: str | None) -> Option | None:
         """Return the option with an id; None where there is none."""
         return next((option for option in self.options if option.id == id_), None)
 
     @property
-    def choice(self) -> OptionDocument | None:
+    def choice(self) -> Option | None:
         """The recommended option; None for "leave it"."""
         return self.option(self.recommended)
 
     @property
-    def verdict(self) -> FindingDocument | None:
+    def verdict(self) -> Finding | None:
         """The first finding; None where nothing was found."""
         return self.findings[0] if self.findings else None

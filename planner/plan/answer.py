@@ -14,7 +14,7 @@ from planner.fleet.placements import Movable
 from planner.fleet.tenant import PackedBefore
 from planner.models.estimate import Estimate, exactly, product
 from planner.plan.confidence import Assurance, if_shared
-from planner.plan.plan import JobPlan
+from planner.plan.draft import JobDraft
 from planner.plan.recommendation import MovingTerms, Recommendation, recommend
 from pricing.catalog.catalog import Catalog
 
@@ -40,7 +40,7 @@ class OneAnswer:
 
 
 def answer(  # noqa: PLR0913 - one answer for all of it
-    jobs: tuple[JobPlan, ...],
+    jobs: tuple[JobDraft, ...],
     asked: Requirements,
     catalog: Catalog,
     period: Period,
@@ -72,7 +72,7 @@ def answer(  # noqa: PLR0913 - one answer for all of it
     return OneAnswer(fleet=fleet, recommended=found)
 
 
-def with_sharing(jobs: tuple[JobPlan, ...], found: OneAnswer, day: date) -> tuple[JobPlan, ...]:
+def with_sharing(jobs: tuple[JobDraft, ...], found: OneAnswer, day: date) -> tuple[JobDraft, ...]:
     """Return what is planned for each job, as sure as it is where the job is to share.
 
     Args:
@@ -89,13 +89,13 @@ def with_sharing(jobs: tuple[JobPlan, ...], found: OneAnswer, day: date) -> tupl
     )
 
 
-def _if_shared(job: JobPlan, place: Placement, day: date) -> Assurance:
+def _if_shared(job: JobDraft, place: Placement, day: date) -> Assurance:
     speed = product(_alone_there(job, place), place.speed[job.name])
     moves_to = None if place.offer == job.baseline.offer else place.offer
     return if_shared(job.assurance, speed, job.baseline, moves_to, day)
 
 
-def _alone_there(job: JobPlan, place: Placement) -> Estimate:
+def _alone_there(job: JobDraft, place: Placement) -> Estimate:
     """Return the speed of a job alone where it is to share, relative to today."""
     away = (one.speed for one in job.elsewhere if one.offer == place.offer)
     home = job.home.speed if job.home else exactly(1.0, "today's machine")
@@ -110,7 +110,7 @@ def _moving_terms(asked: Requirements, period: Period) -> MovingTerms:
     )
 
 
-def _movable(job: JobPlan) -> Movable:
+def _movable(job: JobDraft) -> Movable:
     return Movable(
         profile=job.profile,
         baseline=job.baseline,

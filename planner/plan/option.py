@@ -9,8 +9,7 @@ from msgspec import UNSET, UnsetType
 from planner.models.costs import Saving
 from planner.models.document import Number
 from planner.models.estimate import Estimate
-from planner.plan_document.bill import OptionCost, RentedOffer, TodayCost
-from planner.plan_document.checks import need
+from planner.plan.bill import OptionCost, RentedOffer, TodayCost, need
 from pricing.money import Amount
 
 STAY = "o0"
@@ -45,7 +44,7 @@ class EnergyUse(msgspec.Struct, frozen=True, kw_only=True):
     kgco2e: Estimate | None
 
 
-class PowerCapAdvice(msgspec.Struct, frozen=True, kw_only=True):
+class PowerCap(msgspec.Struct, frozen=True, kw_only=True):
     """A power limit that saves energy at little loss: watts, slowdown, share of the energy.
 
     Attributes:
@@ -59,7 +58,7 @@ class PowerCapAdvice(msgspec.Struct, frozen=True, kw_only=True):
     energy_fraction: Estimate
 
 
-class Moving(msgspec.Struct, frozen=True, kw_only=True):
+class Move(msgspec.Struct, frozen=True, kw_only=True):
     """What moving the data costs once, and takes; None where unknown, or it never pays back.
 
     Attributes:
@@ -73,7 +72,7 @@ class Moving(msgspec.Struct, frozen=True, kw_only=True):
     pays_back_days: Number | None
 
 
-class Worth(msgspec.Struct, frozen=True, kw_only=True):
+class Benefit(msgspec.Struct, frozen=True, kw_only=True):
     """What a change is worth over the horizon.
 
     Attributes:
@@ -97,7 +96,7 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
     pays_back_periods: Number | None = None
 
 
-class Spread(msgspec.Struct, frozen=True, kw_only=True):
+class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     """How training spreads over several GPUs.
 
     Attributes:
@@ -117,7 +116,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_every_s: Number | None
 
 
-class MachineDocument(msgspec.Struct, frozen=True, kw_only=True):
+class MachineSetup(msgspec.Struct, frozen=True, kw_only=True):
     """What is set on each machine, so that the job runs there as the plan says.
 
     Attributes:
@@ -161,7 +160,7 @@ class BilledShare(msgspec.Struct, frozen=True, kw_only=True):
     beside: tuple[str, ...]
 
 
-class BaselineDocument(msgspec.Struct, frozen=True, kw_only=True):
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """The job as it runs today: the option `o0`.
 
     Attributes:
@@ -189,14 +188,14 @@ class BaselineDocument(msgspec.Struct, frozen=True, kw_only=True):
     cost: TodayCost
     cost_per_work: CostPerWork | None = None
     energy: EnergyUse | None = None
-    power_cap: PowerCapAdvice | None = None
-    machine: MachineDocument | None = None
+    power_cap: PowerCap | None = None
+    machine: MachineSetup | None = None
 
     def __post_init__(self) -> None:
         need(self.count >= 1, "count is below 1")
 
 
-class ScalingDocument(msgspec.Struct, frozen=True, kw_only=True):
+class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     """Copies of a service by the hour, where they follow its demand.
 
     Attributes:
@@ -225,7 +224,7 @@ class ScalingDocument(msgspec.Struct, frozen=True, kw_only=True):
         need(max(self.by_hour) == self.peak >= 1, "peak is not the most of by_hour")
 
 
-class OptionDocument(msgspec.Struct, frozen=True, kw_only=True):
+class Option(msgspec.Struct, frozen=True, kw_only=True):
     """A way to run the job.
 
     Attributes:
@@ -257,20 +256,20 @@ class OptionDocument(msgspec.Struct, frozen=True, kw_only=True):
     provisionable: bool = False
     actions: tuple[str, ...]
     settings: Mapping[str, Settings] | None = None
-    machine: MachineDocument | None = None
+    machine: MachineSetup | None = None
     sharing: Literal["mig", "mps", "time-slicing"] | None = None
-    distribution: Spread | None = None
+    distribution: Distribution | None = None
     speed: Estimate | None = None
     hours: Estimate
     cost: OptionCost
     cost_per_work: CostPerWork | None = None
     energy: EnergyUse | None = None
     saves: Saving
-    move: Moving | None = None
-    benefit: Worth | None = None
+    move: Move | None = None
+    benefit: Benefit | None = None
     confidence: Level | None = None
     why: str
-    scaling: ScalingDocument | UnsetType = UNSET
+    scaling: Scaling | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         need(self.count >= 1, "count is below 1")

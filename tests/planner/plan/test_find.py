@@ -4,9 +4,9 @@ from copy import deepcopy
 
 import pytest
 
-from planner.plan_document.find import every_option, find_option, find_recommended
+from planner.plan.find import every_option, find_option, find_recommended
 from pricing.errors import InputError
-from tests.planner.plan_document.kept import LAST, as_values, kept
+from tests.planner.plan.kept import LAST, as_values, kept
 
 ONE = as_values(kept(f"{LAST}-visual-search"))
 FLEET = as_values(kept(f"{LAST}-fleet"))

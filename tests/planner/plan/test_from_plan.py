@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from planner.choice.requirements import Requirements
 from planner.models.document import encode
-from planner.pipeline import make_plan
-from planner.plan.plan import Plan
-from planner.plan_document.from_plan import plan_document
+from planner.pipeline import draft_plan
+from planner.plan.draft import PlanDraft
+from planner.plan.making import to_plan
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.catalog.catalog import load_catalog
 from tests.planner.factories import TODAY, plan, running, sold
 from tests.planner.jobs_drawn import Drawn, job
-from tests.planner.plan_document.kept import as_values
+from tests.planner.plan.kept import as_values
 
 ROOT = Path(__file__).resolve().parents[3]
 DAY = date(2026, 11, 22)
@@ -51,9 +51,9 @@ def profiles_of(name: str) -> tuple[Profile, ...]:
     return tuple(one for file in files for one in parse_profiles(file.read_bytes(), file.name))
 
 
-def check_the_same(made: Plan) -> None:
+def check_the_same(made: PlanDraft) -> None:
     """Hold the values of a plan made now against those read back from its file."""
-    values = plan_document(made)
+    values = to_plan(made)
     assert as_values(encode(values)) == values
     assert encode(as_values(encode(values))) == encode(values)
 
@@ -62,7 +62,7 @@ def check_the_same(made: Plan) -> None:
 def test_an_example_made_now_is_the_example_read_back(name: str) -> None:
     """Field for field, for every example: nothing is lost or rounded on the way."""
     catalog = load_catalog(DAY)
-    check_the_same(make_plan(profiles_of(name), catalog, Requirements(), as_of=DAY))
+    check_the_same(draft_plan(profiles_of(name), catalog, Requirements(), as_of=DAY))
 
 
 @pytest.mark.slow

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from gpucost.files import plan_file
 from gpucost.files.plan_file import load_plan
 from planner.models.document import digest, encode
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.read import read_plan
+from planner.plan.plan import Plan
+from planner.plan.read import read_plan
 from pricing.errors import InputError
-from tests.planner.plan_document.kept import LAST, PLANS, as_values, kept, text_of
+from tests.planner.plan.kept import LAST, PLANS, as_values, kept, text_of
 
 ONE = kept(f"{LAST}-visual-search")
 FLEET = kept(f"{LAST}-fleet")
@@ -227,7 +227,7 @@ ODD = st.one_of(
 def test_no_change_of_a_file_is_a_crash(place: str, value: object) -> None:
     """A plan with any value replaced or removed is read, or refused; nothing else is raised."""
     with contextlib.suppress(InputError):
-        assert isinstance(as_values(changed(ONE, place, value)), PlanDocument)
+        assert isinstance(as_values(changed(ONE, place, value)), Plan)
 
 
 def test_money_is_exact_and_what_is_unknown_is_none() -> None:
@@ -243,8 +243,8 @@ def test_money_is_exact_and_what_is_unknown_is_none() -> None:
 def test_only_who_reads_a_plan_back_pays_for_it() -> None:
     """Planning, and reading a plan that is whole, import nothing that tells problems."""
     code = (
-        "import sys, gpucost.cli, planner.pipeline, planner.plan_document.from_plan, "
-        "planner.models.document, planner.plan_document.find, planner.plan_document.read; "
+        "import sys, gpucost.cli, planner.pipeline, planner.plan.making, "
+        "planner.models.document, planner.plan.find, planner.plan.read; "
         "print(sorted({'jsonschema'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

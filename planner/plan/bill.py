@@ -1,5 +1,6 @@
-"""What is rented and what it costs, as in plan.json."""
+"""What must hold for a value of plan.json, whoever builds it; the reader adds where it lies."""
 
+from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal
 
@@ -7,9 +8,50 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from planner.models.document import Number
-from planner.plan_document.checks import in_order, need, not_negative
+from planner.models.estimate import whole
 from pricing.catalog.offer import Offer
 from pricing.money import Amount, without_zeros
+
+
+def need(holds: bool, problem: str) -> None:  # noqa: FBT001 - a condition is what it is about
+    """Check a condition.
+
+    Raises:
+        ValueError: it does not hold; `problem` says so.
+    """
+    if not holds:
+        raise ValueError(problem)
+
+
+def not_negative(**amounts: Decimal | None) -> None:
+    """Check that dollars are at least 0 where they are known.
+
+    Raises:
+        ValueError: one is below; it is named.
+    """
+    for name, amount in amounts.items():
+        need(amount is None or amount >= 0, f"{name} is {amount}, below 0")
+
+
+def in_order(low: Decimal, mid: Decimal, high: Decimal) -> None:
+    """Check that the ends of a range of dollars are in order.
+
+    Raises:
+        ValueError: they are not, or it begins below 0.
+    """
+    need(0 <= low <= mid <= high, f"low, mid and high are not in order: {low}, {mid}, {high}")
+
+
+def distinct(names: Iterable[object], what: str) -> None:
+    """Check that names do not repeat.
+
+    Raises:
+        ValueError: one does.
+    """
+    seen: set[object] = set()
+    for name in names:
+        need(name not in seen, f"two {what} are called {name}")
+        seen.add(name)
 
 
 class RentedOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,11 +111,6 @@ def rented_offer(offer: Offer) -> RentedOffer:
     )
 
 
-def whole(value: Decimal | float) -> float:
-    """Return a number for JSON, without a decimal point where it is whole."""
-    return int(value) if value == int(value) else float(value)
-
-
 class PricedPart(msgspec.Struct, frozen=True, kw_only=True):
     """A quantity at a unit price; FOCUS rows are made of them.
 
@@ -128,7 +165,7 @@ class CostRange(msgspec.Struct, frozen=True, kw_only=True):
         in_order(self.low, self.mid, self.high)
 
 
-class UsdEnds(msgspec.Struct, frozen=True, kw_only=True):
+class UsdRange(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars of the period at the ends of one cause of doubt.
 
     Attributes:
@@ -167,11 +204,11 @@ class OptionCost(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[CostLine, ...]
     at_least: bool = False
     unknown: tuple[str, ...] = ()
-    by_hours: UsdEnds | None = None
-    by_price: UsdEnds | None = None
-    by_speed: UsdEnds | UnsetType = UNSET
-    by_cure: UsdEnds | UnsetType = UNSET
-    by_use: UsdEnds | UnsetType = UNSET
+    by_hours: UsdRange | None = None
+    by_price: UsdRange | None = None
+    by_speed: UsdRange | UnsetType = UNSET
+    by_cure: UsdRange | UnsetType = UNSET
+    by_use: UsdRange | UnsetType = UNSET
     basis: str = ""
 
     def __post_init__(self) -> None:

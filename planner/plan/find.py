@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.models.estimate import Estimate
-from planner.plan_document.bill import OptionCost, RentedOffer
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.jobs import JobDocument
-from planner.plan_document.options import STAY, MachineDocument, OptionDocument, Settings
+from planner.plan.bill import OptionCost, RentedOffer
+from planner.plan.job import JobPlan
+from planner.plan.option import STAY, MachineSetup, Option, Settings
+from planner.plan.plan import Plan
 from pricing.errors import InputError
 from pricing.listing import listed
 
@@ -27,8 +27,8 @@ class FoundOption:
         option: the option; None for today's machine.
     """
 
-    job: JobDocument
-    option: OptionDocument | None
+    job: JobPlan
+    option: Option | None
 
     @property
     def id(self) -> str:
@@ -66,7 +66,7 @@ class FoundOption:
         return self.option.actions if self.option else ()
 
     @property
-    def machine(self) -> MachineDocument | None:
+    def machine(self) -> MachineSetup | None:
         """What is set on each machine; None in plans of versions that did not say."""
         return (self.option or self.job.baseline).machine
 
@@ -95,12 +95,12 @@ class FoundOption:
         )
 
 
-def every_option(job: JobDocument) -> tuple[FoundOption, ...]:
+def every_option(job: JobPlan) -> tuple[FoundOption, ...]:
     """Return the ways to run a job, today's machine first."""
     return tuple(FoundOption(job=job, option=one) for one in (None, *job.options))
 
 
-def find_option(plan: PlanDocument, name: str) -> FoundOption:
+def find_option(plan: Plan, name: str) -> FoundOption:
     """Return the option called JOB/ID.
 
     Raises:
@@ -120,7 +120,7 @@ def _names(found: Iterable[FoundOption]) -> str:
     return listed([one.name for one in found], _SHOWN)
 
 
-def find_recommended(plan: PlanDocument) -> FoundOption:
+def find_recommended(plan: Plan) -> FoundOption:
     """Return what the plan recommends for its only job.
 
     Raises:

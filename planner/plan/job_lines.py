@@ -9,8 +9,8 @@ from typing import NamedTuple
 import msgspec
 
 from planner.models.document import to_text
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.jobs import JobDocument
+from planner.plan.job import JobPlan
+from planner.plan.plan import Plan
 
 
 class OpenLines(NamedTuple):
@@ -29,7 +29,7 @@ class OpenLines(NamedTuple):
     after_placement: int
 
 
-def job_lines(job: JobDocument) -> str:
+def job_lines(job: JobPlan) -> str:
     """Return the lines of a job as they stand in the text of a plan, no comma after them.
 
     Raises:
@@ -38,7 +38,7 @@ def job_lines(job: JobDocument) -> str:
     return to_text({"jobs": [job]}).removeprefix(_JOBS_BEGIN).removesuffix(_JOBS_END)
 
 
-def text_around(plan: PlanDocument) -> tuple[str, str]:
+def text_around(plan: Plan) -> tuple[str, str]:
     """Return the text of a plan before its jobs, and after them.
 
     Between the two stand the lines of the jobs, `,` and a line break between them.
@@ -65,7 +65,7 @@ def open_lines(lines: bytes) -> OpenLines | None:
     )
 
 
-def shared_lines(job: JobDocument) -> tuple[str, str]:
+def shared_lines(job: JobPlan) -> tuple[str, str]:
     """Return the lines that say how sure the advice is, and which GPU a job is to share."""
     sure = to_text({"jobs": [{"confidence": job.confidence}]})
     told = sure.removeprefix(f"{_JOBS_BEGIN}  {{\n").removesuffix(f"\n  }}{_JOBS_END}")

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from planner.plan_document.document import PlanDocument
-from planner.plan_document.read import read_plan
+from planner.plan.plan import Plan
+from planner.plan.read import read_plan
 
 PLANS = sorted((Path(__file__).resolve().parents[2] / "fixtures/plans").glob("*.json.gz"))
 LAST = "73c69e2"
@@ -28,6 +28,6 @@ def kept(name: str) -> dict[str, Any]:
     return document
 
 
-def as_values(document: object) -> PlanDocument:
+def as_values(document: object) -> Plan:
     """The values of a document, as if it had been read from plan.json."""
     return read_plan(json.dumps(document), "plan.json")

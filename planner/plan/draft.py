@@ -1,0 +1,307 @@
+"""The plan: for every job the baseline, the findings, the options and the choice; and the fleet."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
+
+from planner.actions import ACTIONS, Action
+from planner.actions.settings import MachineSettings
+from planner.choice.baseline import Baseline
+from planner.choice.changes import FirstStep
+from planner.choice.machine_sizes import MachineSize
+from planner.choice.option import Energy, Option
+from planner.choice.ranking import STAY, Named, recommended_option
+from planner.choice.requirements import Objective, Period, Rejected
+from planner.choice.workload import Workload
+from planner.diagnosis.rules.rule import Finding
+from planner.fleet.fleet import Fleet
+from planner.fleet.placements import Elsewhere, Home
+from planner.models.costs import WorkCost
+from planner.models.estimate import digits, digits_of
+from planner.models.power import Cap
+from planner.models.track_record import TrackRecord
+from planner.plan.confidence import Assurance
+from planner.plan.experiment import Experiment
+from planner.plan.plan import Roi
+from planner.plan.recommendation import JobAlone, Recommendation
+from planner.profile.model import Profile
+from pricing.catalog.offer import Offer
+from pricing.errors import NoFeasibleOptionError
+from pricing.money import cents
+
+# What fails these has passed every other check, so it came nearest.
+_LAST_CHECKED = ("deadline", "budget")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What the plan as a whole says of options and findings that a job's plan no longer holds.
+
+    Attributes:
+        codes: of the actions that all of them name.
+        offers: of those options.
+        blind: providers of spot options whose interruptions are unknown.
+    """
+
+    codes: frozenset[str] = frozenset()
+    offers: tuple[Offer, ...] = ()
+    blind: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDraft:
+    """What is planned for one job.
+
+    Attributes:
+        profile: what was measured.
+        baseline: what runs today; it is the option `o0`.
+        work: hours and data of the period.
+        findings: ranked, the verdict first.
+        options: in order of the objective.
+        rejected: one per machine size and reason.
+        recommended: an option's id; `o0` means leave it.
+        named: the smallest change, the cheapest, the first that can be launched.
+        assurance: how sure the advice is.
+        first_step: what to do first where it is left; None where nothing is lost.
+        machine_sizes: one large machine or many small ones, at the chosen provider.
+        probe: the experiment that would narrow the answer most; None where none is worth it.
+        machine: how it runs today, and what each action would set there.
+        remedies: the actions on the job itself that apply today, with what they gain there.
+        work_cost: what an amount of work costs today; None where cost or work is unknown.
+        energy: of the period today.
+        power_cap: the power limit that takes least energy at little loss; None where none saves.
+        home: the machine on whose GPU it could share; None where there is none.
+        elsewhere: other machines of one GPU on which it could share.
+        left_out: of a plan in brief (`planner.plan.draft`), what it no longer holds.
+    """
+
+    profile: Profile
+    baseline: Baseline
+    work: Workload
+    findings: tuple[Finding, ...]
+    options: tuple[Option, ...]
+    rejected: tuple[Rejected, ...]
+    recommended: str
+    named: Named
+    assurance: Assurance
+    machine: MachineSettings = field(default_factory=MachineSettings)
+    remedies: tuple[Action, ...] = ()
+    work_cost: WorkCost | None = None
+    energy: Energy = field(default_factory=Energy)
+    power_cap: Cap | None = None
+    first_step: FirstStep | None = None
+    machine_sizes: tuple[MachineSize, ...] = ()
+    probe: Experiment | None = None
+    home: Home | None = None
+    elsewhere: tuple[Elsewhere, ...] = ()
+    left_out: LeftOut = LeftOut()
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.profile.job.name
+
+    @property
+    def choice(self) -> Option | None:
+        """The recommended option; None for "leave it"."""
+        return recommended_option(self.options, self.recommended)
+
+    @property
+    def alone(self) -> JobAlone:
+        """What is recommended for the job alone, in dollars."""
+        before, choice = self.baseline.cost, self.choice
+        if choice is None:
+            bill = self.baseline.quote
+            unknown = bill is not None and bill.at_least
+            return JobAlone(
+                job=self.name, before=before, low=before, mid=before, high=before, at_least=unknown
+            )
+        return JobAlone(
+            job=self.name,
+            before=before,
+            low=choice.cost_low,
+            mid=choice.cost,
+            high=choice.cost_high,
+            at_least=choice.quote.at_least,
+            effort_hours=choice.benefit.effort_hours,
+            moving_usd=choice.benefit.moving_usd or Decimal(0),
+        )
+
+    @property
+    def codes(self) -> set[str]:
+        """Codes of the actions that its findings and options name."""
+        of_findings = {code for one in self.findings for code in one.actions}
+        of_options = {code for one in self.options for code in one.actions}
+        return of_findings | of_options | self.left_out.codes
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """The offers of all its options."""
+        return (*(one.offer for one in self.options), *self.left_out.offers)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether anything keeps every limit, today's machine included."""
+        return bool(self.options) or not self.baseline.broken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDraft:
+    """The answer.
+
+    Attributes:
+        as_of: day of prices and rules.
+        objective: what was minimised.
+        period: `run` or `month`; every dollar and hour is for it.
+        offers: current rows in the catalog.
+        newest: latest reading of a price in force.
+        oldest: earliest reading.
+        jobs: by name.
+        fleet: the jobs on fewer GPUs; None for a single job.
+        recommended: what all jobs are to do, and the one total of it.
+        roi: saving against effort.
+        assumptions: what was assumed rather than stated.
+        warnings: what a reader must know.
+        history: what the user's own record did to the predictions; None without one.
+    """
+
+    as_of: date
+    objective: Objective
+    period: Period
+    offers: int
+    newest: date
+    oldest: date
+    jobs: tuple[JobDraft, ...]
+    fleet: Fleet | None
+    recommended: Recommendation
+    roi: Roi
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    history: TrackRecord | None = None
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """The title of every action that a finding or an option names, by code."""
+        codes = {code for job in self.jobs for code in job.codes}
+        return {code: ACTIONS[code].title for code in sorted(codes)}
+
+    @property
+    def shared_gpus(self) -> dict[str, int]:
+        """The GPU that a job is recommended to share, by job; without those that go their own way.
+
+        It is built anew each time, from all placements.
+        """
+        found = self.recommended.placements(self.fleet)
+        return {job: one.id for job, one in found.items()}
+
+    def check_feasible(self) -> None:
+        """Raise when no job has a feasible option.
+
+        Raises:
+            NoFeasibleOptionError: names each job's tightest constraint.
+        """
+        if any(job.feasible for job in self.jobs):
+            return
+        raise NoFeasibleOptionError(
+            f"{job.name}: no option keeps every limit; the tightest is {tightest(job)}."
+            for job in self.jobs
+        )
+
+
+def tightest(job: JobDraft) -> str:
+    """Return the limit that most offers failed, with the case that came nearest."""
+    if not job.rejected:
+        return "the choice of providers, regions or GPUs: nothing is sold that fits it"
+    reasons = [r.reason for r in job.rejected]
+    reason = max(sorted(set(reasons)), key=lambda r: (r in _LAST_CHECKED, reasons.count(r)))
+    alike = (r for r in job.rejected if r.reason == reason)
+    example = min(alike, key=lambda r: (r.excess, r.offer))
+    return f"{reason} ({example.offer}: {example.detail})"
+
+
+def in_brief(job: JobDraft) -> JobDraft:
+    """Return a job's plan with the option that is recommended alone, and without what explains it.
+
+    Where today's machine breaks a limit an option stays, if there is one, as that keeps them; why
+    nothing does stays, too, as a plan that finds nothing says it.
+    """
+    listed = job.options
+    chosen = tuple(one for one in listed if one.id == job.recommended)
+    kept = chosen or (listed[:1] if job.baseline.broken else ())
+    held = {one.id for one in kept}
+    return replace(
+        job,
+        findings=(),
+        options=kept,
+        rejected=() if job.feasible else job.rejected,
+        named=Named(),
+        machine=MachineSettings(),
+        remedies=(),
+        work_cost=None,
+        energy=Energy(),
+        power_cap=None,
+        first_step=None,
+        machine_sizes=(),
+        probe=None,
+        left_out=LeftOut(
+            codes=frozenset(job.codes),
+            offers=tuple(one.offer for one in listed if one.id not in held),
+            blind=frozenset(
+                one.offer.provider
+                for one in listed
+                if one.offer.purchase == "spot" and not one.interruptions_known
+            ),
+        ),
+    )
+
+
+def leave_together(jobs: Iterable[JobDraft]) -> tuple[JobDraft, ...]:
+    """Return the plans, those that would leave their neighbours behind staying where they are.
+
+    A job whose machine breaks a limit of the command line leaves all the same.
+    """
+    plans = {job.name: job for job in jobs}
+    return tuple(_stay(job, plans) for job in plans.values())
+
+
+def _stay(job: JobDraft, plans: dict[str, JobDraft]) -> JobDraft:
+    tenancy = job.baseline.tenancy
+    if tenancy is None or not _leaves(job) or job.baseline.broken:
+        return job
+    staying = [name for name in tenancy.beside if not _leaves(plans[name])]
+    if not staying:
+        return job
+    note = (
+        f"{job.name}: leaving {job.baseline.offer.name if job.baseline.offer else 'its machine'} "
+        f"for {job.recommended} would save nothing while {', '.join(staying)} "
+        f"{'stays' if len(staying) == 1 else 'stay'} on it: the machine is billed all the same."
+    )
+    baseline = replace(job.baseline, warnings=(*job.baseline.warnings, note))
+    return replace(job, baseline=baseline, recommended=STAY)
+
+
+def _leaves(job: JobDraft) -> bool:
+    """Return whether the recommended option is another machine, or the same one elsewhere."""
+    choice = job.choice
+    if choice is None or job.baseline.offer is None:
+        return False
+    return not job.baseline.has_size_there(choice.offer)
+
+
+_DAYS_PER_MONTH = 30.4  # 730 h
+
+
+def roi(recommended: Recommendation, period: Period, rate_usd_per_hour: Decimal) -> Roi:
+    """Return what the plan saves, and when its effort has paid off.
+
+    Args:
+        recommended: what all jobs are to do.
+        period: of the plan.
+        rate_usd_per_hour: what an engineer costs.
+    """
+    saves, hours = recommended.saves, recommended.effort_hours
+    payback = None
+    if saves > 0 and period == "month":
+        payback = float(rate_usd_per_hour) * hours / float(saves) * _DAYS_PER_MONTH
+    return Roi(saves_usd=cents(saves), effort_hours=digits(hours), payback_days=digits_of(payback))

@@ -1,0 +1,543 @@
+"""What is rented and what it costs, of a plan that was just made: rounded as it is written."""
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
+
+import msgspec
+from msgspec import UNSET
+
+from planner.actions.action import Action, Range
+from planner.actions.settings import MachineSettings
+from planner.choice.candidate import UsdRange as ExactRange
+from planner.choice.changes import FirstStep
+from planner.choice.machine_sizes import MachineSize
+from planner.choice.option import Distribution as Parallelism
+from planner.choice.option import Energy
+from planner.choice.option import Move as DataMove
+from planner.choice.option import Option as ChosenOption
+from planner.choice.workload import Tenancy
+from planner.diagnosis.rules.rule import Finding as DiagnosedFinding
+from planner.fleet.fleet import Fleet as PackedFleet
+from planner.fleet.fleet import Placement as PackedGpu
+from planner.fleet.fleet import Together
+from planner.models.copies import Scaling as Copies
+from planner.models.costs import Saving, TeamShare, WorkCost
+from planner.models.estimate import digits, digits_if_set, digits_of, rounded, whole
+from planner.models.power import Cap
+from planner.plan.bill import (
+    CostLine,
+    CostRange,
+    OptionCost,
+    PricedPart,
+    RentedOffer,
+    TodayCost,
+    UsdRange,
+)
+from planner.plan.confidence import Assurance, Part, if_taken
+from planner.plan.draft import JobDraft, PlanDraft
+from planner.plan.experiment import Experiment as SuggestedExperiment
+from planner.plan.job import (
+    Confidence,
+    ConfidencePart,
+    Effect,
+    Experiment,
+    Finding,
+    JobPlan,
+    Reading,
+    Rejected,
+    Remedy,
+    Shape,
+    Step,
+)
+from planner.plan.option import (
+    Baseline,
+    Benefit,
+    BilledShare,
+    CostPerWork,
+    Distribution,
+    EnergyUse,
+    MachineSetup,
+    Move,
+    Option,
+    PowerCap,
+    ReasonAgainst,
+    Scaling,
+)
+from planner.plan.plan import (
+    Alternative,
+    CatalogSummary,
+    Fleet,
+    Group,
+    KeepsOwnGpu,
+    Placement,
+    Plan,
+    RecommendedTotal,
+)
+from planner.plan.recommendation import Recommendation
+from planner.plan.risks import risks, roll_back
+from planner.plan.teams import teams
+from planner.signals.condition import Evidence
+from planner.signals.signals import SIGNALS
+from pricing.billing.lines import QuoteLine
+from pricing.catalog.offer import Offer
+from pricing.catalog.price_age import sellers_of
+from pricing.money import cents, in_cents, without_zeros
+
+_MOST_OFFERS = 4096
+
+
+def baseline_document(job: JobDraft, as_of: date) -> Baseline:
+    """Return how a job runs today, of a plan for a day."""
+    baseline, bill = job.baseline, job.baseline.quote
+    return Baseline(
+        assumed=baseline.assumed,
+        breaks=tuple(ReasonAgainst(reason=r.reason, detail=r.detail) for r in baseline.broken),
+        offer=offer_document(baseline.offer, as_of) if baseline.offer else None,
+        count=baseline.count,
+        replicas=baseline.replicas,
+        share=_share(baseline.tenancy) if baseline.tenancy else None,
+        hours=rounded(baseline.hours),
+        cost=TodayCost(
+            total=in_cents(baseline.cost),
+            lines=cost_lines(bill.lines) if bill else (),
+            at_least=bill is not None and bill.at_least,
+            unknown=tuple(bill.unknown) if bill else (),
+        ),
+        cost_per_work=_per_work(job.work_cost),
+        energy=_energy(job.energy),
+        power_cap=_power_cap(job.power_cap) if job.power_cap else None,
+        machine=_machine(job.machine),
+    )
+
+
+def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
+    """Return one way to run a job."""
+    doubts = option.doubts
+    return Option(
+        id=option.id,
+        offer=offer_document(option.offer, as_of),
+        count=option.count,
+        provisionable=option.provisionable,
+        actions=option.actions,
+        settings=option.machine.values,
+        machine=_machine(option.machine),
+        sharing=None,
+        distribution=_spread(option.distribution) if option.distribution else None,
+        speed=rounded(option.speed),
+        hours=rounded(option.hours),
+        cost=OptionCost(
+            low=cents(option.cost_low),
+            mid=cents(option.cost),
+            high=cents(option.cost_high),
+            lines=cost_lines(option.quote.lines),
+            at_least=option.quote.at_least,
+            unknown=tuple(option.quote.unknown),
+            by_hours=_ends(option.by_hours),
+            by_price=_ends(option.by_price),
+            by_speed=_ends(doubts.speed) if doubts else UNSET,
+            by_cure=_ends(doubts.cure) if doubts else UNSET,
+            by_use=_ends(doubts.use) if doubts else UNSET,
+            basis=_basis(option, as_of),
+        ),
+        cost_per_work=_per_work(option.work_cost),
+        energy=_energy(option.energy),
+        saves=saved(option.saves),
+        move=_moving(option.move) if option.move else None,
+        benefit=_worth(option),
+        confidence=if_taken(job.assurance, option, job.baseline, as_of).level,
+        why=option.why,
+        scaling=_scaling(option.scaling) if option.scaling else UNSET,
+    )
+
+
+def _ends(found: ExactRange) -> UsdRange:
+    return UsdRange(low=cents(found.low), high=cents(found.high))
+
+
+def _basis(option: ChosenOption, as_of: date) -> str:
+    """Return where the range of a bill comes from."""
+    age = max(0, (as_of - option.offer.as_of).days)
+    kind = sellers_of(option.offer.provider, option.offer.purchase)
+    price = f"the price, {age} days old, as prices of its kind ({kind}) have moved"
+    return f"90 % interval: the hours ({option.hours.basis}); {price}"
+
+
+def offer_document(offer: Offer, as_of: date) -> RentedOffer:
+    """Return what is rented, at its price as of a day.
+
+    Jobs have the same offers in their options: what was made of one is found again by the offer's
+    identity, which stays its own as long as it stands beside it.
+    """
+    known = _documents(as_of)
+    if id(offer) not in known:
+        if len(known) >= _MOST_OFFERS:
+            known.clear()
+        known[id(offer)] = offer, _document_of(offer, as_of)
+    return known[id(offer)][1]
+
+
+@lru_cache(maxsize=1)
+def _documents(as_of: date) -> dict[int, tuple[Offer, RentedOffer]]:  # noqa: ARG001 - of a day
+    return {}
+
+
+def _document_of(offer: Offer, as_of: date) -> RentedOffer:
+    return RentedOffer(
+        provider=offer.provider,
+        region=offer.region,
+        instance_type=offer.instance_type,
+        gpu=offer.gpu,
+        gpu_count=whole(offer.gpu_count),
+        purchase=offer.purchase,
+        usd_per_hour=without_zeros(offer.usd_per_hour),
+        as_of=offer.as_of,
+        source=offer.source,
+        stale=offer.is_stale(as_of),
+        age_days=max(0, (as_of - offer.as_of).days),
+        confidence=offer.confidence,
+        host=offer.host,
+        by_hand_at=offer.by_hand_at,
+    )
+
+
+def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
+    """Return the lines of a bill."""
+    return tuple(
+        CostLine(
+            what=line.what,
+            usd=without_zeros(line.usd),
+            how=line.how,
+            rule=line.rule,
+            source=line.source,
+            as_of=line.as_of,
+            parts=tuple(
+                PricedPart(
+                    quantity=without_zeros(part.quantity),
+                    unit=part.unit,
+                    unit_usd=without_zeros(part.unit_usd),
+                )
+                for part in line.parts
+            ),
+        )
+        for line in lines
+    )
+
+
+def _share(tenancy: Tenancy) -> BilledShare:
+    return BilledShare(held=tenancy.held, of=tenancy.of, beside=tenancy.beside)
+
+
+def saved(one: Saving) -> Saving:
+    """Return a saving in cents."""
+    return Saving(usd=in_cents(one.usd), fraction=one.fraction)
+
+
+def _machine(machine: MachineSettings) -> MachineSetup:
+    return MachineSetup(
+        environment=dict(machine.environment),
+        launcher=machine.launcher,
+        checkpoint_every_s=digits_of(machine.checkpoint_every_s),
+    )
+
+
+def _spread(one: Parallelism) -> Distribution:
+    return Distribution(
+        mode=one.mode,
+        why=one.why,
+        failures=digits(one.failures),
+        max_restarts=one.max_restarts,
+        nnodes=one.nnodes,
+        checkpoint_every_s=digits(one.checkpoint_every_s),
+    )
+
+
+def _scaling(one: Copies) -> Scaling:
+    return Scaling(
+        by_hour=one.by_hour,
+        fewest=one.fewest,
+        peak=one.peak,
+        starts=one.starts,
+        start_s=digits(one.start_s),
+        busiest_fraction=digits(one.busiest_fraction),
+        latency_ms=digits_of(one.latency_ms),
+        limit=one.limit,
+    )
+
+
+def _power_cap(cap: Cap) -> PowerCap:
+    return PowerCap(
+        cap_w=digits(cap.cap_w),
+        slowdown=rounded(cap.slowdown),
+        energy_fraction=rounded(cap.energy),
+    )
+
+
+def _per_work(one: WorkCost | None) -> CostPerWork | None:
+    return None if one is None else CostPerWork(unit=one.unit, mid=_fine(one.usd))
+
+
+def _fine(amount: Decimal) -> Decimal:
+    """Return cents, or four significant digits of what is less than a dollar."""
+    return cents(amount) if amount >= 1 else without_zeros(Decimal(f"{amount:.4g}"))
+
+
+def _energy(energy: Energy) -> EnergyUse:
+    return EnergyUse(
+        kwh=rounded(energy.kwh) if energy.kwh else None,
+        kgco2e=rounded(energy.kgco2e) if energy.kgco2e else None,
+    )
+
+
+def _moving(move: DataMove) -> Move:
+    return Move(
+        once_usd=in_cents(move.once_usd),
+        hours=digits_of(move.hours),
+        pays_back_days=digits_of(move.pays_back_days),
+    )
+
+
+def _worth(option: ChosenOption) -> Benefit:
+    benefit, saves = option.benefit, option.saves.usd
+    once = benefit.effort_usd + (benefit.moving_usd or 0)
+    ratio = once / saves if saves is not None and saves > 0 else None
+    return Benefit(
+        net_usd=in_cents(benefit.net_usd),
+        periods=without_zeros(benefit.periods),
+        saves_usd=in_cents(benefit.saves_usd),
+        effort_hours=benefit.effort_hours,
+        effort_usd=cents(benefit.effort_usd),
+        moving_usd=in_cents(benefit.moving_usd),
+        pays_back_periods=digits_of(None if ratio is None else float(ratio)),
+    )
+
+
+def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> JobPlan:
+    """Return what is planned for one job.
+
+    Args:
+        job: its plan.
+        as_of: day of prices and rules.
+        placement: the GPU that it is to share; None where it goes its own way.
+    """
+    return JobPlan(
+        name=job.name,
+        kind=job.profile.job.kind,
+        baseline=baseline_document(job, as_of),
+        findings=tuple(finding_document(finding) for finding in job.findings),
+        remedies=remedy_documents(job.remedies, job.machine),
+        options=tuple(option_document(option, job, as_of) for option in job.options),
+        rejected=tuple(
+            Rejected(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
+        ),
+        recommended=job.recommended,
+        smallest_change=job.named.smallest_change,
+        cheapest=job.named.cheapest,
+        first_launchable=job.named.first_launchable,
+        confidence=_sureness(job.assurance),
+        first_step=_step(job.first_step),
+        placement=placement,
+        shapes=tuple(_machine_size(one, as_of) for one in job.machine_sizes),
+        probe=_experiment(job.probe, as_of) if job.probe else None,
+        busy_fraction=digits_if_set(job.profile.busy_fraction),
+    )
+
+
+def finding_document(finding: DiagnosedFinding) -> Finding:
+    """Return one cause of waste, as a plan and a diagnosis carry it."""
+    return Finding(
+        code=finding.code,
+        severity=finding.severity,
+        confidence=finding.confidence,
+        cause=finding.cause,
+        evidence=_readings(finding.evidence),
+        against=_readings(finding.against),
+        actions=finding.actions,
+        waste_fraction=finding.waste_fraction,
+        waste_usd=in_cents(finding.waste_usd),
+    )
+
+
+def remedy_documents(remedies: Iterable[Action], machine: MachineSettings) -> tuple[Remedy, ...]:
+    """Return the actions on the job itself that apply to it, with what they would set and gain."""
+    return tuple(
+        Remedy(
+            code=one.code,
+            kind=one.kind,
+            acts_on=one.part,
+            effect=_effect(one.gain),
+            rests_on=one.grade,
+            settings=dict(machine.values[one.code]),
+        )
+        for one in remedies
+    )
+
+
+def _effect(gain: Range | None) -> Effect | None:
+    if gain is None:
+        return None
+    low, mid, high = (round(speed, 3) for speed in gain)
+    return Effect(low=low, mid=mid, high=high)
+
+
+def _readings(evidence: Iterable[Evidence]) -> tuple[Reading, ...]:
+    return tuple(
+        Reading(
+            metric=e.metric,
+            value=e.value,
+            test=e.test,
+            name=SIGNALS[e.metric].name,
+            unit=SIGNALS[e.metric].unit,
+        )
+        for e in evidence
+    )
+
+
+def _sureness(sure: Assurance) -> Confidence:
+    return Confidence(
+        level=sure.level,
+        diagnosis=_part(sure.diagnosis),
+        speed=_part(sure.speed) if sure.speed else None,
+        price=_part(sure.price),
+    )
+
+
+def _part(part: Part) -> ConfidencePart:
+    return ConfidencePart(level=part.level, why=part.why)
+
+
+def _step(step: FirstStep | None) -> Step | None:
+    if step is None:
+        return None
+    return Step(kind=step.kind, what=step.what, command=step.command)
+
+
+def _machine_size(size: MachineSize, as_of: date) -> Shape:
+    return Shape(
+        offer=offer_document(size.offer, as_of),
+        count=size.count,
+        gpus=size.gpus,
+        hours=rounded(size.hours),
+        cost=CostRange(low=cents(size.cost_low), mid=cents(size.cost), high=cents(size.cost_high)),
+        efficiency=rounded(size.efficiency),
+        break_even_efficiency=digits_of(size.break_even),
+        remark=size.remark,
+    )
+
+
+def _experiment(probe: SuggestedExperiment, as_of: date) -> Experiment:
+    return Experiment(
+        option=probe.option,
+        what=probe.what,
+        offer=offer_document(probe.offer, as_of) if probe.offer else None,
+        count=probe.count,
+        minutes=probe.minutes,
+        usd=cents(probe.usd),
+        factor_now=digits(probe.factor_now),
+        factor_after=digits(probe.factor_after),
+    )
+
+
+def to_plan(plan: PlanDraft) -> Plan:
+    """Return the values of plan.json: the same, field for field, as reading the file back gives."""
+    shared = plan.shared_gpus
+    return Plan(
+        as_of=plan.as_of,
+        objective=plan.objective,
+        period=plan.period,
+        catalog=CatalogSummary(offers=plan.offers, newest=plan.newest, oldest=plan.oldest),
+        jobs=tuple(job_document(job, plan.as_of, shared.get(job.name)) for job in plan.jobs),
+        fleet=_fleet(plan.fleet, plan) if plan.fleet else None,
+        roi=plan.roi,
+        assumptions=plan.assumptions,
+        warnings=plan.warnings,
+        recommended=_recommended(plan.recommended),
+        history=plan.history or UNSET,
+        actions=plan.titles,
+        teams=tuple(_team(one) for one in teams(plan)) or UNSET,
+    )
+
+
+def _team(one: TeamShare) -> TeamShare:
+    held, idle = digits(one.gpu_hours), digits(one.idle_gpu_hours)
+    return msgspec.structs.replace(one, gpu_hours=held, idle_gpu_hours=idle)
+
+
+def _recommended(one: Recommendation) -> RecommendedTotal:
+    return RecommendedTotal(
+        cost_before=cents(one.before),
+        cost=CostRange(low=cents(one.low), mid=cents(one.mid), high=cents(one.high)),
+        saves=saved(one.saving),
+        packed=tuple(sorted(one.packed_jobs)),
+        unknown=one.unknown,
+        at_least=one.at_least,
+    )
+
+
+def _fleet(fleet: PackedFleet, plan: PlanDraft) -> Fleet:
+    places = {job.name: place for place, job in enumerate(plan.jobs)}
+    taken = plan.recommended.alternative
+    return Fleet(
+        gpus_before=fleet.gpus_before,
+        gpus_after=fleet.gpus_after,
+        gpus_lower_bound=fleet.gpus_lower_bound,
+        cost_before=cents(fleet.cost_before),
+        cost_after=cents(fleet.cost_after),
+        saves=saved(fleet.saving),
+        placements=tuple(_placement(placement, places, plan) for placement in fleet.placements),
+        unmoved=tuple(
+            KeepsOwnGpu(job=u.job, reason=u.reason, detail=u.detail) for u in fleet.unmoved
+        ),
+        alternatives=tuple(
+            Alternative(
+                offer=offer_document(one.offer, plan.as_of),
+                jobs=one.jobs,
+                gpus_after=one.fleet.gpus_after,
+                cost_after=cents(one.fleet.cost_after),
+                saves=saved(one.fleet.saving),
+                placements=tuple(_placement(p, places, plan) for p in one.fleet.placements)
+                if one is taken
+                else UNSET,
+                groups=_groups(one.fleet) if one is taken else UNSET,
+            )
+            for one in fleet.alternatives
+        ),
+        gap_fraction=digits_of(fleet.gap_fraction),
+        search_ended_early=fleet.search_ended_early,
+        roll_back=roll_back(taken.fleet if taken else fleet) or UNSET,
+        groups=_groups(fleet),
+    )
+
+
+def _groups(fleet: PackedFleet) -> tuple[Group, ...]:
+    return tuple(_group(one) for one in fleet.together)
+
+
+def _group(one: Together) -> Group:
+    return Group(
+        jobs=one.jobs,
+        placements=one.placements,
+        cost=CostRange(low=cents(one.low), mid=cents(one.cost), high=cents(one.high)),
+        effort_hours=digits(one.effort_hours),
+        moving_usd=cents(one.moving_usd),
+        lines=cost_lines(one.others),
+    )
+
+
+def _placement(placement: PackedGpu, places: Mapping[str, int], plan: PlanDraft) -> Placement:
+    there = [plan.jobs[place] for place in sorted(places[name] for name in placement.jobs)]
+    return Placement(
+        id=placement.id,
+        offer=offer_document(placement.offer, plan.as_of),
+        gpu=placement.gpu,
+        mode=placement.mode,
+        slice=",".join(placement.slices) or None,
+        jobs=placement.jobs,
+        hours=digits(placement.hours),
+        cost=cents(placement.cost),
+        lines=cost_lines(placement.lines),
+        relative_speed={name: rounded(placement.speed[name]) for name in placement.jobs},
+        risks=risks(placement, there) or UNSET,
+        busy_fraction=digits_if_set(placement.busy_fraction),
+    )
