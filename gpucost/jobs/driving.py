@@ -7,12 +7,13 @@ keep them until their deadline, because they would be lost.
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 import click
+import msgspec
 
 from gpucost.files.writing import state_folder
 from gpucost.jobs.code_files import code_of, whole_folder
@@ -153,7 +154,7 @@ def show_outcome(run: Deployment, outcome: JobOutcome, output: Output, now: date
             collected=tuple(str(path) for path in results.files),
             profile=None if results.profile is None else str(results.profile),
         )
-        print_json(replace(run_document(run, now), schema=RUN_SCHEMA, job=end))
+        print_json(msgspec.structs.replace(run_document(run, now), schema=RUN_SCHEMA, job=end))
         return
     output.say(f"{run.marks.run}: the job ended with exit status {outcome.code}")
     if results.profile is not None:

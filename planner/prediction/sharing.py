@@ -40,8 +40,9 @@ the low end too; at the high end a job is as fast as on the whole GPU. Such an e
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, exactly
@@ -103,7 +104,7 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
         for time, share in zip(own, taken, strict=True)
     )
     return tuple(
-        replace(speed, basis=f"{_STARVED}{_BASIS}", weak=True)
+        msgspec.structs.replace(speed, basis=f"{_STARVED}{_BASIS}", weak=True)
         if any(other is not one for other in filling)
         else speed
         for one, speed in zip(profiles, found, strict=True)
