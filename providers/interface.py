@@ -17,12 +17,14 @@ A provider is a `Cloud`: it says which calls a launch needs (pure), makes one re
 what carries our marks, destroys one. Order, waiting and repair are in `providers.lifecycle`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
+from email.utils import parsedate_to_datetime
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
@@ -72,6 +74,9 @@ OWN = "ssh"
 
 ANYWHERE = ("0.0.0.0/0", "::/0")
 """Every network, as `LaunchSpec.ssh_from`."""
+
+LEAST_SKEW_S = 2.0
+"""Less cannot be seen: the Date header has whole seconds and travelled for a while."""
 
 State = Literal["starting", "running", "failed", "ending", "gone"]
 
@@ -358,35 +363,54 @@ class Listing:
     strangers: tuple[str, ...] = ()
 
 
-@runtime_checkable
-class Cloud(Protocol):
+@dataclass(kw_only=True)
+class Cloud(ABC):
     """A provider that machines can be launched on.
 
     Attributes:
         name: as in offers.
-        skew_s: by how much the provider's clock is ahead of ours, as its last answer told; 0.0
+        skew_s: by how much the provider's clock is ahead of ours, as its last answer said; 0.0
             where it did not say.
         lag_s: for how long its reads may not show what it has made.
         kinds: of what launches make, in the order of removal: machines first, tags last.
     """
 
-    name: str
-    skew_s: float
-    lag_s: float
-    kinds: tuple[str, ...]
+    name: str = ""
+    skew_s: float = 0.0
+    lag_s: float = 0.0
+    kinds: tuple[str, ...] = (MACHINE,)
 
-    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def note_clock(self, date: str) -> None:
+        """Read the provider's clock in the Date header of an answer; another text changes nothing.
+
+        A difference that the way of the answer explains counts as none.
+        """
+        try:
+            ahead_s = (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds()
+        except (TypeError, ValueError):
+            return
+        self.skew_s = ahead_s if abs(ahead_s) > LEAST_SKEW_S else 0.0
+
+    @staticmethod
+    @abstractmethod
+    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the calls that make the run at the place, in order; pure, no network."""
 
-    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    @staticmethod
+    def external_terminators(spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return the calls that let a machine that was made end from outside; pure.
 
         They may be made twice: the second makes nothing more.
         """
+        _ = spec, machine
+        return ()
 
-    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
+    @staticmethod
+    @abstractmethod
+    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
         """Return what ends the run, in words: our calls, and what the machine does itself; pure."""
 
+    @abstractmethod
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Return the launch at places that the provider offers, and notes on quota; change nothing.
 
@@ -394,6 +418,7 @@ class Cloud(Protocol):
             ProviderError: it cannot be launched, or the provider cannot be asked.
         """
 
+    @abstractmethod
     def account(self) -> str:
         """Return the id of the account that the credentials are of; empty: the provider has none.
 
@@ -407,7 +432,9 @@ class Cloud(Protocol):
         Raises:
             ProviderError: it cannot be asked.
         """
+        return ()
 
+    @abstractmethod
     def create(self, creation: Creation) -> Resource:
         """Make it with one call that is not repeated.
 
@@ -420,7 +447,7 @@ class Cloud(Protocol):
         self,
         regions: tuple[str, ...] | None,
         kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+        marks_by_run: Mapping[str, OwnershipTags] = MappingProxyType({}),
     ) -> Listing:
         """Return what is ours, shown and not gone, of every run and owner; never raise.
 
@@ -429,10 +456,21 @@ class Cloud(Protocol):
         Args:
             regions: only there, where listing is by region; None: everywhere.
             kinds: only these; None: every one in `kinds`.
-            known: marks by run, for machines that only their name tells.
+            marks_by_run: for machines that only their name tells.
         """
+        return self._list(regions, self.kinds if kinds is None else kinds, marks_by_run)
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    @abstractmethod
+    def _list(
+        self,
+        regions: tuple[str, ...] | None,
+        kinds: tuple[str, ...],
+        marks_by_run: Mapping[str, OwnershipTags],
+    ) -> Listing:
+        """Do what `list_owned` says."""
+
+    @abstractmethod
+    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what the provider answers about that id; tags that somebody removed do not matter.
 
         What carries the marks of another run is not-asked about: it is not touched.
@@ -447,12 +485,14 @@ class Cloud(Protocol):
         Raises:
             ProviderError: it could not be asked.
         """
+        _ = machine
+        return ""
 
-    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    @abstractmethod
+    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Put marks with a later deadline on a machine; what had to be made for it is returned.
 
         What ends a machine from outside (`OUTSIDE`) comes later by as much.
-
         Asked twice it does no harm. The marks before may stay beside them: the latest deadline
         counts.
 
@@ -460,6 +500,7 @@ class Cloud(Protocol):
             ProviderError: refused, or no answer; it may be asked again.
         """
 
+    @abstractmethod
     def destroy(self, resource: Resource) -> bool:
         """Ask for its end; True where the provider accepted, False where it knows no such id.
 

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
-from types import MappingProxyType
-from typing import cast
 
 from pricing.errors import MissingCredentialsError, ProviderError
 from providers.interface import (
@@ -49,25 +47,21 @@ class Fault:
 
 
 @dataclass(kw_only=True)
-class MemoryCloud:
+class MemoryCloud(Cloud):
     """The provider.
 
     Attributes:
         name: as in offers.
-        skew_s: by how much its clock is said to be ahead.
         regions: where it has machines, in its order.
         things: what exists, by kind and id.
         faults: what goes wrong next, first come first served.
         calls: what was asked for: "create machine gpucost-k3f9xw2m-1".
         boot_looks: looks at a machine until it runs.
         hidden: ids that no read shows, as if it lagged behind.
-        lag_s: for how long reads are said to lag.
-        kinds: of what a launch makes.
         account_id: whose it is.
     """
 
     name: str = PROVIDER
-    skew_s: float = 0.0
     lag_s: float = 60.0
     kinds: tuple[str, ...] = (MACHINE, "key")
     account_id: str = "memory"
@@ -80,7 +74,8 @@ class MemoryCloud:
     _looked: dict[str, int] = field(default_factory=dict)
     _made: int = 0
 
-    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    @staticmethod
+    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return a key, then the machines."""
         arguments = {"marks": spec.marks.text(":"), "type": place.instance_type}
         names = (("key", spec.marks.name("key")), *((MACHINE, n) for n in spec.machine_names))
@@ -95,12 +90,8 @@ class MemoryCloud:
             for kind, name in names
         )
 
-    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """Return nothing."""
-        _ = spec, machine
-        return ()
-
-    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
+    @staticmethod
+    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
         """Return that only our own calls end it."""
         return (f"remove {spec.count} machines and the key",)
 
@@ -117,10 +108,6 @@ class MemoryCloud:
         """Return the id of the account."""
         self._raise("account")
         return self.account_id
-
-    def limits(self) -> tuple[str, ...]:
-        """Return nothing."""
-        return ()
 
     def create(self, creation: Creation) -> Resource:
         """Make it."""
@@ -148,17 +135,17 @@ class MemoryCloud:
             raise fault.error
         return made
 
-    def list_owned(
+    def _list(
         self,
         regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+        kinds: tuple[str, ...],
+        marks_by_run: Mapping[str, OwnershipTags],
     ) -> Listing:
         """Return everything that is shown there."""
-        _ = known
+        _ = marks_by_run
         found: list[Resource] = []
         unasked: list[NotQueried] = []
-        for kind in self.kinds if kinds is None else kinds:
+        for kind in kinds:
             try:
                 self._raise("list_owned", kind)
             except ProviderError as error:
@@ -173,30 +160,25 @@ class MemoryCloud:
         shown = tuple(one for one in found if one.id not in self.hidden)
         return Listing(resources=shown, unasked=tuple(unasked))
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return the resource; a machine runs after some looks."""
-        self._raise("look", kept.kind)
-        found = self.things.get((kept.kind, kept.id))
-        if found is None or kept.id in self.hidden:
+        self._raise("look", entry.kind)
+        found = self.things.get((entry.kind, entry.id))
+        if found is None or entry.id in self.hidden:
             return ExistenceCheck.not_shown("no such id")
         if found.marks.run != marks.run:
             return ExistenceCheck.not_asked(f"it is of run {found.marks.run}")
-        self._looked[kept.id] = self._looked.get(kept.id, 0) + 1
-        if found.is_machine and self._looked[kept.id] >= self.boot_looks:
+        self._looked[entry.id] = self._looked.get(entry.id, 0) + 1
+        if found.is_machine and self._looked[entry.id] >= self.boot_looks:
             found = replace(found, state="running", address="192.0.2.1")
-            self.things[kept.kind, kept.id] = found
+            self.things[entry.kind, entry.id] = found
         return ExistenceCheck.present(found)
 
-    def self_termination_problem(self, machine: Resource) -> str:
-        """Return no fault: what is removed is no longer billed."""
-        _ = machine
-        return ""
-
-    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Put them on it."""
-        self.calls.append(f"mark {one.name}")
-        self._raise("mark", one.kind)
-        key = (one.kind, one.id)
+        self.calls.append(f"mark {resource.name}")
+        self._raise("mark", resource.kind)
+        key = (resource.kind, resource.id)
         self.things[key] = replace(self.things[key], marks=marks)
         return ()
 
@@ -239,31 +221,28 @@ _DRY = "a dry run asks nothing"
 
 
 def offline(provider: str) -> Cloud:
-    """Return a provider that answers what is pure."""
-    kind = import_module(CLOUDS[provider].cloud).CLOUD
-    return cast("Cloud", _Offline(provider, kind))
+    """Return a provider that answers what is pure, and refuses everything else."""
+    return OfflineCloud(provider, import_module(CLOUDS[provider].cloud).CLOUD)
 
 
-class _Offline:
+class OfflineCloud(Cloud):
     """The pure half of a provider's class; everything that would call out is refused."""
 
     def __init__(self, name: str, kind: type[Cloud]) -> None:
-        self.name = name
-        self.skew_s = self.lag_s = 0.0
-        self.kinds: tuple[str, ...] = ()
-        self._kind = kind
+        super().__init__(name=name, kinds=())
+        self.resources_to_create = kind.resources_to_create  # type: ignore[method-assign]
+        self.external_terminators = kind.external_terminators  # type: ignore[method-assign]
+        self.termination_steps = kind.termination_steps  # type: ignore[method-assign]
 
-    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
-        """Return what the provider says."""
-        return self._kind.resources_to_create(cast("Cloud", self), spec, place)
+    @staticmethod
+    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+        """Replaced by what the provider says."""
+        raise NotImplementedError(spec, place)
 
-    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """Return what the provider says."""
-        return self._kind.external_terminators(cast("Cloud", self), spec, machine)
-
-    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
-        """Return what the provider says."""
-        return self._kind.termination_steps(cast("Cloud", self), spec)
+    @staticmethod
+    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
+        """Replaced by what the provider says."""
+        raise NotImplementedError(spec)
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Ask nothing."""
@@ -273,38 +252,29 @@ class _Offline:
         """Ask nothing."""
         return ""
 
-    def limits(self) -> tuple[str, ...]:
-        """Ask nothing."""
-        return ()
-
     def create(self, creation: Creation) -> Resource:
         """Refuse."""
         raise MissingCredentialsError(f"{self.name}: a dry run makes no {creation.kind}.")
 
-    def list_owned(
+    def _list(
         self,
         regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+        kinds: tuple[str, ...],
+        marks_by_run: Mapping[str, OwnershipTags],
     ) -> Listing:
         """Ask nothing, and claim nothing."""
-        _ = regions, kinds, known
+        _ = regions, kinds, marks_by_run
         return Listing(unasked=(NotQueried(provider=self.name, kind="", region="", why=_DRY),))
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Ask nothing."""
-        _ = kept, marks
+        _ = entry, marks
         return ExistenceCheck.not_asked(_DRY)
 
-    def self_termination_problem(self, machine: Resource) -> str:
-        """Ask nothing."""
-        _ = machine
-        return ""
-
-    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Refuse."""
         _ = marks
-        raise MissingCredentialsError(f"{self.name}: a dry run marks no {one.kind}.")
+        raise MissingCredentialsError(f"{self.name}: a dry run marks no {resource.kind}.")
 
     def destroy(self, resource: Resource) -> bool:
         """Refuse."""

@@ -14,10 +14,10 @@ from gpucost.views.launch import nothing_made, show_preview
 from gpucost.views.output import Output
 from gpucost.views.runs import show_run
 from pricing.errors import GpucostError
-from providers.interface import OWN, Cloud, Deployment, LaunchSpec, Preview
+from providers.interface import LEAST_SKEW_S, OWN, Cloud, Deployment, LaunchSpec, Preview
 from providers.journal.journal import Journal, JournalError
 from providers.lifecycle.launch import launch
-from providers.lifecycle.session import LEAST_SKEW_S, skew_told
+from providers.lifecycle.session import skew_told
 from providers.offline import offline
 from providers.ssh.connection import Login, drop_key, make_key
 

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 
 from pricing.errors import ProviderError
 from pricing.money import plain
@@ -38,6 +37,7 @@ from providers.aws.placement import (
 from providers.interface import (
     MACHINE,
     OUTSIDE,
+    Cloud,
     Connection,
     Creation,
     ExistenceCheck,
@@ -49,7 +49,6 @@ from providers.interface import (
     Resource,
     UncertainError,
 )
-from providers.lifecycle.session import skew_s
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.address import with_caller
 
@@ -83,22 +82,18 @@ def connect(connection: Connection) -> "AwsCloud":
 
 
 @dataclass(kw_only=True)
-class AwsCloud:
+class AwsCloud(Cloud):
     """An account.
 
     Attributes:
         session: boto3's, with credentials.
         secrets: what no message may hold.
         name: as in offers.
-        skew_s: by how much its clock is ahead of ours.
-        lag_s: for how long its reads may not show what it has made.
-        kinds: of what a launch makes, in the order of removal.
     """
 
     session: AwsClient = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
     name: str = PROVIDER
-    skew_s: float = 0.0
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = (*KINDS, OUTSIDE)
     _clients: dict[tuple[str, str, bool], AwsClient] = field(default_factory=dict, repr=False)
@@ -122,18 +117,20 @@ class AwsCloud:
         return self._clients[key]
 
     def _on_answer(self, http_response: AwsClient, **_: object) -> None:
-        ahead_s = skew_s(http_response.headers.get("Date", ""))
-        self.skew_s = self.skew_s if ahead_s is None else ahead_s
+        self.note_clock(http_response.headers.get("Date", ""))
 
-    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    @staticmethod
+    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch; pure."""
         return tuple(calls.creations(spec, place))
 
-    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
+    @staticmethod
+    def external_terminators(spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return a schedule that ends the machine, where the account has a role for it; pure."""
         return (schedule.creation(spec, machine),) if spec.end_role else ()
 
-    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
+    @staticmethod
+    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
         """Return what ends it: our calls, and its own power-off, which terminates it; pure."""
         spot = spec.places[0].purchase == "spot"
         own = "at the deadline each machine powers off, and EC2 terminates what powers off"
@@ -256,19 +253,18 @@ class AwsCloud:
                 sdk_errors = sentence(f"opening port 22 of {creation.name}", error, self.secrets)
                 raise ProviderError(sdk_errors) from None
 
-    def list_owned(
+    def _list(
         self,
         regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+        kinds: tuple[str, ...],
+        marks_by_run: Mapping[str, OwnershipTags],
     ) -> Listing:
         """Return everything with our marks or in our groups, each region and kind on its own."""
-        wanted = self.kinds if kinds is None else kinds
-        ours = tuple(kind for kind in wanted if kind in KINDS)
-        found = inventory.listing(self._reader, regions, ours, known)
-        if OUTSIDE not in wanted:
+        ours = tuple(kind for kind in kinds if kind in KINDS)
+        found = inventory.listing(self._reader, regions, ours, marks_by_run)
+        if OUTSIDE not in kinds:
             return found
-        runs = dict(known) | {one.marks.run: one.marks for one in found.resources}
+        runs = dict(marks_by_run) | {one.marks.run: one.marks for one in found.resources}
         places = {one.region for one in found.resources} if regions is None else regions
         schedules = (one for place in sorted(places) for one in self._schedules(place, runs))
         return replace(found, resources=(*found.resources, *schedules))
@@ -284,15 +280,15 @@ class AwsCloud:
         except Exception:  # noqa: BLE001 - botocore makes its errors at run time
             return ()
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what EC2 answers about that id."""
-        if kept.kind == OUTSIDE:
-            with launch_errors(f"looking at {kept.name}", self.secrets):
-                found = schedule.find(self._scheduler(kept.region), kept.id, kept.region)
+        if entry.kind == OUTSIDE:
+            with launch_errors(f"looking at {entry.name}", self.secrets):
+                found = schedule.find(self._scheduler(entry.region), entry.id, entry.region)
             if found is None:
-                return ExistenceCheck.not_shown(f"AWS has no schedule {kept.id}")
+                return ExistenceCheck.not_shown(f"AWS has no schedule {entry.id}")
             return ExistenceCheck.present(found)
-        return inventory.look(self._reader, kept, marks)
+        return inventory.look(self._reader, entry, marks)
 
     @property
     def _reader(self) -> inventory.Reader:
@@ -314,14 +310,14 @@ class AwsCloud:
             return ""
         return f"EC2 answers its power-off with {behaviour or 'nothing'}, and not with its end"
 
-    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Rewrite the tag of the deadline; a schedule moves by as much."""
-        with launch_errors(f"moving the deadline of {one.name}", self.secrets):
-            if one.kind == OUTSIDE:
-                schedule.move(self._scheduler(one.region), one, marks)
+        with launch_errors(f"moving the deadline of {resource.name}", self.secrets):
+            if resource.kind == OUTSIDE:
+                schedule.move(self._scheduler(resource.region), resource, marks)
             else:
                 tag = {"Key": DEADLINE_TAG, "Value": marks.tags()["deadline"]}
-                self._ec2(one.region).create_tags(Resources=[one.id], Tags=[tag])
+                self._ec2(resource.region).create_tags(Resources=[resource.id], Tags=[tag])
         return ()
 
     def destroy(self, resource: Resource) -> bool:

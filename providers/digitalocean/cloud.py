@@ -7,7 +7,6 @@ in the SDK: every answer is looked at.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
@@ -18,6 +17,7 @@ from providers.digitalocean.access import connect as open_client
 from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
 from providers.interface import (
     MACHINE,
+    Cloud,
     Connection,
     Creation,
     ExistenceCheck,
@@ -30,7 +30,6 @@ from providers.interface import (
     Resource,
     UncertainError,
 )
-from providers.lifecycle.session import skew_s
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.address import with_caller
 from providers.token_access import TokenAccess
@@ -56,22 +55,18 @@ def connect(connection: Connection) -> "DigitalOceanCloud":
 
 
 @dataclass(kw_only=True)
-class DigitalOceanCloud:
+class DigitalOceanCloud(Cloud):
     """An account.
 
     Attributes:
         access: where and as whom.
         reaper: the token with which machines end themselves; empty: none was given.
         name: as in offers.
-        skew_s: by how much its clock is ahead of ours.
-        lag_s: for how long its reads may not show what it has made.
-        kinds: of what a launch makes, in the order of removal.
     """
 
     access: TokenAccess
     reaper: str = field(default="", repr=False)
     name: str = PROVIDER
-    skew_s: float = 0.0
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = tuple(KINDS)
     _clients: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -81,23 +76,16 @@ class DigitalOceanCloud:
         key = "patient" if repeats else "once"
         if key not in self._clients:
             options = {} if repeats else {"retries": 0}
-            self._clients[key] = open_client(self.access, on_date=self._on_date, **options)
+            self._clients[key] = open_client(self.access, on_date=self.note_clock, **options)
         return self._clients[key]
 
-    def _on_date(self, text: str) -> None:
-        ahead_s = skew_s(text)
-        self.skew_s = self.skew_s if ahead_s is None else ahead_s
-
-    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    @staticmethod
+    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch; pure."""
         return tuple(calls.creations(spec, place))
 
-    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """Return nothing."""
-        _ = spec, machine
-        return ()
-
-    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
+    @staticmethod
+    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
         """Return what ends it: our calls, and the machine's own where it has a token; pure."""
         paths = [*(f"{KINDS[MACHINE].path}/ID" for _ in range(spec.count))]
         paths += [f"{KINDS[kind].path}/ID" for kind in ("firewall", "ssh-key", "tag")]
@@ -196,32 +184,27 @@ class DigitalOceanCloud:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
         return inventory.resource(creation.kind, made, marks)
 
-    def list_owned(
+    def _list(
         self,
         regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+        kinds: tuple[str, ...],
+        marks_by_run: Mapping[str, OwnershipTags],
     ) -> Listing:
         """Return everything with our marks or names; account-wide lists, kind by kind."""
         _ = regions
         client = self._client(repeats=True)
-        return inventory.listing(client, self.access, self.kinds if kinds is None else kinds, known)
+        return inventory.listing(client, self.access, kinds, marks_by_run)
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what the API answers about that id."""
         client = self._client(repeats=True)
-        return inventory.look(client, self.access, kept.kind, kept.id, marks)
+        return inventory.look(client, self.access, entry.kind, entry.id, marks)
 
-    def self_termination_problem(self, machine: Resource) -> str:
-        """Return no fault: its call with the token was tried from the machine itself."""
-        _ = machine
-        return ""
-
-    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Make a run tag with the deadline and put it on the Droplet; a tag cannot be changed."""
         tag, client = calls.run_tag(marks), self._client(repeats=True)
-        body = {"resources": [{"resource_id": one.id, "resource_type": "droplet"}]}
-        with launch_errors(self.access, f"marking {one.name} with its deadline"):
+        body = {"resources": [{"resource_id": resource.id, "resource_type": "droplet"}]}
+        with launch_errors(self.access, f"marking {resource.name} with its deadline"):
             made = client.tags.get(tag)
             if inventory.is_not_found(made):
                 made = client.tags.create(body={"name": tag})
@@ -229,7 +212,7 @@ class DigitalOceanCloud:
                 raise ProviderError(f"DigitalOcean: the tag {tag} could not be made.")
             told = client.tags.assign_resources(tag, body=body)
             if told is not None:
-                raise ProviderError(f"DigitalOcean: {tag} could not be put on {one.name}.")
+                raise ProviderError(f"DigitalOcean: {tag} could not be put on {resource.name}.")
         return (inventory.resource("tag", made["tag"], marks),)
 
     def destroy(self, resource: Resource) -> bool:

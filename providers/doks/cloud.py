@@ -6,7 +6,6 @@ repeats nothing; a lost answer is reconciled by the pool's name.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
@@ -20,6 +19,7 @@ from providers.doks import inventory
 from providers.doks.inventory import PROVIDER
 from providers.interface import (
     ANYWHERE,
+    Cloud,
     Connection,
     Creation,
     ExistenceCheck,
@@ -31,7 +31,6 @@ from providers.interface import (
     Resource,
     UncertainError,
 )
-from providers.lifecycle.session import skew_s
 from providers.ownership_tags import OwnershipTags
 from providers.token_access import TokenAccess
 
@@ -49,20 +48,16 @@ def connect(connection: Connection) -> "DoksCloud":
 
 
 @dataclass(kw_only=True)
-class DoksCloud:
+class DoksCloud(Cloud):
     """The Kubernetes clusters of an account.
 
     Attributes:
         access: where and as whom.
         name: of the row; offers are those of its machines.
-        skew_s: by how much its clock is ahead of ours.
-        lag_s: for how long its reads may not show what it has made.
-        kinds: of what a launch makes, in the order of removal.
     """
 
     access: TokenAccess
     name: str = PROVIDER
-    skew_s: float = 0.0
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = (POOL, NODE)
     _clients: dict[bool, PydoClient] = field(default_factory=dict, repr=False)
@@ -75,23 +70,16 @@ class DoksCloud:
     def _client(self, *, repeats: bool) -> PydoClient:
         if repeats not in self._clients:
             options = {} if repeats else {"retries": 0}
-            self._clients[repeats] = open_client(self.access, on_date=self._on_date, **options)
+            self._clients[repeats] = open_client(self.access, on_date=self.note_clock, **options)
         return self._clients[repeats]
 
-    def _on_date(self, text: str) -> None:
-        ahead_s = skew_s(text)
-        self.skew_s = self.skew_s if ahead_s is None else ahead_s
-
-    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    @staticmethod
+    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the call of a launch; pure."""
         return (inventory.creation(spec, _pool(spec), place),)
 
-    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """Return nothing."""
-        _ = spec, machine
-        return ()
-
-    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
+    @staticmethod
+    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
         """Return our call, and that nothing happens by itself; pure."""
         pool = _pool(spec)
         return (
@@ -163,42 +151,36 @@ class DoksCloud:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
         return inventory.pool_resource(cluster, creation.region, made, marks)
 
-    def list_owned(
+    def _list(
         self,
         regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+        kinds: tuple[str, ...],
+        marks_by_run: Mapping[str, OwnershipTags],
     ) -> Listing:
         """Return pools with our marks or names, and their nodes; of the whole account."""
         _ = regions
-        wanted = self.kinds if kinds is None else kinds
         also = tuple(self._clusters)
-        return inventory.listing(self._client(repeats=True), self.access, wanted, known, also)
+        return inventory.listing(self._client(repeats=True), self.access, kinds, marks_by_run, also)
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what the API answers about that id."""
         client = self._client(repeats=True)
-        if kept.kind == NODE:
-            return inventory.look_at_node(client, self.access, kept.id, marks)
-        self._clusters[inventory.parts(kept.id)[0]] = None
-        return inventory.look_at_pool(client, self.access, kept.id, kept.region, marks)
+        if entry.kind == NODE:
+            return inventory.look_at_node(client, self.access, entry.id, marks)
+        self._clusters[inventory.parts(entry.id)[0]] = None
+        return inventory.look_at_pool(client, self.access, entry.id, entry.region, marks)
 
-    def self_termination_problem(self, machine: Resource) -> str:
-        """Return no fault: no node here is said to end itself."""
-        _ = machine
-        return ""
-
-    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Put marks with a later deadline on a pool, as its labels; on a node nothing is read."""
-        if one.kind == NODE:
+        if resource.kind == NODE:
             return ()
-        client, doing = self._client(repeats=True), f"marking {one.name} with its deadline"
-        found = inventory.read_pool(client, self.access, one.id)
+        client, doing = self._client(repeats=True), f"marking {resource.name} with its deadline"
+        found = inventory.read_pool(client, self.access, resource.id)
         if found is None:
             raise ProviderError(f"DigitalOcean: {doing}: it does not show the pool.")
         with launch_errors(self.access, doing):
             body = inventory.changed(found, marks)
-            told = client.kubernetes.update_node_pool(*inventory.parts(one.id), body=body)
+            told = client.kubernetes.update_node_pool(*inventory.parts(resource.id), body=body)
         if not (isinstance(told, Mapping) and "node_pool" in told):
             raise ProviderError(f"DigitalOcean: {doing}: the pool was not changed.")
         return ()

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
@@ -20,6 +19,7 @@ from providers.deployment import NODE, POOL, NodePool, pool_name
 from providers.eks import inventory, note_region, seen_regions
 from providers.eks.inventory import PROVIDER, EksReader
 from providers.interface import (
+    Cloud,
     Connection,
     Creation,
     ExistenceCheck,
@@ -31,7 +31,6 @@ from providers.interface import (
     Resource,
     UncertainError,
 )
-from providers.lifecycle.session import skew_s
 from providers.ownership_tags import OwnershipTags
 
 _LAG_S = 300.0
@@ -48,22 +47,18 @@ def connect(connection: Connection) -> "EksCloud":
 
 
 @dataclass(kw_only=True)
-class EksCloud:
+class EksCloud(Cloud):
     """The EKS clusters of an account.
 
     Attributes:
         account_cloud: the account that they are in.
         state: folder in which regions are noted.
         name: of the row; offers are those of its machines.
-        skew_s: by how much its clock is ahead of ours.
-        lag_s: for how long its reads may not show what it has made.
-        kinds: of what a launch makes, in the order of removal.
     """
 
     account_cloud: AwsCloud
     state: Path
     name: str = PROVIDER
-    skew_s: float = 0.0
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = (POOL, NODE)
     _clients: dict[tuple[str, str, bool], AwsClient] = field(default_factory=dict, repr=False)
@@ -80,8 +75,7 @@ class EksCloud:
         return self._clients[key]
 
     def _on_answer(self, http_response: AwsClient, **_: object) -> None:
-        ahead_s = skew_s(http_response.headers.get("Date", ""))
-        self.skew_s = self.skew_s if ahead_s is None else ahead_s
+        self.note_clock(http_response.headers.get("Date", ""))
 
     @property
     def _reader(self) -> EksReader:
@@ -91,16 +85,13 @@ class EksCloud:
             secrets=self.account_cloud.secrets,
         )
 
-    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    @staticmethod
+    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the call of a launch; pure."""
         return (inventory.creation(spec, _pool(spec), place),)
 
-    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """Return nothing."""
-        _ = spec, machine
-        return ()
-
-    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
+    @staticmethod
+    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
         """Return our call, and that nothing happens by itself; pure."""
         return (
             f"eks:DeleteNodegroup {_pool(spec).cluster}/{pool_name(spec.marks)}, and its nodes go",
@@ -212,33 +203,27 @@ class EksCloud:
             raise UncertainError(f"AWS: the answer about {creation.name} does not say what it is.")
         return inventory.group_resource(made, creation.region, marks)
 
-    def list_owned(
+    def _list(
         self,
         regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+        kinds: tuple[str, ...],
+        marks_by_run: Mapping[str, OwnershipTags],
     ) -> Listing:
         """Return node groups with our tags or names, and their nodes; each region on its own."""
-        wanted = self.kinds if kinds is None else kinds
         places = seen_regions(self.state) if regions is None else regions
-        return inventory.listing(self._reader, places, wanted, known)
+        return inventory.listing(self._reader, places, kinds, marks_by_run)
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what AWS answers about that id."""
-        return inventory.look(self._reader, kept, marks)
+        return inventory.look(self._reader, entry, marks)
 
-    def self_termination_problem(self, machine: Resource) -> str:
-        """Return no fault: no node here is said to end itself."""
-        _ = machine
-        return ""
-
-    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Put the later deadline on a group, as its tag; on a node nothing is read."""
-        if one.kind == POOL:
-            eks = self._client("eks", one.region)
-            with launch_errors(f"moving the deadline of {one.name}", self._secrets):
+        if resource.kind == POOL:
+            eks = self._client("eks", resource.region)
+            with launch_errors(f"moving the deadline of {resource.name}", self._secrets):
                 tag = {inventory.DEADLINE: marks.tags()["deadline"]}
-                eks.tag_resource(resourceArn=one.id, tags=tag)
+                eks.tag_resource(resourceArn=resource.id, tags=tag)
         return ()
 
     def destroy(self, resource: Resource) -> bool:

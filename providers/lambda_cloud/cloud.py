@@ -6,12 +6,12 @@ by name. Nothing on a machine can end its bill (`provider.py`): it ends from out
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import ProviderError
 from providers.interface import (
     MACHINE,
+    Cloud,
     Connection,
     Creation,
     ExistenceCheck,
@@ -26,7 +26,6 @@ from providers.interface import (
 from providers.lambda_cloud import inventory
 from providers.lambda_cloud.access import Json, LambdaClient, RefusedCallError, read_access
 from providers.lambda_cloud.inventory import FIREWALL, KEY, PATHS, PROVIDER
-from providers.lifecycle.session import skew_s
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.address import with_caller
 from providers.token_access import TokenAccess
@@ -47,20 +46,16 @@ def connect(connection: Connection) -> "LambdaCloud":
 
 
 @dataclass(kw_only=True)
-class LambdaCloud:
+class LambdaCloud(Cloud):
     """An account.
 
     Attributes:
         access: where and as whom.
         name: as in offers.
-        skew_s: by how much its clock is ahead of ours.
-        lag_s: for how long its reads may not show what it has made.
-        kinds: of what a launch makes, in the order of removal.
     """
 
     access: TokenAccess
     name: str = PROVIDER
-    skew_s: float = 0.0
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = tuple(PATHS)
     _client: LambdaClient = field(init=False, repr=False)
@@ -68,22 +63,15 @@ class LambdaCloud:
     _firewalls: dict[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self._client = LambdaClient(access=self.access, on_date=self._on_date)
+        self._client = LambdaClient(access=self.access, on_date=self.note_clock)
 
-    def _on_date(self, text: str) -> None:
-        ahead_s = skew_s(text)
-        self.skew_s = self.skew_s if ahead_s is None else ahead_s
-
-    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    @staticmethod
+    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch; pure."""
         return tuple(inventory.creations(spec, place))
 
-    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """Return nothing."""
-        _ = spec, machine
-        return ()
-
-    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
+    @staticmethod
+    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
         """Return our calls, and that nothing happens by itself; pure."""
         return (
             *("POST /api/v1/instance-operations/terminate" for _ in range(spec.count)),
@@ -180,30 +168,25 @@ class LambdaCloud:
             raise ProviderError(f"Lambda: it does not show the firewall {name} yet.")
         return {"id": self._firewalls[name]}
 
-    def list_owned(
+    def _list(
         self,
         regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+        kinds: tuple[str, ...],
+        marks_by_run: Mapping[str, OwnershipTags],
     ) -> Listing:
         """Return everything with our marks or names; account-wide lists, kind by kind."""
         _ = regions
-        return inventory.listing(self._client, self.kinds if kinds is None else kinds, known)
+        return inventory.listing(self._client, kinds, marks_by_run)
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what the API answers about that id."""
-        return inventory.look(self._client, kept.kind, kept.id, marks)
+        return inventory.look(self._client, entry.kind, entry.id, marks)
 
-    def self_termination_problem(self, machine: Resource) -> str:
-        """Return no fault: no machine here is said to end itself."""
-        _ = machine
-        return ""
-
-    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Rename the instance: its tags cannot be changed."""
-        body = {"name": inventory.name_until(one.name, marks)}
-        doing = f"marking {one.name} with its deadline"
-        self._client.change("POST", f"/instances/{one.id}", body, doing)
+        body = {"name": inventory.name_until(resource.name, marks)}
+        doing = f"marking {resource.name} with its deadline"
+        self._client.change("POST", f"/instances/{resource.id}", body, doing)
         return ()
 
     def destroy(self, resource: Resource) -> bool:

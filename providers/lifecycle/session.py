@@ -4,34 +4,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 
 from pricing.catalog.offer import Offer
 from providers.interface import Cloud, Resource
 from providers.journal.journal import Journal, JournalError
 from providers.ssh.connection import Login
 
-LEAST_SKEW_S = 2.0
-"""Less cannot be told: the Date header has whole seconds and travelled for a while."""
-
 _MOST_UNTOLD_S = 60.0
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def skew_s(date: str) -> float | None:
-    """Return how far a provider's clock is ahead of ours, by the Date header of its answer.
-
-    0 where it is too little to be told from the way of the answer, None where the header is no
-    date.
-    """
-    try:
-        ahead_s = (parsedate_to_datetime(date) - _now()).total_seconds()
-    except (TypeError, ValueError):
-        return None
-    return ahead_s if abs(ahead_s) > LEAST_SKEW_S else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,12 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from pricing.errors import InputError, ProviderError
 from providers.interface import (
     MACHINE,
     OWN,
+    Cloud,
     Connection,
     Creation,
     ExistenceCheck,
@@ -45,24 +45,21 @@ def connect(connection: Connection) -> "SshCloud":
 
 
 @dataclass(kw_only=True)
-class SshCloud:
+class SshCloud(Cloud):
     """The user's own machines.
 
     Attributes:
         state: folder that remembers them.
         name: as in the registry.
-        skew_s: their clocks do not matter.
-        lag_s: a file is there once it is written.
-        kinds: nothing but machines.
     """
 
     state: Path
     name: str = OWN
-    skew_s: float = 0.0
     lag_s: float = 0.0
     kinds: tuple[str, ...] = (MACHINE,)
 
-    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    @staticmethod
+    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return one call: files are written, and the bootstrap is started; pure."""
         return (
             Creation(
@@ -78,12 +75,8 @@ class SshCloud:
             ),
         )
 
-    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """Return nothing."""
-        _ = spec, machine
-        return ()
-
-    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
+    @staticmethod
+    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
         """Return that what we put there is removed; pure."""
         return (f"ssh {spec.places[0].host}: remove {', '.join(_OURS)}",)
 
@@ -128,14 +121,14 @@ class SshCloud:
             raise InputError(f"{host}: {mark} is not a mark.")
         return _resource(host, creation.name, marks)
 
-    def list_owned(
+    def _list(
         self,
         regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+        kinds: tuple[str, ...],
+        marks_by_run: Mapping[str, OwnershipTags],
     ) -> Listing:
         """Return every remembered machine that has a mark; each host is a region of its own."""
-        _ = known
+        _ = marks_by_run
         found: list[Resource] = []
         unasked: list[NotQueried] = []
         hosts = self._remembered() if regions is None else regions
@@ -149,23 +142,18 @@ class SshCloud:
             found += [_resource(host, marks.name("1"), marks)] if marks else []
         return Listing(resources=tuple(found), unasked=tuple(unasked))
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return the machine, by the mark in its file; a read of that file does not lag."""
-        there = self._marks(kept.id)
+        there = self._marks(entry.id)
         if there is None or there.run != marks.run:
             return ExistenceCheck(
-                state="gone", why=f"{kept.id} does not carry the mark of {marks.run}"
+                state="gone", why=f"{entry.id} does not carry the mark of {marks.run}"
             )
-        return ExistenceCheck.present(_resource(kept.id, kept.name, marks))
+        return ExistenceCheck.present(_resource(entry.id, entry.name, marks))
 
-    def self_termination_problem(self, machine: Resource) -> str:
-        """Return no fault: it is not billed."""
-        _ = machine
-        return ""
-
-    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Rewrite the file of the mark."""
-        _write(one.id, _MARK, marks.text(":"), "0644")
+        _write(resource.id, _MARK, marks.text(":"), "0644")
         return ()
 
     def destroy(self, resource: Resource) -> bool:

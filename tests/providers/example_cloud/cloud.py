@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 
 from pricing.errors import MissingCredentialsError, ProviderError
 from providers.interface import (
     MACHINE,
+    Cloud,
     Connection,
     Creation,
     ExistenceCheck,
@@ -36,7 +36,7 @@ def connect(connection: Connection) -> "ExampleCloud":
 
 
 @dataclass(kw_only=True)
-class ExampleCloud:
+class ExampleCloud(Cloud):
     """An account.
 
     Attributes:
@@ -46,11 +46,11 @@ class ExampleCloud:
 
     folder: Path
     name: str = "example"
-    skew_s: float = 0.0
     lag_s: float = 0.0
     kinds: tuple[str, ...] = (MACHINE,)
 
-    def resources_to_create(self, spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    @staticmethod
+    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """One call for each machine; its marks are in it."""
         return tuple(
             Creation(
@@ -63,12 +63,8 @@ class ExampleCloud:
             for name in spec.machine_names
         )
 
-    def external_terminators(self, spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
-        """None."""
-        _ = spec, machine
-        return ()
-
-    def termination_steps(self, spec: LaunchSpec) -> tuple[str, ...]:
+    @staticmethod
+    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
         """Each machine, by id."""
         return tuple(f"DELETE /machines/{name}" for name in spec.machine_names)
 
@@ -80,10 +76,6 @@ class ExampleCloud:
         """The folder is the account."""
         return str(self.folder)
 
-    def limits(self) -> tuple[str, ...]:
-        """There are none."""
-        return ()
-
     def create(self, creation: Creation) -> Resource:
         """Write the file of a resource; it is there at once, so nothing is uncertain."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -92,14 +84,14 @@ class ExampleCloud:
         (self.folder / f"{creation.name}.json").write_text(json.dumps(made), encoding="utf-8")
         return self._read(self.folder / f"{creation.name}.json")
 
-    def list_owned(
+    def _list(
         self,
         regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...] | None = None,
-        known: Mapping[str, OwnershipTags] = MappingProxyType({}),
+        kinds: tuple[str, ...],
+        marks_by_run: Mapping[str, OwnershipTags],
     ) -> Listing:
         """Every file; all of them carry marks."""
-        _ = known
+        _ = marks_by_run
         found = (self._read(path) for path in sorted(self.folder.glob("*.json")))
         return Listing(
             resources=tuple(
@@ -110,9 +102,9 @@ class ExampleCloud:
             )
         )
 
-    def look(self, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """The file of that name."""
-        path = self.folder / f"{kept.id}.json"
+        path = self.folder / f"{entry.id}.json"
         if not path.is_file():
             return ExistenceCheck.gone("no such machine")
         found = self._read(path)
@@ -120,14 +112,9 @@ class ExampleCloud:
             return ExistenceCheck.not_asked(f"it is of run {found.marks.run}")
         return ExistenceCheck.present(found)
 
-    def self_termination_problem(self, machine: Resource) -> str:
-        """What is removed is no longer billed."""
-        _ = machine
-        return ""
-
-    def mark(self, one: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
+    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Write them into its file."""
-        path = self.folder / f"{one.id}.json"
+        path = self.folder / f"{resource.id}.json"
         told = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps(told | {"marks": marks.text(":")}), encoding="utf-8")
         return ()
