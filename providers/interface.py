@@ -72,6 +72,9 @@ OUTSIDE = "schedule"
 OWN = "ssh"
 """The provider of machines that the user already has."""
 
+NOT_BY_ITSELF = "at the deadline nothing happens by itself: gpucost reap, or watch, must run"
+"""What is said of a provider where no machine ends itself."""
+
 ANYWHERE = ("0.0.0.0/0", "::/0")
 """Every network, as `LaunchSpec.ssh_from`."""
 

@@ -18,6 +18,8 @@ AwsClient: TypeAlias = Any
 CONNECT_S = 10
 READ_S = 60
 ATTEMPTS = 4
+HOME = "us-east-1"
+"""Asked where no region is named."""
 
 _MOST_TEXT = 200
 
@@ -64,19 +66,32 @@ def client(session: AwsClient, service: str, region: str, *, attempts: int = ATT
     return session.client(service, region_name=region, config=limits)
 
 
-@contextmanager
-def sdk_errors(doing: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
-    """Turn whatever the SDK raises into one sentence without credentials.
+class AwsClients:
+    """Clients of an account: one for each service and region, and one that repeats nothing.
 
-    Raises:
-        ProviderError: with the code of the service where there is one.
+    Args:
+        session: with credentials.
+        on_date: is told the Date header of every answer.
     """
-    try:
-        yield
-    except GpucostError:
-        raise
-    except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
-        raise ProviderError(sentence(doing, error, secrets)) from None
+
+    def __init__(self, session: AwsClient, on_date: Callable[[str], None]) -> None:
+        self._session, self._on_date = session, on_date
+        self._clients: dict[tuple[str, str, bool], AwsClient] = {}
+        self._making = threading.Lock()
+
+    def get(self, service: str, region: str, *, repeats: bool = True) -> AwsClient:
+        """Return a client of a region, the home region where none is named."""
+        key = (service, region or HOME, repeats)
+        with self._making:  # regions are asked at once, and a session makes one client at a time
+            if key not in self._clients:
+                attempts = ATTEMPTS if repeats else 1
+                made = client(self._session, service, key[1], attempts=attempts)
+                made.meta.events.register(f"after-call.{service}", self._on_answer)
+                self._clients[key] = made
+        return self._clients[key]
+
+    def _on_answer(self, http_response: AwsClient, **_: object) -> None:
+        self._on_date(http_response.headers.get("Date", ""))
 
 
 def sentence(doing: str, error: Exception, secrets: tuple[str, ...]) -> str:
@@ -124,7 +139,7 @@ _NOT_FOUND = ("NotFound", "Malformed")
 
 
 @contextmanager
-def launch_errors(doing: str, secrets: tuple[str, ...]) -> Iterator[None]:
+def sdk_errors(doing: str, secrets: tuple[str, ...]) -> Iterator[None]:
     """Turn whatever the SDK raises into the error that says what it means.
 
     Raises:

@@ -4,7 +4,6 @@ Each launch attempt has a ClientToken of its own, and RunInstances is never repe
 want of capacity comes as HTTP 500, and where to try next is the lifecycle's to decide.
 """
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,11 +14,12 @@ from pricing.tables import objects
 from providers.aws import calls, inventory, schedule
 from providers.aws.access import (
     DENIED,
+    HOME,
     AwsClient,
+    AwsClients,
     client,
     code_of,
     is_not_found,
-    launch_errors,
     open_session,
     sdk_errors,
     sentence,
@@ -52,7 +52,6 @@ from providers.interface import (
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.address import with_caller
 
-_HOME = "us-east-1"
 _ALLOWED_ALREADY = "InvalidPermission.Duplicate"
 _NO_INSTANCE = "i-00000000000000000"
 _UNREAD = (
@@ -74,7 +73,7 @@ def connect(connection: Connection) -> "AwsCloud":
         MissingCredentialsError: the chain finds none.
     """
     _ = connection
-    with sdk_errors("finding credentials"):
+    with sdk_errors("finding credentials", ()):
         session = open_session()
         keys = session.get_credentials().get_frozen_credentials()
     secrets = (keys.access_key, keys.secret_key, keys.token or "")
@@ -96,28 +95,17 @@ class AwsCloud(Cloud):
     name: str = PROVIDER
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = (*KINDS, OUTSIDE)
-    _clients: dict[tuple[str, str, bool], AwsClient] = field(default_factory=dict, repr=False)
     _account_id: str = ""
-    _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _clients: AwsClients = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._clients = AwsClients(self.session, self.note_clock)
 
     def _ec2(self, region: str, *, repeats: bool = True) -> AwsClient:
-        return self._client("ec2", region, repeats=repeats)
+        return self._clients.get("ec2", region, repeats=repeats)
 
     def _scheduler(self, region: str, *, repeats: bool = True) -> AwsClient:
-        return self._client("scheduler", region, repeats=repeats)
-
-    def _client(self, service: str, region: str, *, repeats: bool) -> AwsClient:
-        key = (service, region or _HOME, repeats)
-        with self._making:  # regions are asked at once, and a session makes one client at a time
-            if key not in self._clients:
-                options = {} if repeats else {"attempts": 1}
-                made = client(self.session, service, key[1], **options)
-                made.meta.events.register(f"after-call.{service}", self._on_answer)
-                self._clients[key] = made
-        return self._clients[key]
-
-    def _on_answer(self, http_response: AwsClient, **_: object) -> None:
-        self.note_clock(http_response.headers.get("Date", ""))
+        return self._clients.get("scheduler", region, repeats=repeats)
 
     @staticmethod
     def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
@@ -146,14 +134,14 @@ class AwsCloud(Cloud):
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Return the launch with the zones that have each type, and what the quotas say."""
-        spec = with_caller(spec, private_endpoint(self._ec2(_HOME)))
+        spec = with_caller(spec, private_endpoint(self._ec2(HOME)))
         places: list[Place] = []
         notes: list[str] = []
         for place in spec.places:
             here = replace(
                 place, region=place.region or (place.offer.region if place.offer else "")
             )
-            with launch_errors("reading where the type is offered", self.secrets):
+            with sdk_errors("reading where the type is offered", self.secrets):
                 zones = self._zones(here)
             if not zones:
                 notes.append(f"{place.instance_type} is not offered in {here.region}")
@@ -164,7 +152,7 @@ class AwsCloud(Cloud):
             if trouble:
                 notes.append(trouble)
                 continue
-            with launch_errors(f"looking at {spec.image}", self.secrets):
+            with sdk_errors(f"looking at {spec.image}", self.secrets):
                 ec2 = self._ec2(here.region)
                 stay, told, is_there = volumes_that_stay(ec2, spec.image, here.region)
             notes += filter(None, (told,))
@@ -181,15 +169,15 @@ class AwsCloud(Cloud):
     def account(self) -> str:
         """Return the number of the account, which STS tells any caller; asked once."""
         if not self._account_id:
-            with launch_errors("asking whose account it is", self.secrets):
-                sts = client(self.session, "sts", self.session.region_name or _HOME)
+            with sdk_errors("asking whose account it is", self.secrets):
+                sts = client(self.session, "sts", self.session.region_name or HOME)
                 self._account_id = str(sts.get_caller_identity()["Account"])
         return self._account_id
 
     def limits(self) -> tuple[str, ...]:
         """Return the quotas of machines with GPUs in the home region of the session."""
-        region = self.session.region_name or _HOME
-        with launch_errors("reading quotas", self.secrets):
+        region = self.session.region_name or HOME
+        with sdk_errors("reading quotas", self.secrets):
             self._ec2(region).describe_regions()
             return quotas(self.session, region)
 
@@ -226,10 +214,10 @@ class AwsCloud(Cloud):
     def create(self, creation: Creation) -> Resource:
         """Make one call that is never repeated; a security group gets its rules by a second one."""
         if creation.kind == OUTSIDE:  # the name makes a second call one that does nothing
-            with launch_errors(f"making {creation.name}", self.secrets):
+            with sdk_errors(f"making {creation.name}", self.secrets):
                 return schedule.create(self._scheduler(creation.region), creation)
         ec2 = self._ec2(creation.region, repeats=False)
-        with launch_errors(f"making {creation.kind} {creation.name}", self.secrets):
+        with sdk_errors(f"making {creation.kind} {creation.name}", self.secrets):
             made = _MAKERS[creation.kind](ec2, dict(creation.arguments))
         if creation.kind == "security-group":
             self._allow(str(made["GroupId"]), creation)
@@ -250,8 +238,8 @@ class AwsCloud(Cloud):
             ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rules)
         except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
             if code_of(error) != _ALLOWED_ALREADY:
-                sdk_errors = sentence(f"opening port 22 of {creation.name}", error, self.secrets)
-                raise ProviderError(sdk_errors) from None
+                text = sentence(f"opening port 22 of {creation.name}", error, self.secrets)
+                raise ProviderError(text) from None
 
     def _list(
         self,
@@ -283,7 +271,7 @@ class AwsCloud(Cloud):
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what EC2 answers about that id."""
         if entry.kind == OUTSIDE:
-            with launch_errors(f"looking at {entry.name}", self.secrets):
+            with sdk_errors(f"looking at {entry.name}", self.secrets):
                 found = schedule.find(self._scheduler(entry.region), entry.id, entry.region)
             if found is None:
                 return ExistenceCheck.not_shown(f"AWS has no schedule {entry.id}")
@@ -299,7 +287,7 @@ class AwsCloud(Cloud):
 
         Where that may not be read, `check` has said so.
         """
-        with launch_errors(f"reading what ends {machine.name}", self.secrets):
+        with sdk_errors(f"reading what ends {machine.name}", self.secrets):
             try:
                 behaviour = self._shutdown_of(machine.region, machine.id)
             except Exception as error:
@@ -312,7 +300,7 @@ class AwsCloud(Cloud):
 
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Rewrite the tag of the deadline; a schedule moves by as much."""
-        with launch_errors(f"moving the deadline of {resource.name}", self.secrets):
+        with sdk_errors(f"moving the deadline of {resource.name}", self.secrets):
             if resource.kind == OUTSIDE:
                 schedule.move(self._scheduler(resource.region), resource, marks)
             else:
@@ -329,7 +317,7 @@ class AwsCloud(Cloud):
             value = [resource.id] if row.argument.endswith("s") else resource.id
             ec2 = self._ec2(resource.region)
             call = partial(getattr(ec2, row.destroy), **{row.argument: value})
-        with launch_errors(f"ending {resource.kind} {resource.name}", self.secrets):
+        with sdk_errors(f"ending {resource.kind} {resource.name}", self.secrets):
             try:
                 told = call()
             except Exception as error:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pricing.errors import ProviderError
 from pricing.tables import members, objects
-from providers.aws.access import AwsClient, in_each, is_not_found, launch_errors
+from providers.aws.access import AwsClient, in_each, is_not_found, sdk_errors
 from providers.aws.calls import GROUP, KEY, KINDS, PROVIDER, RUN_TAG, client_token
 from providers.interface import (
     MACHINE,
@@ -91,7 +91,7 @@ def _listed(
         for wanted in _asked(kind, known):
             with (
                 _part(found.unasked, kind, region),
-                launch_errors(f"listing {kind}s", reader.secrets),
+                sdk_errors(f"listing {kind}s", reader.secrets),
             ):
                 ec2 = reader.ec2(region)
                 for item in _shown(ec2, kind, wanted):
@@ -158,7 +158,7 @@ def _no_answer(region: str) -> NotQueried:
 def marked_regions(reader: Reader, unasked: list[NotQueried]) -> tuple[str, ...]:
     """Return enabled regions in which anything has our tag: one call each; failures are noted."""
     names: list[str] = []
-    with _part(unasked, "", ""), launch_errors("listing regions", reader.secrets):
+    with _part(unasked, "", ""), sdk_errors("listing regions", reader.secrets):
         answer = reader.ec2("").describe_regions()
         names = sorted(str(region["RegionName"]) for region in answer["Regions"])
     told = in_each(names, lambda name: _is_marked(reader, name))
@@ -171,7 +171,7 @@ def _is_marked(reader: Reader, region: str) -> tuple[bool, list[NotQueried]]:
     """Return whether anything in a region has our tag, and what keeps us from knowing."""
     unasked: list[NotQueried] = []
     wanted = [{"Name": "key", "Values": [RUN_TAG]}]
-    with _part(unasked, "", region), launch_errors("listing tags", reader.secrets):
+    with _part(unasked, "", region), sdk_errors("listing tags", reader.secrets):
         return bool(reader.ec2(region).describe_tags(Filters=wanted)["Tags"]), unasked
     return False, unasked
 
@@ -183,7 +183,7 @@ def look(reader: Reader, kept: JournaledResource, marks: OwnershipTags) -> Exist
         ProviderError: no answer that says whether it is there.
     """
     kind, region = kept.kind, kept.region
-    with launch_errors(f"looking at {kind} {kept.id}", reader.secrets):
+    with sdk_errors(f"looking at {kind} {kept.id}", reader.secrets):
         item = by_id(reader.ec2(region), kind, kept.id)
     if item is None:
         return ExistenceCheck.not_shown(f"AWS knows no such id in {region}")

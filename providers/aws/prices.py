@@ -42,7 +42,7 @@ class _Machine:
 
 def fetch(request: Request) -> PriceReading:
     """Read on-demand and spot prices of every instance type with GPUs in the regions asked for."""
-    with sdk_errors("finding credentials"):
+    with sdk_errors("finding credentials", ()):
         session = open_session()
         keys = session.get_credentials().get_frozen_credentials()
     regions = request.regions or REGIONS

@@ -102,33 +102,13 @@ def connect(
     return Client(access.token, **options)
 
 
-@contextmanager
-def sdk_errors(access: TokenAccess, doing: str) -> Iterator[None]:
-    """Turn whatever the library raises into one sentence without the token.
-
-    Raises:
-        ProviderError: with status and reason where there are any.
-    """
-    try:
-        yield
-    except GpucostError:
-        raise
-    except Exception as error:  # noqa: BLE001 - requests, urllib3, azure and json raise their own
-        status = getattr(error, "status_code", None)
-        learn(access.token)
-        text = redact(" ".join(str(error).split()))[:_MOST_TEXT]
-        kind = f"HTTP {status}" if status else type(error).__name__
-        raise ProviderError(f"DigitalOcean: {doing} failed: {kind}: {text}") from None
-
-
-_MOST_TEXT = 200
 _QUOTA = ("will exceed your", "droplet limit", "gpu limit", "limit increase")
 _ELSEWHERE = ("not available", "unavailable", "capacity", "region")
 _RAISE = "GPU quota of a new account is 0; ask for it at cloud.digitalocean.com, Settings, limits."
 
 
 @contextmanager
-def launch_errors(access: TokenAccess, doing: str) -> Iterator[None]:
+def sdk_errors(access: TokenAccess, doing: str) -> Iterator[None]:
     """Turn whatever the library raises into the error that says what it means.
 
     Raises:

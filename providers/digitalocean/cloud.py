@@ -12,7 +12,7 @@ from typing import Any
 from pricing.errors import InputError, ProviderError
 from pricing.tables import elements
 from providers.digitalocean import REAPER_TOKEN, calls, inventory
-from providers.digitalocean.access import PydoClient, launch_errors, read_access, refusal, try_token
+from providers.digitalocean.access import PydoClient, read_access, refusal, sdk_errors, try_token
 from providers.digitalocean.access import connect as open_client
 from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
 from providers.interface import (
@@ -106,7 +106,7 @@ class DigitalOceanCloud(Cloud):
             try_token(self.access, self.reaper)
         spec = with_caller(spec, self.access.endpoint)
         account, used = self._account()
-        with launch_errors(self.access, "reading the sizes"):
+        with sdk_errors(self.access, "reading the sizes"):
             regions = {
                 str(size["slug"]): tuple(str(one) for one in elements(size.get("regions") or ()))
                 for size in inventory.pages(self._client(repeats=True), _SIZES, {})
@@ -131,7 +131,7 @@ class DigitalOceanCloud(Cloud):
     def account(self) -> str:
         """Return the id of the team that the token is of, else of its user; asked once."""
         if not self._account_id:
-            with launch_errors(self.access, "asking whose account it is"):
+            with sdk_errors(self.access, "asking whose account it is"):
                 answer = self._client(repeats=True).account.get()
             account = _part(answer, "account", "the account")
             self._account_id = str((account.get("team") or account)["uuid"])
@@ -142,7 +142,7 @@ class DigitalOceanCloud(Cloud):
         return self._quota(*self._account(), 0)
 
     def _account(self) -> tuple[_Json, int]:
-        with launch_errors(self.access, "checking the account"):
+        with sdk_errors(self.access, "checking the account"):
             client = self._client(repeats=True)
             account = _part(client.account.get(), "account", "the account")
             used = client.droplets.list(per_page=1).get("meta", {}).get("total", 0)
@@ -161,7 +161,7 @@ class DigitalOceanCloud(Cloud):
         return (f"{used_text}; its GPU limit cannot be read before the launch, which says so",)
 
     def _key_id(self, name: str) -> str:
-        with launch_errors(self.access, "reading the SSH keys"):
+        with sdk_errors(self.access, "reading the SSH keys"):
             keys = list(inventory.pages(self._client(repeats=True), KINDS["ssh-key"], {}))
         for key in keys:
             if name in (str(key.get("id")), key.get("name"), key.get("fingerprint")):
@@ -172,7 +172,7 @@ class DigitalOceanCloud(Cloud):
     def create(self, creation: Creation) -> Resource:
         """Send one POST, never repeated."""
         kind, doing = KINDS[creation.kind], f"making {creation.kind} {creation.name}"
-        with launch_errors(self.access, doing):
+        with sdk_errors(self.access, doing):
             group = getattr(self._client(repeats=False), kind.group)
             answer = group.create(body=dict(creation.arguments))
         if isinstance(answer, Mapping) and "message" in answer and kind.one not in answer:
@@ -204,7 +204,7 @@ class DigitalOceanCloud(Cloud):
         """Make a run tag with the deadline and put it on the Droplet; a tag cannot be changed."""
         tag, client = calls.run_tag(marks), self._client(repeats=True)
         body = {"resources": [{"resource_id": resource.id, "resource_type": "droplet"}]}
-        with launch_errors(self.access, f"marking {resource.name} with its deadline"):
+        with sdk_errors(self.access, f"marking {resource.name} with its deadline"):
             made = client.tags.get(tag)
             if inventory.is_not_found(made):
                 made = client.tags.create(body={"name": tag})
@@ -218,7 +218,7 @@ class DigitalOceanCloud(Cloud):
     def destroy(self, resource: Resource) -> bool:
         """Send one DELETE by id; False for a 404."""
         kind = KINDS[resource.kind]
-        with launch_errors(self.access, f"ending {resource.kind} {resource.name}"):
+        with sdk_errors(self.access, f"ending {resource.kind} {resource.name}"):
             group = getattr(self._client(repeats=False), kind.group)
             answer = getattr(group, kind.destroy)(inventory.call_id(resource.kind, resource.id))
         return not inventory.is_not_found(answer)

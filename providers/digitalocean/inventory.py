@@ -12,7 +12,7 @@ from datetime import datetime
 from pricing.errors import ProviderError
 from pricing.tables import elements, members, objects
 from providers.digitalocean import calls
-from providers.digitalocean.access import PydoClient, launch_errors
+from providers.digitalocean.access import PydoClient, sdk_errors
 from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
 from providers.interface import MACHINE, ExistenceCheck, Listing, NotQueried, Resource, State
 from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_text
@@ -69,7 +69,7 @@ def listing(
         row = KINDS[kind]
         for filters in _FILTERS.get(kind, _EVERYTHING):
             try:
-                with launch_errors(access, f"listing {row.many}"):
+                with sdk_errors(access, f"listing {row.many}"):
                     found = {str(item[row.id]): item for item in pages(client, row, filters)}
                 items[kind] |= found
             except ProviderError as error:
@@ -123,7 +123,7 @@ def look(
         ProviderError: no answer that says whether it is there.
     """
     row, doing = KINDS[kind], f"looking at {kind} {id_}"
-    with launch_errors(access, doing):
+    with sdk_errors(access, doing):
         answer = getattr(client, row.group).get(call_id(kind, id_))
     if is_not_found(answer):
         return ExistenceCheck.not_shown("DigitalOcean: no such id")

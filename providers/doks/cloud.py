@@ -10,8 +10,8 @@ from typing import Any
 
 from pricing.errors import InputError, ProviderError
 from pricing.tables import members, objects
-from providers.deployment import NODE, POOL, NodePool, run_of_node
-from providers.digitalocean.access import PydoClient, launch_errors, read_access, refusal
+from providers.deployment import NODE, run_of_node
+from providers.digitalocean.access import PydoClient, read_access, refusal, sdk_errors
 from providers.digitalocean.access import connect as open_client
 from providers.digitalocean.cloud import DigitalOceanCloud
 from providers.digitalocean.inventory import is_not_found
@@ -19,7 +19,7 @@ from providers.doks import inventory
 from providers.doks.inventory import PROVIDER
 from providers.interface import (
     ANYWHERE,
-    Cloud,
+    NOT_BY_ITSELF,
     Connection,
     Creation,
     ExistenceCheck,
@@ -32,8 +32,10 @@ from providers.interface import (
     UncertainError,
 )
 from providers.ownership_tags import OwnershipTags
+from providers.pool_cloud import PoolCloud, pool_of
 from providers.token_access import TokenAccess
 
+_TITLE = "DigitalOcean Kubernetes"
 _LAG_S = 180.0
 """Reads may miss what was just made; no figure is documented, so it is as for Droplets: ours."""
 
@@ -48,7 +50,7 @@ def connect(connection: Connection) -> "DoksCloud":
 
 
 @dataclass(kw_only=True)
-class DoksCloud(Cloud):
+class DoksCloud(PoolCloud):
     """The Kubernetes clusters of an account.
 
     Attributes:
@@ -59,7 +61,6 @@ class DoksCloud(Cloud):
     access: TokenAccess
     name: str = PROVIDER
     lag_s: float = _LAG_S
-    kinds: tuple[str, ...] = (POOL, NODE)
     _clients: dict[bool, PydoClient] = field(default_factory=dict, repr=False)
     _droplets: DigitalOceanCloud = field(init=False, repr=False)
     _clusters: dict[str, None] = field(default_factory=dict, repr=False)  # with pools of ours
@@ -76,27 +77,27 @@ class DoksCloud(Cloud):
     @staticmethod
     def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the call of a launch; pure."""
-        return (inventory.creation(spec, _pool(spec), place),)
+        return (inventory.creation(spec, pool_of(spec, _TITLE), place),)
 
     @staticmethod
     def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
         """Return our call, and that nothing happens by itself; pure."""
-        pool = _pool(spec)
+        pool = pool_of(spec, _TITLE)
         return (
             f"DELETE {inventory.pool_path(pool.cluster_id or pool.cluster)}/ID, and its nodes go",
-            "at the deadline nothing happens by itself: gpucost reap, or watch, must run",
+            NOT_BY_ITSELF,
         )
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Return the launch in the region of its cluster, and notes; change nothing."""
-        pool = _pool(spec)
+        pool = pool_of(spec, _TITLE)
         if pool.min_nodes == 0:
             raise InputError(
                 "--min 0: the autoscaler of DOKS keeps one node at least; give --min 1. `gpucost "
                 "down` ends the last one with its pool."
             )
         client = self._client(repeats=True)
-        with launch_errors(self.access, "reading the Kubernetes clusters"):
+        with sdk_errors(self.access, "reading the Kubernetes clusters"):
             found = list(inventory.clusters(client))
         cluster = _chosen(found, pool.cluster)
         region, state = (
@@ -106,7 +107,7 @@ class DoksCloud(Cloud):
         if state in ("error", "deleted", "deleting"):
             raise ProviderError(f"DigitalOcean: cluster {cluster['name']} is in state {state!r}.")
         size = spec.places[0].instance_type
-        with launch_errors(self.access, "reading what node pools may be"):
+        with sdk_errors(self.access, "reading what node pools may be"):
             told = members(client.kubernetes.list_options().get("options") or {})
         sizes = {str(one.get("slug")) for one in objects(told.get("sizes") or ())}
         if sizes and size not in sizes:
@@ -140,7 +141,7 @@ class DoksCloud(Cloud):
         body = dict(creation.arguments)
         cluster = str(body.pop("cluster_id"))
         self._clusters[cluster] = None
-        with launch_errors(self.access, doing):
+        with sdk_errors(self.access, doing):
             answer = self._client(repeats=False).kubernetes.add_node_pool(cluster, body=body)
         if isinstance(answer, Mapping) and "message" in answer and "node_pool" not in answer:
             text = str(answer["message"])  # some refusals do not raise
@@ -178,42 +179,25 @@ class DoksCloud(Cloud):
         found = inventory.read_pool(client, self.access, resource.id)
         if found is None:
             raise ProviderError(f"DigitalOcean: {doing}: it does not show the pool.")
-        with launch_errors(self.access, doing):
+        with sdk_errors(self.access, doing):
             body = inventory.changed(found, marks)
             told = client.kubernetes.update_node_pool(*inventory.parts(resource.id), body=body)
         if not (isinstance(told, Mapping) and "node_pool" in told):
             raise ProviderError(f"DigitalOcean: {doing}: the pool was not changed.")
         return ()
 
-    def destroy(self, resource: Resource) -> bool:
-        """Send one DELETE of a pool; False for a 404.
-
-        A node ends with its pool, for that would replace it; the DELETE of its Droplet is sent
-        only where no pool of its run is there.
-        """
-        client, doing = self._client(repeats=False), f"ending {resource.kind} {resource.name}"
-        if resource.kind == POOL:
-            with launch_errors(self.access, doing):
-                answer = client.kubernetes.delete_node_pool(*inventory.parts(resource.id))
-            return not is_not_found(answer)
-        seen = self.list_owned(None, (POOL,), {resource.marks.run: resource.marks})
-        pools = [one for one in seen.resources if one.marks.run == resource.marks.run]
-        if seen.unasked:
-            raise ProviderError(f"{resource.name} ends with its pool: {seen.unasked[0].why}")
-        if pools:
-            ended = [self.destroy(pool) for pool in pools]
-            return all(ended)
-        if run_of_node(resource.name) != resource.marks.run:
-            raise ProviderError(f"{resource.name} is not named as a node of {resource.marks.run}.")
-        with launch_errors(self.access, doing):
-            answer = client.droplets.destroy(int(resource.id))
+    def _end_pool(self, pool: Resource) -> bool:
+        client = self._client(repeats=False)
+        with sdk_errors(self.access, f"ending {pool.kind} {pool.name}"):
+            answer = client.kubernetes.delete_node_pool(*inventory.parts(pool.id))
         return not is_not_found(answer)
 
-
-def _pool(spec: LaunchSpec) -> NodePool:
-    if spec.pool is None:
-        raise InputError("DigitalOcean Kubernetes makes node pools: name a cluster.")
-    return spec.pool
+    def _end_node(self, node: Resource) -> bool:
+        if run_of_node(node.name) != node.marks.run:
+            raise ProviderError(f"{node.name} is not named as a node of {node.marks.run}.")
+        with sdk_errors(self.access, f"ending {node.kind} {node.name}"):
+            answer = self._client(repeats=False).droplets.destroy(int(node.id))
+        return not is_not_found(answer)
 
 
 def _chosen(clusters: list[dict[str, Any]], wanted: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from pricing.errors import ProviderError
 from pricing.tables import elements, members, objects
 from providers.deployment import NODE, POOL, NodePool, pool_name, run_of_node, run_of_pool
-from providers.digitalocean.access import PydoClient, launch_errors
+from providers.digitalocean.access import PydoClient, sdk_errors
 from providers.digitalocean.calls import DropletKind
 from providers.digitalocean.inventory import is_not_found, pages
 from providers.interface import (
@@ -167,7 +167,7 @@ def listing(
     """
     found = _PoolsFound(known=dict(known))
     try:
-        with launch_errors(access, "listing Kubernetes clusters"):
+        with sdk_errors(access, "listing Kubernetes clusters"):
             for cluster in clusters(client):
                 _look_into(cluster, found)
             _look_into_each(client, also, found)
@@ -178,7 +178,7 @@ def listing(
         found.miss(POOL, error)
     if NODE in kinds and (known or found.resources):
         try:
-            with launch_errors(access, "listing the nodes' Droplets"):
+            with sdk_errors(access, "listing the nodes' Droplets"):
                 _look_for_nodes(client, found)
         except ProviderError as error:
             found.miss(NODE, error)
@@ -323,7 +323,7 @@ def read_pool(client: PydoClient, access: TokenAccess, id_: str) -> _Json | None
         ProviderError: no answer that says whether it is there.
     """
     doing = f"looking at node pool {id_}"
-    with launch_errors(access, doing):
+    with sdk_errors(access, doing):
         answer = client.kubernetes.get_node_pool(*parts(id_))
     if is_not_found(answer):
         return None
@@ -342,7 +342,7 @@ def look_at_node(
         ProviderError: no answer that says whether it is there.
     """
     doing = f"looking at node {id_}"
-    with launch_errors(access, doing):
+    with sdk_errors(access, doing):
         answer = client.droplets.get(int(id_))
     if is_not_found(answer):
         return ExistenceCheck.not_shown("DigitalOcean: no such Droplet")

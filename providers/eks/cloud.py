@@ -4,22 +4,21 @@ CreateNodegroup has a token of its own, and is sent once all the same; a lost an
 by the group's name. Role and subnets of the nodes are those of a group that the cluster has.
 """
 
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from providers.aws.access import AwsClient, client, is_not_found, launch_errors
+from providers.aws.access import AwsClient, AwsClients, is_not_found, sdk_errors
 from providers.aws.cloud import AwsCloud
 from providers.aws.cloud import connect as connect_aws
 from providers.aws.placement import check_quota
-from providers.deployment import NODE, POOL, NodePool, pool_name
+from providers.deployment import POOL, pool_name
 from providers.eks import inventory, note_region, seen_regions
 from providers.eks.inventory import PROVIDER, EksReader
 from providers.interface import (
-    Cloud,
+    NOT_BY_ITSELF,
     Connection,
     Creation,
     ExistenceCheck,
@@ -32,7 +31,9 @@ from providers.interface import (
     UncertainError,
 )
 from providers.ownership_tags import OwnershipTags
+from providers.pool_cloud import PoolCloud, pool_of
 
+_TITLE = "Amazon EKS"
 _LAG_S = 300.0
 """EKS documents no figure; its nodes are instances of EC2, whose guide says five minutes."""
 
@@ -47,7 +48,7 @@ def connect(connection: Connection) -> "EksCloud":
 
 
 @dataclass(kw_only=True)
-class EksCloud(Cloud):
+class EksCloud(PoolCloud):
     """The EKS clusters of an account.
 
     Attributes:
@@ -60,60 +61,49 @@ class EksCloud(Cloud):
     state: Path
     name: str = PROVIDER
     lag_s: float = _LAG_S
-    kinds: tuple[str, ...] = (POOL, NODE)
-    _clients: dict[tuple[str, str, bool], AwsClient] = field(default_factory=dict, repr=False)
-    _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _clients: AwsClients = field(init=False, repr=False)
 
-    def _client(self, service: str, region: str, *, repeats: bool = True) -> AwsClient:
-        key = (service, region, repeats)
-        with self._making:  # regions are asked at once, and a session makes one client at a time
-            if key not in self._clients:
-                options = {} if repeats else {"attempts": 1}
-                made = client(self.account_cloud.session, service, region, **options)
-                made.meta.events.register(f"after-call.{service}", self._on_answer)
-                self._clients[key] = made
-        return self._clients[key]
-
-    def _on_answer(self, http_response: AwsClient, **_: object) -> None:
-        self.note_clock(http_response.headers.get("Date", ""))
+    def __post_init__(self) -> None:
+        self._clients = AwsClients(self.account_cloud.session, self.note_clock)
 
     @property
     def _reader(self) -> EksReader:
         return EksReader(
-            eks=lambda region: self._client("eks", region),
-            ec2=lambda region: self._client("ec2", region),
+            eks=lambda region: self._clients.get("eks", region),
+            ec2=lambda region: self._clients.get("ec2", region),
             secrets=self.account_cloud.secrets,
         )
 
     @staticmethod
     def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the call of a launch; pure."""
-        return (inventory.creation(spec, _pool(spec), place),)
+        return (inventory.creation(spec, pool_of(spec, _TITLE), place),)
 
     @staticmethod
     def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
         """Return our call, and that nothing happens by itself; pure."""
+        group = f"{pool_of(spec, _TITLE).cluster}/{pool_name(spec.marks)}"
         return (
-            f"eks:DeleteNodegroup {_pool(spec).cluster}/{pool_name(spec.marks)}, and its nodes go",
-            "at the deadline nothing happens by itself: gpucost reap, or watch, must run",
+            f"eks:DeleteNodegroup {group}, and its nodes go",
+            NOT_BY_ITSELF,
         )
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Return the launch with the role and the subnets of its nodes, and notes."""
-        pool, place = _pool(spec), spec.places[0]
+        pool, place = pool_of(spec, _TITLE), spec.places[0]
         if place.purchase == "spot":
             raise InputError(
                 "--purchase spot with --kubernetes: a managed node group takes no highest price, "
                 "so no cap would hold; say on_demand."
             )
         region = place.region or (place.offer.region if place.offer else "")
-        with launch_errors(f"reading cluster {pool.cluster} in {region}", self._secrets):
+        with sdk_errors(f"reading cluster {pool.cluster} in {region}", self._secrets):
             self._refuse_unknown(pool.cluster, region)
             groups = list(self._usable_groups(pool.cluster, region))
         if not groups:
             raise InputError(_no_group(pool.cluster, region))
         found = groups[0]
-        with launch_errors(f"reading where {place.instance_type} is offered", self._secrets):
+        with sdk_errors(f"reading where {place.instance_type} is offered", self._secrets):
             subnets, notes = self._subnets(tuple(found["subnets"]), place.instance_type, region)
         if not subnets:
             raise NoCapacityError(
@@ -138,7 +128,7 @@ class EksCloud(Cloud):
 
     def _refuse_unknown(self, cluster: str, region: str) -> None:
         """Refuse a cluster that the region has not, naming those that it has."""
-        eks = self._client("eks", region)
+        eks = self._clients.get("eks", region)
         try:
             status = str(eks.describe_cluster(name=cluster)["cluster"]["status"])
         except Exception as error:
@@ -153,7 +143,7 @@ class EksCloud(Cloud):
 
     def _usable_groups(self, cluster: str, region: str) -> Iterator[dict[str, Any]]:
         """Yield node groups whose role and subnets nodes can have, too."""
-        eks = self._client("eks", region)
+        eks = self._clients.get("eks", region)
         for name in inventory.group_names(eks, cluster):
             group = inventory.read_group(eks, cluster, name)
             if group is None or group.get("status") not in ("ACTIVE", "UPDATING", "DEGRADED"):
@@ -165,7 +155,7 @@ class EksCloud(Cloud):
         self, known: tuple[str, ...], instance_type: str, region: str
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the subnets in zones that offer the type, and what to say of the others."""
-        ec2 = self._client("ec2", region)
+        ec2 = self._clients.get("ec2", region)
         pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
             LocationType="availability-zone",
             Filters=[{"Name": "instance-type", "Values": [instance_type]}],
@@ -195,8 +185,8 @@ class EksCloud(Cloud):
                 f"{self.state}: {creation.region} cannot be noted there ({error.strerror}), so "
                 "nobody would look for the pool; nothing was made."
             ) from None
-        eks = self._client("eks", creation.region, repeats=False)
-        with launch_errors(f"making node group {creation.name}", self._secrets):
+        eks = self._clients.get("eks", creation.region, repeats=False)
+        with sdk_errors(f"making node group {creation.name}", self._secrets):
             made = eks.create_nodegroup(**creation.arguments).get("nodegroup") or {}
         marks = inventory.read_tags(creation.arguments["tags"])
         if "nodegroupArn" not in made or marks is None:
@@ -220,36 +210,25 @@ class EksCloud(Cloud):
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Put the later deadline on a group, as its tag; on a node nothing is read."""
         if resource.kind == POOL:
-            eks = self._client("eks", resource.region)
-            with launch_errors(f"moving the deadline of {resource.name}", self._secrets):
+            eks = self._clients.get("eks", resource.region)
+            with sdk_errors(f"moving the deadline of {resource.name}", self._secrets):
                 tag = {inventory.DEADLINE: marks.tags()["deadline"]}
                 eks.tag_resource(resourceArn=resource.id, tags=tag)
         return ()
 
-    def destroy(self, resource: Resource) -> bool:
-        """Make one call by id; False where AWS knows no such id.
+    def _end_pool(self, pool: Resource) -> bool:
+        if pool.state == "ending":
+            return True
+        cluster, name = inventory.parts(pool.id)
+        call = self._clients.get("eks", pool.region).delete_nodegroup
+        return self._is_taken(pool, call, clusterName=cluster, nodegroupName=name)
 
-        A node ends with its group, for that would replace it; the instance itself is terminated
-        only where no group of its run is there.
-        """
-        doing = f"ending {resource.kind} {resource.name}"
-        if resource.kind == POOL:
-            cluster, name = inventory.parts(resource.id)
-            call = self._client("eks", resource.region).delete_nodegroup
-            return self._is_taken(doing, call, clusterName=cluster, nodegroupName=name)
-        run = resource.marks.run
-        seen = self.list_owned((resource.region,), (POOL,), {run: resource.marks})
-        pools = [one for one in seen.resources if one.marks.run == run]
-        if seen.unasked:
-            raise ProviderError(f"{resource.name} ends with its pool: {seen.unasked[0].why}")
-        if pools:
-            ended = [one.state == "ending" or self.destroy(one) for one in pools]
-            return all(ended)
-        call = self._client("ec2", resource.region).terminate_instances
-        return self._is_taken(doing, call, InstanceIds=[resource.id])
+    def _end_node(self, node: Resource) -> bool:
+        call = self._clients.get("ec2", node.region).terminate_instances
+        return self._is_taken(node, call, InstanceIds=[node.id])
 
-    def _is_taken(self, doing: str, call: AwsClient, **arguments: object) -> bool:
-        with launch_errors(doing, self._secrets):
+    def _is_taken(self, resource: Resource, call: AwsClient, **arguments: object) -> bool:
+        with sdk_errors(f"ending {resource.kind} {resource.name}", self._secrets):
             try:
                 call(**arguments)
             except Exception as error:
@@ -257,12 +236,6 @@ class EksCloud(Cloud):
                     raise
                 return False
         return True
-
-
-def _pool(spec: LaunchSpec) -> NodePool:
-    if spec.pool is None:
-        raise InputError("Amazon EKS makes node pools: name a cluster.")
-    return spec.pool
 
 
 def _no_group(cluster: str, region: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pricing.errors import ProviderError
 from pricing.tables import objects
-from providers.aws.access import AwsClient, in_each, is_not_found, launch_errors
+from providers.aws.access import AwsClient, in_each, is_not_found, sdk_errors
 from providers.deployment import NODE, ON_NODES, POOL, TAINT, NodePool, pool_name, run_of_pool
 from providers.interface import (
     Creation,
@@ -170,7 +170,7 @@ def _listed(
 ) -> _GroupsThere:
     found = _GroupsThere(runs=dict(known))
     try:
-        with launch_errors(f"listing node groups in {region}", reader.secrets):
+        with sdk_errors(f"listing node groups in {region}", reader.secrets):
             for cluster in clusters(reader.eks(region)):
                 for group in _groups(reader.eks(region), cluster):
                     _take_group(group, region, found)
@@ -178,7 +178,7 @@ def _listed(
         _miss(found, POOL, region, error)
     if NODE in kinds:
         try:
-            with launch_errors(f"listing nodes in {region}", reader.secrets):
+            with sdk_errors(f"listing nodes in {region}", reader.secrets):
                 for item in _instances(reader.ec2(region)):
                     _take_node(item, region, found)
         except ProviderError as error:
@@ -306,7 +306,7 @@ def look(reader: EksReader, kept: JournaledResource, marks: OwnershipTags) -> Ex
     Raises:
         ProviderError: no answer that says whether it is there.
     """
-    with launch_errors(f"looking at {kept.kind} {kept.name}", reader.secrets):
+    with sdk_errors(f"looking at {kept.kind} {kept.name}", reader.secrets):
         if kept.kind == NODE:
             return _look_at_node(reader, kept, marks)
         group = read_group(reader.eks(kept.region), *parts(kept.id))

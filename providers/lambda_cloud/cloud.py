@@ -11,6 +11,7 @@ from typing import Any
 from pricing.errors import ProviderError
 from providers.interface import (
     MACHINE,
+    NOT_BY_ITSELF,
     Cloud,
     Connection,
     Creation,
@@ -77,7 +78,7 @@ class LambdaCloud(Cloud):
             *("POST /api/v1/instance-operations/terminate" for _ in range(spec.count)),
             f"DELETE /api/v1{PATHS[FIREWALL]}/ID",
             f"DELETE /api/v1{PATHS[KEY]}/ID",
-            "at the deadline nothing happens by itself: gpucost reap, or watch, must run",
+            NOT_BY_ITSELF,
         )
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:

@@ -6,9 +6,9 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ParamValidationError
 
 from pricing.errors import ProviderError
-from providers.aws.access import launch_errors as of_aws
+from providers.aws.access import sdk_errors as of_aws
 from providers.aws.placement import quota_code
-from providers.digitalocean.access import launch_errors as of_digitalocean
+from providers.digitalocean.access import sdk_errors as of_digitalocean
 from providers.interface import NoCapacityError, QuotaError, ThrottledError, UncertainError
 from providers.token_access import TokenAccess
 
