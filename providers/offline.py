@@ -236,12 +236,12 @@ class OfflineCloud(Cloud):
 
     @staticmethod
     def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
-        """Replaced by what the provider says."""
+        """Refuse; the provider's own takes its place."""
         raise NotImplementedError(spec, place)
 
     @staticmethod
     def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
-        """Replaced by what the provider says."""
+        """Refuse; the provider's own takes its place."""
         raise NotImplementedError(spec)
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
