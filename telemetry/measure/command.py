@@ -20,7 +20,7 @@ import signal
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 from pricing.errors import GpucostError
 
@@ -310,20 +310,6 @@ _OURS = frozenset((signal.SIGCHLD, MESSAGE))
 _BY_TERMINAL = frozenset((signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU))
 
 
-class Receiver(Protocol):
-    """What gets the signals: a `child.Child`."""
-
-    stopped_by: int | None
-
-    def look(self) -> bool:
-        """Take note of what became of it; return whether it has ended."""
-        ...
-
-    def send(self, number: int) -> None:
-        """Send it a signal."""
-        ...
-
-
 @dataclass(slots=True)
 class _Shared:
     """Signals of a moment ago that the whole group got: a second copy is the same act."""
@@ -355,7 +341,7 @@ class Relay:
         self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
         self._witness = Witness(self.command)
 
-    def begun(self, to: Receiver) -> None:
+    def begun(self, to: Child) -> None:
         """Pass on what came while the command was being started: it was not there to get it."""
         for number in sorted(signal.sigpending() & self._witness.received() - _OURS):
             to.send(number)
@@ -369,7 +355,7 @@ class Relay:
         """End the witness; signals stay blocked, for there is only the end to come."""
         self._witness.close()
 
-    def serve(self, to: Receiver) -> None:
+    def serve(self, to: Child) -> None:
         """Wait for signals, and pass on those that only we have got."""
         got = take_signals(ALL, None)
         until_s = time.monotonic() + _TOGETHER_S

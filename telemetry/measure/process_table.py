@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -144,35 +144,7 @@ class Entry:
     ended: bool = False
 
 
-class ProcessTable(Protocol):
-    """What a tree of processes is read from."""
-
-    def numbers(self) -> set[int]:
-        """Return the processes that there are."""
-        ...
-
-    def entry(self, pid: int) -> Entry | None:
-        """Return a process, None where it is gone."""
-        ...
-
-    def transferred_mib(self, pid: int) -> tuple[float, float] | None:
-        """Return what it and its collected children read and wrote; None where that is not said."""
-        ...
-
-    def memory_gib(self, pid: int) -> float | None:
-        """Return the memory that it holds, its share of what is shared; None if unknown."""
-        ...
-
-    def threads_s(self, pid: int) -> dict[int, float]:
-        """Return the processor seconds of its threads, by number; empty where that is not said."""
-        ...
-
-    def environment(self, pid: int) -> bytes | None:
-        """Return the environment that it was started with, as NAME=VALUE with NUL between."""
-        ...
-
-
-class LinuxTable:
+class ProcessTable:
     """The processes as `/proc` shows them.
 
     Args:
@@ -249,64 +221,3 @@ class LinuxTable:
             return None
         finally:
             os.close(handle)
-
-
-class PortableTable:
-    """The processes as psutil shows them, on systems without `/proc`."""
-
-    def numbers(self) -> set[int]:
-        """Return the processes that there are."""
-        import psutil  # noqa: PLC0415 - elsewhere than on Linux
-
-        return set(psutil.pids())
-
-    def entry(self, pid: int) -> Entry | None:
-        """Return a process, None where it is gone."""
-        import psutil  # noqa: PLC0415 - elsewhere than on Linux
-
-        try:
-            process = psutil.Process(pid)
-            with process.oneshot():
-                times = process.cpu_times()
-                return Entry(
-                    parent=process.ppid(),
-                    start=process.create_time(),
-                    cpu_s=times.user + times.system,
-                    waited_cpu_s=getattr(times, "children_user", 0.0)
-                    + getattr(times, "children_system", 0.0),
-                    ended=process.status() == psutil.STATUS_ZOMBIE,
-                )
-        except psutil.Error:
-            return None
-
-    def transferred_mib(self, pid: int) -> tuple[float, float] | None:  # noqa: ARG002 - not said
-        """Return None: it is not said."""
-        return None
-
-    def memory_gib(self, pid: int) -> float | None:
-        """Return the memory that it holds, shared or not."""
-        import psutil  # noqa: PLC0415 - elsewhere than on Linux
-
-        try:
-            return float(psutil.Process(pid).memory_info().rss) / GIB
-        except psutil.Error:
-            return None
-
-    def threads_s(self, pid: int) -> dict[int, float]:  # noqa: ARG002 - not said
-        """Return the processor seconds of its threads, by number."""
-        return {}
-
-    def environment(self, pid: int) -> bytes | None:
-        """Return the environment that it was started with."""
-        import psutil  # noqa: PLC0415 - elsewhere than on Linux
-
-        try:
-            values = psutil.Process(pid).environ()
-        except (psutil.Error, OSError):
-            return None
-        return b"\0".join(f"{name}={value}".encode() for name, value in values.items())
-
-
-def process_table() -> ProcessTable:
-    """Return the table of this system."""
-    return LinuxTable() if Path("/proc/self/stat").exists() else PortableTable()

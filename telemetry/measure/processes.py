@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from telemetry.measure.process_table import Entry, ProcessTable, process_table
+from telemetry.measure.process_table import Entry, ProcessTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -130,7 +130,7 @@ class ProcessTree:
     ) -> None:
         self.pid = pid
         self._mark = mark
-        self._table = table or process_table()
+        self._table = table or ProcessTable()
         self.members: Mapping[int, Entry] = {}
         self.busiest = (pid, 0.0)
         self._transferred: dict[int, tuple[float, float]] = {}
@@ -305,7 +305,7 @@ def own_number(pid: int, numbers: Iterable[int] | None = None) -> int:
     In a namespace of processes whose `/proc` is still the outer one, a child's number is not its
     own there. NSpid of proc(5) lists all numbers of a process, the outermost that is seen first.
     """
-    table = process_table()
+    table = ProcessTable()
     try:
         shown = int(str(Path("/proc/self").readlink()))
     except (OSError, ValueError):

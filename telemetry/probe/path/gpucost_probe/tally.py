@@ -70,18 +70,12 @@ class Spent:
         loss: of the last of them, a tensor of one number on the CPU, read when a line is written.
     """
 
+    # fmt: off
     __slots__ = (  # noqa: RUF023 - the order of the docstring
-        "n",
-        "step_s",
-        "wait_s",
-        "optimizer_s",
-        "checkpoint_s",
-        "evaluation_s",
-        "items",
-        "longest_s",
-        "lengths",
-        "loss",
+        "n", "step_s", "wait_s", "optimizer_s", "checkpoint_s", "evaluation_s", "items",
+        "longest_s", "lengths", "loss",
     )
+    # fmt: on
 
     def __init__(self, n: int) -> None:
         self.n = n

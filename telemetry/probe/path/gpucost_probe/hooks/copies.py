@@ -100,38 +100,27 @@ class Guarded:
 
     def begin(self, target: Any) -> Any:
         """Return what `end` needs, or None."""
-        copies = self.copies
-        if copies is None or not copies.alive:
-            return None
-        try:
-            return copies.begin(target)
-        except Exception as error:
-            self._stop(error)
-            return None
+        return self._tried("begin", target)
 
     def end(self, begun: Any) -> None:
         """Take the end of a copy."""
-        try:
-            if self.copies is not None:
-                self.copies.end(begun)
-        except Exception as error:
-            self._stop(error)
+        self._tried("end", begun)
 
     def taken_s(self) -> float | None:
         """Return the GPU time of copies, None if unknown."""
+        seconds: float | None = self._tried("taken_s")
+        return seconds
+
+    def _tried(self, part: str, *arguments: Any) -> Any:
         if self.copies is None or not self.copies.alive:
             return None
         try:
-            return self.copies.taken_s()
+            return getattr(self.copies, part)(*arguments)
         except Exception as error:
-            self._stop(error)
-            return None
-
-    def _stop(self, error: Exception) -> None:
-        if self.copies is not None:
             self.copies.alive = False
-        if self.probe is not None:
-            self.probe.events.odd("copies are not timed any more: %r" % (error,))
+            if self.probe is not None:
+                self.probe.events.odd("copies are not timed any more: %r" % (error,))
+            return None
 
 
 _guarded = Guarded()
