@@ -51,45 +51,45 @@ _OWN_SIGNALS = ("profile", "run")
 
 # name -> (module:attribute, one-line help); a module is imported only when its command runs.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "profile": ("measuring.profile", "Measure a GPU job: put it in front of a command."),
+    "profile": ("measuring.profile", "Measure a GPU job: put this in front of its command."),
     "import": ("measuring.import_telemetry", "Turn telemetry files into a profile."),
     "run": ("measuring.run", "Run a command with a recipe applied, and measure it."),
-    "diagnose": ("measuring.diagnose", "Say what a job wastes and why."),
+    "diagnose": ("measuring.diagnose", "Show what a job wastes and why."),
     "plan": ("planning.plan", "Find the cheapest way to run measured jobs."),
     "verify": ("measuring.verify", "Prove that a change made a job faster or cheaper."),
-    "loop": ("measuring.loop", "Measure, plan, run, prove, and again until nothing pays."),
+    "loop": ("measuring.loop", "Measure, plan, run and verify until no further change pays."),
     "report": ("planning.report:report", "Write the report of a plan."),
     "quote": ("money.quote", "Price one use of one machine, to the cent."),
     "prices": ("money.prices", "List known prices, with source and date."),
-    "recipe": ("planning.report:recipe", "Write what to set so that an option runs as planned."),
-    "export": ("planning.export", "Write a plan for another tool, such as FOCUS."),
-    "reconcile": ("money.bills:reconcile_", "Hold a plan against the bill, line by line."),
-    "bill": ("money.bills:bill", "Show the GPU dollars of an invoice, and what nobody used."),
+    "recipe": ("planning.report:recipe", "Write the settings that make an option run as planned."),
+    "export": ("planning.export", "Write a plan for another tool, e.g. FOCUS or SkyPilot."),
+    "reconcile": ("money.bills:reconcile_", "Compare a plan with the bill, line by line."),
+    "bill": ("money.bills:bill", "Show the GPU spend on an invoice and what was unused."),
     "diff": ("planning.changes:diff", "Show what changed between two plans."),
     "fleet": ("planning.changes:fleet", "Show a fleet's plan, or what changed since last week."),
-    "capacity": ("planning.capacity", "Say whether a pool needs more GPUs, by replaying jobs."),
-    "provision": ("machines.provision", "Launch an option of a plan, or a type, until a deadline."),
-    "list": ("machines.runs:list_", "List what was launched, with cost so far."),
+    "capacity": ("planning.capacity", "Find out whether a pool needs more GPUs."),
+    "provision": ("machines.provision", "Launch an option of a plan or a machine type."),
+    "list": ("machines.runs:list_", "List launches with their cost so far."),
     "show": ("machines.runs:show", "Show one launch: machines, events, bootstrap log."),
-    "logs": ("machines.access:logs", "Print the log of a job; -f goes on to its results and end."),
+    "logs": ("machines.access:logs", "Print the log of a job; -f follows it to its end."),
     "ssh": ("machines.access:ssh", "Log in to a machine of a launch, or run a command there."),
     "extend": ("machines.extend", "Move the deadline of a launch later, within a cap."),
-    "down": ("machines.ending:down", "End launches: destroy until gone."),
+    "down": ("machines.ending:down", "End launches and verify that they are gone."),
     "reap": ("machines.ending:reap", "Find and remove what a crash or a deadline left behind."),
     "watch": ("machines.watch", "Reap every ten minutes, from cron or a systemd timer."),
-    "iam-policy": ("installation:iam_policy", "Print the least permissions that launches need."),
+    "iam-policy": ("installation:iam_policy", "Print the minimum permissions for launches."),
     "explain": ("planning.explain", "Explain a finding or an action code."),
     "accuracy": (
         "planning.accuracy",
-        "Show how far predictions were off on data left out of their fit.",
+        "Show prediction errors on held-out measurements.",
     ),
     "demo": ("first_steps:demo", "Plan a bundled measured job and write report.md."),
     "examples": ("first_steps:examples", "Write the bundled examples into a folder."),
-    "init": ("first_steps:init", "Write gpucost.toml, the defaults of this folder."),
-    "mcp": ("mcp", "Serve these commands to an agent, with a budget."),
+    "init": ("first_steps:init", "Write gpucost.toml with the defaults for this folder."),
+    "mcp": ("mcp", "Serve these commands to an AI agent, within a budget."),
     "schema": ("installation:schema", "Print the JSON Schema of a document that gpucost writes."),
     "doctor": ("installation:doctor", "Check this installation: prices, credentials, files."),
-    "completion": ("completion", "Print shell completion."),
+    "completion": ("completion", "Print the completion script for a shell."),
 }
 
 _Item = CompletionItem[str]
@@ -137,13 +137,13 @@ EPILOG = "Example: gpucost profile -- python train.py && gpucost plan --report r
 
 @click.group(
     cls=_Commands,
-    help="Measured GPU jobs in; the cheapest way to run them out, priced to the cent.",
+    help="Find out what your GPU jobs waste and the cheapest way to run them.",
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, message="gpucost %(version)s")
 def cli() -> None:
-    """Find the cheapest way to run measured GPU jobs, priced to the cent."""
+    """Find out what GPU jobs waste and the cheapest way to run them."""
 
 
 def load_command(name: str) -> click.Command:

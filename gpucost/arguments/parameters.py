@@ -292,28 +292,28 @@ PUE, HOST_SHARE = NumberType(ranges.PUE), NumberType(ranges.HOST_FRACTION)
 jobs_by_option = click.option(
     "--jobs-by",
     type=click.Choice(("file", "folder")),
-    help="In a folder, each file is a job, or what lies in one folder.",
+    help="Whether each file in a folder is a job, or each subfolder.",
 )
 language_option = click.option(
     "--lang",
     type=click.Choice(LANGUAGES),
     default="en",
     show_default=True,
-    help="Language of what people read; codes, names and figures stay.",
+    help="Language of reports and screens; codes, names and figures stay as they are.",
 )
 rate_option = click.option(
     "--fx",
     "rate",
     type=RATE,
     metavar="CUR=RATE@DAY",
-    help="Totals also in this currency, at this rate: CNY=7.1@2026-11-20.",
+    help="Show totals in this currency, too, at this exchange rate: CNY=7.1@2026-11-20.",
 )
 chosen_options = click.option(
     "--option",
     "named",
     multiple=True,
     metavar="JOB/ID",
-    help="In place of the recommended option of that job (repeatable).",
+    help="Option to use instead of the recommended one of its job (repeatable).",
 )
 
 
@@ -333,7 +333,9 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-EGRESS_TO = "Where the data sent out goes: china, australia, a region. Some providers price by it."
+EGRESS_TO = (
+    "Destination of outgoing data, e.g. china, australia or a region; some providers price by it."
+)
 
 # Fields of `pricing.billing.usage.Usage` by the option that fills them: --snapshots 100GB.
 _EXTRAS: dict[str, tuple[str, click.ParamType[Any], str]] = {
@@ -345,12 +347,12 @@ _EXTRAS: dict[str, tuple[str, click.ParamType[Any], str]] = {
     "boot-disk": (
         "boot_disk_bytes",
         BOOT_DISK,
-        "Disk that each machine boots from, where its price holds none: 100GiB.",
+        "Boot disk of each machine, if its price includes none, e.g. 100GiB.",
     ),
-    "snapshots": ("snapshot_bytes", SIZE, "Snapshots kept meanwhile: 100GB."),
-    "object-storage": ("object_storage_bytes", SIZE, "Objects kept meanwhile: 1TiB."),
-    "object-egress": ("object_egress_bytes", SIZE, "Data sent out of the object storage."),
-    "ingress": ("ingress_bytes", SIZE, "Data taken in from the internet."),
+    "snapshots": ("snapshot_bytes", SIZE, "Snapshots stored for the duration, e.g. 100GB."),
+    "object-storage": ("object_storage_bytes", SIZE, "Object storage for the duration, e.g. 1TiB."),
+    "object-egress": ("object_egress_bytes", SIZE, "Data sent out of object storage."),
+    "ingress": ("ingress_bytes", SIZE, "Data received from the internet."),
     "inter-zone": ("inter_zone_bytes", SIZE, "Data sent between zones of the region."),
     "inter-region": ("inter_region_bytes", SIZE, "Data sent to other regions."),
     "addresses": ("addresses", click.IntRange(0, MOST_MACHINES), "Public IPv4 addresses."),
@@ -361,8 +363,8 @@ _EXTRAS: dict[str, tuple[str, click.ParamType[Any], str]] = {
         click.STRING,
         "Kubernetes control plane: standard, ha, extended, free.",
     ),
-    "boot": ("boot_s", DURATION, "Machine time before work starts, on top: 5m."),
-    "idle-tail": ("idle_tail_s", DURATION, "Machine time after work, on top: 30m."),
+    "boot": ("boot_s", DURATION, "Additional machine time before work starts, e.g. 5m."),
+    "idle-tail": ("idle_tail_s", DURATION, "Additional machine time after work ends, e.g. 30m."),
 }
 
 

@@ -10,9 +10,9 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print shell completion; evaluate it in your shell's start-up file.
+    """Print the completion script for a shell; evaluate it in the shell's start-up file.
 
-    It knows commands and options, providers, GPUs, regions and machine types of the bundled
+    It completes commands and options, providers, GPUs, regions and machine types of the bundled
     catalog, codes of findings and actions, JOB/ID of the plan named or of ./plan.json, the runs of
     the journal, and files.
     """

@@ -144,14 +144,19 @@ def _line(key: str, value: str | None, example: str) -> str:
 
 
 @click.command(name="init", epilog="Example: gpucost init --provider aws --region eu --yes")
-@click.option("--provider", "providers", multiple=True, help="Look at only this one (repeatable).")
+@click.option("--provider", "providers", multiple=True, help="Use only this provider (repeatable).")
 @click.option(
-    "--region", "regions", multiple=True, help="Data stay there: a region, eu, us (repeatable)."
+    "--region",
+    "regions",
+    multiple=True,
+    help="Keep the data in this region: a provider's region, eu, us (repeatable).",
 )
-@click.option("--hours-per-month", type=HOURS_A_MONTH, help="Hours that a GPU is held a month.")
-@click.option("--engineer-rate", type=DOLLARS, help="Dollars an hour of engineering.")
-@click.option("--yes", is_flag=True, help="Ask nothing: what is not said keeps its default.")
-@click.option("--force", is_flag=True, help="Write over the file that is there.")
+@click.option("--hours-per-month", type=HOURS_A_MONTH, help="Hours per month that a GPU is rented.")
+@click.option("--engineer-rate", type=DOLLARS, help="Cost of an engineer hour in USD.")
+@click.option(
+    "--yes", is_flag=True, help="Do not prompt; keep the default of every option not given."
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @common_options
 def init(
     *,
@@ -163,7 +168,7 @@ def init(
     force: bool,
     output: Output,
 ) -> None:
-    """Write gpucost.toml, the defaults of this folder; asks for what was not said."""
+    """Write gpucost.toml with the defaults for this folder; prompts for values not given."""
     if PROJECT_FILE.exists() and not force:
         raise InputError(f"{PROJECT_FILE} is there already; edit it, or add --force to replace it.")
     said = FirstSettings(
@@ -190,7 +195,7 @@ _TITLE = "# GPU cost report"
 
 @click.command(name="demo", epilog="Example: gpucost demo")
 @click.option(
-    "--report", "report_path", default="report.md", show_default=True, help="Where the report goes."
+    "--report", "report_path", default="report.md", show_default=True, help="File for the report."
 )
 @output_options
 def demo(report_path: str, output: Output) -> None:

@@ -83,8 +83,8 @@ _NEED = re.compile(r"[\w.-]+")
 def doctor(output: Output) -> None:
     """Check this installation: versions, price age, credentials, files, launches; read-only.
 
-    Providers whose credentials are in the environment are asked for their limits, their clock and
-    what of ours they hold; without credentials there is no network.
+    Providers whose credentials are set are asked for their limits, their clock and your resources
+    there; without credentials no network is used.
     """
     checks = [(name, state, detail) for name, state, detail in _checks()]
     if output.format == "json":
@@ -154,12 +154,14 @@ _KNOWN = {one.name: one for provider in CLOUDS.values() for one in provider.perm
     type=click.Choice(tuple(_KNOWN)),
     default=next(iter(_KNOWN)),
     show_default=True,
-    help="Whose; digitalocean-reaper is the token that machines end themselves with.",
+    help="Provider; digitalocean-reaper is the token that lets machines end themselves.",
 )
-@click.option("--read-only", is_flag=True, help="Only what refreshing prices and looking needs.")
+@click.option(
+    "--read-only", is_flag=True, help="Print only what refreshing prices and listing need."
+)
 @common_options
 def iam_policy(provider: str, read_only: bool, output: Output) -> None:  # noqa: FBT001 - click's flag
-    """Print what an identity must be allowed: an IAM policy, or the scopes of a token."""
+    """Print the permissions that gpucost needs: an IAM policy, or the scopes of a token."""
     found = _KNOWN[provider].reading if read_only else _KNOWN[provider].launching
     if isinstance(found, tuple):
         print_table(Table(columns=("scope", "for"), rows=found), output)
@@ -176,7 +178,7 @@ _FORMS = {"one": "an object", "list": "an array", "line": "an object a line"}
 def schema(name: str | None, output: Output) -> None:
     """Print the JSON Schema (2020-12) of a document; without NAME list the documents.
 
-    Fields have their meaning and unit. A schema is that of this version: later ones may add fields.
+    Each field has its meaning and unit. Later versions may add fields.
     """
     if name is not None:
         print_json(DOCUMENTS[name].schema)

@@ -28,20 +28,22 @@ COMMANDS: dict[str, click.Command] = {
 
 
 @click.command(name="mcp", epilog="Example: gpucost mcp --budget 50")
-@click.option("--budget", type=DOLLARS, help="Most USD of all its launches.  [default: none]")
+@click.option(
+    "--budget", type=DOLLARS, help="Budget in USD for all launches together.  [default: none]"
+)
 @click.option(
     "--root",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     default=".",
-    help="Only files below it are read, and plans written there.  [default: here]",
+    help="Read and write files only below this folder.  [default: current folder]",
 )
 @common_options
 def command(budget: Decimal | None, root: Path, output: Output) -> None:
-    """Give tools to an agent (Model Context Protocol) until its standard input ends.
+    """Give an AI agent tools (Model Context Protocol) until standard input ends.
 
-    Without --budget nothing can be launched. With it, all launches of agents from this state folder
-    together stay within it, also those of earlier servers: a run counts with its cap until it is
-    gone, then with its bill. Each launch takes two calls, a preview and its confirmation.
+    Without --budget nothing can be launched. The budget covers all launches by agents from this
+    state folder, including those of earlier servers: a run counts with its cap until it is gone,
+    then with its bill. Each launch takes two calls, a preview and its confirmation.
     """
     if find_spec("mcp") is None:
         raise InputError("the package for this is not installed: pip install 'gpucost[mcp]'.")

@@ -291,7 +291,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Choice(FORMATS),
         default="table",
         show_default=True,
-        help="What is printed.",
+        help="Output format.",
     )
     @common_options
     @functools.wraps(command)
@@ -307,9 +307,9 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add -q, -v and --no-color, handed to the command as `output`."""
 
-    @click.option("-q", "--quiet", is_flag=True, help="No messages.")
-    @click.option("-v", "--verbose", is_flag=True, help="More messages.")
-    @click.option("--no-color", is_flag=True, help="No colours (NO_COLOR does the same).")
+    @click.option("-q", "--quiet", is_flag=True, help="Print no messages.")
+    @click.option("-v", "--verbose", is_flag=True, help="Print more messages.")
+    @click.option("--no-color", is_flag=True, help="Do not use colors (same as NO_COLOR).")
     @functools.wraps(command)
     def wrapped(*, quiet: bool, verbose: bool, no_color: bool, **rest: Any) -> Any:  # noqa: ANN401 - passes options on
         color = not no_color and "NO_COLOR" not in os.environ

@@ -23,18 +23,27 @@ _STEPS = tuple(step.name for step in STEPS)
 @click.command(name="logs", epilog="Example: gpucost logs k3f9xw2m -f")
 @click.argument("run", metavar="ID")
 @click.option(
-    "-f", "--follow", is_flag=True, help="On to the end: results come back, the machines end."
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Follow the job to its end: fetch the results and end the machines.",
 )
-@click.option("--step", type=click.Choice(_STEPS), default=JOB, show_default=True, help="Of it.")
 @click.option(
-    "--node", type=click.IntRange(min=0), default=0, show_default=True, help="Rank of a machine."
+    "--step",
+    type=click.Choice(_STEPS),
+    default=JOB,
+    show_default=True,
+    help="Step whose log to show.",
+)
+@click.option(
+    "--node", type=click.IntRange(min=0), default=0, show_default=True, help="Rank of the machine."
 )
 @common_options
 def logs(run: str, follow: bool, step: str, node: int, output: Output) -> None:  # noqa: FBT001 - click's flag
-    """Print the log of a job: from its machine while that is there, else as it was kept here.
+    """Print the log of a job, from its machine or, once that has ended, from the local copy.
 
-    With -f whatever is left of `gpucost provision --run` is done, as if its connection had never
-    broken: steps, the log, results, the end of the machines. Without it nothing is changed.
+    With -f the rest of `gpucost provision --run` is carried out: remaining steps, log, results, end
+    of the machines. Without it nothing is changed.
     """
     with open_journal() as journal:
         found = journal.deployment(run)
@@ -84,15 +93,15 @@ def _print_kept(run: str, step: str, node: int) -> None:
     context_settings={"allow_interspersed_args": False},
 )
 @click.option(
-    "--node", type=click.IntRange(min=0), default=0, show_default=True, help="Rank of a machine."
+    "--node", type=click.IntRange(min=0), default=0, show_default=True, help="Rank of the machine."
 )
 @common_options
 @click.argument("run", metavar="ID")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
 def ssh(run: str, words: tuple[str, ...], node: int, output: Output) -> None:
-    """Log in to a machine of a run, or run COMMAND there and end as it ended.
+    """Log in to a machine of a run, or run COMMAND there and return its exit code.
 
-    It is the system's ssh, with the key and the host keys of the run.
+    Uses the system's ssh with the key and the host keys of the run.
     """
     _ = output
     with open_journal() as journal:

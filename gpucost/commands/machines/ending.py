@@ -64,15 +64,15 @@ def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[GpucostEr
 
 @click.command(name="down", epilog="Example: gpucost down k3f9xw2m")
 @click.argument("runs", nargs=-1, metavar="ID...")
-@click.option("--all", "everything", is_flag=True, help="Everything of this owner.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--all", "everything", is_flag=True, help="End all launches of this owner.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @common_options
 def down(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
-    """End launches: machines by their id, then keys, firewalls and whatever else they have.
+    """End launches: their machines, then keys, firewalls and other resources.
 
-    With --all also what carries this owner's tag and is not in the journal; an unreadable journal
-    is set aside first. Only providers that have a named run are asked; what could not be asked is
-    said (exit 6) and keeps nothing else alive.
+    With --all, resources with this owner's tag that are not in the journal are ended, too; an
+    unreadable journal is set aside first. Otherwise only the providers of the named runs are
+    contacted. A provider that cannot be reached is reported (exit 6); the others are still ended.
     """
     if bool(runs) == everything:
         raise InputError("end what? Give the ID of a run (gpucost list), or --all.")
@@ -95,16 +95,16 @@ _COLUMNS = ReapedRun.__struct_fields__
 
 
 @click.command(name="reap", epilog="Example: gpucost reap --dry-run")
-@click.option("--all-owners", is_flag=True, help="Orphans of every owner's.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--all-owners", is_flag=True, help="Include orphans of every owner.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @output_options
 def reap(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
-    """Remove orphans: intents without result, machines past their deadline, leftovers.
+    """Remove orphans: launches without a result, machines past their deadline, leftovers.
 
-    Live machines inside their deadline stay, and so does what another owner's tag names unless
-    --all-owners. An empty or unreadable journal does not matter: what carries our tags is found.
-    What could not be asked is said (exit 6) and hinders nothing else.
+    Machines within their deadline stay, and so do resources of other owners unless --all-owners is
+    given. Resources are found by their tags, even without a readable journal. A provider that
+    cannot be reached is reported (exit 6).
     """
     with open_journal(go_on=output.say, mend=True) as journal:
         owner = this_owner()

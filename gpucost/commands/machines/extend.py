@@ -96,9 +96,11 @@ def hold_cap(asked: Extension, max_cost: Decimal | None) -> None:
 @click.command(name="extend", epilog="Example: gpucost extend k3f9xw2m 2h")
 @click.argument("run", metavar="ID")
 @click.argument("by", type=DURATION, metavar="TIME")
-@click.option("--max-cost", type=DOLLARS, help="Cap in USD on the whole run, from its launch on.")
-@click.option("--dry-run", is_flag=True, help="Only ask, and say what it would cost.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--max-cost", type=DOLLARS, help="Cost cap in USD for the whole run since its launch."
+)
+@click.option("--dry-run", is_flag=True, help="Only print what it would cost.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @output_options
 def command(
     run: str,
@@ -110,10 +112,9 @@ def command(
 ) -> None:
     """Move the deadline of a launch TIME later, such as 2h; never earlier.
 
-    Every machine must answer and prove that it ends itself, or nothing is changed (exit 5). The
-    total to the end of the bill must be within --max-cost; without it within the cap that the
-    launch was given, if it was given one. Afterwards each machine has said that it goes by the
-    later deadline; exit 6: not all have.
+    Every machine must respond and prove that it ends itself; otherwise nothing changes (exit 5).
+    The total to the end of the bill must stay within --max-cost or, without it, within the cap of
+    the launch, if it has one. Each machine then confirms the new deadline; exit 6: not all did.
     """
     if by < 1:
         raise InputError(f"{run}: by how much? Give a time of a second or more, such as 2h.")

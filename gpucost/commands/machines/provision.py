@@ -43,52 +43,102 @@ _MOST = 64
     name="provision", epilog="Example: gpucost provision --ttl 8h --max-cost 60 --dry-run"
 )
 @click.argument("plan", required=False, metavar="[PLAN]")
-@click.option("--option", "option_id", metavar="JOB/ID", help="This option of the plan.")
-@click.option("--placement", type=int, help="This placement of the plan's fleet.")
-@click.option("--type", "type_", metavar="PROVIDER/TYPE", help="This type instead of a plan.")
-@click.option("--region", help="There.  [default: the offer's, or chosen at launch]")
-@click.option("--ttl", type=DURATION, help="Required: longest life of the machines, such as 8h.")
-@click.option("--count", type=click.IntRange(1, _MOST), help="Machines, all or none.")
-@click.option("--purchase", type=click.Choice(BOUGHT), help="How it is bought.")
-@click.option("--max-cost", type=DOLLARS, help="Cap in USD.  [default: the total at the TTL]")
-@click.option("--ssh-key", default="", help="A key at the provider that may log in, too.")
+@click.option("--option", "option_id", metavar="JOB/ID", help="Option of the plan to launch.")
+@click.option("--placement", type=int, help="Placement of the plan's fleet to launch.")
+@click.option(
+    "--type", "type_", metavar="PROVIDER/TYPE", help="Machine type to launch instead of a plan."
+)
+@click.option("--region", help="Region.  [default: the offer's, or chosen at launch]")
+@click.option("--ttl", type=DURATION, help="Maximum lifetime of the machines, e.g. 8h (required).")
+@click.option(
+    "--count",
+    type=click.IntRange(1, _MOST),
+    help="Number of machines; either all are launched or none.",
+)
+@click.option("--purchase", type=click.Choice(BOUGHT), help="Purchase type.")
+@click.option("--max-cost", type=DOLLARS, help="Cost cap in USD.  [default: the total at the TTL]")
+@click.option(
+    "--ssh-key", default="", help="Additional SSH key, stored at the provider, that may log in."
+)
 @click.option(
     "--ssh-from",
     multiple=True,
     metavar="ADDRESS",
-    help="Network that may reach SSH, or anywhere.  [default: this computer's address]",
-)
-@click.option("--subnet", default="", help="AWS: the subnet of the machines; the default VPC's.")
-@click.option("--security-group", default="", help="AWS: an own group instead of the run's.")
-@click.option("--end-role", default="", metavar="ARN", help="AWS: who ends what did not itself.")
-@click.option("--image", default="", help="In place of the provider's image for the size.")
-@click.option(
-    "--idle", type=DURATION, help="Machines end themselves when no GPU has worked for so long."
-)
-@click.option("--power-cap", type=click.IntRange(1), metavar="WATTS", help="Of each GPU.")
-@click.option("--mig", default="", metavar="3g.40gb,...", help="Slices of each GPU, for its MIG.")
-@click.option("--run", metavar="COMMAND", help="Run it there, bring back what it leaves, and end.")
-@click.option("--sync", metavar="DIR", help="With --run: its code; .gitignore counts.")
-@click.option("--data", metavar="SOURCE", help="With --run: s3://..., https://... or a folder.")
-@click.option(
-    "--collect", multiple=True, metavar="PATH", help="With --run: below the code, to bring back."
-)
-@click.option("--recipe", metavar="FILE", help="With --run: of `gpucost recipe`, to run it under.")
-@click.option("--container", metavar="IMAGE", help="With --run: run it in this container.")
-@click.option(
-    "--kubernetes", metavar="CLUSTER", help="As nodes of a new pool of this cluster: DOKS or EKS."
+    help="Network allowed to reach SSH, or `anywhere`.  [default: this computer's address]",
 )
 @click.option(
-    "--min", "min_nodes", type=click.IntRange(0, _MOST), help="Least nodes for its autoscaler."
+    "--subnet", default="", help="AWS: subnet of the machines.  [default: the default VPC's]"
 )
 @click.option(
-    "--max", "max_nodes", type=click.IntRange(1, _MOST), help="Most nodes; the cap is of so many."
+    "--security-group", default="", help="AWS: security group to use instead of a new one."
 )
-@click.option("--wait/--no-wait", default=True, help="Wait until machines are armed and ready.")
-@click.option("--dry-run", is_flag=True, help="Print each changing call and the total; no network.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--allow-stale", is_flag=True, help="Also at an old or a changed price.")
-@click.option("--no-self-destroy", is_flag=True, help="The machines need not end themselves.")
+@click.option(
+    "--end-role",
+    default="",
+    metavar="ARN",
+    help="AWS: role that ends machines which did not end themselves.",
+)
+@click.option(
+    "--image", default="", help="Image to use instead of the provider's default for the size."
+)
+@click.option(
+    "--idle", type=DURATION, help="End the machines after their GPUs have been idle this long."
+)
+@click.option(
+    "--power-cap", type=click.IntRange(1), metavar="WATTS", help="Power limit of each GPU in watts."
+)
+@click.option("--mig", default="", metavar="3g.40gb,...", help="MIG slices of each GPU.")
+@click.option(
+    "--run",
+    metavar="COMMAND",
+    help="Run this command there, fetch its results, and end the machines.",
+)
+@click.option(
+    "--sync", metavar="DIR", help="With --run: folder of its code to send; .gitignore is respected."
+)
+@click.option(
+    "--data", metavar="SOURCE", help="With --run: its data: s3://..., https://... or a folder."
+)
+@click.option(
+    "--collect",
+    multiple=True,
+    metavar="PATH",
+    help="With --run: path below the code to fetch at the end (repeatable).",
+)
+@click.option("--recipe", metavar="FILE", help="With --run: recipe (of `gpucost recipe`) to apply.")
+@click.option("--container", metavar="IMAGE", help="With --run: container image to run it in.")
+@click.option(
+    "--kubernetes",
+    metavar="CLUSTER",
+    help="Launch as a new node pool of this cluster (DOKS or EKS).",
+)
+@click.option(
+    "--min",
+    "min_nodes",
+    type=click.IntRange(0, _MOST),
+    help="Minimum number of nodes for its autoscaler.",
+)
+@click.option(
+    "--max",
+    "max_nodes",
+    type=click.IntRange(1, _MOST),
+    help="Maximum number of nodes for its autoscaler; the cost cap covers this number.",
+)
+@click.option(
+    "--wait/--no-wait",
+    default=True,
+    help="Wait until the machines are ready and proved to end themselves.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print each API call that would be made and the total; no network.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--allow-stale", is_flag=True, help="Launch even if the price is old or has changed.")
+@click.option(
+    "--no-self-destroy", is_flag=True, help="Do not require that the machines end themselves."
+)
 @output_options
 def command(
     plan: str | None,
@@ -98,12 +148,12 @@ def command(
     output: Output,
     **asked: Any,
 ) -> None:
-    """Launch machines until a deadline: PLAN's recommended option, unless said otherwise.
+    """Launch machines until a deadline; by default PLAN's recommended option.
 
-    Nothing is made before the preview is confirmed. Machines are all made or none, carry owner,
-    plan, run and deadline as tags, and end themselves at the deadline. With --run a command
-    runs there whatever becomes of the connection (`gpucost logs ID -f` comes back to it); its end
-    is theirs. With --kubernetes they are the nodes of a new pool of a cluster that exists.
+    Nothing is created before you confirm the preview. Either all machines are created or none; they
+    carry owner, plan, run and deadline as tags and end themselves at the deadline. With --run a
+    command runs there even if the connection breaks (`gpucost logs ID -f` reconnects), and the
+    machines end with it. With --kubernetes they become a new node pool of an existing cluster.
     """
     check_asked(plan, option_id, placement, type_, region=asked["region"], ttl_s=asked["ttl"])
     check_pool({**asked, "placement": placement})

@@ -44,16 +44,16 @@ class _Seen:
 
 
 @click.command(name="list", epilog="Example: gpucost list --all")
-@click.option("--all", "everything", is_flag=True, help="Ended runs, too.")
-@click.option("--offline", is_flag=True, help="From the journal alone; no provider is asked.")
+@click.option("--all", "everything", is_flag=True, help="Include ended runs.")
+@click.option("--offline", is_flag=True, help="Read only the journal; do not contact providers.")
 @output_options
 def list_(everything: bool, offline: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
     """List launches with cost so far, burn rate and the predicted total.
 
-    Machines are asked for by their id, at providers whose credentials are there; where the journal
-    has no open run, every such provider is asked before it is said that nothing burns. A machine
-    that is not shown counts until its end is proved. Machines of a run that is not-proved are asked
-    what ends them; with that proof it is ready. Exit 6: something could not be asked.
+    Machines are looked up by id at the providers whose credentials are set. If the journal has no
+    open run, all of those providers are checked for machines. A machine that its provider does not
+    list counts until its end is proved. Machines of a run in state not-proved are asked what ends
+    them; once they prove it, the run is ready. Exit 6: a provider could not be asked.
     """
     with open_journal(go_on=output.say) as journal:
         seen = _Seen() if offline else _ask_all(journal, output)
@@ -106,13 +106,13 @@ def _tell_of_unknown(session: Session, found: Survey, seen: _Seen, output: Outpu
 
 @click.command(name="show", epilog="Example: gpucost show k3f9xw2m --log")
 @click.argument("run", metavar="ID")
-@click.option("--log", is_flag=True, help="Fetch the log of the bootstrap over SSH.")
+@click.option("--log", is_flag=True, help="Fetch the bootstrap log over SSH.")
 @output_options
 def show(run: str, log: bool, output: Output) -> None:  # noqa: FBT001 - click's flag
     """Show one launch: machines with addresses, events in order, how to log in.
 
-    Each machine that the journal believes to be there is asked for by its id; those of a run that
-    is not-proved are asked what ends them, and with that proof it is ready.
+    Each machine is looked up by id at its provider. Machines of a run in state not-proved are asked
+    what ends them; once they prove it, the run is ready.
     """
     with open_journal() as journal:
         found = journal.deployment(run)

@@ -229,13 +229,15 @@ def _systemctl(*words: str) -> str:
 
 
 @click.command(name="watch", epilog="Example: gpucost watch --install")
-@click.option("--install", is_flag=True, help=f"Look every {MINUTES} minutes from now on.")
-@click.option("--uninstall", is_flag=True, help="No more; the kept credentials are removed.")
+@click.option("--install", is_flag=True, help=f"Check every {MINUTES} minutes from now on.")
+@click.option(
+    "--uninstall", is_flag=True, help="Stop the checks and remove the stored credentials."
+)
 @click.option(
     "--environment",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With the variables that --install kept in FILE.",
+    help="Use the variables that --install stored in FILE.",
 )
 @output_options
 @click.pass_context
@@ -246,11 +248,11 @@ def command(
     environment: Path | None,
     output: Output,
 ) -> None:
-    """Look once: end what is past its deadline or left over, as `reap --yes`; say what was seen.
+    """Look once for machines past their deadline and leftovers, and end them as `reap --yes` does.
 
-    --install has that done by a systemd user timer, or prints the line for cron. Credentials of
-    this environment are kept for it in a file that only you can read (0600). With -q only what is
-    changed or goes wrong is said.
+    --install sets up a systemd user timer for this, or prints a line for cron. The credentials of
+    this environment are stored in a file that only you can read (0600). With -q only changes and
+    problems are printed.
     """
     if install and uninstall:
         raise InputError("--install and --uninstall: say one.")

@@ -64,20 +64,22 @@ def read_bills(paths: tuple[str, ...]) -> tuple[Bill, ...]:
 
 @click.command(name="bill", epilog="Example: gpucost bill invoice.csv --tz Europe/Berlin")
 @click.argument("paths", nargs=-1, required=True, metavar="INVOICE...")
-@click.option("--tz", help="Zone of nights and weekends: Europe/Berlin or +08:00.  [default: UTC]")
+@click.option(
+    "--tz", help="Time zone for nights and weekends, e.g. Europe/Berlin or +08:00.  [default: UTC]"
+)
 @click.option(
     "--measured",
     "profiles",
     multiple=True,
     metavar="SOURCE",
-    help="A profile of a machine on the invoice, which need not be measured; repeatable.",
+    help="Profile of a machine on the invoice that has been measured already (repeatable).",
 )
 @output_options
 def bill(paths: tuple[str, ...], tz: str | None, profiles: tuple[str, ...], output: Output) -> None:
-    """Show what an invoice says of GPUs: dollars by machine, nights, weekends, and leftovers.
+    """Show the GPU spend on an invoice by machine, nights and weekends, and what was unused.
 
-    Leftovers are disks, addresses and commitments that nobody used, each with proof and lines.
-    INVOICE is what `gpucost reconcile` reads; recognised by content, .gz is read as is.
+    Unused disks, addresses and commitments are listed with proof and invoice lines. INVOICE is any
+    file that `gpucost reconcile` reads.
     """
     zone = Hints(tz=tz).zone or UTC
     bills = read_bills(paths)
@@ -206,11 +208,11 @@ def _lines(lines: tuple[ReviewedLine, ...]) -> str:
 def reconcile_(
     plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], output: Output
 ) -> None:
-    """Hold a plan against the bill, line by line.
+    """Compare a plan with the bill, line by line.
 
     BILL is a FOCUS CSV, an AWS Cost and Usage Report, Azure's cost details, Google Cloud's billing
-    export, or DigitalOcean's invoice (CSV, JSON) or billing insights; recognised by content, .gz is
-    read as is.
+    export, or DigitalOcean's invoice (CSV, JSON) or billing insights. The format is recognized by
+    content; .gz is read directly.
     """
     plan = load_plan(plan_path)
     chosen, unknown = select(plan, named)

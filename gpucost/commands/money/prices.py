@@ -315,12 +315,15 @@ def _document(offer: Offer, catalog: Catalog, *, why: bool) -> ListedOffer:
 
 
 _PROVIDER = click.option(
-    "--provider", "providers", multiple=True, help="Only this provider (repeatable)."
+    "--provider", "providers", multiple=True, help="Use only this provider (repeatable)."
 )
 _REGION = click.option(
-    "--region", "regions", multiple=True, help="Prices that hold there: a region, eu, us ..."
+    "--region",
+    "regions",
+    multiple=True,
+    help="Show prices valid in this region: a provider's region, eu, us ... (repeatable).",
 )
-_AS_OF = click.option("--as-of", type=DAY, help="Prices of that day.  [default: today]")
+_AS_OF = click.option("--as-of", type=DAY, help="Use the prices of this day.  [default: today]")
 _SORTS = ("price", "gpu-price", "provider", "gpu", "gpus", "age")
 _GROUPS = ("gpu", "provider")
 
@@ -332,35 +335,37 @@ _GROUPS = ("gpu", "provider")
     epilog="Example: gpucost prices --gpu H100 --gpus 8 --max-price 40 --sort price",
 )
 def command() -> None:
-    """List known prices, with source and date; `update` fetches them, `check` looks for trouble."""
+    """List known prices with source and date; `update` fetches them, `check` finds problems."""
 
 
 @command.command(name="list", epilog="Example: gpucost prices list --gpu L4 --sort gpu-price")
 @_PROVIDER
-@click.option("--gpu", "gpu_names", multiple=True, help="Only this GPU model (repeatable).")
-@click.option("--gpus", "counts", type=COUNTS, help="GPUs in the machine: 8 or 1..8.")
+@click.option("--gpu", "gpu_names", multiple=True, help="Show only this GPU model (repeatable).")
+@click.option("--gpus", "counts", type=COUNTS, help="Number of GPUs per machine, e.g. 8 or 1..8.")
 @_REGION
-@click.option("--max-price", type=DOLLARS, help="Most dollars an hour for the machine.")
+@click.option("--max-price", type=DOLLARS, help="Maximum price per machine hour in USD.")
 @click.option(
     "--purchase",
     "purchases",
     type=click.Choice(PURCHASES),
     multiple=True,
-    help="Only bought this way (repeatable).",
+    help="Show only this purchase type (repeatable).",
 )
 @click.option(
-    "--sort", type=click.Choice(_SORTS), default="price", show_default=True, help="Order."
+    "--sort", type=click.Choice(_SORTS), default="price", show_default=True, help="Sort order."
 )
 @click.option(
     "--group-by",
     type=click.Choice(_GROUPS),
-    help="One row for each: its cheapest offer, and how many there are.",
+    help="Show one row per group: its cheapest offer and the number of offers.",
 )
 @_AS_OF
-@click.option("--why", is_flag=True, help="Say beside each row why it is here.")
+@click.option(
+    "--why", is_flag=True, help="Add a column with the source of each price and what it supersedes."
+)
 @output_options
 def list_(as_of: date | None, why: bool, output: Output, **wanted: object) -> None:  # noqa: FBT001 - click's
-    """List known prices, with source and date; what is meant where nothing else is named."""
+    """List known prices with source and date; this is the default."""
     from gpucost.commands.money.prices import PriceQuery, list_prices  # noqa: PLC0415 - only here
 
     list_prices(PriceQuery(**wanted), as_of or today(), output, why=why)  # type: ignore[arg-type] # click's
@@ -368,7 +373,7 @@ def list_(as_of: date | None, why: bool, output: Output, **wanted: object) -> No
 
 @command.command(name="history", epilog="Example: gpucost prices history --gpu H100")
 @_PROVIDER
-@click.option("--gpu", "gpu_names", multiple=True, help="Only this GPU model (repeatable).")
+@click.option("--gpu", "gpu_names", multiple=True, help="Show only this GPU model (repeatable).")
 @click.option(
     "--purchase",
     "purchases",
@@ -376,9 +381,9 @@ def list_(as_of: date | None, why: bool, output: Output, **wanted: object) -> No
     multiple=True,
     default=("on_demand",),
     show_default=True,
-    help="Only bought this way (repeatable).",
+    help="Show only this purchase type (repeatable).",
 )
-@click.option("--as-of", type=DAY, help="Readings until that day.  [default: today]")
+@click.option("--as-of", type=DAY, help="Use readings up to this day.  [default: today]")
 @output_options
 def history(
     providers: tuple[str, ...],
@@ -387,7 +392,7 @@ def history(
     as_of: date | None,
     output: Output,
 ) -> None:
-    """Show how prices moved: the first and the last reading of each, and a line of bars."""
+    """Show how prices changed: the first and last reading of each, with a sparkline."""
     from gpucost.prices.checks import print_history  # noqa: PLC0415 - only here
 
     print_history(gpu_names, providers, purchases, as_of or today(), output)
@@ -397,31 +402,37 @@ def history(
 @_PROVIDER
 @_REGION
 @_AS_OF
-@click.option("--accept-jumps", is_flag=True, help="Keep prices that moved by over x3.")
+@click.option(
+    "--accept-jumps", is_flag=True, help="Keep prices that changed by more than a factor of 3."
+)
 @click.option(
     "--feed",
     "feeds",
     multiple=True,
-    help="Only this public feed (repeatable); `none`: only providers with credentials.",
+    help="Read only this public feed (repeatable); `none` reads only providers with credentials.",
 )
 @click.option(
-    "--url", "urls", multiple=True, metavar="FEED=URL", help="Where a feed is read instead."
+    "--url",
+    "urls",
+    multiple=True,
+    metavar="FEED=URL",
+    help="Read the feed from this address instead.",
 )
 @click.option(
     "--from",
     "catalog",
     type=(str, str),
     metavar="FEED FILE|URL",
-    help="Read one feed from a file, folder or address; --as-of says of which day.",
+    help="Read one feed from a file, folder or address; give its day with --as-of.",
 )
 @output_options
 @click.pass_context
 def update(
     ctx: click.Context, /, *, catalog: tuple[str, str] | None, output: Output, **wanted: object
 ) -> None:
-    """Read public price feeds, and every provider whose credentials are there.
+    """Read public price feeds and every provider whose credentials are set.
 
-    The answers are kept in the user's cache; a price that looks wrong is kept out, and said.
+    Prices are stored in the user's cache; those that look wrong are left out and reported.
     """
     from gpucost.prices.update import UpdateRequest, update_prices  # noqa: PLC0415 - only here
 
@@ -439,7 +450,7 @@ def update(
 @_AS_OF
 @output_options
 def check(providers: tuple[str, ...], as_of: date | None, output: Output) -> None:
-    """Say how old the prices are, where they disagree, and which look wrong."""
+    """Show how old the prices are, where they disagree, and which look wrong."""
     from gpucost.prices.checks import check_prices  # noqa: PLC0415 - only here
 
     check_prices(as_of or today(), providers, output)

@@ -150,9 +150,9 @@ def _meant(arguments: list[str]) -> str:
     epilog="Example: gpucost quote digitalocean/gpu-h100x8-640gb --duration 90m --egress 100GiB",
 )
 def command() -> None:
-    """Price one use of machines, to the cent, with the formula of every line.
+    """Price the use of machines to the cent, with the formula of every line.
 
-    Several offers are put side by side. `own` is the machine in [own_hardware] of gpucost.toml.
+    Several offers are shown side by side. `own` is the machine in [own_hardware] of gpucost.toml.
     """
 
 
@@ -160,31 +160,49 @@ def command() -> None:
     name="offer", epilog="Example: gpucost quote offer digitalocean/gpu-h100x1-80gb --monthly"
 )
 @click.argument("what", nargs=-1, metavar="PROVIDER/TYPE[/REGION]...|own")
-@click.option("--duration", type=DURATION, help="Life of the instance, billing start to end: 90m.")
-@click.option("--monthly", is_flag=True, help="A month instead: 730 hours, and 744 beside them.")
 @click.option(
-    "--count", type=click.IntRange(1, MOST_MACHINES), default=1, show_default=True, help="Machines."
+    "--duration", type=DURATION, help="Lifetime of the machine from billing start to end, e.g. 90m."
+)
+@click.option(
+    "--monthly",
+    is_flag=True,
+    help="Price a month of 730 hours, and one of 744, instead of a duration.",
+)
+@click.option(
+    "--count",
+    type=click.IntRange(1, MOST_MACHINES),
+    default=1,
+    show_default=True,
+    help="Number of machines.",
 )
 @click.option(
     "--purchase",
     type=click.Choice(PURCHASES),
     default="on_demand",
     show_default=True,
-    help="How it is bought. A commitment is owed whole, however long it is used.",
+    help="Purchase type. A commitment is owed in full, however long it is used.",
 )
-@click.option("--price", type=DOLLARS, help="Your own price of one machine an hour, USD: 12.50.")
+@click.option(
+    "--price", type=DOLLARS, help="Your own hourly price of one machine in USD, e.g. 12.50."
+)
 @click.option(
     "--interrupted",
     is_flag=True,
     default=None,
-    help="The provider ends the spot machines at the end of --duration.",
+    help="Assume that the provider interrupts the spot machines at the end of --duration.",
 )
-@click.option("--egress", "egress_bytes", type=SIZE, help="Data sent out, such as 100GiB.")
-@click.option("--storage", "storage_bytes", type=SIZE, help="Volume storage meanwhile: 500GiB.")
-@click.option("--storage-kind", help="The provider's kind of volume, such as ssd or network.")
+@click.option("--egress", "egress_bytes", type=SIZE, help="Data sent out, e.g. 100GiB.")
+@click.option(
+    "--storage", "storage_bytes", type=SIZE, help="Volume storage for the duration, e.g. 500GiB."
+)
+@click.option("--storage-kind", help="Volume type of the provider, e.g. ssd or network.")
 @usage_options
-@click.option("--start", type=INSTANT, help="Bill from that instant on, price by price. In UTC.")
-@click.option("--as-of", type=DAY, help="Prices and rules of that day.  [default: today]")
+@click.option(
+    "--start", type=INSTANT, help="Start of the bill (UTC); price changes after it are applied."
+)
+@click.option(
+    "--as-of", type=DAY, help="Use the prices and billing rules of this day.  [default: today]"
+)
 @output_options
 def offer(what: tuple[str, ...], output: Output, **asked: Any) -> None:
     """Price one use of one or several offers side by side; `own` is your own machine."""
@@ -204,7 +222,7 @@ def offer(what: tuple[str, ...], output: Output, **asked: Any) -> None:
     name="plan", cls=_OfPlan, epilog="Example: gpucost quote plan plan.json --option train/o1"
 )
 @click.argument("what", nargs=-1, metavar="[PLAN]")
-@click.option("--option", "option_id", metavar="JOB/ID", help="The option of PLAN to price.")
+@click.option("--option", "option_id", metavar="JOB/ID", help="Option of PLAN to price.")
 @output_options
 def plan(what: tuple[str, ...], option_id: str | None, output: Output) -> None:
     """Price an option of a plan, with its own hours, machines, data and day."""

@@ -21,13 +21,13 @@ from planner.proof.outcome import OwnAccuracy, OwnRecord, own_record
 
 
 @click.command(name="accuracy", epilog="Example: gpucost accuracy")
-@click.option("--mine", is_flag=True, help="What became of your own predictions (`verify`).")
+@click.option("--mine", is_flag=True, help="Show your own record, kept by `gpucost verify`.")
 @output_options
 def command(output: Output, *, mine: bool) -> None:
-    """Show how far predictions were off on measurements left out of their fit.
+    """Show prediction errors on held-out measurements.
 
-    Whole GPUs and whole tasks were left out. The data sets are not part of gpucost; these are the
-    scores that shipped with this version. --mine shows your own record; it stays on this machine.
+    Whole GPUs and whole tasks were held out. The scores ship with this version; the data sets do
+    not. --mine shows your own record, which stays on this machine.
     """
     if mine:
         _print_mine(output)

@@ -122,49 +122,51 @@ _QUANTILE = 0.95
     name="capacity", epilog="Example: gpucost capacity jobs.csv --gpus 8..64 --now 32 --gpu H100"
 )
 @click.argument("trace", metavar="TRACE")
-@click.option("--gpus", type=COUNTS, required=True, metavar="A..B", help="Sizes of the pool.")
-@click.option("--now", type=click.IntRange(min=1), help="GPUs of today, to compare with.")
+@click.option("--gpus", type=COUNTS, required=True, metavar="A..B", help="Pool sizes to compare.")
+@click.option("--now", type=click.IntRange(min=1), help="Current number of GPUs, to compare with.")
 @click.option(
     "--max-wait",
     type=DURATION,
     default="1h",
     show_default=True,
-    help="95 % of jobs shall wait no longer than that.",
+    help="Longest acceptable wait for 95 % of the jobs.",
 )
 @click.option(
     "--order",
     type=click.Choice(ORDERS),
     default=ORDERS[0],
     show_default=True,
-    help="Who is served next: small jobs fill gaps, or nobody overtakes.",
+    help="Scheduling order: let small jobs fill gaps, or strictly first come, first served.",
 )
-@click.option("--job-gpus", type=COUNTS, metavar="N|A..B", help="Only jobs of so many GPUs.")
+@click.option(
+    "--job-gpus", type=COUNTS, metavar="N|A..B", help="Use only jobs with this number of GPUs."
+)
 @click.option(
     "--map",
     "mapped",
     type=MAPPING,
     multiple=True,
     metavar="COLUMN=SLOT[:UNIT]",
-    help="A column's slot: submit start end duration gpus limit job. Units: ms s min h d.",
+    help="Meaning of a column: submit start end duration gpus limit job. Units: ms s min h d.",
 )
-@click.option("--type", "place", metavar="PROVIDER/TYPE[/REGION]", help="The machines of the pool.")
-@click.option("--gpu", metavar="MODEL", help="Or the cheapest machine with this GPU.")
-@click.option("--price", type=DOLLARS, help="Or your own price of one GPU an hour, USD.")
+@click.option("--type", "place", metavar="PROVIDER/TYPE[/REGION]", help="Machine type of the pool.")
+@click.option("--gpu", metavar="MODEL", help="Price the cheapest machine with this GPU model.")
+@click.option("--price", type=DOLLARS, help="Your own price of one GPU hour in USD.")
 @click.option(
     "--purchase",
     type=click.Choice(PURCHASES),
     default="on_demand",
     show_default=True,
-    help="How machines are bought.",
+    help="Purchase type of the machines.",
 )
 @click.option(
     "--draws",
     type=click.IntRange(0, 1000),
     default=20,
     show_default=True,
-    help="Other orders of the trace's weeks to replay, for the range.",
+    help="Number of reshuffled weeks to replay for the range.",
 )
-@click.option("--as-of", type=DAY, help="Prices of that day.  [default: today]")
+@click.option("--as-of", type=DAY, help="Use the prices of this day.  [default: today]")
 @output_options
 def command(
     trace: str,
@@ -182,10 +184,10 @@ def command(
     as_of: date | None,
     output: Output,
 ) -> None:
-    """Say whether more GPUs are needed: a trace of jobs is replayed on pools of other sizes.
+    """Find out whether a pool needs more GPUs by replaying its jobs on pools of other sizes.
 
-    TRACE is a table with a row a job: when it was submitted, how long it ran, how many GPUs it
-    held. CSV of any kind, or `sacct -P`; .gz is read as is.
+    TRACE is a table with one row per job: when it was submitted, how long it ran, and how many GPUs
+    it used. It can be CSV of any kind or the output of `sacct -P`; .gz is read directly.
     """
     day = as_of or today()
     named = PriceChoice(place=place, gpu=gpu, price=price, purchase=purchase)

@@ -67,14 +67,14 @@ def two_to_compare(folder: str) -> tuple[KeptPlan, KeptPlan]:
 @click.option(
     "--style",
     type=click.Choice(("github-comment",)),
-    help="Print it as a comment on GitHub, which is found again and updated.",
+    help="Print a GitHub comment that later runs find and update.",
 )
 @language_option
 @output_options
 def diff(old: str, new: str, style: str | None, lang: str, output: Output) -> None:
-    """Show what changed between two plans: price moves apart from use, new and gone waste.
+    """Show what changed between two plans: prices, usage, new and removed waste.
 
-    OLD and NEW are files of `gpucost plan -o`. What is compared is today's bill in each of them.
+    OLD and NEW are written by `gpucost plan -o`. Today's bills in them are compared.
     """
     change = plan_change(load_plan(old), load_plan(new))
     if style is None:
@@ -88,13 +88,13 @@ def diff(old: str, new: str, style: str | None, lang: str, output: Output) -> No
 
 @click.command(name="fleet", epilog="Example: gpucost fleet plans/ --weekly")
 @click.argument("where", metavar="PLAN|FOLDER")
-@click.option("--weekly", is_flag=True, help="The newest plan of FOLDER against last week's.")
-@click.option("--base", metavar="PLAN", help="The plan to compare with.")
+@click.option("--weekly", is_flag=True, help="Compare the newest plan in FOLDER with last week's.")
+@click.option("--base", metavar="PLAN", help="Plan to compare with.")
 @output_options
 def fleet(where: str, base: str | None, output: Output, *, weekly: bool) -> None:
-    """Show the plan of a fleet, or what changed since last week: new waste, gone waste, prices.
+    """Show the plan of a fleet, or what changed since last week: new and removed waste, prices.
 
-    FOLDER holds plans that `gpucost plan -o` wrote, one a week or more often, by any name.
+    FOLDER holds plans written by `gpucost plan -o`, at least one per week, under any name.
     """
     if weekly and base is not None:
         raise click.UsageError("give --weekly with a FOLDER, or --base with a PLAN, not both.")

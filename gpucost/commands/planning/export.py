@@ -180,56 +180,59 @@ _FOR = (_FOCUS, *TOOLS, _SLURM, *WORDS)
     "tool",
     type=click.Choice(_FOR),
     required=True,
-    help="For what.",
+    help="Target format.",
 )
 @chosen_options
-@click.option("--run", "command", metavar="COMMAND", default="", help="What to run there.")
-@click.option("--ttl", "ttl_s", type=DURATION, help="Longest life of what is started, such as 8h.")
+@click.option("--run", "command", metavar="COMMAND", default="", help="Command to run there.")
+@click.option("--ttl", "ttl_s", type=DURATION, help="Maximum lifetime of what is started, e.g. 8h.")
 @click.option(
     "--idle",
     "idle_s",
     type=DURATION,
-    help="It also ends when no GPU has worked for so long, such as 30m.",
+    help="Also stop after the GPUs have been idle this long, e.g. 30m.",
 )
-@click.option("--image", help="Container to run it in; Kubernetes needs one.")
+@click.option("--image", help="Container image; required for Kubernetes.")
 @click.option(
     "--numeric",
     multiple=True,
     metavar="CODE",
-    help="Also an action that may change results, such as mixed-precision (repeatable).",
+    help="Include an action that may change results, e.g. mixed-precision (repeatable).",
 )
 @click.option(
     "--focus-version",
     type=click.Choice(VERSIONS),
     default=VERSIONS[0],
     show_default=True,
-    help="Version of FOCUS.",
+    help="FOCUS version.",
 )
 @click.option(
     "--fleet",
     is_flag=True,
-    help="All jobs that share GPUs, for Kubernetes; {job} in --run and --image is each job's name.",
+    help="Export all jobs that share GPUs, for Kubernetes; {job} in --run and --image is replaced "
+    "by the job's name.",
 )
 @click.option(
     "--by",
     type=click.Choice(BY),
-    help="What shares a GPU on Kubernetes, with --fleet.  [default: device-plugin]",
+    help="With --fleet: how GPUs are shared on Kubernetes.  [default: device-plugin]",
 )
 @click.option(
     "--queue",
     metavar="NAME",
-    help="Queue of the fleet: Kueue's with the device plugin, KAI's with kai.",
+    help="With --fleet: queue of Kueue (device plugin) or KAI (kai).",
 )
 @click.option(
     "--autoscaler",
     type=click.Choice(AUTOSCALERS),
-    help="What follows demand on Kubernetes: by the clock, or by the use of the GPU.  "
-    "[default: keda, where copies follow demand]",
+    help="Autoscaler on Kubernetes: by the clock, or by GPU utilization.  "
+    "[default: keda, if replicas follow demand]",
 )
 @click.option(
-    "--tz", "zone", metavar="ZONE", help="Zone of the hours of the demand.  [default: Etc/UTC]"
+    "--tz", "zone", metavar="ZONE", help="Time zone of the hourly demand.  [default: Etc/UTC]"
 )
-@click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
+@click.option(
+    "-o", "--output", "target", default="-", help="Output file.  [default: standard output]"
+)
 @common_options
 def command(
     plan_path: str,
@@ -247,10 +250,10 @@ def command(
 ) -> None:
     """Write a plan for another tool.
 
-    --to focus: its cost forecast as CSV. --to skypilot, dstack, terraform, kubernetes: a file from
-    which that tool starts an option, with the plan's settings and an end. --to kubernetes --fleet,
-    --to slurm: the jobs that share GPUs, where each goes and how. --to a framework: what an option
-    sets in it, in the form that it reads.
+    --to focus: the cost forecast as CSV. --to skypilot, dstack, terraform, kubernetes: a file that
+    lets the tool launch an option with the plan's settings and a time limit. --to kubernetes
+    --fleet, --to slurm: the jobs that share GPUs, and where each one runs. --to a framework: the
+    settings of an option in the framework's own format.
     """
     _check_fleet(tool, by, queue, fleet=fleet)
     if (asked["autoscaler"] or asked["zone"]) and (fleet or tool not in TOOLS):

@@ -77,111 +77,122 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--objective",
             type=click.Choice(OBJECTIVES),
-            help="What is minimised.",
+            help="What to minimize.",
             default="cost",
             show_default=True,
         ),
         click.option(
-            "--deadline", type=DURATION, help="A run must end within this, 95 % sure: 24h."
+            "--deadline",
+            type=DURATION,
+            help="Latest finish of a run, met with 95 % confidence, e.g. 24h.",
         ),
-        click.option("--budget", type=DOLLARS, help="The period must cost less, 95 % sure."),
-        click.option("--provider", "providers", multiple=True, help="Only this one (repeatable)."),
+        click.option(
+            "--budget", type=DOLLARS, help="Maximum cost per period, met with 95 % confidence."
+        ),
+        click.option(
+            "--provider", "providers", multiple=True, help="Use only this provider (repeatable)."
+        ),
         click.option(
             "--region",
             "regions",
             multiple=True,
-            help="Data stay there: a region, eu, us, apac, a country (repeatable).",
+            help="Keep the data in this region: its name, eu, us, apac or a country (repeatable).",
         ),
-        click.option("--gpu", "gpus", multiple=True, help="Only this model (repeatable)."),
-        click.option("--gpus", "gpu_counts", type=COUNTS, help="GPUs to use: 8 or 1..8."),
+        click.option("--gpu", "gpus", multiple=True, help="Use only this GPU model (repeatable)."),
+        click.option(
+            "--gpus", "gpu_counts", type=COUNTS, help="Number of GPUs to use, e.g. 8 or 1..8."
+        ),
         click.option(
             "--purchase",
             "purchases",
             type=click.Choice(PURCHASES),
             multiple=True,
-            help="Ways of buying.  [default: on_demand]",
+            help="Purchase type (repeatable).  [default: on_demand]",
         ),
         click.option(
             "--hours-per-month",
             type=HOURS_A_MONTH,
-            help="Hours held a month.",
+            help="Hours per month that the machine is rented.",
         ),
         click.option(
             "--work-total",
             type=AMOUNT,
-            help="Units of one run; the plan is then per run.",
+            help="Units of work in one run; makes the plan per run instead of per month.",
         ),
-        click.option("--egress", type=SIZE, help="Data sent out in the period: 500GiB."),
+        click.option("--egress", type=SIZE, help="Data sent out per period, e.g. 500GiB."),
         click.option("--egress-to", type=DESTINATION, help=EGRESS_TO),
-        click.option("--storage", type=SIZE, help="Data kept for the period: 2TiB."),
+        click.option("--storage", type=SIZE, help="Data stored per period, e.g. 2TiB."),
         click.option(
             "--boot-disk",
             type=BOOT_DISK,
             default=f"{BOOT_DISK_GIB}GiB",
             show_default=True,
-            help="Disk that each machine boots from, today's too; none leaves it out.",
+            help="Boot disk of each machine, including the current one; `none` leaves it out.",
         ),
         click.option(
             "--public-address/--no-public-address",
             default=True,
             show_default=True,
-            help="Each machine has a public IPv4 address, today's too.",
+            help="Whether each machine, including the current one, has a public IPv4 address.",
         ),
-        click.option("--slo-ms", type=AMOUNT, help="Latency target, milliseconds."),
+        click.option("--slo-ms", type=AMOUNT, help="Latency target in milliseconds."),
         click.option(
             "--consolidate/--no-consolidate",
             default=None,
-            help="Pack jobs on fewer GPUs.  [default: with several jobs]",
+            help="Pack jobs onto fewer GPUs.  [default: if there are several jobs]",
         ),
         click.option(
             "--max-slowdown",
             type=SLOWDOWN,
             default=1.2,
             show_default=True,
-            help="Most a job may slow down.",
+            help="Maximum slowdown of a job.",
         ),
         click.option(
             "--max-moves",
             type=click.IntRange(min=0),
-            help="Most jobs that may move to share a GPU.",
+            help="Maximum number of jobs moved to share a GPU.",
         ),
         click.option(
             "--time-limit",
             type=DURATION,
-            help="End the search for a better packing after this long, with the best found so far.",
+            help="Stop searching for a better packing after this time and use the best one found.",
         ),
         click.option(
-            "--current", metavar="PROVIDER/TYPE[/REGION]", help="What runs the jobs today."
+            "--current", metavar="PROVIDER/TYPE[/REGION]", help="Machine that runs the jobs today."
         ),
         click.option(
             "--price",
             "price_usd_per_hour",
             type=DOLLARS,
-            help="What one of today's machines costs an hour, in place of the list price.",
+            help="Hourly price of one current machine, instead of the list price.",
         ),
         click.option(
             "--whole-machine",
             is_flag=True,
-            help="A job on part of a machine bears all of its bill.",
+            help="Charge a job that uses part of a machine for the whole machine.",
         ),
         click.option(
             "--machine-only",
             is_flag=True,
-            help="Leave boot disks, addresses and the disk of the data set out of every bill.",
+            help="Exclude boot disks, addresses and the data set's disk from every bill.",
         ),
         click.option(
-            "--include", type=click.Choice(INCLUDABLE), multiple=True, help="Offer these too."
+            "--include",
+            type=click.Choice(INCLUDABLE),
+            multiple=True,
+            help="Include community hosts, any GPU vendor or any CPU architecture (repeatable).",
         ),
         click.option(
             "--launchable",
             "launchable_only",
             is_flag=True,
-            help="Only options that `gpucost provision` can start.",
+            help="Show only options that `gpucost provision` can launch.",
         ),
         click.option(
             "--spot-trace",
             type=click.Path(dir_okay=False),
-            help="Availability of spot capacity: lost work, wall time and deadlines from it.",
+            help="Spot availability trace, used for lost work, run time and deadlines.",
         ),
         click.option(
             "--checkpoint-time",
@@ -195,46 +206,56 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=DURATION,
             default="6m",
             show_default=True,
-            help="Time from a new machine to work going on.",
+            help="Time from a new machine until the job is running again.",
         ),
         click.option(
             "--engineer-rate",
             type=DOLLARS,
             default=str(ENGINEER_USD_PER_HOUR),
             show_default=True,
-            help="Dollars an hour of engineering: a change must earn its work.",
+            help="Cost of an engineer hour in USD; changes must pay it back.",
         ),
         click.option(
             "--horizon",
             "horizon_months",
             type=HORIZON,
             metavar="DURATION",
-            help=f"Time in which it must: 3mo, 1y.  [default: {HORIZON_MONTHS}mo; a run: one]",
+            help=f"Payback horizon, e.g. 3mo or 1y.  [default: {HORIZON_MONTHS}mo, or one run]",
         ),
         click.option(
-            "--grid-g-per-kwh", type=GRID, help="Grams of CO2e for each kWh, for the carbon."
+            "--grid-g-per-kwh", type=GRID, help="Grid carbon intensity in grams of CO2e per kWh."
         ),
-        click.option("--pue", type=PUE, help="Energy of the site over that of its machines."),
+        click.option(
+            "--pue",
+            type=PUE,
+            help="Power usage effectiveness: energy of the site divided by that of its machines.",
+        ),
         click.option(
             "--host-power-share",
             type=HOST_SHARE,
-            help="Share of a node's power that is not its GPUs': 0.2 to 0.4.",
+            help="Share of a node's power not drawn by its GPUs, 0.2 to 0.4.",
         ),
-        click.option("--as-of", type=DAY, help="Prices and rules of that day.  [default: today]"),
         click.option(
-            "-o", "--output", "target", help="Write plan.json here; - is standard output."
+            "--as-of",
+            type=DAY,
+            help="Use the prices and billing rules of this day.  [default: today]",
         ),
-        click.option("--report", "report_path", help="Write the markdown report here."),
         click.option(
-            "--fail-over", type=DOLLARS, help="Exit 7 when the recommended cost is above this."
+            "-o", "--output", "target", help="Write plan.json to this file; - is standard output."
+        ),
+        click.option("--report", "report_path", help="Write the Markdown report to this file."),
+        click.option(
+            "--fail-over",
+            type=DOLLARS,
+            help="Exit with 7 if the recommended cost exceeds this amount.",
         ),
         click.option(
             "--fail-over-increase",
             type=INCREASE,
-            help="Exit 7 when it is above --base's by more than this: 500 or 10%.",
+            help="Exit with 7 if the cost exceeds that of --base by more than this: 500 or 10%.",
         ),
         click.option(
-            "--base", type=click.Path(dir_okay=False), help="An earlier plan.json to compare with."
+            "--base", type=click.Path(dir_okay=False), help="Earlier plan.json to compare with."
         ),
         click.option(
             "--allow-gpu-change",
@@ -246,7 +267,7 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--history",
             type=click.Path(dir_okay=False),
-            help="What became of earlier predictions: it centres and widens these.",
+            help="File of past results (`gpucost accuracy --mine`) used to calibrate predictions.",
         ),
         click.option(
             "--probe",
@@ -254,7 +275,7 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             metavar="FILE",
             type=click.Path(dir_okay=False),
-            help="The same job measured elsewhere (repeatable): other GPUs, other numbers of them.",
+            help="Profile of the same job on other GPUs or another number of them (repeatable).",
         ),
     )
     for option in reversed(declared):
@@ -342,7 +363,7 @@ def _after(limit_s: float) -> Callable[[], bool]:
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
 @plan_options
 @jobs_by_option
-@click.option("--all", "all_options", is_flag=True, help="Show every option, not one screen.")
+@click.option("--all", "all_options", is_flag=True, help="Show every option instead of one screen.")
 @language_option
 @rate_option
 @output_options

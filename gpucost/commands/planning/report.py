@@ -25,13 +25,15 @@ from templates.language.translate import ExchangeRate, showing
 
 @click.command(name="report", epilog="Example: gpucost report plan.json -o report.md")
 @click.argument("plan_path", default=DEFAULT_PLAN, metavar="[PLAN]")
-@click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
+@click.option(
+    "-o", "--output", "target", default="-", help="Output file.  [default: standard output]"
+)
 @click.option(
     "--style",
     type=click.Choice(("md", "html", "github-comment")),
     default="md",
     show_default=True,
-    help="What kind of report.",
+    help="Report style.",
 )
 @language_option
 @rate_option
@@ -39,15 +41,17 @@ from templates.language.translate import ExchangeRate, showing
     "--series",
     multiple=True,
     metavar="PATH",
-    help="With html: profiles, or a folder of them, of which the time line is drawn; repeatable."
-    "  [default: those beside PLAN]",
+    help="With --style html: profile or folder of profiles for the timeline (repeatable)."
+    "  [default: those next to PLAN]",
 )
-@click.option("--base", help="An earlier plan.json; a comment begins with what changed since.")
-@click.option("--fail-over", type=DOLLARS, help="Exit 7 when the recommended cost is above this.")
+@click.option("--base", help="Earlier plan.json; the comment starts with what changed since then.")
+@click.option(
+    "--fail-over", type=DOLLARS, help="Exit with 7 if the recommended cost exceeds this amount."
+)
 @click.option(
     "--fail-over-increase",
     type=INCREASE,
-    help="Exit 7 when it is above --base's by more than this: 500 or 10%.",
+    help="Exit with 7 if the cost exceeds that of --base by more than this: 500 or 10%.",
 )
 @common_options
 def report(
@@ -62,9 +66,9 @@ def report(
     fail_over_increase: tuple[Decimal, bool] | None,
     output: Output,
 ) -> int:
-    """Write the report of a plan; with --fail-over or --fail-over-increase also hold its cost.
+    """Write the report of a plan; with --fail-over or --fail-over-increase also check its cost.
 
-    A comment begins with a marker that nobody sees, by which it is found again and updated.
+    A GitHub comment starts with a hidden marker, so that later runs find and update it.
     """
     from templates.render import render_report  # noqa: PLC0415 - jinja2 only here
 
@@ -112,20 +116,22 @@ def _over_time(
     "--option",
     "named",
     metavar="JOB/ID",
-    help="Which option.  [default: the recommended one of the only job]",
+    help="Option to use.  [default: the recommended one of the only job]",
 )
 @click.option(
     "--numeric",
     multiple=True,
     metavar="CODE",
-    help="Also an action that may change results, such as mixed-precision (repeatable).",
+    help="Include an action that may change results, e.g. mixed-precision (repeatable).",
 )
-@click.option("-o", "--output", "target", default="-", help="A file.  [default: standard output]")
+@click.option(
+    "-o", "--output", "target", default="-", help="Output file.  [default: standard output]"
+)
 @common_options
 def recipe(
     plan_path: str, named: str | None, numeric: tuple[str, ...], target: str, output: Output
 ) -> None:
-    """Write what to set so that an option runs as planned: settings, environment, launcher."""
+    """Write the settings, environment and launcher that make an option run as planned."""
     plan = load_plan(plan_path)
     found = find_option(plan, named) if named is not None else find_recommended(plan)
     recipe = make_recipe(found, numeric)
