@@ -188,7 +188,7 @@ def _run(arguments: Sequence[str]) -> int:
     except SystemExit:
         return 0  # click leaves this way when the reader of a pipe has gone
     except OSError as error:
-        _tell(f"{error.strerror or error}; the output is not complete.")
+        _tell(f"{error.strerror or error}; the output is incomplete.")
         return InputError.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence, without a traceback
         _tell(f"unexpected failure, a bug: {_where(error)}")

@@ -51,7 +51,7 @@ class CostGate:
         if total.unknown:
             raise InputError(
                 f"--fail-over cannot be checked: the cost of {', '.join(total.unknown)} is not "
-                "known; say what runs it today with --current, or what that costs an hour with "
+                "known; name today's machine with --current, or its hourly price with "
                 "--price."
             )
         if total.at_least:

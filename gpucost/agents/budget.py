@@ -318,7 +318,9 @@ def _previewed(asked: AgentLaunch) -> tuple[Cloud, Preview]:
 def _choice(asked: AgentLaunch) -> LaunchChoice:
     """Return what is to be launched, at its first place only: the one that is previewed."""
     if bool(asked.type) == bool(asked.plan):
-        raise InputError("launch what? Give type (PROVIDER/TYPE), or plan and option; not both.")
+        raise InputError(
+            "nothing to launch: give type (PROVIDER/TYPE), or plan and option; not both."
+        )
     catalog = load_catalog(today())
     if asked.type:
         choice = choose_type(asked.type, asked.region or None, None, asked.count or 1, catalog)

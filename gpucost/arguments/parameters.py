@@ -63,7 +63,7 @@ class DurationType(_Type):
             raise ValueError(f"{text!r} is not a duration; write 90s, 15m, 8h, 8.5h or 2d.")
         seconds = Decimal(match[1]) * _SECONDS[match[2]]
         if ranges.HOURS.refusal(seconds / 3600):
-            raise ValueError(f"{text!r} is longer than any bill.")
+            raise ValueError(f"{text!r} is too long for a bill.")
         return seconds
 
 
@@ -79,7 +79,7 @@ class HorizonType(_Type):
             raise ValueError(f"{text!r} is not a horizon; write 6mo, 1y or 90d.")
         months = Decimal(match[1]) * _HOURS[match[2]] / HOURS_PER_MONTH
         if ranges.MONTHS.refusal(months):
-            raise ValueError(f"{text!r}: a horizon is more than nothing and at most 10y.")
+            raise ValueError(f"{text!r}: a horizon must be above 0 and at most 10y.")
         return months
 
 
@@ -131,7 +131,7 @@ class DollarType(_Type):
                 f"{text!r} is not an amount; write 12 or 12.50 (US dollars)."
             ) from error
         if ranges.DOLLARS.refusal(amount):
-            raise ValueError(f"{text!r} is negative or absurd; write 12 or 12.50 (US dollars).")
+            raise ValueError(f"{text!r} is negative or too large; write 12 or 12.50 (US dollars).")
         return amount
 
 
@@ -151,7 +151,7 @@ class IncreaseType(_Type):
                 f"{text!r} is not an increase; write 500 (US dollars) or 10%."
             ) from error
         if not 0 <= share <= _MOST_PERCENT:
-            raise ValueError(f"{text!r} is negative or absurd; write 500 (US dollars) or 10%.")
+            raise ValueError(f"{text!r} is negative or too large; write 500 (US dollars) or 10%.")
         return share / 100, True
 
 

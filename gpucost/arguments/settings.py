@@ -210,7 +210,7 @@ def load_section(name: str) -> tuple[dict[str, object], str]:
         section = _read(path).get(name)
         if isinstance(section, dict):
             return section, f"{path}: [{name}]"
-    raise InputError(f"No settings file has a section [{name}]; write one into {PROJECT_FILE}.")
+    raise InputError(f"No settings file has a section [{name}]; add one to {PROJECT_FILE}.")
 
 
 def name_variables(command: click.Command) -> None:
@@ -247,7 +247,7 @@ def _own_options(command: click.Command) -> dict[str, click.Option]:
 def _stray(document: dict[str, object], commands: tuple[str, ...], path: Path) -> Iterator[str]:
     for section, options in document.items():
         if not isinstance(options, dict):
-            yield f"{path}: {section} stands outside a section; put it under [plan], [quote] ..."
+            yield f"{path}: {section} is outside a section; put it under [plan], [quote] ..."
         elif section not in (*commands, *_SECTIONS):
             near = difflib.get_close_matches(section, (*commands, *_SECTIONS), 1)
             yield f"{path}: [{section}] is not a command" + (f"; [{near[0]}]?" if near else ".")
@@ -267,8 +267,8 @@ def _not_for_a_project(
             if flag in allowed or (section == command.name and flag not in options):
                 continue  # a name that does not exist is told as such
             yield (
-                f"{PROJECT_FILE}: [{section}] {key} is not for a project's file, which may come "
-                f"with a cloned repository. Put it into your own file, {own}, or say it on the "
+                f"{PROJECT_FILE}: [{section}] {key} is not allowed in a project's file, which may "
+                f"come with a cloned repository. Put it into your own file, {own}, or on the "
                 "command line."
             )
 
@@ -300,7 +300,7 @@ def _user_file() -> Path:
     named = os.environ.get("GPUCOST_CONFIG")
     if named:
         if not Path(named).is_file():
-            raise InputError(f"GPUCOST_CONFIG names {named}, and there is no such file.")
+            raise InputError(f"GPUCOST_CONFIG: {named} does not exist.")
         return Path(named)
     from platformdirs import user_config_path  # noqa: PLC0415 - only without GPUCOST_CONFIG
 

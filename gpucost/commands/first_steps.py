@@ -77,12 +77,13 @@ def ask(said: FirstSettings, catalog: Catalog) -> FirstSettings:
     regions = _names(lambda given: _unknown_regions(given, catalog))
     providers = _names(lambda given: _unknown_providers(given, catalog))
     return FirstSettings(
-        providers=said.providers or _prompt("Providers to look at [all]", "", providers),
-        regions=said.regions or _prompt("Regions for the data: eu, us ... [all]", "", regions),
+        providers=said.providers or _prompt("Providers to use [all]", "", providers),
+        regions=said.regions
+        or _prompt("Regions to keep the data in: eu, us ... [all]", "", regions),
         hours_per_month=said.hours_per_month
-        or _prompt("Hours a month that a GPU is held", HOURS_PER_MONTH, _typed(HOURS_A_MONTH)),
+        or _prompt("Hours per month that a GPU is rented", HOURS_PER_MONTH, _typed(HOURS_A_MONTH)),
         engineer_rate=said.engineer_rate
-        or _prompt("USD an hour of an engineer", ENGINEER_USD_PER_HOUR, _typed(DOLLARS)),
+        or _prompt("Cost of an engineer hour in USD", ENGINEER_USD_PER_HOUR, _typed(DOLLARS)),
     )
 
 
@@ -170,7 +171,7 @@ def init(
 ) -> None:
     """Write gpucost.toml with the defaults for this folder; prompts for values not given."""
     if PROJECT_FILE.exists() and not force:
-        raise InputError(f"{PROJECT_FILE} is there already; edit it, or add --force to replace it.")
+        raise InputError(f"{PROJECT_FILE} already exists; edit it, or add --force to replace it.")
     said = FirstSettings(
         providers=providers,
         regions=regions,
@@ -180,7 +181,7 @@ def init(
     asking = not yes and sys.stdin.isatty()
     if said.is_empty and not yes and not asking:
         raise InputError(
-            "Nobody can be asked here, and nothing was said: add --provider, --region, "
+            "This is not a terminal, and no option was given: add --provider, --region, "
             "--hours-per-month or --engineer-rate, or --yes for the defaults as comments."
         )
     catalog = load_catalog(today(), say=output.say)
@@ -216,9 +217,9 @@ def demo(report_path: str, output: Output) -> None:
     else:
         print_plan(plan, output)
     if ours:
-        output.say(f"wrote {report_path}. Yours: gpucost import LOG, then gpucost plan.")
+        output.say(f"wrote {report_path}. For your own job: gpucost import LOG, then gpucost plan.")
     else:
-        output.say(f"{report_path} holds something else and was left alone; see --report FILE.")
+        output.say(f"{report_path} is not a gpucost report and was left alone; see --report FILE.")
 
 
 def _may_write(path: str) -> bool:

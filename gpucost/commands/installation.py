@@ -38,7 +38,7 @@ def check_launches() -> Iterator[tuple[str, str, str]]:
     """Yield name, state and detail of the journal and of each provider with credentials."""
     folder = state_folder()
     if not (folder / FILE).exists():
-        yield "journal", "none", f"nothing was launched from {folder}"
+        yield "journal", "none", f"no launches recorded in {folder}"
     try:
         if (folder / FILE).exists():
             with open_journal() as journal:
@@ -102,7 +102,7 @@ def _checks() -> Iterator[tuple[str, str, str]]:
         yield variable.name, "set" if os.environ.get(variable.name) else "not set", variable.use
     yield from check_launches()
     smi = shutil.which("nvidia-smi")
-    yield "nvidia-smi", "found" if smi else "not found", "only needed to record, not to plan"
+    yield "nvidia-smi", "found" if smi else "not found", "needed to measure, not to plan"
     there = PROJECT_FILE.is_file()
     yield str(PROJECT_FILE), "read" if there else "none", "defaults for this folder"
 
@@ -113,8 +113,8 @@ def _packages() -> tuple[str, str, str]:
         needs = requires("gpucost") or ()
         missing = [name for name in _names(needs) if not tuple(distributions(name=name))]
     except PackageNotFoundError:
-        return "packages", "unknown", "gpucost itself is not installed, it runs from its folder"
-    told = f"missing: {', '.join(missing)}; pip install gpucost" if missing else "all there"
+        return "packages", "unknown", "gpucost is not installed; it runs from its folder"
+    told = f"missing: {', '.join(missing)}; pip install gpucost" if missing else "all installed"
     return "packages", "fail" if missing else "ok", told
 
 

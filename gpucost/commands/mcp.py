@@ -46,7 +46,7 @@ def command(budget: Decimal | None, root: Path, output: Output) -> None:
     then with its bill. Each launch takes two calls, a preview and its confirmation.
     """
     if find_spec("mcp") is None:
-        raise InputError("the package for this is not installed: pip install 'gpucost[mcp]'.")
+        raise InputError("the package mcp is not installed: pip install 'gpucost[mcp]'.")
     from gpucost.agents.budget import Budget, BudgetGuard  # noqa: PLC0415 - only with the package
     from gpucost.agents.server import MainThread, leave, make_server  # noqa: PLC0415 - the same
 
@@ -54,5 +54,5 @@ def command(budget: Decimal | None, root: Path, output: Output) -> None:
     spending = BudgetGuard(Budget(usd=budget, folder=state_folder()))
     here = MainThread()
     if here.serve(make_server(COMMANDS, root, spending, here.run)):
-        output.insist("gpucost: told to end. What was launched is written down: `gpucost list`.")
+        output.insist("gpucost: stopped. Launches are recorded: `gpucost list` shows them.")
         leave(LaunchInterruptedError.exit_code)

@@ -241,10 +241,10 @@ def _drive(
     if results.problems:
         raise PartialError((*results.problems, *_left(run, code)))
     for path in (*results.files, *((results.profile,) if results.profile else ())):
-        output.say(f"{path} is here")
+        output.say(f"fetched {path}")
         job.note(f"job: {path.name} came back")
     if results.profile is None:
-        output.say("note: nothing was measured: gpucost cannot be had on that machine.")
+        output.say("note: nothing was measured: gpucost could not be installed on that machine.")
     troubles = _end(job, run, journal)
     outcome = JobOutcome(code=code, results=results)
     show_outcome(journal.deployment(run.marks.run) or run, outcome, output, session.now())
@@ -277,16 +277,16 @@ def _failed(run: Deployment, code: int) -> list[str]:
 
 def _left(run: Deployment, code: int) -> list[str]:
     name = run.marks.run
-    stays = f"So that they are not lost, {name} stays {_burning(run)}."
+    stays = f"So that they are not lost, {name} keeps running {_burning(run)}."
     ways = f"`gpucost ssh {name}` looks, `gpucost logs {name} -f` tries again, "
     return [*_failed(run, code), stays, f"{ways}`gpucost down {name}` ends it."]
 
 
 def _detached(run: Deployment) -> list[str]:
     name = run.marks.run
-    back = f"`gpucost logs {name} -f` comes back to it, brings its results and ends it; "
+    back = f"`gpucost logs {name} -f` reconnects, fetches its results and ends it; "
     return [
-        f"{name} goes on without this computer, {_burning(run)}.",
+        f"{name} keeps running without this computer, {_burning(run)}.",
         f"{back}`gpucost down {name}` ends it now.",
     ]
 

@@ -67,9 +67,7 @@ def request_job(asked: dict[str, Any]) -> JobRequest | None:
             given.append("recipe")
         if given:
             flags = ", ".join(f"--{name}" for name in given)
-            raise InputError(
-                f"{flags}: for which job? Give --run, such as --run 'python train.py'."
-            )
+            raise InputError(f"{flags}: only with --run, such as --run 'python train.py'.")
         return None
     problems = [*_problems(asked, command)]
     recipe = ""

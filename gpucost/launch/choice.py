@@ -97,7 +97,7 @@ def check_asked(  # noqa: PLR0913 - what a command line may name
     """
     problems = []
     if ttl_s is None:
-        problems.append("how long? Give --ttl, such as --ttl 8h: nothing runs without a deadline.")
+        problems.append("--ttl is required, e.g. --ttl 8h: nothing runs without a deadline.")
     elif ttl_s < 1:
         problems.append("--ttl must be a second or more.")
     named = {"--option": option_id, "--placement": placement, "--type": type_}
@@ -105,9 +105,9 @@ def check_asked(  # noqa: PLR0913 - what a command line may name
     if len(ways) > 1:
         problems.append(f"{' and '.join(ways)} name different things to launch; give one.")
     if type_ is not None and plan is not None:
-        problems.append("--type is instead of a plan; leave one out.")
+        problems.append("--type and a plan exclude each other; leave one out.")
     if type_ is None and region is not None:
-        problems.append("--region goes with --type; an option of a plan has its own.")
+        problems.append("--region needs --type; an option of a plan has its own region.")
     if problems:
         raise InputError(problems)
 
@@ -259,7 +259,7 @@ def _recommended(plan: Plan, path: str) -> FoundOption:
         return find_recommended(plan)
     named = [f"--option {job.name}/{job.recommended}" for job in plan.jobs if job.choice]
     named += [f"--placement {one.id}" for one in (plan.fleet.recommended if plan.fleet else ())]
-    raise InputError(f"{path} has {len(plan.jobs)} jobs; say which: {', '.join(named) or 'none'}.")
+    raise InputError(f"{path} has {len(plan.jobs)} jobs; choose one: {', '.join(named) or 'none'}.")
 
 
 def _nothing_to_launch(job: JobPlan) -> str:
@@ -297,7 +297,7 @@ def _instead(job: JobPlan, option: Option) -> list[str]:
         return [told, f"No option of {job.name} can be launched; plan again with {again}."]
     place = f"{best.offer.provider}/{best.offer.instance_type}"
     best_name, cost = f"{job.name}/{best.id}", f"${show(best.cost.mid)}"
-    can = f"The best that it can is {best_name}, {place}, {cost}"
+    can = f"The best option it can launch is {best_name}, {place}, {cost}"
     return [told, f"{can}: gpucost provision --option {best_name} --ttl 8h"]
 
 
@@ -308,15 +308,14 @@ def _elsewhere(name: str, option: Option) -> str:
     if not tools:
         return by_hand
     told = f"gpucost export --to {tools[0]} --option {name} --ttl 8h --run 'python train.py'"
-    return f"{by_hand} Or have another tool start it: {told}"
+    return f"{by_hand} Or launch it with another tool: {told}"
 
 
 def _check_launchable(provider: str) -> None:
     if provider not in launchable():
         known = ", ".join((*sorted(launchable()), f"{OWN}/USER@HOST"))
         raise InputError(
-            f"gpucost cannot launch at {provider}; it can at {known}. "
-            f"Rent it at {page_of(provider)}."
+            f"gpucost cannot launch at {provider}, only at {known}. Rent it at {page_of(provider)}."
         )
 
 

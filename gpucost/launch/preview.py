@@ -258,7 +258,7 @@ def _warnings(spec: LaunchSpec, live: LivePrices | None, options: LaunchOptions)
     if spec.pool is not None:
         yield from pool_told(spec, spec.pool)
     elif spec.ssh_from == CALLER:
-        yield "SSH is open to the address of this computer alone; --ssh-from names another"
+        yield "SSH is open only to this computer's address; --ssh-from opens it to another network"
     if spec.self_destroy and not options.waits:
         yield (
             "--no-wait: the machines are handed over before anything proves that they end "

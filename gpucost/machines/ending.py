@@ -165,7 +165,9 @@ def end(target: RunToTerminate, journal: Journal, output: Output) -> list[Gpucos
     run, session = target.marks.run, target.session
     with journal.working_on(run) as mine:
         if not mine:
-            return [PartialError(f"{run}: another gpucost is working on it; try again after it.")]
+            return [
+                PartialError(f"{run}: another gpucost process is working on it; try again later.")
+            ]
         adopt(session, target.marks, target.there)
         known = journal.deployment(run)
         regions = None if known is None else regions_of(known)

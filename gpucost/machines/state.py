@@ -255,6 +255,8 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InputError(f"{question} Nobody can be asked here: say --yes, or --dry-run to look.")
+        raise InputError(
+            f"{question} Cannot ask without a terminal: add --yes, or --dry-run to preview."
+        )
     if not click.confirm(question, default=False, err=True):
         raise RefusedError("Not confirmed; nothing was done.")

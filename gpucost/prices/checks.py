@@ -91,7 +91,7 @@ def check_prices(day: date, providers: tuple[str, ...], output: Output) -> None:
         output.say(line)
     output.say(
         f"{len(conflicts)} conflicts over {CONFLICT:.0%}, {len(doubts)} doubtful rows. "
-        f"`gpucost prices update` reads prices anew."
+        f"`gpucost prices update` refreshes prices."
     )
 
 
@@ -226,7 +226,7 @@ def print_history(
     series = [known for known in by_price(wanted).values() if len(known) > 1]
     if not series:
         raise InputError(
-            "no such price was read on two days; ask for less, or for another --purchase."
+            "no matching price was read on two days; use fewer filters, or another --purchase."
         )
     if output.format == "json":
         print_json([_document(known) for known in series])
@@ -262,7 +262,7 @@ def _show(series: Sequence[Sequence[SeenPrice]], output: Output) -> None:
     more = f"; {hidden} more with -v" if hidden else ""
     output.say(
         f"{len(ordered)} prices read on two days or more, {start} to {end}; {moved} of them "
-        f"changed{more}. Each line of bars goes from its own lowest to its highest price."
+        f"changed{more}. Each sparkline is scaled to its own lowest and highest price."
     )
 
 

@@ -81,7 +81,7 @@ def update_prices(asked: UpdateRequest, output: Output) -> None:
     for problem in outcome.warnings:
         output.say(f"warning: {problem}")
     if outcome.unchanged:
-        output.say(f"{outcome.unchanged} lists are what they were when they were last read.")
+        output.say(f"{outcome.unchanged} lists have not changed since they were last read.")
     _raise(outcome.failures)
 
 
@@ -336,7 +336,7 @@ def _details(kept: StoredReading, most: int | None) -> Iterator[str]:
     yield from _some("note", list(kept.reading.notes), most)
 
 
-_KNOWN = "the machine is known from a later day, or a surer source, by another name"
+_KNOWN = "a newer or more reliable source has this machine under another name"
 
 
 def _some(what: str, lines: list[str], most: int | None) -> Iterator[str]:

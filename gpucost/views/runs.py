@@ -248,9 +248,9 @@ def show_list(
     rate = sum((bill.usd_per_hour or Decimal(0) for bill in alive), Decimal(0))
     spent = sum((bill.usd or Decimal(0) for _, bill in bills), Decimal(0))
     machines = sum(bill.machines for bill in alive)
-    source = f"as {', '.join(asked)} answered" if asked else "by the journal; no provider was asked"
-    burn = f"{counted(machines, 'machine')} {'burns' if machines == 1 else 'burn'}"
-    output.say(f"{burn} ${show(rate)} an hour ({source}); ${show(spent)} so far.")
+    source = f"checked at {', '.join(asked)}" if asked else "local record; providers not contacted"
+    state = f"{counted(machines, 'machine')} running at ${show(rate)} an hour"
+    output.say(f"{state if machines else 'no machines running'} ({source}); ${show(spent)} so far.")
 
 
 _MOST_ENDED = 50

@@ -206,7 +206,7 @@ class Stage:
             count.told.append(f"the recovery ends with {[e.code for e in ends]}: {self.log}")
         listed = self.run(LIST)
         self.look(listed, count)
-        if has_journal and "0 machines burn" not in listed.output:
+        if has_journal and "no machines running" not in listed.output:
             count.lies += 1
             count.told.append(f"lie: machines are said to burn after the recovery: {self.log}")
         self.count_left(count)

@@ -92,7 +92,7 @@ def test_an_answer_that_ends_changes_nothing(call: Call, monkeypatch: pytest.Mon
 
 
 REFUSED = {
-    "nobody to ask": ((), "Nobody can be asked"),
+    "nobody to ask": ((), "not a terminal"),
     "an unknown provider": (("--provider", "amazonn"), "--provider amazonn"),
     "an unknown region": (("--region", "mars"), "--region mars"),
     "no month": (("--hours-per-month", "9000"), "--hours-per-month"),

@@ -40,7 +40,7 @@ ANSWERS = {
     "fleet": r"Recommended: \$[\d,.]+ a month in place of \$[\d,.]+, 75 % less; .* share\.$",
     "diagnose": r"visual-search: The input pipeline starves the GPU",
     "diagnose jobs": r"nccl-hang: Kernels spin and no work gets done: the job hangs",
-    "prices": r"Cheapest: \S+, spot, \$[\d.]+ an hour, stale; not stale: \S+, \w+, \$[\d.]+ an",
+    "prices": r"Cheapest: \S+, spot, \$[\d.]+ an hour \(stale\)\. Cheapest that is not stale: \S+",
     "prices by GPU": r"Cheapest: \S+, spot, \$[\d.]+ an hour\.$",
     "quote": r"\$[\d,]+\.\d\d for aws/p5\.48xlarge/us-east-1 x1\.$",
     "quotes": r"cheapest: \$[\d,.]+ for \S+ x1; the next, \S+, is \$[\d,.]+ more\.$",

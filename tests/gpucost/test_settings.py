@@ -240,7 +240,7 @@ def test_a_cloned_repository_decides_nothing(
     write("gpucost.toml", MEDDLING[case])
     ran = call(*arguments)
     assert ran.code == 2
-    assert "not for a project's file" in ran.err
+    assert "not allowed in a project's file" in ran.err
     assert str(user_file) in ran.err
 
 

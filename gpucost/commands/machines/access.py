@@ -115,7 +115,7 @@ def ssh(run: str, words: tuple[str, ...], node: int, output: Output) -> None:
         )
     program = shutil.which("ssh")
     if program is None:
-        raise InputError("there is no ssh here; on Debian: apt-get install openssh-client.")
+        raise InputError("ssh is not installed; on Debian: apt-get install openssh-client.")
     shell = machines[node].shell
     to, port = destination_of(shell.door, shell.address)
     asked = (shlex.join(words[1:] if words[:1] == ("--",) else words),) if words else ()

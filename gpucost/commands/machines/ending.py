@@ -75,7 +75,7 @@ def down(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> 
     contacted. A provider that cannot be reached is reported (exit 6); the others are still ended.
     """
     if bool(runs) == everything:
-        raise InputError("end what? Give the ID of a run (gpucost list), or --all.")
+        raise InputError("no run given: name the ID of a run (gpucost list), or --all.")
     with open_journal(go_on=output.say, mend=everything) as journal:
         found = find_runs(journal, runs, output)
         targets = found.targets
@@ -88,7 +88,7 @@ def down(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> 
     if problems:
         raise (PartialError if found.was_asked else ProviderError)(dict.fromkeys(problems))
     if not targets:
-        output.say("nothing is there to end.")
+        output.say("nothing to end.")
 
 
 _COLUMNS = ReapedRun.__struct_fields__
@@ -137,7 +137,7 @@ def _show(verdicts: list[Verdict], asked: Iterable[str], output: Output) -> None
     elif rows:
         print_table(Table(columns=_COLUMNS, rows=tuple(map(msgspec.structs.astuple, rows))), output)
     elif asked:
-        output.say(f"nothing of ours is at {', '.join(asked)}.")
+        output.say(f"you have no resources at {', '.join(asked)}.")
 
 
 def _row(verdict: Verdict) -> ReapedRun:

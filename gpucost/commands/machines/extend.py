@@ -57,10 +57,10 @@ def tell(asked: Extension, max_cost: Decimal | None, output: Output) -> None:
         f"{run.marks.run}: {counted(count, 'machine')} {'ends' if count == 1 else 'end'} at "
         f"{after:%Y-%m-%d %H:%M:%S} UTC instead of {before:%Y-%m-%d %H:%M:%S} UTC"
     )
-    total = "unknown, for its price is" if asked.usd is None else f"${show(asked.usd)}"
-    output.say(f"  at most {total} by the end of the bill, from its launch on")
+    total = "unknown (no price is known)" if asked.usd is None else f"${show(asked.usd)}"
+    output.say(f"  at most {total} by the end of the bill, in total")
     cap = _cap(asked, max_cost)
-    output.say(f"  cap: {'none was named' if cap is None else f'${show(cap)}'}")
+    output.say(f"  cap: {'none' if cap is None else f'${show(cap)}'}")
     if not asked.proofs:
         output.say(
             "note: its machines do not end themselves; `gpucost reap` does, past the deadline"
@@ -117,13 +117,15 @@ def command(
     the launch, if it has one. Each machine then confirms the new deadline; exit 6: not all did.
     """
     if by < 1:
-        raise InputError(f"{run}: by how much? Give a time of a second or more, such as 2h.")
+        raise InputError(f"{run}: TIME must be a second or more, e.g. 2h.")
     with open_journal() as journal:
         session, found = session_of(journal, run, output)
         end_s, ends_itself = end_of(found)
         with journal.working_on(run) as mine:
             if not mine:
-                raise RefusedError(f"{run}: another gpucost is working on it; try again after it.")
+                raise RefusedError(
+                    f"{run}: another gpucost process is working on it; try again later."
+                )
             asked = plan_extension(session, found, by, end_s, ends_itself=ends_itself)
             tell(asked, max_cost, output)
             hold_cap(asked, max_cost)

@@ -174,7 +174,7 @@ def read_environment(file: Path) -> dict[str, str]:
         raise InputError(f"{file}: cannot be read: {error}.") from error
     plain = isinstance(kept, dict) and all(isinstance(value, str) for value in kept.values())
     if not plain or not all(map(_is_kept, kept)):
-        raise InputError(f"{file}: not written by `gpucost watch --install`; write it anew.")
+        raise InputError(f"{file}: not written by `gpucost watch --install`; run that again.")
     return dict(kept)
 
 
@@ -255,7 +255,7 @@ def command(
     problems are printed.
     """
     if install and uninstall:
-        raise InputError("--install and --uninstall: say one.")
+        raise InputError("give either --install or --uninstall.")
     if install:
         _install(output)
     elif uninstall:
@@ -291,8 +291,10 @@ def _install(output: Output) -> None:
     made = schedule(state_folder())
     kept = keep_environment(made.environment, os.environ)
     secrets = ", ".join(name for name in kept if name in VARIABLES)
-    output.say(f"asked will be: {', '.join(asked)}")
-    output.say(f"kept in {made.environment}, for you alone (0600): {secrets or 'no secret'}")
+    output.say(f"providers that will be checked: {', '.join(asked)}")
+    output.say(
+        f"stored in {made.environment}, readable only by you (0600): {secrets or 'no secret'}"
+    )
     if "AWS_SESSION_TOKEN" in kept:
         output.say("warning: AWS_SESSION_TOKEN expires; a profile (AWS_PROFILE) does not.")
     failure = install_timer(made)
@@ -300,8 +302,8 @@ def _install(output: Output) -> None:
         output.say(f"no systemd timer: {failure}. Put this line into `crontab -e`:")
         click.echo(made.cron_line)
         return
-    output.say(f"a systemd timer looks every {MINUTES} minutes, while you are logged in.")
-    output.say("`loginctl enable-linger` lets it go on after you log out.")
+    output.say(f"a systemd timer checks every {MINUTES} minutes while you are logged in.")
+    output.say("`loginctl enable-linger` keeps it running after you log out.")
 
 
 def _reachable() -> tuple[str, ...]:
@@ -319,11 +321,13 @@ def _reachable() -> tuple[str, ...]:
         except MissingCredentialsError as error:
             problems += error.problems
     if not found:
-        raise MissingCredentialsError(("nothing is installed: a look could ask nobody.", *problems))
+        raise MissingCredentialsError(
+            ("not installed: no provider has credentials in this environment.", *problems)
+        )
     return tuple(found)
 
 
 def _uninstall(output: Output) -> None:
     for file in uninstall_timer(schedule(state_folder())):
         output.say(f"removed {file}")
-    output.say("a line in your crontab is yours to remove: `crontab -e`.")
+    output.say("if you added a line to your crontab, remove it with `crontab -e`.")

@@ -105,7 +105,7 @@ def _measured(profiles: tuple[str, ...], output: Output) -> Measured:
 
 
 _MACHINES = ("machine", "gpu", "purchase", "machines", "hours", "GPU hours", "USD", "%")
-_FINDINGS = ("nobody used", "what", "where", "USD", "lines", "proof")
+_FINDINGS = ("unused", "what", "where", "USD", "lines", "proof")
 _CUT_IN_MACHINES = frozenset(("machine",))
 _CODES = {
     "idle-address": "address",
@@ -138,17 +138,17 @@ def print_review(document: ReviewDocument, output: Output) -> None:
 def _say_review(document: ReviewDocument, output: Output) -> None:
     totals = document.totals
     if not document.machines:
-        output.say("no machine with a GPU is on this bill.")
+        output.say("this bill has no machine with a GPU.")
     output.say(
-        f"GPUs: USD {show(totals.gpu_usd)} of USD {show(totals.usd)} for use; nobody used "
-        f"USD {show(totals.leftover_usd)}."
+        f"GPUs: USD {show(totals.gpu_usd)} of USD {show(totals.usd)} of usage; "
+        f"USD {show(totals.leftover_usd)} unused."
     )
     week = document.by_part
     parts = (
         ("Monday to Friday, 8 to 20 h", week.workday_usd),
         ("nights", week.night_usd),
         ("weekends", week.weekend_usd),
-        ("hours not told", week.unknown_usd),
+        ("unknown hours", week.unknown_usd),
     )
     told = ", ".join(f"{name} USD {show(usd)}" for name, usd in parts if usd)
     if told:
@@ -156,7 +156,7 @@ def _say_review(document: ReviewDocument, output: Output) -> None:
     for one in document.undecided:
         ask = f" Ask: {one.look_up}" if one.look_up else ""
         output.say(
-            f"not told by the bill: whether {one.provider}'s {one.what}s of USD {show(one.usd)} "
+            f"the bill does not show whether {one.provider}'s {one.what}s of USD {show(one.usd)} "
             f"are used.{ask}"
         )
     first = document.measure_first

@@ -252,8 +252,9 @@ def _cheapest(
     if not catalog.is_stale(least):
         return f"Cheapest: {_priced(least)}."
     fresh = min((o for o in found if not catalog.is_stale(o)), key=by, default=None)
-    other = "every price is" if fresh is None else f"not stale: {_priced(fresh)}"
-    return f"Cheapest: {_priced(least)}, stale; {other}."
+    if fresh is None:
+        return f"Cheapest: {_priced(least)}. All prices here are out of date."
+    return f"Cheapest: {_priced(least)} (stale). Cheapest that is not stale: {_priced(fresh)}."
 
 
 def _priced(offer: Offer) -> str:

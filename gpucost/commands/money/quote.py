@@ -68,17 +68,13 @@ class OfferUse:
             UsageError: the options contradict each other, or a duration is missing.
         """
         if self.monthly and (self.duration is not None or self.start is not None):
-            raise click.UsageError(
-                "--monthly is a month of no date; leave out --duration and --start."
-            )
+            raise click.UsageError("--monthly excludes --duration and --start; leave them out.")
         if self.start is not None and self.as_of is not None:
-            raise click.UsageError("--start says the day; leave out --as-of.")
+            raise click.UsageError("--start already gives the day; leave out --as-of.")
         if self.use.get("interrupted") and self.purchase != "spot":
             raise click.UsageError("--interrupted is for spot machines; add --purchase spot.")
         if of_offers and self.duration is None and not self.monthly:
-            raise click.UsageError(
-                "how long? Give --duration, such as --duration 90m, or --monthly."
-            )
+            raise click.UsageError("--duration is required, such as --duration 90m, or --monthly.")
         return QuoteRequest(
             day=self.start.date() if self.start is not None else self.as_of or today(),
             duration_s=None if self.monthly else self.duration,
@@ -213,7 +209,7 @@ def offer(what: tuple[str, ...], output: Output, **asked: Any) -> None:
     )
 
     if not what:
-        raise click.UsageError("price what? Give PROVIDER/TYPE, or --option JOB/ID of a plan.")
+        raise click.UsageError("no offer given: name PROVIDER/TYPE, or --option JOB/ID of a plan.")
     typed = {name: asked.pop(name) for name in _TYPED}
     show_documents(quote_offers(what, OfferUse(**typed, use=asked), output.say), output)
 
@@ -233,7 +229,7 @@ def plan(what: tuple[str, ...], option_id: str | None, output: Output) -> None:
     if len(what) > 1:
         raise click.UsageError("one plan at a time: give PLAN and --option JOB/ID.")
     if option_id is None:
-        raise click.UsageError("which option? Give --option JOB/ID, such as --option train/o1.")
+        raise click.UsageError("--option JOB/ID is required, such as --option train/o1.")
     show_documents([plan_document(what[0] if what else DEFAULT_PLAN, option_id)], output)
 
 
@@ -349,13 +345,13 @@ def _show_own(document: OwnershipDocument, output: Output) -> None:
     rows = [(cost.what, _shown(cost.usd, output), "a year") for cost in document.costs]
     rows.append(("total", _shown(document.annual_usd, output), "a year, used or not"))
     rows += [
-        ("GPU-hour", str(rate.usd), f"used {100 * rate.used_fraction:g} % of the hours")
+        ("GPU-hour", str(rate.usd), f"at {100 * rate.used_fraction:g} % utilization")
         for rate in document.usd_per_gpu_hour
     ]
     for rival in document.against:
         share = rival.break_even_fraction
-        said = f"owning pays from {100 * share:.1f} % of the hours on"
-        never = f"owning never pays: it would need {100 * share:.0f} % of the hours"
+        said = f"owning pays off from {100 * share:.1f} % utilization"
+        never = f"owning never pays off: it would need {100 * share:.0f} % utilization"
         where = f"against {rival.offer}, {rival.purchase}"
         rows.append((where, str(rival.usd_per_gpu_hour), never if share > 1 else said))
         swings = rival.sensitivity if output.verbose else rival.sensitivity[:_SWINGS_SHOWN]

@@ -53,7 +53,7 @@ def _print_mine(output: Output) -> None:
 
 def _class_table(rows: Sequence[ClassScore]) -> Table:
     names = tuple(rows[0].baseline_percent) if rows else ()
-    columns = ("class", "measured", "left out", "cases", "ours %", "inside", "x/÷", *names, "")
+    columns = ("class", "measured", "left out", "cases", "ours %", "inside", "factor", *names, "")
     lines = tuple(
         (
             row.work,
@@ -103,7 +103,7 @@ def _coverage_table(coverages: Sequence[CoverageScore]) -> Table:
         (
             one.question,
             f"{one.inside_fraction:.1%}",
-            f"x/÷ {one.median_factor:.2f}",
+            f"{one.median_factor:.2f}x",
             ", ".join(f"{name} {share:.0%}" for name, share in one.by_group.items()),
         )
         for one in coverages
@@ -129,7 +129,7 @@ def print_own_record(found: OwnRecord, output: Output) -> None:
     if not found.outcomes:
         output.say(
             f"nothing recorded yet in {found.file}: `gpucost verify BEFORE AFTER --plan PLAN` "
-            "records what became of a prediction."
+            "records the outcome of a prediction."
         )
         return
     latest = sorted(found.outcomes, key=lambda one: one.recorded, reverse=True)[:_SHOWN]

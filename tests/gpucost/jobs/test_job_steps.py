@@ -21,8 +21,8 @@ RECIPE = {"schema": "gpucost.recipe/v1", "job": "a", "option": "o1", "actions": 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--sync", "."), "--sync: for which job?"),
-        (("--recipe", "r.json", "--collect", "x/"), "--collect, --recipe: for which job?"),
+        (("--sync", "."), "--sync: only with --run"),
+        (("--recipe", "r.json", "--collect", "x/"), "--collect, --recipe: only with --run"),
         (("--run", " "), "--run is empty"),
         (("--run", "x", "--no-wait"), "--no-wait leaves them before"),
         (("--run", "x", "--sync", "none"), "--sync none: there is no such folder"),

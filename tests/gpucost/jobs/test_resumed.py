@@ -205,7 +205,7 @@ def test_ctrl_c_detaches_and_says_how_to_come_back(
     ran = provisioned.start()
     assert ran.code == 130
     run = _the_run()
-    assert f"{run} goes on without this computer" in ran.err
+    assert f"{run} keeps running without this computer" in ran.err
     assert f"`gpucost down {run}` ends it now" in ran.err
     cuts.after = lambda _: None
     assert call("logs", run, "-f").code == 0

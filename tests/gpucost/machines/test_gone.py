@@ -84,7 +84,7 @@ def test_a_broken_neighbour_is_said_and_hinders_nothing(
     assert (len(cloud.estate.things["droplets"]) == 0) is ended
     if command[0] == "list":  # it asks the providers of open runs only
         assert ran.code == 0, ran.err
-        assert "1 machine burns $3" in ran.err
+        assert "1 machine running at $3" in ran.err
     else:
         assert ran.code == 6, ran.err
         assert "aws is not asked" in ran.err
@@ -138,7 +138,7 @@ def test_a_machine_without_its_tags_is_listed_and_ended(cloud: DigitalOcean, cal
     for droplet in cloud.estate.things["droplets"].values():
         droplet["tags"] = []
     cloud.estate.things["tags"].clear()
-    assert "1 machine burns $3" in call("list").err
+    assert "1 machine running at $3" in call("list").err
     ran = call("down", run, "--yes")
     assert ran.code == 0, ran.err
     assert cloud.estate.things["droplets"] == {}
@@ -160,7 +160,7 @@ def test_a_machine_without_tags_and_journal(
     listed = call("list")
     ran = call("down", "--all", "--yes")
     if with_marks:
-        assert "1 machine burns $3" in listed.err
+        assert "1 machine running at $3" in listed.err
         assert cloud.estate.things["droplets"] == {}
     else:
         assert (listed.code, ran.code) == (6, 6)
@@ -179,7 +179,7 @@ def test_an_instance_without_its_tags_is_ended(
     backend = aws.backend("us-east-1")
     (instance,) = aws.instances()
     backend.delete_tags([instance.id], dict.fromkeys(backend.tags[instance.id]))
-    assert "1 machine burns" in call("list").err
+    assert "1 machine running" in call("list").err
     assert call("down", run, "--yes").code == 0
     assert aws.alive_ids() == []
 
@@ -304,7 +304,7 @@ def test_a_machine_without_its_tags_is_one_machine(aws: AwsAccount, call: Call) 
     names = [one["name"] for one in told["resources"] if one["kind"] == "machine"]
     assert names == [f"gpucost-{run}-1"]
     assert call("down", run, "--yes").code == 0
-    assert "0 machines burn" in call("list", "--all").err
+    assert "no machines running" in call("list", "--all").err
 
 
 def _forget_ids(state: Path) -> None:
@@ -353,8 +353,8 @@ def test_nothing_burns_is_only_said_after_asking(
     (tmp_path / "state" / "journal.sqlite").unlink()
     listed = call("list")
     assert run in listed.out
-    assert "1 machine burns $3" in listed.err
-    assert "no provider was asked" in call("list", "--offline").err
+    assert "1 machine running at $3" in listed.err
+    assert "providers not contacted" in call("list", "--offline").err
 
 
 def test_a_silent_provider_is_no_empty_one(
@@ -366,5 +366,5 @@ def test_a_silent_provider_is_no_empty_one(
     cloud.faults.append(Fault(path="/v2", method="GET", status=500, below=True, times=10**6))
     listed = call("list")
     assert listed.code == 6
-    assert "1 machine burns $3" in listed.err
+    assert "1 machine running at $3" in listed.err
     assert "1 (1 not asked)" in listed.out

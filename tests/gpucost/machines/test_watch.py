@@ -186,7 +186,7 @@ def test_paths_with_letters_that_mean_something() -> None:
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("{", "cannot be read"), ("[]", "write it anew"), ('{"PATH": "/theirs"}', "write it anew")],
+    [("{", "cannot be read"), ("[]", "run that again"), ('{"PATH": "/theirs"}', "run that again")],
 )
 def test_only_our_own_file_is_taken(text: str, told: str, tmp_path: Path) -> None:
     """A file of something else sets no variable, and neither does one that others can read."""

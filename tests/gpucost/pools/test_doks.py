@@ -118,7 +118,7 @@ def test_doks_is_not_named_where_nothing_of_ours_may_be(call: Call, ocean: Digit
     assert (listed.code, reaped.code) == (0, 0), listed.err + reaped.err
     assert listed.json["asked"] == ["digitalocean"]
     assert "doks" not in listed.err + reaped.err
-    assert "nothing of ours is at digitalocean." in reaped.err
+    assert "you have no resources at digitalocean." in reaped.err
 
 
 @pytest.mark.parametrize(

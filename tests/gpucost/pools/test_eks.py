@@ -62,12 +62,12 @@ def test_eks_is_named_only_where_something_of_ours_may_be(call: Call, aws: AwsAc
     """Before the first group nobody asks EKS; after it every look does, and says so."""
     listed, reaped = call("list", "-f", "json"), call("reap", "--yes")
     assert listed.json["asked"] == ["aws"]
-    assert "nothing of ours is at aws." in reaped.err
+    assert "you have no resources at aws." in reaped.err
     assert "ListClusters" not in aws.requests
     aws.faults.append(AwsFault(action="CreateNodegroup", status=400, code="Nope"))
     assert call(*POOL).code == 5
     assert call("list", "-f", "json").json["asked"] == ["aws", "eks"]
-    assert "nothing of ours is at aws, eks." in call("reap", "--yes").err
+    assert "you have no resources at aws, eks." in call("reap", "--yes").err
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_own_hardware_beside_the_cloud(call: Call) -> None:
     assert alone.code == 0, alone.err
     assert "70,384.00" in alone.out
     table = call("quote", "own", EIGHT, "--monthly", "--as-of", AS_OF)
-    assert "owning pays from 22.8 % of the hours on" in " ".join(table.out.split())
+    assert "owning pays off from 22.8 % utilization" in " ".join(table.out.split())
 
 
 @pytest.mark.parametrize(
