@@ -242,7 +242,9 @@ def _schemas() -> Iterator[str]:
     yield from prose(
         "A schema allows the fields of its version and no other. Later versions may add fields, so "
         "check a document against the schema of the version that wrote it. A profile is read as "
-        "well as written: its schema lets other fields pass, as the reader does."
+        "well as written: a field that is not known is refused with the nearest name that is, but "
+        "in a file that gpucost wrote (its `provenance` names a source by its digest), where it "
+        "is another version's, is left alone and noted."
     )
     yield ""
     forms = {"one": "an object", "list": "an array", "line": "an object a line"}

@@ -284,7 +284,7 @@ def _adopt(
     for key, value in options.items():
         option = known.get(key.replace("_", "-"))
         if option is None or option.name is None:
-            near = difflib.get_close_matches(key, known, 1)
+            near = difflib.get_close_matches(key, known, 1, 0.0)
             problems.append(f"{where} {key} is not an option" + (f"; {near[0]}?" if near else "."))
         elif isinstance(value, dict) or (isinstance(value, list) and not option.multiple):
             problems.append(f"{where} {key} takes one value, not {value!r:.40}.")

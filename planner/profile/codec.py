@@ -4,6 +4,7 @@ import difflib
 import json
 import math
 import re
+from collections.abc import Collection
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -95,10 +96,25 @@ def _parse_one(item: object, reader: "_Reader") -> Profile:
         reader.report("schema", f"{_brief(schema)} cannot be read here; {SCHEMA} is wanted.")
         return Profile()
     body = {key: value for key, value in item.items() if key != "schema"}
+    reader.foreign = [] if _is_ours(item) else None
     profile: Profile = reader.record(Profile, body, "")
+    if reader.foreign:
+        notes = (*profile.provenance.notes, *reader.foreign)
+        profile = replace(profile, provenance=replace(profile.provenance, notes=notes))
     if not profile.gpus and not any(key in item for key in ("hardware", "job", "work")):
         reader.report("", "nothing of a profile is in it: no job, hardware or gpus.")
     return profile
+
+
+def _is_ours(item: dict[str, Any]) -> bool:
+    """Return whether gpucost wrote a profile: it names what it read by its digest.
+
+    Another version may have fields that this one does not know; a person has misnamed one.
+    """
+    provenance = item.get("provenance")
+    sources = provenance.get("sources") if isinstance(provenance, dict) else None
+    known = sources if isinstance(sources, list) else []
+    return any(isinstance(source, dict) and source.get("sha256") for source in known)
 
 
 class _Reader:
@@ -107,6 +123,20 @@ class _Reader:
     def __init__(self, problems: list[str], prefix: str) -> None:
         self._problems = problems
         self._prefix = prefix
+        self.foreign: list[str] | None = None
+        """Fields of another version, where the file was written by gpucost; None: by a person."""
+
+    def unknown(self, path: str, name: str, known: Collection[str], what: str) -> None:
+        """Tell that a name is not known, with the nearest one that is.
+
+        Where another version of gpucost wrote it, it is noted and left alone.
+        """
+        near = difflib.get_close_matches(name, known, 1, 0.0)
+        words = f"is not a known {what}; did you mean {near[0]}?" if near else "is not known."
+        if self.foreign is None:
+            self.report(path, words)
+        else:
+            self.foreign.append(f"{path} {words} It was left alone.")
 
     def report(self, path: str, sentence: str) -> None:
         where = f"{self._prefix}{path}".rstrip(".")
@@ -119,8 +149,7 @@ class _Reader:
             return cls()
         known = rules(cls)
         for key in islice((key for key in raw if key not in known), _MOST_UNKNOWN):
-            if near := difflib.get_close_matches(key, known, 1, 0.8):
-                self.report(_join(path, key), f"is not a known field; did you mean {near[0]}?")
+            self.unknown(_join(path, key), key, known, "field")
         values = {
             name: self._value(rule, raw[name], _join(path, name))
             for name, rule in known.items()
@@ -236,9 +265,7 @@ class _Reader:
         found: dict[str, Statistics] = {}
         for name in sorted(raw):
             if name not in SLOTS:
-                if near := difflib.get_close_matches(name, SLOTS, 1, 0.8):
-                    sentence = f"is not a known metric; did you mean {near[0]}?"
-                    self.report(_join(path, name), sentence)
+                self.unknown(_join(path, name), name, SLOTS, "metric")
             elif raw[name] is not None:
                 found[name] = self._statistics(_of_slot(name), raw[name], _join(path, name))
         return {name: value for name, value in found.items() if value != _NO_STATISTICS}

@@ -25,6 +25,7 @@ def schema() -> dict[str, object]:
         "title": "gpucost profile",
         "type": "object",
         "properties": {"schema": {"const": SCHEMA}, **properties},
+        "additionalProperties": False,
         "anyOf": [
             *({"required": [name]} for name in ("hardware", "job", "work")),
             {"required": ["gpus"], "properties": {"gpus": {"type": "array", "minItems": 1}}},
@@ -34,7 +35,8 @@ def schema() -> dict[str, object]:
 
 
 def _object_schema(cls: type, definitions: _Definitions) -> dict[str, object]:
-    return {"type": "object", "properties": _properties(cls, definitions)}
+    properties = _properties(cls, definitions)
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _properties(cls: type, definitions: _Definitions) -> dict[str, dict[str, object]]:
@@ -70,7 +72,11 @@ def _rule_schema(
         if rule.pattern:
             body["pattern"] = f"^(?:{rule.pattern})$"
     elif rule.kind == "statistics":
-        body = {"type": ["object", "null"], "properties": _slot_schemas(definitions)}
+        body = {
+            "type": ["object", "null"],
+            "properties": _slot_schemas(definitions),
+            "additionalProperties": False,
+        }
     elif rule.record is Statistics:
         body = _statistics(rule.low, rule.high, definitions)
     elif rule.kind == "record":

@@ -144,9 +144,47 @@ def test_a_byte_order_mark_is_no_obstacle() -> None:
     assert profile.job.name == "a"
 
 
-def test_unknown_keys_are_left_alone() -> None:
-    """A later version's fields do not stop this one; the last of two equal keys counts."""
-    assert read({"job": {"name": "a", "carbon": 3}, "wholly_new": {}}).job.name == "a"
+@pytest.mark.parametrize(
+    ("document", "name", "near"),
+    [
+        (
+            {"job": {}, "usage": {"egress_gib": 4}},
+            "usage.egress_gib",
+            "field; did you mean egress_gib_per_",
+        ),
+        (of_metric("temperature_c", 71), "temperature_c", "metric; did you mean temp.core_c?"),
+        (of_metric("throttle.thermal", 0.3), "throttle.thermal", "did you mean throttle.fraction?"),
+        ({"job": {"carbon": 3}}, "job.carbon", "field; did you mean "),
+        ({"job": {}, "wholly_new": {}}, "wholly_new", "field; did you mean "),
+    ],
+)
+def test_a_name_that_is_not_known_is_told(document: dict[str, Any], name: str, near: str) -> None:
+    """However little it is like one that is: nothing that a person wrote is dropped in silence."""
+    (said,) = problems(json.dumps(document).encode()).splitlines()
+    assert f"{name} is not a known " in said
+    assert near in said
+
+
+def test_fields_of_other_versions_are_left_alone_and_noted() -> None:
+    """What gpucost wrote is read by every version: its sources carry a digest."""
+    source = {"path": "gpu.csv", "sha256": "0" * 64, "later": 1}
+    profile = read(
+        {
+            "job": {"name": "a", "carbon": 3},
+            **of_metric("temperature_c", 71),
+            "provenance": {"sources": [source], "notes": ["a note."]},
+        }
+    )
+    assert profile.job.name == "a"
+    first, *others = profile.provenance.notes
+    assert first == "a note."
+    assert [note.split()[0] for note in others] == [
+        "job.carbon", "gpus[0].metrics.temperature_c", "provenance.sources[0].later",
+    ]  # fmt: skip
+
+
+def test_the_last_of_two_equal_keys_counts() -> None:
+    """As in every JSON reader."""
     (profile,) = parse_profiles(b'{"job": {"name": "a", "name": "b"}}', "p.json")
     assert profile.job.name == "b"
 
