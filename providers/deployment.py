@@ -72,14 +72,14 @@ def pool_name(marks: OwnershipTags) -> str:
 
 def run_of_pool(name: str) -> str:
     """Return the run in the name of a pool; empty: it is not named as ours are."""
-    found = _POOL_NAME.fullmatch(name)
-    return found[1] if found else ""
+    match = _POOL_NAME.fullmatch(name)
+    return match[1] if match else ""
 
 
 def run_of_node(name: str) -> str:
     """Return the run in the name of a node, which begins with its pool's; empty: it has none."""
-    found = _NODE_NAME.fullmatch(name)
-    return found[1] if found else ""
+    match = _NODE_NAME.fullmatch(name)
+    return match[1] if match else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +161,12 @@ class Deployment:
     @property
     def machines(self) -> tuple["JournaledResource", ...]:
         """The machines among its resources, nodes included."""
-        return tuple(one for one in self.resources if one.kind in BILLED)
+        return tuple(entry for entry in self.resources if entry.kind in BILLED)
 
     @property
     def computing(self) -> tuple["JournaledResource", ...]:
         """What must be gone before it has ended: machines, and pools, which make them."""
-        return tuple(one for one in self.resources if one.kind in COMPUTING)
+        return tuple(entry for entry in self.resources if entry.kind in COMPUTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -347,8 +347,8 @@ class NotQueried:
     @property
     def text(self) -> str:
         """The part and the reason, for people."""
-        what = " ".join(filter(None, (self.provider, self.kind)))
-        return f"{what}{f' in {self.region}' if self.region else ''} could not be asked: {self.why}"
+        part = " ".join(filter(None, (self.provider, self.kind)))
+        return f"{part}{f' in {self.region}' if self.region else ''} could not be asked: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,7 @@ class MemoryCloud(Cloud):
     boot_looks: int = 2
     hidden: set[str] = field(default_factory=set)
     _looked: dict[str, int] = field(default_factory=dict)
-    _made: int = 0
+    _created: int = 0
 
     @staticmethod
     def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
@@ -115,14 +115,14 @@ class MemoryCloud(Cloud):
         fault = self._fault("create", creation.kind, creation.region)
         if fault is not None and not fault.after:
             raise fault.error
-        self._made += 1
+        self._created += 1
         marks = read_text(str(creation.arguments["marks"]), ":")
         if marks is None:
             raise ProviderError(f"{creation.name} carries no marks.")
         is_machine = creation.kind == MACHINE
-        made = Resource(
+        resource = Resource(
             kind=creation.kind,
-            id=f"{creation.kind}-{self._made}",
+            id=f"{creation.kind}-{self._created}",
             name=creation.name,
             region=creation.region,
             marks=marks,
@@ -130,10 +130,10 @@ class MemoryCloud(Cloud):
             created_at=datetime.now(UTC).replace(microsecond=0) if is_machine else None,
             instance_type=str(creation.arguments["type"]) if is_machine else "",
         )
-        self.things[made.kind, made.id] = made
+        self.things[resource.kind, resource.id] = resource
         if fault is not None:
             raise fault.error
-        return made
+        return resource
 
     def _list(
         self,
@@ -143,7 +143,7 @@ class MemoryCloud(Cloud):
     ) -> Listing:
         """Return everything that is shown there."""
         _ = marks_by_run
-        found: list[Resource] = []
+        resources: list[Resource] = []
         unasked: list[NotQueried] = []
         for kind in kinds:
             try:
@@ -152,27 +152,27 @@ class MemoryCloud(Cloud):
                 why = error.problems[0]
                 unasked.append(NotQueried(provider=self.name, kind=kind, region="", why=why))
                 continue
-            found += (
-                one
-                for one in self.things.values()
-                if one.kind == kind and (regions is None or one.region in regions)
+            resources += (
+                resource
+                for resource in self.things.values()
+                if resource.kind == kind and (regions is None or resource.region in regions)
             )
-        shown = tuple(one for one in found if one.id not in self.hidden)
+        shown = tuple(resource for resource in resources if resource.id not in self.hidden)
         return Listing(resources=shown, unasked=tuple(unasked))
 
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return the resource; a machine runs after some looks."""
         self._raise("look", entry.kind)
-        found = self.things.get((entry.kind, entry.id))
-        if found is None or entry.id in self.hidden:
+        resource = self.things.get((entry.kind, entry.id))
+        if resource is None or entry.id in self.hidden:
             return ExistenceCheck.not_shown("no such id")
-        if found.marks.run != marks.run:
-            return ExistenceCheck.not_asked(f"it is of run {found.marks.run}")
+        if resource.marks.run != marks.run:
+            return ExistenceCheck.not_asked(f"it is of run {resource.marks.run}")
         self._looked[entry.id] = self._looked.get(entry.id, 0) + 1
-        if found.is_machine and self._looked[entry.id] >= self.boot_looks:
-            found = replace(found, state="running", address="192.0.2.1")
-            self.things[entry.kind, entry.id] = found
-        return ExistenceCheck.present(found)
+        if resource.is_machine and self._looked[entry.id] >= self.boot_looks:
+            resource = replace(resource, state="running", address="192.0.2.1")
+            self.things[entry.kind, entry.id] = resource
+        return ExistenceCheck.present(resource)
 
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Put them on it."""
@@ -202,8 +202,8 @@ class MemoryCloud(Cloud):
         for place, fault in enumerate(self.faults):
             fits = (fault.call == call, fault.kind in ("", kind), fault.region in ("", region))
             if all(fits):
-                rest = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
-                self.faults[place : place + 1] = rest
+                remaining = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
+                self.faults[place : place + 1] = remaining
                 return fault
         return None
 

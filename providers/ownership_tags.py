@@ -68,17 +68,17 @@ class OwnershipTags:
 
     def tags(self) -> dict[str, str]:
         """Return the marks by name."""
-        told = {
+        fields = {
             "run": self.run,
             "deadline": _time(self.deadline),
             "owner": self.owner,
             "plan": self.plan,
         }
-        return told if self.started is None else told | {_STARTED: _time(self.started)}
+        return fields if self.started is None else fields | {_STARTED: _time(self.started)}
 
-    def name(self, what: str) -> str:
+    def name(self, suffix: str) -> str:
         """Return the name of a resource of the run that is unique for its kind."""
-        return f"{PREFIX}-{self.run}-{what}"
+        return f"{PREFIX}-{self.run}-{suffix}"
 
 
 def _time(at: datetime) -> str:
@@ -112,7 +112,7 @@ def read_text(text: str, separator: str) -> OwnershipTags | None:
 
 def latest(marks: Iterable[OwnershipTags]) -> OwnershipTags:
     """Return those with the latest deadline: one that was moved stands beside the first."""
-    return max(marks, key=lambda one: one.deadline)
+    return max(marks, key=lambda tags: tags.deadline)
 
 
 def until(marks: OwnershipTags, text: str) -> OwnershipTags:
@@ -199,6 +199,8 @@ def keep_owner(state: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def owns(owner: str, other: str) -> bool:
+def owns(owner: str, tagged_owner: str) -> bool:
     """Return whether the owner in marks is this one; older versions' marks have the name alone."""
-    return other == owner or (other != "unnamed" and other == owner.rpartition(_ID)[0])
+    return tagged_owner == owner or (
+        tagged_owner != "unnamed" and tagged_owner == owner.rpartition(_ID)[0]
+    )

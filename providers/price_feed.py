@@ -97,7 +97,7 @@ class FeedServer:
                 return None
             if response.status != _OK:
                 raise self._failed(url, f"answered {response.status}")
-            path = self._kept(response, url)
+            path = self._download(response, url)
         self._learn(url, response)
         return Answer(path=path, modified=_day(response))
 
@@ -114,10 +114,10 @@ class FeedServer:
             return path
         return (self.url if not path or path.startswith("?") else f"{self.url.rstrip('/')}/") + path
 
-    def _check_host(self, asked: str, url: str) -> None:
-        if _origin(url) != _origin(asked):
+    def _check_host(self, origin: str, url: str) -> None:
+        if _origin(url) != _origin(origin):
             raise ProviderError(
-                f"{self.feed.title}: {_host(asked)} refers to {_host(url)}, another host; "
+                f"{self.feed.title}: {_host(origin)} refers to {_host(url)}, another host; "
                 "nothing of it was read."
             )
 
@@ -162,7 +162,7 @@ class FeedServer:
             url = target
         raise self._failed(url, "redirects in a circle")
 
-    def _kept(self, response: "BaseHTTPResponse", url: str) -> Path:
+    def _download(self, response: "BaseHTTPResponse", url: str) -> Path:
         """Return the whole document as a file; what is cut short or too large leaves none."""
         path = self.folder / f"{self.feed.name}-{next(self._numbers)}"
         size, most = 0, self.feed.most_mib * MIB
@@ -213,13 +213,13 @@ class FeedServer:
 
     def _learn(self, url: str, response: "BaseHTTPResponse") -> None:
         asks = (("ETag", "If-None-Match"), ("Last-Modified", "If-Modified-Since"))
-        told = {
+        validators = {
             ask: value
             for header, ask in asks
             if (value := response.headers.get(header)) is not None
         }
-        if told:
-            self.learnt[url] = told
+        if validators:
+            self.learnt[url] = validators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,21 +35,21 @@ def private_folder(path: Path) -> None:
     link = path.lstat()
     if stat.S_ISLNK(link.st_mode) and link.st_uid not in (os.geteuid(), 0):
         raise NotOursError(f"{path}: a link that user {link.st_uid} made; it is not followed.")
-    found = path.stat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(f"{path} is not a folder")
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise NotOursError(
-            f"{path}: belongs to user {found.st_uid}, and this is user {os.geteuid()}. "
+            f"{path}: belongs to user {status.st_uid}, and this is user {os.geteuid()}. "
             "GPUCOST_STATE_DIR names another folder."
         )
-    if not found.st_mode & _OTHERS:
+    if not status.st_mode & _OTHERS:
         return
-    if not found.st_mode & stat.S_ISVTX and all(
-        one.name.startswith(_OURS) for one in path.iterdir()
+    if not status.st_mode & stat.S_ISVTX and all(
+        file.name.startswith(_OURS) for file in path.iterdir()
     ):
         path.chmod(0o700)
-    elif found.st_mode & _OTHERS_WRITE:
+    elif status.st_mode & _OTHERS_WRITE:
         raise NotOursError(
             f"{path}: others can write there, so what is in it could be swapped. "
             "GPUCOST_STATE_DIR names another folder, or: chmod go-w."
@@ -79,11 +79,11 @@ def open_private(path: Path, flags: int) -> int:
     return handle
 
 
-def _check_ours(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check_ours(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise NotOursError(f"{path}: not a regular file; remove it.")
-    if found.st_uid != os.geteuid():
-        raise NotOursError(f"{path}: belongs to user {found.st_uid}; it is not used.")
+    if status.st_uid != os.geteuid():
+        raise NotOursError(f"{path}: belongs to user {status.st_uid}; it is not used.")
 
 
 def write_private(path: Path, text: str) -> None:
@@ -117,7 +117,7 @@ def read_private(path: Path) -> str:
     """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(handle, encoding="utf-8") as stream:
-        found = os.fstat(stream.fileno())
-        if found.st_uid != os.geteuid() or found.st_mode & _OTHERS:
+        status = os.fstat(stream.fileno())
+        if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
             raise NotOursError(f"{path}: others can read or change it; chmod 600, owned by you.")
         return stream.read()

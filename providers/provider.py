@@ -63,10 +63,12 @@ class SelfEnd:
 
     def url_with(self, environment: Mapping[str, str]) -> str:
         """Return the call's address, at the endpoint that the environment names."""
-        other = environment.get(self.endpoint, "").strip().rstrip("/") if self.endpoint else ""
-        scheme, _, rest = self.url.partition("://")
-        host, slash, path = rest.partition("/")
-        return f"{other or f'{scheme}://{host}'}{slash}{path}"
+        replacement = (
+            environment.get(self.endpoint, "").strip().rstrip("/") if self.endpoint else ""
+        )
+        scheme, _, address = self.url.partition("://")
+        host, slash, path = address.partition("/")
+        return f"{replacement or f'{scheme}://{host}'}{slash}{path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

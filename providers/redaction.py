@@ -51,7 +51,7 @@ _learned: dict[str, None] = {}
 
 def learn(*secrets: str | None) -> None:
     """Hide these from now on, too; None and what is too short to hide are left out."""
-    _learned.update(dict.fromkeys(one for one in secrets if one))
+    _learned.update(dict.fromkeys(secret for secret in secrets if secret))
 
 
 def secrets_known(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
@@ -86,12 +86,12 @@ def redact(text: str, environment: Mapping[str, str] = os.environ) -> str:
 @lru_cache(maxsize=8)
 def _spellings(secrets: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """Return every way in which a secret is written, with the letters of a part that is hidden."""
-    told: dict[str, int] = {}
+    lengths: dict[str, int] = {}
     for secret in secrets:
         for whole in dict.fromkeys((secret, secret.strip(), *secret.splitlines())):
             if len(whole) >= _SHORTEST:
-                told.update((spelling, _least(spelling)) for spelling in _written(whole))
-    return tuple(told.items())
+                lengths.update((spelling, _least(spelling)) for spelling in _written(whole))
+    return tuple(lengths.items())
 
 
 def _least(spelling: str) -> int:
@@ -134,15 +134,15 @@ def _parts(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
         block = secret[start : start + step]
         at = text.find(block) if _holds(text, block) else -1
         while at >= 0:
-            left = right = 0
-            while min(at, start) > left and text[at - left - 1] == secret[start - left - 1]:
-                left += 1
+            before = after = 0
+            while min(at, start) > before and text[at - before - 1] == secret[start - before - 1]:
+                before += 1
             room = min(len(text) - at, len(secret) - start)
-            while right < room and text[at + right] == secret[start + right]:
-                right += 1
-            if left + right >= least:
-                yield at - left, at + right
-            at = text.find(block, at + max(1, right))
+            while after < room and text[at + after] == secret[start + after]:
+                after += 1
+            if before + after >= least:
+                yield at - before, at + after
+            at = text.find(block, at + max(1, after))
 
 
 def _holds(text: str, words: str) -> bool:

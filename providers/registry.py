@@ -18,24 +18,24 @@ if TYPE_CHECKING:  # `gpucost plan` only asks which providers there are
 SSH = Provider(name="ssh", title="your own machine", cloud="providers.ssh.cloud", offered=False)
 MEMORY = Provider(name="memory", title="memory", cloud="providers.offline", offered=False)
 
-ROWS = {one.name: one for one in (AWS, DIGITALOCEAN, DOKS, EKS, LAMBDA, MEMORY, SSH)}
+ROWS = {row.name: row for row in (AWS, DIGITALOCEAN, DOKS, EKS, LAMBDA, MEMORY, SSH)}
 CLOUDS: Mapping[str, Provider] = MappingProxyType(ROWS)
 """Provider -> what it is."""
 
 
 def launchable() -> frozenset[str]:
     """Return the providers that options of a plan can be launched on."""
-    return frozenset(name for name, one in CLOUDS.items() if one.offered)
+    return frozenset(name for name, provider in CLOUDS.items() if provider.offered)
 
 
 def pools_at(provider: str) -> Provider | None:
     """Return the row that makes node pools of a provider's machines; None: there is none."""
-    return next((one for one in CLOUDS.values() if one.pools_of == provider), None)
+    return next((row for row in CLOUDS.values() if row.pools_of == provider), None)
 
 
 def priced() -> tuple[str, ...]:
     """Return the providers whose live prices can be read, by name."""
-    return tuple(sorted(name for name, one in CLOUDS.items() if one.prices))
+    return tuple(sorted(name for name, provider in CLOUDS.items() if provider.prices))
 
 
 def connect(provider: str, connection: "Connection") -> "Cloud":

@@ -62,6 +62,6 @@ class TokenVariables:
             )
         ca = Path(environment[self.ca]) if environment.get(self.ca) else None
         if ca is not None and not ca.is_file():
-            told = f"{self.ca} names {ca}, and there is no such file"
-            raise InputError(f"{told}; it takes a PEM file.")
+            problem = f"{self.ca} names {ca}, and there is no such file"
+            raise InputError(f"{problem}; it takes a PEM file.")
         return TokenAccess(token=token, endpoint=endpoint, ca=ca)

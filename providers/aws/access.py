@@ -33,15 +33,15 @@ def open_session() -> AwsClient:
     from boto3.session import Session  # noqa: PLC0415 - heavy, only here
 
     session = Session()
-    found = session.get_credentials()
-    if found is None:
+    credentials = session.get_credentials()
+    if credentials is None:
         raise MissingCredentialsError(
             "AWS has no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
             "AWS_PROFILE, or run where a role is attached. Reading prices needs "
             "pricing:GetProducts, ec2:DescribeInstanceTypes, ec2:DescribeInstanceTypeOfferings and "
             "ec2:DescribeSpotPriceHistory."
         )
-    keys = found.get_frozen_credentials()
+    keys = credentials.get_frozen_credentials()
     learn(keys.access_key, keys.secret_key, keys.token)
     return session
 
@@ -85,9 +85,9 @@ class AwsClients:
         with self._making:  # regions are asked at once, and a session makes one client at a time
             if key not in self._clients:
                 attempts = ATTEMPTS if repeats else 1
-                made = client(self._session, service, key[1], attempts=attempts)
-                made.meta.events.register(f"after-call.{service}", self._on_answer)
-                self._clients[key] = made
+                new_client = client(self._session, service, key[1], attempts=attempts)
+                new_client.meta.events.register(f"after-call.{service}", self._on_answer)
+                self._clients[key] = new_client
         return self._clients[key]
 
     def _on_answer(self, http_response: AwsClient, **_: object) -> None:

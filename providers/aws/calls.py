@@ -117,8 +117,11 @@ one with our tags is a copy that somebody made: it is not looked for.
 
 def tag_specification(kind: str, marks: OwnershipTags, name: str) -> dict[str, Json]:
     """Return the tags of a resource, in the form of a create call."""
-    told = {"Name": name, **{f"{PREFIX}:{key}": value for key, value in marks.tags().items()}}
-    tags = [{"Key": key, "Value": value} for key, value in told.items()]
+    tags_by_key = {
+        "Name": name,
+        **{f"{PREFIX}:{key}": value for key, value in marks.tags().items()},
+    }
+    tags = [{"Key": key, "Value": value} for key, value in tags_by_key.items()]
     return {"ResourceType": kind, "Tags": tags}
 
 
@@ -179,8 +182,8 @@ def ssh_from(creation: Creation) -> tuple[str, ...]:
 def ingress(group_id: str, ssh_from: tuple[str, ...]) -> list[JsonObject]:
     """Return what may come in: SSH from those networks, everything from the run's machines."""
     rule: dict[str, Json] = {"IpProtocol": "tcp", "FromPort": _SSH_PORT, "ToPort": _SSH_PORT}
-    four = [{"CidrIp": one} for one in ssh_from if ":" not in one]
-    six = [{"CidrIpv6": one} for one in ssh_from if ":" in one]
+    four = [{"CidrIp": network} for network in ssh_from if ":" not in network]
+    six = [{"CidrIpv6": network} for network in ssh_from if ":" in network]
     rule |= ({"IpRanges": four} if four else {}) | ({"Ipv6Ranges": six} if six else {})
     return [rule, {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]}]
 
@@ -225,12 +228,12 @@ def _network(spec: LaunchSpec) -> dict[str, Json]:
     """
     if spec.subnet:
         group = spec.security_group or spec.marks.name(GROUP)
-        told: dict[str, Json] = {
+        interface: dict[str, Json] = {
             "DeviceIndex": 0,
             "SubnetId": spec.subnet,
             "AssociatePublicIpAddress": True,
         }
-        return {"NetworkInterfaces": [told | {"Groups": [group]}]}
+        return {"NetworkInterfaces": [interface | {"Groups": [group]}]}
     if spec.security_group:
         return {"SecurityGroupIds": [spec.security_group]}
     return {"SecurityGroups": [spec.marks.name(GROUP)]}

@@ -138,30 +138,30 @@ class AwsCloud(Cloud):
         places: list[Place] = []
         notes: list[str] = []
         for place in spec.places:
-            here = replace(
+            placed = replace(
                 place, region=place.region or (place.offer.region if place.offer else "")
             )
             with sdk_errors("reading where the type is offered", self.secrets):
-                zones = self._zones(here)
+                zones = self._zones(placed)
             if not zones:
-                notes.append(f"{place.instance_type} is not offered in {here.region}")
+                notes.append(f"{place.instance_type} is not offered in {placed.region}")
                 continue
-            here, zones, trouble = place_in_network(
-                self._ec2(here.region), spec.subnet, here, zones
+            placed, zones, trouble = place_in_network(
+                self._ec2(placed.region), spec.subnet, placed, zones
             )
             if trouble:
                 notes.append(trouble)
                 continue
             with sdk_errors(f"looking at {spec.image}", self.secrets):
-                ec2 = self._ec2(here.region)
-                stay, told, is_there = volumes_that_stay(ec2, spec.image, here.region)
-            notes += filter(None, (told,))
+                ec2 = self._ec2(placed.region)
+                stay, remark, is_there = volumes_that_stay(ec2, spec.image, placed.region)
+            notes += filter(None, (remark,))
             if not is_there:
                 continue
-            here = replace(here, volumes=stay)
-            notes += self._unread(here.region) if spec.self_destroy else ()
-            notes.append(check_quota(self.session, here, spec.count))
-            places += [replace(here, zone=zone) for zone in zones]
+            placed = replace(placed, volumes=stay)
+            notes += self._unread(placed.region) if spec.self_destroy else ()
+            notes.append(check_quota(self.session, placed, spec.count))
+            places += [replace(placed, zone=zone) for zone in zones]
         if not places:
             raise NoCapacityError((*notes, "AWS offers the size nowhere that was asked for."))
         return replace(spec, places=tuple(places)), tuple(dict.fromkeys(notes))
@@ -192,16 +192,16 @@ class AwsCloud(Cloud):
 
     def _shutdown_of(self, region: str, instance: str) -> str:
         attribute = "instanceInitiatedShutdownBehavior"
-        told = self._ec2(region).describe_instance_attribute(
+        answer = self._ec2(region).describe_instance_attribute(
             InstanceId=instance, Attribute=attribute
         )
-        return str(told.get("InstanceInitiatedShutdownBehavior", {}).get("Value", ""))
+        return str(answer.get("InstanceInitiatedShutdownBehavior", {}).get("Value", ""))
 
     def _zones(self, place: Place) -> tuple[str, ...]:
         if place.zone:
             return (place.zone,)
         pages = self._ec2(place.region).get_paginator("describe_instance_type_offerings")
-        found = [
+        zones = [
             str(offering["Location"])
             for page in pages.paginate(
                 LocationType="availability-zone",
@@ -209,7 +209,7 @@ class AwsCloud(Cloud):
             )
             for offering in page["InstanceTypeOfferings"]
         ]
-        return tuple(sorted(found))
+        return tuple(sorted(zones))
 
     def create(self, creation: Creation) -> Resource:
         """Make one call that is never repeated; a security group gets its rules by a second one."""
@@ -218,13 +218,13 @@ class AwsCloud(Cloud):
                 return schedule.create(self._scheduler(creation.region), creation)
         ec2 = self._ec2(creation.region, repeats=False)
         with sdk_errors(f"making {creation.kind} {creation.name}", self.secrets):
-            made = _MAKERS[creation.kind](ec2, dict(creation.arguments))
+            answer = _MAKERS[creation.kind](ec2, dict(creation.arguments))
         if creation.kind == "security-group":
-            self._allow(str(made["GroupId"]), creation)
-        found = resource(creation.kind, made, creation.region, {})
-        if found is None:
+            self._allow(str(answer["GroupId"]), creation)
+        created = resource(creation.kind, answer, creation.region, {})
+        if created is None:
             raise UncertainError(f"AWS: the answer about {creation.name} lacks its tags.")
-        return found
+        return created
 
     def _allow(self, group_id: str, creation: Creation) -> None:
         """Set the rules of a group; asking twice does no harm, so the SDK may repeat it.
@@ -248,14 +248,14 @@ class AwsCloud(Cloud):
         marks_by_run: Mapping[str, OwnershipTags],
     ) -> Listing:
         """Return everything with our marks or in our groups, each region and kind on its own."""
-        ours = tuple(kind for kind in kinds if kind in KINDS)
-        found = inventory.listing(self._reader, regions, ours, marks_by_run)
+        tagged_kinds = tuple(kind for kind in kinds if kind in KINDS)
+        listing = inventory.listing(self._reader, regions, tagged_kinds, marks_by_run)
         if OUTSIDE not in kinds:
-            return found
-        runs = dict(marks_by_run) | {one.marks.run: one.marks for one in found.resources}
-        places = {one.region for one in found.resources} if regions is None else regions
-        schedules = (one for place in sorted(places) for one in self._schedules(place, runs))
-        return replace(found, resources=(*found.resources, *schedules))
+            return listing
+        runs = dict(marks_by_run) | {owned.marks.run: owned.marks for owned in listing.resources}
+        places = {owned.region for owned in listing.resources} if regions is None else regions
+        schedules = (owned for place in sorted(places) for owned in self._schedules(place, runs))
+        return replace(listing, resources=(*listing.resources, *schedules))
 
     def _schedules(self, region: str, runs: Mapping[str, OwnershipTags]) -> tuple[Resource, ...]:
         """Return the schedules of ours there, as far as they are shown.
@@ -272,10 +272,10 @@ class AwsCloud(Cloud):
         """Return what EC2 answers about that id."""
         if entry.kind == OUTSIDE:
             with sdk_errors(f"looking at {entry.name}", self.secrets):
-                found = schedule.find(self._scheduler(entry.region), entry.id, entry.region)
-            if found is None:
+                owned = schedule.find(self._scheduler(entry.region), entry.id, entry.region)
+            if owned is None:
                 return ExistenceCheck.not_shown(f"AWS has no schedule {entry.id}")
-            return ExistenceCheck.present(found)
+            return ExistenceCheck.present(owned)
         return inventory.look(self._reader, entry, marks)
 
     @property
@@ -319,13 +319,13 @@ class AwsCloud(Cloud):
             call = partial(getattr(ec2, row.destroy), **{row.argument: value})
         with sdk_errors(f"ending {resource.kind} {resource.name}", self.secrets):
             try:
-                told = call()
+                answer = call()
             except Exception as error:
                 if not is_not_found(error):
                     raise
                 return False
         # DeleteKeyPair says yes to a name that it does not know, and then names no id.
-        return resource.kind != "key-pair" or bool(told.get("KeyPairId"))
+        return resource.kind != "key-pair" or bool(answer.get("KeyPairId"))
 
 
 def _outside(spec: LaunchSpec) -> str:
@@ -335,14 +335,14 @@ def _outside(spec: LaunchSpec) -> str:
 
 
 def _make_key(ec2: AwsClient, arguments: _Json) -> _Json:
-    made: _Json = ec2.import_key_pair(**arguments)
-    return {**made, "Tags": _tags(arguments)}
+    answer: _Json = ec2.import_key_pair(**arguments)
+    return {**answer, "Tags": _tags(arguments)}
 
 
 def _make_group(ec2: AwsClient, arguments: _Json) -> _Json:
     arguments.pop(SSH_FROM)
-    made: _Json = ec2.create_security_group(**arguments)
-    return {**made, "Tags": _tags(arguments), "GroupName": arguments["GroupName"]}
+    answer: _Json = ec2.create_security_group(**arguments)
+    return {**answer, "Tags": _tags(arguments), "GroupName": arguments["GroupName"]}
 
 
 def _make_machine(ec2: AwsClient, arguments: _Json) -> _Json:

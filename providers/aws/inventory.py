@@ -61,7 +61,7 @@ def listing(
     reader: Reader,
     regions: tuple[str, ...] | None,
     kinds: tuple[str, ...],
-    known: Mapping[str, OwnershipTags],
+    marks_by_run: Mapping[str, OwnershipTags],
 ) -> Listing:
     """Return everything of ours of these kinds that is not gone.
 
@@ -69,46 +69,48 @@ def listing(
         reader: of the account.
         regions: there; None: in every enabled region in which anything has our tag.
         kinds: rows of `KINDS`.
-        known: marks by run, for what has lost its tags.
+        marks_by_run: for what has lost its tags.
     """
     unasked: list[NotQueried] = []
     places = marked_regions(reader, unasked) if regions is None else regions
-    told = in_each(places, lambda region: _listed(reader, region, kinds, known))
-    found = [_silent(region) if one is None else one for region, one in told.items()]
+    answers = in_each(places, lambda region: _listed(reader, region, kinds, marks_by_run))
+    parts = [_silent(region) if entry is None else entry for region, entry in answers.items()]
     return Listing(
-        resources=tuple(one for part in found for one in part.resources.values()),
-        unasked=(*unasked, *(one for part in found for one in part.unasked)),
-        strangers=tuple(one for part in found for one in part.strangers.values()),
+        resources=tuple(entry for part in parts for entry in part.resources.values()),
+        unasked=(*unasked, *(entry for part in parts for entry in part.unasked)),
+        strangers=tuple(entry for part in parts for entry in part.strangers.values()),
     )
 
 
 def _listed(
-    reader: Reader, region: str, kinds: tuple[str, ...], known: Mapping[str, OwnershipTags]
+    reader: Reader, region: str, kinds: tuple[str, ...], marks_by_run: Mapping[str, OwnershipTags]
 ) -> _InRegion:
     """Return what there is of ours in a region; side resources first, which name their run."""
-    runs, found = dict(known), _InRegion()
-    for kind in sorted(kinds, key=lambda one: one == MACHINE):
-        for wanted in _asked(kind, known):
+    runs, part = dict(marks_by_run), _InRegion()
+    for kind in sorted(kinds, key=lambda claimed: claimed == MACHINE):
+        for options in _options_of(kind, marks_by_run):
             with (
-                _part(found.unasked, kind, region),
+                _part(part.unasked, kind, region),
                 sdk_errors(f"listing {kind}s", reader.secrets),
             ):
                 ec2 = reader.ec2(region)
-                for item in _shown(ec2, kind, wanted):
+                for item in _shown(ec2, kind, options):
                     if state_name(item) in KINDS[kind].dead:
                         continue
-                    one = resource(kind, item, region, runs)
-                    mine = None if one is None else proved(kind, item, one, ec2)
-                    if mine is not None:
-                        runs.setdefault(mine.marks.run, mine.marks)
-                        found.resources[kind, mine.id] = mine
+                    claimed = resource(kind, item, region, runs)
+                    owned = None if claimed is None else proved(kind, item, claimed, ec2)
+                    if owned is not None:
+                        runs.setdefault(owned.marks.run, owned.marks)
+                        part.resources[kind, owned.id] = owned
                     else:
                         key = str(item[KINDS[kind].id])
-                        found.strangers[key] = _STRANGER.format(kind=kind, key=key, region=region)
-    return found
+                        part.strangers[key] = _STRANGER.format(kind=kind, key=key, region=region)
+    return part
 
 
-def _asked(kind: str, known: Mapping[str, OwnershipTags]) -> Iterator[Mapping[str, Any]]:
+def _options_of(
+    kind: str, marks_by_run: Mapping[str, OwnershipTags]
+) -> Iterator[Mapping[str, Any]]:
     """Yield what is asked for: our tags, our names, and the key of the one run that is looked for.
 
     A key is called by its name, so that an incomplete list hides none of a run that is ended.
@@ -116,14 +118,14 @@ def _asked(kind: str, known: Mapping[str, OwnershipTags]) -> Iterator[Mapping[st
     yield {"Filters": [_TAGGED]}
     if kind in _NAME_FILTERS:
         yield {"Filters": [_NAME_FILTERS[kind]]}
-    if kind == "key-pair" and len(known) == 1:
-        yield from ({KINDS[kind].ids: [marks.name(KEY)]} for marks in known.values())
+    if kind == "key-pair" and len(marks_by_run) == 1:
+        yield from ({KINDS[kind].ids: [marks.name(KEY)]} for marks in marks_by_run.values())
 
 
-def _shown(ec2: AwsClient, kind: str, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _shown(ec2: AwsClient, kind: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what a list shows; a name that nothing has is an empty list."""
     try:
-        yield from items(ec2, kind, wanted)
+        yield from items(ec2, kind, options)
     except Exception as error:
         if not is_not_found(error):
             raise
@@ -161,41 +163,41 @@ def marked_regions(reader: Reader, unasked: list[NotQueried]) -> tuple[str, ...]
     with _part(unasked, "", ""), sdk_errors("listing regions", reader.secrets):
         answer = reader.ec2("").describe_regions()
         names = sorted(str(region["RegionName"]) for region in answer["Regions"])
-    told = in_each(names, lambda name: _is_marked(reader, name))
-    for name, one in told.items():
-        unasked += [_no_answer(name)] if one is None else one[1]
-    return tuple(name for name, one in told.items() if one is not None and one[0])
+    answers = in_each(names, lambda name: _is_marked(reader, name))
+    for name, answer in answers.items():
+        unasked += [_no_answer(name)] if answer is None else answer[1]
+    return tuple(name for name, answer in answers.items() if answer is not None and answer[0])
 
 
 def _is_marked(reader: Reader, region: str) -> tuple[bool, list[NotQueried]]:
     """Return whether anything in a region has our tag, and what keeps us from knowing."""
     unasked: list[NotQueried] = []
-    wanted = [{"Name": "key", "Values": [RUN_TAG]}]
+    filters = [{"Name": "key", "Values": [RUN_TAG]}]
     with _part(unasked, "", region), sdk_errors("listing tags", reader.secrets):
-        return bool(reader.ec2(region).describe_tags(Filters=wanted)["Tags"]), unasked
+        return bool(reader.ec2(region).describe_tags(Filters=filters)["Tags"]), unasked
     return False, unasked
 
 
-def look(reader: Reader, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+def look(reader: Reader, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
     """Return what EC2 answers about an id; the journal knows it, so tags do not matter.
 
     Raises:
         ProviderError: no answer that says whether it is there.
     """
-    kind, region = kept.kind, kept.region
-    with sdk_errors(f"looking at {kind} {kept.id}", reader.secrets):
-        item = by_id(reader.ec2(region), kind, kept.id)
+    kind, region = entry.kind, entry.region
+    with sdk_errors(f"looking at {kind} {entry.id}", reader.secrets):
+        item = by_id(reader.ec2(region), kind, entry.id)
     if item is None:
         return ExistenceCheck.not_shown(f"AWS knows no such id in {region}")
-    told = resource(kind, item, region, {})
-    if told is not None and told.marks.run != marks.run:
+    tagged = resource(kind, item, region, {})
+    if tagged is not None and tagged.marks.run != marks.run:
         return ExistenceCheck(
-            state="not-asked", why=f"it carries the marks of run {told.marks.run}"
+            state="not-asked", why=f"it carries the marks of run {tagged.marks.run}"
         )
-    found = as_resource(kind, item, region, marks)
-    if found.state == "gone":
+    shown = as_resource(kind, item, region, marks)
+    if shown.state == "gone":
         return ExistenceCheck.gone(f"AWS calls it {state_name(item)}")
-    return ExistenceCheck.present(replace(found, name=kept.name))
+    return ExistenceCheck.present(replace(shown, name=entry.name))
 
 
 Item = dict[str, object]
@@ -237,7 +239,7 @@ def by_id(ec2: AwsClient, kind: str, key: str) -> Item | None:
 
 
 def resource(
-    kind: str, item: Item, region: str, known: Mapping[str, OwnershipTags]
+    kind: str, item: Item, region: str, marks_by_run: Mapping[str, OwnershipTags]
 ) -> Resource | None:
     """Return what an item is by its tags or a run's name; None where nothing says whose it is.
 
@@ -245,18 +247,18 @@ def resource(
         kind: of the item.
         item: of the API.
         region: where it is.
-        known: marks by run, for what has lost its tags.
+        marks_by_run: for what has lost its tags.
     """
     tags = _tags(item)
     short = {k.removeprefix(f"{PREFIX}:"): v for k, v in tags.items() if k.startswith(PREFIX)}
-    marks = read_marks(short) or known.get(_run_in_names(kind, item))
+    marks = read_marks(short) or marks_by_run.get(_run_in_names(kind, item))
     return None if marks is None else as_resource(kind, item, region, marks)
 
 
 def as_resource(kind: str, item: Item, region: str, marks: OwnershipTags) -> Resource:
     """Return an item that is known to be of a run."""
     row, state = KINDS[kind], state_name(item)
-    found = Resource(
+    owned = Resource(
         kind=kind,
         id=str(item[row.id]),
         name=str(item.get(row.name) or _tags(item).get("Name", "")),
@@ -265,10 +267,10 @@ def as_resource(kind: str, item: Item, region: str, marks: OwnershipTags) -> Res
         state="gone" if state in row.dead else _STATES.get(state, "running"),
     )
     if kind != MACHINE:
-        return found
+        return owned
     born = item.get("LaunchTime")
     return replace(
-        found,
+        owned,
         created_at=born.astimezone(UTC) if isinstance(born, datetime) else None,
         address=str(item.get("PublicIpAddress") or ""),
         private_address=str(item.get("PrivateIpAddress") or ""),
@@ -277,32 +279,32 @@ def as_resource(kind: str, item: Item, region: str, marks: OwnershipTags) -> Res
     )
 
 
-def proved(kind: str, item: Item, found: Resource, ec2: AwsClient) -> Resource | None:
+def proved(kind: str, item: Item, claimed: Resource, ec2: AwsClient) -> Resource | None:
     """Return what the run in its marks made, a machine by the name that it gave; else None.
 
     Args:
         kind: of the item.
         item: of the API.
-        found: what it is by its marks, which anybody may have copied.
+        claimed: what it is by its marks, which anybody may have copied.
         ec2: client of its region; of a spot request the machine is asked for.
     """
     if kind == MACHINE:
-        name = _launched_as(found, item)
-        return replace(found, name=name) if name else None
+        name = _launched_as(claimed, item)
+        return replace(claimed, name=name) if name else None
     if kind == "spot-request":
-        made = by_id(ec2, MACHINE, str(item.get("InstanceId") or ""))
-        return found if made is not None and _launched_as(found, made) else None
-    proper = {"key-pair": found.marks.name(KEY), "security-group": found.marks.name(GROUP)}
-    return found if found.name == proper.get(kind, found.name) else None
+        machine = by_id(ec2, MACHINE, str(item.get("InstanceId") or ""))
+        return claimed if machine is not None and _launched_as(claimed, machine) else None
+    proper = {"key-pair": claimed.marks.name(KEY), "security-group": claimed.marks.name(GROUP)}
+    return claimed if claimed.name == proper.get(kind, claimed.name) else None
 
 
-def _launched_as(found: Resource, machine: Item) -> str:
+def _launched_as(claimed: Resource, machine: Item) -> str:
     """Return the name in the launch call that its client token is of; empty: of none."""
     zone = str(members(machine.get("Placement") or {}).get("AvailabilityZone", ""))
     kind, purchase = str(machine.get("InstanceType", "")), _purchase(machine)
-    names = (found.marks.name(str(node)) for node in range(1, _MOST_NODES + 1))
+    names = (claimed.marks.name(str(node)) for node in range(1, _MOST_NODES + 1))
     tokens = (
-        (name, client_token(name, kind, purchase, f"{found.region}{where}"))
+        (name, client_token(name, kind, purchase, f"{claimed.region}{where}"))
         for name in names
         for where in (zone, "")
     )
@@ -326,6 +328,6 @@ def _tags(item: Item) -> dict[str, str]:
 def _run_in_names(kind: str, item: Item) -> str:
     """Return the run whose name a key or group has, or whose security group a machine is in."""
     groups = objects(item.get("SecurityGroups") or () if kind == MACHINE else ())
-    names = [str(one.get("GroupName", "")) for one in groups]
+    names = [str(group.get("GroupName", "")) for group in groups]
     names.append(str(item.get(KINDS[kind].name, "")))
-    return next((found[1] for found in map(_RUN_IN_NAME.fullmatch, names) if found), "")
+    return next((match[1] for match in map(_RUN_IN_NAME.fullmatch, names) if match), "")

@@ -16,7 +16,7 @@ _PUBLIC = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 def place_in_network(
     ec2: AwsClient,
     subnet: str,
-    here: Place,
+    place: Place,
     zones: tuple[str, ...],
 ) -> tuple[Place, tuple[str, ...], str]:
     """Return where machines can be made, as the network allows it.
@@ -24,42 +24,42 @@ def place_in_network(
     Args:
         ec2: client of the region.
         subnet: that the user named; empty: the default VPC.
-        here: the place, without a zone.
+        place: without a zone.
         zones: that offer the type.
 
     Returns:
         The place with its network, the zones that are left, and why there are none.
     """
     if not subnet:
-        return here, zones, _without_default(ec2, here)
+        return place, zones, _without_default(ec2, place)
     try:
-        found = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]
+        network = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]
     except Exception as error:
         if not code_of(error).startswith("InvalidSubnet"):
             raise
-        return here, (), f"there is no subnet {subnet} in {here.region}"
-    left = tuple(zone for zone in zones if zone == found["AvailabilityZone"])
-    if not left:
-        where = found["AvailabilityZone"]
-        return here, (), f"{here.instance_type} is not offered in {where}, where {subnet} is"
-    return replace(here, network=str(found["VpcId"])), left, ""
+        return place, (), f"there is no subnet {subnet} in {place.region}"
+    fitting = tuple(zone for zone in zones if zone == network["AvailabilityZone"])
+    if not fitting:
+        where = network["AvailabilityZone"]
+        return place, (), f"{place.instance_type} is not offered in {where}, where {subnet} is"
+    return replace(place, network=str(network["VpcId"])), fitting, ""
 
 
-def _without_default(ec2: AwsClient, here: Place) -> str:
+def _without_default(ec2: AwsClient, place: Place) -> str:
     """Return what to say of a region without a default VPC.
 
     Empty where there is one, or none may ask.
     """
-    wanted = [{"Name": "is-default", "Values": ["true"]}]
+    filters = [{"Name": "is-default", "Values": ["true"]}]
     try:
-        if ec2.describe_vpcs(Filters=wanted)["Vpcs"]:
+        if ec2.describe_vpcs(Filters=filters)["Vpcs"]:
             return ""
     except Exception as error:
         if code_of(error) != DENIED:
             raise
         return ""
     return (
-        f"{here.region} has no default VPC in this account: name a subnet with a way to the "
+        f"{place.region} has no default VPC in this account: name a subnet with a way to the "
         "internet by --subnet subnet-ID (and, if you like, --security-group sg-ID)"
     )
 
@@ -70,20 +70,20 @@ def with_group_ids(ec2: AwsClient, arguments: Mapping[str, object]) -> dict[str,
     Raises:
         NoCapacityError: there is no such group in the subnet's network.
     """
-    interfaces = [dict(one) for one in objects(arguments.get("NetworkInterfaces", ()))]
-    for one in interfaces:
-        one["Groups"] = [_id_of(ec2, str(name)) for name in elements(one["Groups"])]
+    interfaces = [dict(interface) for interface in objects(arguments.get("NetworkInterfaces", ()))]
+    for interface in interfaces:
+        interface["Groups"] = [_id_of(ec2, str(name)) for name in elements(interface["Groups"])]
     return {"NetworkInterfaces": interfaces} if interfaces else {}
 
 
 def _id_of(ec2: AwsClient, name: str) -> str:
     if name.startswith(_GROUP_ID):
         return name
-    wanted = [{"Name": "group-name", "Values": [name]}]
-    found = ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]
-    if not found:
+    filters = [{"Name": "group-name", "Values": [name]}]
+    groups = ec2.describe_security_groups(Filters=filters)["SecurityGroups"]
+    if not groups:
         raise NoCapacityError(f"AWS: the group {name} is not there.")
-    return str(found[0]["GroupId"])
+    return str(groups[0]["GroupId"])
 
 
 def private_endpoint(ec2: AwsClient) -> str | None:
@@ -112,23 +112,23 @@ def volumes_that_stay(ec2: AwsClient, image: str, region: str) -> tuple[tuple[st
     if not image.startswith(_IMAGE_ID):
         return (), unseen, True
     try:
-        found = ec2.describe_images(ImageIds=[image])["Images"]
+        images = ec2.describe_images(ImageIds=[image])["Images"]
     except Exception as error:
         code = code_of(error)
         if code == DENIED:
             return (), f"{unseen} (ec2:DescribeImages is not allowed)", True
         if not code.startswith("InvalidAMIID"):
             raise
-        found = []
-    if not found:
+        images = []
+    if not images:
         return (), f"there is no image {image} in {region}", False
     stay = tuple(
-        str(one["DeviceName"])
-        for one in found[0].get("BlockDeviceMappings", ())
-        if one.get("Ebs", {}).get("DeleteOnTermination") is False
+        str(mapping["DeviceName"])
+        for mapping in images[0].get("BlockDeviceMappings", ())
+        if mapping.get("Ebs", {}).get("DeleteOnTermination") is False
     )
-    told = f"{image} keeps {', '.join(stay)} when its machine ends; it is made to go with it"
-    return stay, told if stay else "", True
+    remark = f"{image} keeps {', '.join(stay)} when its machine ends; it is made to go with it"
+    return stay, remark if stay else "", True
 
 
 # "Amazon EC2 endpoints and quotas", AWS General Reference, read 2026-11-21. The quota of P6 spot
@@ -161,11 +161,11 @@ def check_quota(session: AwsClient, place: Place, count: int) -> str:
     Raises:
         QuotaError: the machines alone are more than the quota allows.
     """
-    found = quota_code(place.instance_type, place.purchase)
+    quota = quota_code(place.instance_type, place.purchase)
     vcpus = None if place.offer is None else place.offer.vcpus
-    if found is None or vcpus is None:
+    if quota is None or vcpus is None:
         return f"the quota for {place.instance_type} in {place.region} is not known"
-    code, name = found
+    code, name = quota
     needed = round(vcpus) * count
     try:
         service = client(session, "service-quotas", place.region)

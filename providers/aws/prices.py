@@ -81,14 +81,14 @@ def fetch(request: Request) -> PriceReading:
 
 
 def _check_regions(session: AwsClient, regions: tuple[str, ...]) -> None:
-    known = {
+    offered = {
         region
         for partition in session.get_available_partitions()
         for region in session.get_available_regions("ec2", partition)
     }
-    unknown = [region for region in regions if region not in known]
-    if unknown:
-        raise InputError(f"--region {region} is not a region of AWS." for region in unknown)
+    missing = [region for region in regions if region not in offered]
+    if missing:
+        raise InputError(f"--region {region} is not a region of AWS." for region in missing)
 
 
 def _machines(ec2: AwsClient) -> list[_Machine]:
@@ -100,13 +100,13 @@ def _machines(ec2: AwsClient) -> list[_Machine]:
         )
         for offering in page["InstanceTypeOfferings"]
     }
-    found = [
+    machines = [
         _machine(described)
         for page in ec2.get_paginator("describe_instance_types").paginate()
         for described in page["InstanceTypes"]
         if described.get("GpuInfo", {}).get("Gpus") and described["InstanceType"] in offered
     ]
-    return sorted(found, key=lambda machine: machine.name)
+    return sorted(machines, key=lambda machine: machine.name)
 
 
 def _machine(described: Mapping[str, Any]) -> _Machine:
@@ -208,13 +208,13 @@ def _cheapest(prices: list[tuple[str, str]]) -> dict[str, str]:
 
     Of one whose price is not an amount, if there is one.
     """
-    (price, zone), *others = sorted(prices, key=_amount)
-    rest = "".join(f"; {place} {amount}" for amount, place in others)
+    (price, zone), *dearer = sorted(prices, key=_amount)
+    dearer_text = "".join(f"; {place} {amount}" for amount, place in dearer)
     return {
         "usd_per_hour": price,
         "purchase": "spot",
         "source": SPOT_SOURCE,
-        "notes": f"zone {zone}{rest}",
+        "notes": f"zone {zone}{dearer_text}",
     }
 
 

@@ -70,19 +70,19 @@ def create(scheduler: AwsClient, creation: Creation) -> Resource:
 def find(scheduler: AwsClient, name: str, region: str) -> Resource | None:
     """Return the schedule of that name; None where there is none, or it is not ours."""
     try:
-        told = scheduler.get_schedule(Name=name)
+        answer = scheduler.get_schedule(Name=name)
     except Exception as error:
         if is_not_found(error):
             return None
         raise
-    marks = read_text(str(told.get("Description", "")), ":")
+    marks = read_text(str(answer.get("Description", "")), ":")
     return None if marks is None else _resource(name, region, marks)
 
 
 def listed(
     scheduler: AwsClient,
     region: str,
-    known: Mapping[str, OwnershipTags],
+    marks_by_run: Mapping[str, OwnershipTags],
 ) -> Iterator[Resource]:
     """Yield our schedules in a region, of runs that are known or that a description names."""
     for page in scheduler.get_paginator("list_schedules").paginate(NamePrefix=f"{PREFIX}-"):
@@ -91,17 +91,17 @@ def listed(
             named = _NAME.fullmatch(name)
             if named is None:
                 continue
-            if named[1] in known:
-                yield _resource(name, region, known[named[1]])
-            elif (found := find(scheduler, name, region)) is not None:
-                yield found
+            if named[1] in marks_by_run:
+                yield _resource(name, region, marks_by_run[named[1]])
+            elif (owned := find(scheduler, name, region)) is not None:
+                yield owned
 
 
 def move(scheduler: AwsClient, resource: Resource, marks: OwnershipTags) -> None:
     """Let it come later by as much as the deadline of the marks is later than that in it."""
-    told = scheduler.get_schedule(Name=resource.name)
-    before = read_text(str(told.get("Description", "")), ":")
-    at = datetime.strptime(told["ScheduleExpression"], _AT)  # noqa: DTZ007 - in UTC, as it says
+    answer = scheduler.get_schedule(Name=resource.name)
+    before = read_text(str(answer.get("Description", "")), ":")
+    at = datetime.strptime(answer["ScheduleExpression"], _AT)  # noqa: DTZ007 - in UTC, as it says
     later = timedelta() if before is None else max(timedelta(), marks.deadline - before.deadline)
     scheduler.update_schedule(
         Name=resource.name,
@@ -110,7 +110,7 @@ def move(scheduler: AwsClient, resource: Resource, marks: OwnershipTags) -> None
         ScheduleExpressionTimezone="UTC",
         FlexibleTimeWindow={"Mode": "OFF"},
         ActionAfterCompletion="DELETE",
-        Target={key: told["Target"][key] for key in ("Arn", "RoleArn", "Input")},
+        Target={key: answer["Target"][key] for key in ("Arn", "RoleArn", "Input")},
     )
 
 

@@ -75,8 +75,8 @@ def connect(
         """Waits as the provider asks, but not longer than LONGEST_WAIT_S."""
 
         def get_retry_after(self, response: PydoClient) -> float | None:
-            asked: float | None = super().get_retry_after(response)
-            return None if asked is None else min(asked, LONGEST_WAIT_S)
+            wait_s: float | None = super().get_retry_after(response)
+            return None if wait_s is None else min(wait_s, LONGEST_WAIT_S)
 
     retries = RETRIES if retries is None else retries
     options: dict[str, Any] = {
@@ -127,8 +127,10 @@ def _meaning(access: TokenAccess, doing: str, error: Exception) -> ProviderError
     text = " ".join(str(_message(error) or error).split())
     learn(access.token)
     text = redact(text)[:_MOST_TEXT]
-    told = f"DigitalOcean: {doing} failed: {f'HTTP {status}' if status else type(error).__name__}"
-    sentence = f"{told}: {text}"
+    failure = (
+        f"DigitalOcean: {doing} failed: {f'HTTP {status}' if status else type(error).__name__}"
+    )
+    sentence = f"{failure}: {text}"
     if status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return UncertainError(sentence)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
@@ -156,10 +158,10 @@ def _message(error: Exception) -> str:
     """Return the provider's own sentence in the answer."""
     response = getattr(error, "response", None)
     try:
-        told: Any = response.json() if response is not None else {}
+        body: Any = response.json() if response is not None else {}
     except Exception:  # noqa: BLE001 - the body of a failure may be anything
         return ""
-    return str(told.get("message", "")) if isinstance(told, dict) else ""
+    return str(body.get("message", "")) if isinstance(body, dict) else ""
 
 
 def _retry_after_s(error: Exception) -> float:
@@ -207,16 +209,19 @@ def _status(token: str, call: PydoClient, number: int) -> int:
         MissingCredentialsError: the token may not do that.
         ProviderError: no answer.
     """
-    found: list[int] = []
+    statuses: list[int] = []
     try:
-        call(number, raw_response_hook=lambda told: found.append(told.http_response.status_code))
+        call(
+            number,
+            raw_response_hook=lambda answer: statuses.append(answer.http_response.status_code),
+        )
     except Exception as error:  # noqa: BLE001 - requests, urllib3, azure and json raise their own
-        status = getattr(error, "status_code", None) or (found[-1] if found else None)
+        status = getattr(error, "status_code", None) or (statuses[-1] if statuses else None)
         if status not in _REFUSED:
             text = " ".join(str(error).split()).replace(token, "[token]")[:200]
             raise ProviderError(f"{REAPER_TOKEN} could not be tried: {text}") from None
-        found.append(status)
-    status = found[-1] if found else 0
+        statuses.append(status)
+    status = statuses[-1] if statuses else 0
     if status in _REFUSED:
         doing = "read" if call.__name__ == "get" else "destroy"
         raise MissingCredentialsError(

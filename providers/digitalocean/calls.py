@@ -113,10 +113,10 @@ def image_of(size: str) -> str:
     Raises:
         InputError: none is known.
     """
-    known = sizes().get((PROVIDER, size))
-    if known is None or not known.image:
+    size_facts = sizes().get((PROVIDER, size))
+    if size_facts is None or not size_facts.image:
         raise InputError(f"no image is known for {PROVIDER}/{size}; name one with --image SLUG.")
-    return known.image
+    return size_facts.image
 
 
 def _firewall(spec: LaunchSpec) -> dict[str, Json]:

@@ -108,7 +108,9 @@ class DigitalOceanCloud(Cloud):
         account, used = self._account()
         with sdk_errors(self.access, "reading the sizes"):
             regions = {
-                str(size["slug"]): tuple(str(one) for one in elements(size.get("regions") or ()))
+                str(size["slug"]): tuple(
+                    str(region) for region in elements(size.get("regions") or ())
+                )
                 for size in inventory.pages(self._client(repeats=True), _SIZES, {})
                 if size.get("available") is not False
             }
@@ -120,10 +122,10 @@ class DigitalOceanCloud(Cloud):
             if place.region in ("", region)
         )
         if not places:
-            wanted = " or ".join(dict.fromkeys(place.text for place in spec.places))
+            places_text = " or ".join(dict.fromkeys(place.text for place in spec.places))
             raise NoCapacityError(
-                f"DigitalOcean does not offer {wanted} to this account now (the size has no region "
-                "in its answer); GPU sizes appear once the account has GPU quota."
+                f"DigitalOcean does not offer {places_text} to this account now (the size has no "
+                "region in its answer); GPU sizes appear once the account has GPU quota."
             )
         key = self._key_id(spec.ssh_key) if spec.ssh_key else ""
         return replace(spec, places=places, ssh_key=key), notes
@@ -166,8 +168,8 @@ class DigitalOceanCloud(Cloud):
         for key in keys:
             if name in (str(key.get("id")), key.get("name"), key.get("fingerprint")):
                 return str(key["fingerprint"])
-        known = ", ".join(str(key.get("name")) for key in keys) or "none"
-        raise InputError(f"--ssh-key {name}: no such key in the account; it has: {known}.")
+        names = ", ".join(str(key.get("name")) for key in keys) or "none"
+        raise InputError(f"--ssh-key {name}: no such key in the account; it has: {names}.")
 
     def create(self, creation: Creation) -> Resource:
         """Send one POST, never repeated."""
@@ -178,11 +180,11 @@ class DigitalOceanCloud(Cloud):
         if isinstance(answer, Mapping) and "message" in answer and kind.one not in answer:
             text = str(answer["message"])  # some refusals do not raise
             raise refusal(None, text, f"DigitalOcean: {doing} failed: {text[:200]}")
-        made = answer.get(kind.one) if isinstance(answer, Mapping) else None
-        marks = None if made is None else inventory.marks_of(creation.kind, made, {})
-        if made is None or marks is None:
+        created = answer.get(kind.one) if isinstance(answer, Mapping) else None
+        marks = None if created is None else inventory.marks_of(creation.kind, created, {})
+        if created is None or marks is None:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
-        return inventory.resource(creation.kind, made, marks)
+        return inventory.resource(creation.kind, created, marks)
 
     def _list(
         self,
@@ -205,15 +207,15 @@ class DigitalOceanCloud(Cloud):
         tag, client = calls.run_tag(marks), self._client(repeats=True)
         body = {"resources": [{"resource_id": resource.id, "resource_type": "droplet"}]}
         with sdk_errors(self.access, f"marking {resource.name} with its deadline"):
-            made = client.tags.get(tag)
-            if inventory.is_not_found(made):
-                made = client.tags.create(body={"name": tag})
-            if not (isinstance(made, Mapping) and "tag" in made):
+            created = client.tags.get(tag)
+            if inventory.is_not_found(created):
+                created = client.tags.create(body={"name": tag})
+            if not (isinstance(created, Mapping) and "tag" in created):
                 raise ProviderError(f"DigitalOcean: the tag {tag} could not be made.")
-            told = client.tags.assign_resources(tag, body=body)
-            if told is not None:
+            refusal_body = client.tags.assign_resources(tag, body=body)
+            if refusal_body is not None:
                 raise ProviderError(f"DigitalOcean: {tag} could not be put on {resource.name}.")
-        return (inventory.resource("tag", made["tag"], marks),)
+        return (inventory.resource("tag", created["tag"], marks),)
 
     def destroy(self, resource: Resource) -> bool:
         """Send one DELETE by id; False for a 404."""
@@ -224,10 +226,10 @@ class DigitalOceanCloud(Cloud):
         return not inventory.is_not_found(answer)
 
 
-def _part(answer: object, key: str, what: str) -> _Json:
+def _part(answer: object, key: str, subject: str) -> _Json:
     part = answer.get(key) if isinstance(answer, Mapping) else None
     if not isinstance(part, dict):
-        raise ProviderError(f"DigitalOcean: the answer about {what} cannot be read.")
+        raise ProviderError(f"DigitalOcean: the answer about {subject} cannot be read.")
     return part
 
 

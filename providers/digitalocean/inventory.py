@@ -53,7 +53,7 @@ def listing(
     client: PydoClient,
     access: TokenAccess,
     kinds: tuple[str, ...],
-    known: Mapping[str, OwnershipTags],
+    marks_by_run: Mapping[str, OwnershipTags],
 ) -> Listing:
     """Return everything of ours of these kinds; a kind that cannot be listed hides no other.
 
@@ -61,7 +61,7 @@ def listing(
         client: that repeats what fails.
         access: whose token no sentence may hold.
         kinds: rows of `KINDS`.
-        known: marks by run, for machines that have only their name.
+        marks_by_run: for machines that have only their name.
     """
     items: dict[str, dict[str, _Json]] = {kind: {} for kind in kinds}
     unasked: list[NotQueried] = []
@@ -70,22 +70,22 @@ def listing(
         for filters in _FILTERS.get(kind, _EVERYTHING):
             try:
                 with sdk_errors(access, f"listing {row.many}"):
-                    found = {str(item[row.id]): item for item in pages(client, row, filters)}
-                items[kind] |= found
+                    new_items = {str(item[row.id]): item for item in pages(client, row, filters)}
+                items[kind] |= new_items
             except ProviderError as error:
                 why = error.problems[0]
                 unasked.append(NotQueried(provider=PROVIDER, kind=kind, region="", why=why))
-    return _told(items, unasked, known)
+    return _as_listing(items, unasked, marks_by_run)
 
 
-def _told(
+def _as_listing(
     items: Mapping[str, Mapping[str, _Json]],
     unasked: list[NotQueried],
-    known: Mapping[str, OwnershipTags],
+    marks_by_run: Mapping[str, OwnershipTags],
 ) -> Listing:
     """Return the resources among items: side resources first, whose names say whose they are."""
-    runs, resources, strangers = dict(known), list[Resource](), list[str]()
-    for kind in sorted(items, key=lambda one: one == MACHINE):
+    runs, resources, strangers = dict(marks_by_run), list[Resource](), list[str]()
+    for kind in sorted(items, key=lambda item_kind: item_kind == MACHINE):
         for item in items[kind].values():
             marks = marks_of(kind, item, runs)
             if marks is not None:
@@ -100,7 +100,9 @@ def _told(
     return Listing(resources=tuple(resources), unasked=tuple(unasked), strangers=tuple(strangers))
 
 
-def marks_of(kind: str, item: _Json, known: Mapping[str, OwnershipTags]) -> OwnershipTags | None:
+def marks_of(
+    kind: str, item: _Json, marks_by_run: Mapping[str, OwnershipTags]
+) -> OwnershipTags | None:
     """Return whose an item is: by its run tag or whole name, a machine also by its short name."""
     name = str(item.get("name", ""))
     if kind != MACHINE:
@@ -111,7 +113,7 @@ def marks_of(kind: str, item: _Json, known: Mapping[str, OwnershipTags]) -> Owne
     if tagged:
         return latest(tagged)
     named = _NAMED.fullmatch(name)
-    return known.get(named[1]) if named else None
+    return marks_by_run.get(named[1]) if named else None
 
 
 def look(
@@ -130,9 +132,9 @@ def look(
     item = answer.get(row.one) if isinstance(answer, Mapping) else None
     if not isinstance(item, dict):
         raise ProviderError(f"DigitalOcean: {doing}: the answer cannot be read.")
-    told = marks_of(kind, item, {})
-    if told is not None and told.run != marks.run:
-        return ExistenceCheck.not_asked(f"it carries the marks of run {told.run}")
+    item_marks = marks_of(kind, item, {})
+    if item_marks is not None and item_marks.run != marks.run:
+        return ExistenceCheck.not_asked(f"it carries the marks of run {item_marks.run}")
     return ExistenceCheck.present(resource(kind, item, marks))
 
 

@@ -61,20 +61,20 @@ def fetch(request: Request) -> PriceReading:
 def _sizes(access: TokenAccess) -> Iterator[Any]:
     """Yield the sizes of all pages; fails when their number is not the one that is announced."""
     client = connect(access)
-    seen, announced = 0, 0
+    count, announced = 0, 0
     for page in range(1, _MOST_PAGES + 1):
         answer = client.sizes.list(per_page=_PER_PAGE, page=page)
         sizes = answer.get("sizes") if isinstance(answer, Mapping) else None
         if not isinstance(sizes, list) or not all(isinstance(size, Mapping) for size in sizes):
             raise ProviderError(f"DigitalOcean: page {page} of the sizes is not a list of sizes.")
         yield from sizes
-        seen += len(sizes)
-        announced = (answer.get("meta") or {}).get("total", seen)
+        count += len(sizes)
+        announced = (answer.get("meta") or {}).get("total", count)
         if not ((answer.get("links") or {}).get("pages") or {}).get("next"):
             break
-    if seen != announced:
+    if count != announced:
         raise ProviderError(
-            f"DigitalOcean: {seen} sizes came where {announced} were announced; the answer is not "
+            f"DigitalOcean: {count} sizes came where {announced} were announced; the answer is not "
             "complete, so nothing was changed."
         )
 
@@ -132,13 +132,13 @@ def _gpu(info: Mapping[str, object], count: object) -> tuple[str, str]:
     if not _is_number(total) or not _is_number(count) or not count or unit not in ("gib", "gb"):
         gpu = _model(model, None)
         return model if gpu is None else gpu.name, ""
-    each = total / count
-    for memory_gib in (each, total):
+    per_gpu = total / count
+    for memory_gib in (per_gpu, total):
         gpu = _model(model, memory_gib)
         if gpu is not None and has_memory(gpu, memory_gib):
             return gpu.name, f"{gpu.memory_gib:.12g}"
-    gpu = _model(model, each)
-    return model if gpu is None else gpu.name, f"{each:.12g}"
+    gpu = _model(model, per_gpu)
+    return model if gpu is None else gpu.name, f"{per_gpu:.12g}"
 
 
 def _model(model: str, memory_gib: float | None) -> Gpu | None:
@@ -149,12 +149,12 @@ def _model(model: str, memory_gib: float | None) -> Gpu | None:
 
 def _disks(size: Mapping[str, object]) -> dict[str, str]:
     """Return boot and scratch disks where the answer tells them apart, and both together."""
-    found = {
+    amounts = {
         str(disk.get("type")): members(disk.get("size") or {}).get("amount")
         for disk in elements(size.get("disk_info") or ())
         if isinstance(disk, Mapping)
     }
-    boot, scratch = found.get("boot", found.get("local")), found.get("scratch")
+    boot, scratch = amounts.get("boot", amounts.get("local")), amounts.get("scratch")
     sdk_errors = [amount for amount in (boot, scratch) if _is_number(amount)]
     return {
         "boot_disk_gib": _text(boot),

@@ -98,8 +98,8 @@ class DoksCloud(PoolCloud):
             )
         client = self._client(repeats=True)
         with sdk_errors(self.access, "reading the Kubernetes clusters"):
-            found = list(inventory.clusters(client))
-        cluster = _chosen(found, pool.cluster)
+            clusters = list(inventory.clusters(client))
+        cluster = _chosen(clusters, pool.cluster)
         region, state = (
             str(cluster["region"]),
             str(members(cluster.get("status") or {}).get("state")),
@@ -108,12 +108,12 @@ class DoksCloud(PoolCloud):
             raise ProviderError(f"DigitalOcean: cluster {cluster['name']} is in state {state!r}.")
         size = spec.places[0].instance_type
         with sdk_errors(self.access, "reading what node pools may be"):
-            told = members(client.kubernetes.list_options().get("options") or {})
-        sizes = {str(one.get("slug")) for one in objects(told.get("sizes") or ())}
+            options = members(client.kubernetes.list_options().get("options") or {})
+        sizes = {str(entry.get("slug")) for entry in objects(options.get("sizes") or ())}
         if sizes and size not in sizes:
             raise NoCapacityError(f"DigitalOcean Kubernetes takes no nodes of size {size} now.")
         places = tuple(
-            replace(one, region=region) for one in spec.places if one.region in ("", region)
+            replace(entry, region=region) for entry in spec.places if entry.region in ("", region)
         )
         if not places:
             named = spec.places[0].region
@@ -146,11 +146,11 @@ class DoksCloud(PoolCloud):
         if isinstance(answer, Mapping) and "message" in answer and "node_pool" not in answer:
             text = str(answer["message"])  # some refusals do not raise
             raise refusal(None, text, f"DigitalOcean: {doing} failed: {text[:200]}")
-        made = answer.get("node_pool") if isinstance(answer, Mapping) else None
+        created = answer.get("node_pool") if isinstance(answer, Mapping) else None
         marks = inventory.read_labels(body["labels"])
-        if not isinstance(made, Mapping) or "id" not in made or marks is None:
+        if not isinstance(created, Mapping) or "id" not in created or marks is None:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
-        return inventory.pool_resource(cluster, creation.region, made, marks)
+        return inventory.pool_resource(cluster, creation.region, created, marks)
 
     def _list(
         self,
@@ -176,13 +176,13 @@ class DoksCloud(PoolCloud):
         if resource.kind == NODE:
             return ()
         client, doing = self._client(repeats=True), f"marking {resource.name} with its deadline"
-        found = inventory.read_pool(client, self.access, resource.id)
-        if found is None:
+        pool = inventory.read_pool(client, self.access, resource.id)
+        if pool is None:
             raise ProviderError(f"DigitalOcean: {doing}: it does not show the pool.")
         with sdk_errors(self.access, doing):
-            body = inventory.changed(found, marks)
-            told = client.kubernetes.update_node_pool(*inventory.parts(resource.id), body=body)
-        if not (isinstance(told, Mapping) and "node_pool" in told):
+            body = inventory.changed(pool, marks)
+            answer = client.kubernetes.update_node_pool(*inventory.parts(resource.id), body=body)
+        if not (isinstance(answer, Mapping) and "node_pool" in answer):
             raise ProviderError(f"DigitalOcean: {doing}: the pool was not changed.")
         return ()
 
@@ -200,20 +200,25 @@ class DoksCloud(PoolCloud):
         return not is_not_found(answer)
 
 
-def _chosen(clusters: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
+def _chosen(clusters: list[dict[str, Any]], name_or_id: str) -> dict[str, Any]:
     """Return the cluster of that name or id.
 
     Raises:
         InputError: there is none, or two have the name.
     """
-    fits = [one for one in clusters if wanted in (one.get("id"), one.get("name"))]
+    fits = [
+        cluster for cluster in clusters if name_or_id in (cluster.get("id"), cluster.get("name"))
+    ]
     if len(fits) == 1:
         return fits[0]
     if fits:
-        ids = ", ".join(str(one["id"]) for one in fits)
-        raise InputError(f"--kubernetes {wanted}: {len(fits)} clusters have that name: {ids}.")
-    known = ", ".join(f"{one.get('name')} ({one.get('region')})" for one in clusters) or "none"
-    raise InputError(f"--kubernetes {wanted}: no such cluster in the account; it has: {known}.")
+        ids = ", ".join(str(cluster["id"]) for cluster in fits)
+        raise InputError(f"--kubernetes {name_or_id}: {len(fits)} clusters have that name: {ids}.")
+    names = (
+        ", ".join(f"{cluster.get('name')} ({cluster.get('region')})" for cluster in clusters)
+        or "none"
+    )
+    raise InputError(f"--kubernetes {name_or_id}: no such cluster in the account; it has: {names}.")
 
 
 CLOUD = DoksCloud

@@ -45,12 +45,14 @@ def labels(marks: OwnershipTags) -> dict[str, str]:
     return {f"{PREFIX}-{name}": text for name, text in marks.tags().items()}
 
 
-def read_labels(told: object) -> OwnershipTags | None:
+def read_labels(labels_by_key: object) -> OwnershipTags | None:
     """Return the marks among labels; None where they are not complete."""
-    if not isinstance(told, Mapping):
+    if not isinstance(labels_by_key, Mapping):
         return None
-    ours = f"{PREFIX}-"
-    return read_marks({str(k).removeprefix(ours): str(v) for k, v in told.items() if ours in k})
+    prefix = f"{PREFIX}-"
+    return read_marks(
+        {str(k).removeprefix(prefix): str(v) for k, v in labels_by_key.items() if prefix in k}
+    )
 
 
 def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
@@ -73,16 +75,16 @@ def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
     )
 
 
-def changed(found: Mapping[str, Any], marks: OwnershipTags) -> dict[str, Any]:
+def changed(pool: Mapping[str, Any], marks: OwnershipTags) -> dict[str, Any]:
     """Return the body of the call that gives a pool other marks: all else stays as it is."""
-    kept = {
-        name: found[name]
+    unchanged = {
+        name: pool[name]
         for name in ("name", "count", "auto_scale", "min_nodes", "max_nodes", "taints")
-        if found.get(name) not in (None, [])
+        if pool.get(name) not in (None, [])
     }
-    own = [str(tag) for tag in found.get("tags") or () if not str(tag).startswith("k8s")]
-    told = {**(found.get("labels") or {}), **labels(marks)}
-    return {**kept, **({"tags": own} if own else {}), "labels": told}
+    own = [str(tag) for tag in pool.get("tags") or () if not str(tag).startswith("k8s")]
+    new_labels = {**(pool.get("labels") or {}), **labels(marks)}
+    return {**unchanged, **({"tags": own} if own else {}), "labels": new_labels}
 
 
 def pool_id(cluster_id: str, id_: str) -> str:
@@ -150,7 +152,7 @@ def listing(
     client: PydoClient,
     access: TokenAccess,
     kinds: tuple[str, ...],
-    known: Mapping[str, OwnershipTags],
+    marks_by_run: Mapping[str, OwnershipTags],
     also: Collection[str] = (),
 ) -> Listing:
     """Return the pools of ours and their nodes, as far as they are shown.
@@ -162,78 +164,78 @@ def listing(
         client: that repeats what fails.
         access: whose token no sentence may hold.
         kinds: of `pool` and `node`.
-        known: marks by run of what the journal knows.
+        marks_by_run: of what the journal knows.
         also: ids of clusters that are asked for where the list leaves them out.
     """
-    found = _PoolsFound(known=dict(known))
+    search = _PoolsFound(known=dict(marks_by_run))
     try:
         with sdk_errors(access, "listing Kubernetes clusters"):
             for cluster in clusters(client):
-                _look_into(cluster, found)
-            _look_into_each(client, also, found)
+                _look_into(cluster, search)
+            _look_into_each(client, also, search)
     except ForbiddenError as error:
-        if known:
-            found.miss(POOL, error)
+        if marks_by_run:
+            search.miss(POOL, error)
     except ProviderError as error:
-        found.miss(POOL, error)
-    if NODE in kinds and (known or found.resources):
+        search.miss(POOL, error)
+    if NODE in kinds and (marks_by_run or search.resources):
         try:
             with sdk_errors(access, "listing the nodes' Droplets"):
-                _look_for_nodes(client, found)
+                _look_for_nodes(client, search)
         except ProviderError as error:
-            found.miss(NODE, error)
+            search.miss(NODE, error)
     return Listing(
-        resources=tuple(one for one in found.resources.values() if one.kind in kinds),
-        unasked=tuple(found.unasked),
-        strangers=tuple(found.strangers),
+        resources=tuple(owned for owned in search.resources.values() if owned.kind in kinds),
+        unasked=tuple(search.unasked),
+        strangers=tuple(search.strangers),
     )
 
 
-def _look_into_each(client: PydoClient, ids: Collection[str], found: _PoolsFound) -> None:
+def _look_into_each(client: PydoClient, ids: Collection[str], search: _PoolsFound) -> None:
     """Look into clusters that a list has left out."""
     for id_ in ids:
-        answer = None if id_ in found.clusters else client.kubernetes.get_cluster(id_)
+        answer = None if id_ in search.clusters else client.kubernetes.get_cluster(id_)
         if isinstance(answer, Mapping) and "kubernetes_cluster" in answer:
-            _look_into(answer["kubernetes_cluster"], found)
+            _look_into(answer["kubernetes_cluster"], search)
 
 
-def _look_into(cluster: _Json, found: _PoolsFound) -> None:
+def _look_into(cluster: _Json, search: _PoolsFound) -> None:
     """Take the pools of ours in a cluster, with their nodes."""
-    found.clusters.add(str(cluster["id"]))
+    search.clusters.add(str(cluster["id"]))
     for pool in objects(cluster.get("node_pools") or ()):
         run = run_of_pool(str(pool.get("name")))
         marks = read_labels(pool.get("labels"))
         if marks is None or (run and marks.run != run):
-            marks = found.known.get(run)
+            marks = search.known.get(run)
         if marks is None and run:
-            found.strangers.append(
+            search.strangers.append(
                 f"pool {pool['name']} of cluster {cluster.get('name')} is named like one of ours, "
                 "and nothing says whose it is; it is left alone. End it at "
                 "cloud.digitalocean.com/kubernetes if it is yours."
             )
         if marks is None:
             continue
-        found.known[marks.run] = marks
-        one = pool_resource(str(cluster["id"]), str(cluster.get("region", "")), pool, marks)
-        found.resources[one.id] = one
+        search.known[marks.run] = marks
+        owned = pool_resource(str(cluster["id"]), str(cluster.get("region", "")), pool, marks)
+        search.resources[owned.id] = owned
         for node in objects(pool.get("nodes") or ()):
             if node.get("droplet_id"):
-                shown = _node(node, one)
-                found.resources[shown.id] = shown
+                shown = _node(node, owned)
+                search.resources[shown.id] = shown
 
 
-def _look_for_nodes(client: PydoClient, found: _PoolsFound) -> None:
+def _look_for_nodes(client: PydoClient, search: _PoolsFound) -> None:
     """Take Droplets that are nodes of ours and that no pool shows."""
     unlisted = dict[str, None]()
     for droplet in pages(client, _DROPLETS, {"type": "gpus"}):
-        marks = found.known.get(run_of_node(str(droplet.get("name"))))
-        if marks is not None and str(droplet["id"]) not in found.resources:
-            one = droplet_node(droplet, marks)
-            found.resources[one.id] = one
+        marks = search.known.get(run_of_node(str(droplet.get("name"))))
+        if marks is not None and str(droplet["id"]) not in search.resources:
+            node = droplet_node(droplet, marks)
+            search.resources[node.id] = node
             tags = (str(tag) for tag in elements(droplet.get("tags") or ()))
             named = (tag.removeprefix(_CLUSTER) for tag in tags if tag.startswith(_CLUSTER))
             unlisted |= dict.fromkeys(named)
-    _look_into_each(client, tuple(unlisted), found)
+    _look_into_each(client, tuple(unlisted), search)
 
 
 def pool_resource(
@@ -290,8 +292,8 @@ def droplet_node(droplet: Mapping[str, Any], marks: OwnershipTags) -> Resource:
     )
 
 
-def _time(told: object) -> datetime | None:
-    return None if not told else datetime.fromisoformat(str(told))
+def _time(text: object) -> datetime | None:
+    return None if not text else datetime.fromisoformat(str(text))
 
 
 def look_at_pool(
@@ -309,11 +311,11 @@ def look_at_pool(
     pool = read_pool(client, access, id_)
     if pool is None:
         return ExistenceCheck.not_shown("DigitalOcean: no such node pool")
-    told = read_labels(pool.get("labels"))
-    if told is not None and told.run != marks.run:
-        return ExistenceCheck.not_asked(f"it carries the marks of run {told.run}")
-    one = pool_resource(parts(id_)[0], region, pool, told or marks)
-    return ExistenceCheck.present(one)
+    pool_marks = read_labels(pool.get("labels"))
+    if pool_marks is not None and pool_marks.run != marks.run:
+        return ExistenceCheck.not_asked(f"it carries the marks of run {pool_marks.run}")
+    owned = pool_resource(parts(id_)[0], region, pool, pool_marks or marks)
+    return ExistenceCheck.present(owned)
 
 
 def read_pool(client: PydoClient, access: TokenAccess, id_: str) -> _Json | None:

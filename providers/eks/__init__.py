@@ -16,7 +16,7 @@ _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d+")
 def seen_regions(state: Path) -> tuple[str, ...]:
     """Return the regions that were noted, by name; a folder that cannot be read has none."""
     try:
-        names = [one.name for one in (state / _FOLDER).iterdir()]
+        names = [file.name for file in (state / _FOLDER).iterdir()]
     except OSError:
         return ()
     return tuple(sorted(name for name in names if _REGION.fullmatch(name)))

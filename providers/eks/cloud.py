@@ -102,22 +102,22 @@ class EksCloud(PoolCloud):
             groups = list(self._usable_groups(pool.cluster, region))
         if not groups:
             raise InputError(_no_group(pool.cluster, region))
-        found = groups[0]
+        group = groups[0]
         with sdk_errors(f"reading where {place.instance_type} is offered", self._secrets):
-            subnets, notes = self._subnets(tuple(found["subnets"]), place.instance_type, region)
+            subnets, notes = self._subnets(tuple(group["subnets"]), place.instance_type, region)
         if not subnets:
             raise NoCapacityError(
                 f"AWS offers {place.instance_type} in no zone of {region} in which cluster "
-                f"{pool.cluster} has nodes ({', '.join(found['subnets'])})."
+                f"{pool.cluster} has nodes ({', '.join(group['subnets'])})."
             )
-        pool = replace(pool, node_role=str(found["nodeRole"]), subnets=subnets)
+        pool = replace(pool, node_role=str(group["nodeRole"]), subnets=subnets)
         checked = inventory.in_region(spec, pool, region)
         session = self.account_cloud.session
         quota = check_quota(session, checked.places[0], spec.most_machines)
         limits = "EKS has no autoscaler of its own: min and max are limits for the cluster's"
         return checked, (
             *notes,
-            f"role and subnets are those of node group {found['nodegroupName']}",
+            f"role and subnets are those of node group {group['nodegroupName']}",
             *((limits,) if pool.min_nodes is not None else ()),
             quota,
         )
@@ -134,9 +134,9 @@ class EksCloud(PoolCloud):
         except Exception as error:
             if not is_not_found(error):
                 raise
-            known = ", ".join(inventory.clusters(eks)) or "none"
+            names = ", ".join(inventory.clusters(eks)) or "none"
             raise InputError(
-                f"--kubernetes {cluster}: no such cluster in {region}; it has: {known}."
+                f"--kubernetes {cluster}: no such cluster in {region}; it has: {names}."
             ) from None
         if status not in ("ACTIVE", "UPDATING"):
             raise ProviderError(f"AWS: cluster {cluster} in {region} is {status}.")
@@ -152,7 +152,7 @@ class EksCloud(PoolCloud):
                 yield group
 
     def _subnets(
-        self, known: tuple[str, ...], instance_type: str, region: str
+        self, candidates: tuple[str, ...], instance_type: str, region: str
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the subnets in zones that offer the type, and what to say of the others."""
         ec2 = self._clients.get("ec2", region)
@@ -161,10 +161,10 @@ class EksCloud(PoolCloud):
             Filters=[{"Name": "instance-type", "Values": [instance_type]}],
         )
         zones = {str(o["Location"]) for page in pages for o in page["InstanceTypeOfferings"]}
-        told = ec2.describe_subnets(SubnetIds=list(known))["Subnets"]
-        here = {str(one["SubnetId"]): str(one["AvailabilityZone"]) for one in told}
-        fits = tuple(one for one in known if here.get(one) in zones)
-        without = sorted({zone for zone in here.values() if zone not in zones})
+        subnets = ec2.describe_subnets(SubnetIds=list(candidates))["Subnets"]
+        zone_of = {str(subnet["SubnetId"]): str(subnet["AvailabilityZone"]) for subnet in subnets}
+        fits = tuple(subnet for subnet in candidates if zone_of.get(subnet) in zones)
+        without = sorted({zone for zone in zone_of.values() if zone not in zones})
         note = f"{instance_type} is not offered in {', '.join(without)}"
         return fits, (note,) if without and fits else ()
 
@@ -187,11 +187,11 @@ class EksCloud(PoolCloud):
             ) from None
         eks = self._clients.get("eks", creation.region, repeats=False)
         with sdk_errors(f"making node group {creation.name}", self._secrets):
-            made = eks.create_nodegroup(**creation.arguments).get("nodegroup") or {}
+            created = eks.create_nodegroup(**creation.arguments).get("nodegroup") or {}
         marks = inventory.read_tags(creation.arguments["tags"])
-        if "nodegroupArn" not in made or marks is None:
+        if "nodegroupArn" not in created or marks is None:
             raise UncertainError(f"AWS: the answer about {creation.name} does not say what it is.")
-        return inventory.group_resource(made, creation.region, marks)
+        return inventory.group_resource(created, creation.region, marks)
 
     def _list(
         self,

@@ -41,12 +41,14 @@ def tags(marks: OwnershipTags) -> dict[str, str]:
     return {f"{PREFIX}:{name}": text for name, text in marks.tags().items()}
 
 
-def read_tags(told: object) -> OwnershipTags | None:
+def read_tags(tags_by_key: object) -> OwnershipTags | None:
     """Return the marks among tags; None where they are not complete."""
-    if not isinstance(told, dict):
+    if not isinstance(tags_by_key, dict):
         return None
-    ours = f"{PREFIX}:"
-    return read_marks({str(k).removeprefix(ours): str(v) for k, v in told.items() if ours in k})
+    prefix = f"{PREFIX}:"
+    return read_marks(
+        {str(k).removeprefix(prefix): str(v) for k, v in tags_by_key.items() if prefix in k}
+    )
 
 
 def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
@@ -139,7 +141,7 @@ def listing(
     reader: EksReader,
     regions: tuple[str, ...],
     kinds: tuple[str, ...],
-    known: Mapping[str, OwnershipTags],
+    marks_by_run: Mapping[str, OwnershipTags],
 ) -> Listing:
     """Return the node groups of ours and their nodes, as far as they are shown.
 
@@ -147,48 +149,51 @@ def listing(
         reader: of the account.
         regions: there.
         kinds: of `pool` and `node`.
-        known: marks by run, for what has lost its tags.
+        marks_by_run: for what has lost its tags.
     """
-    told = in_each(regions, lambda region: _listed(reader, region, kinds, known))
+    answers = in_each(regions, lambda region: _listed(reader, region, kinds, marks_by_run))
     silent = "AWS: no answer in time"
     gaps = [
         NotQueried(provider=PROVIDER, kind="", region=region, why=silent)
-        for region, one in told.items()
-        if one is None
+        for region, entry in answers.items()
+        if entry is None
     ]
-    found = [one for one in told.values() if one is not None]
-    there = (one for part in found for one in part.resources.values())
+    parts = [entry for entry in answers.values() if entry is not None]
+    owned = (entry for part in parts for entry in part.resources.values())
     return Listing(
-        resources=tuple(one for one in there if one.kind in kinds),
-        unasked=(*gaps, *(one for part in found for one in part.unasked)),
-        strangers=tuple(one for part in found for one in part.strangers),
+        resources=tuple(entry for entry in owned if entry.kind in kinds),
+        unasked=(*gaps, *(entry for part in parts for entry in part.unasked)),
+        strangers=tuple(entry for part in parts for entry in part.strangers),
     )
 
 
 def _listed(
-    reader: EksReader, region: str, kinds: tuple[str, ...], known: Mapping[str, OwnershipTags]
+    reader: EksReader,
+    region: str,
+    kinds: tuple[str, ...],
+    marks_by_run: Mapping[str, OwnershipTags],
 ) -> _GroupsThere:
-    found = _GroupsThere(runs=dict(known))
+    part = _GroupsThere(runs=dict(marks_by_run))
     try:
         with sdk_errors(f"listing node groups in {region}", reader.secrets):
             for cluster in clusters(reader.eks(region)):
                 for group in _groups(reader.eks(region), cluster):
-                    _take_group(group, region, found)
+                    _take_group(group, region, part)
     except ProviderError as error:
-        _miss(found, POOL, region, error)
+        _miss(part, POOL, region, error)
     if NODE in kinds:
         try:
             with sdk_errors(f"listing nodes in {region}", reader.secrets):
                 for item in _instances(reader.ec2(region)):
-                    _take_node(item, region, found)
+                    _take_node(item, region, part)
         except ProviderError as error:
-            _miss(found, NODE, region, error)
-    return found
+            _miss(part, NODE, region, error)
+    return part
 
 
-def _miss(found: _GroupsThere, kind: str, region: str, error: ProviderError) -> None:
+def _miss(part: _GroupsThere, kind: str, region: str, error: ProviderError) -> None:
     why = error.problems[0]
-    found.unasked.append(NotQueried(provider=PROVIDER, kind=kind, region=region, why=why))
+    part.unasked.append(NotQueried(provider=PROVIDER, kind=kind, region=region, why=why))
 
 
 def clusters(eks: AwsClient) -> Iterator[str]:
@@ -214,52 +219,54 @@ def _groups(eks: AwsClient, cluster: str) -> Iterator[_Json]:
 def read_group(eks: AwsClient, cluster: str, name: str) -> _Json | None:
     """Return a node group; None where EKS knows no such one."""
     try:
-        told: _Json = eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
+        group: _Json = eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
     except Exception as error:
         if not is_not_found(error):
             raise
         return None
-    return told
+    return group
 
 
-def _take_group(group: _Json, region: str, found: _GroupsThere) -> None:
+def _take_group(group: _Json, region: str, part: _GroupsThere) -> None:
     name = str(group["nodegroupName"])
     run = run_of_pool(name)
-    told = read_tags(group.get("tags"))
-    marks = told if told is not None and told.run == run else found.runs.get(run)
+    group_marks = read_tags(group.get("tags"))
+    marks = (
+        group_marks if group_marks is not None and group_marks.run == run else part.runs.get(run)
+    )
     if marks is None:
-        found.strangers.append(
+        part.strangers.append(
             f"node group {name} of cluster {group['clusterName']} in {region} is named like one of "
             "ours, and nothing says whose it is; it is left alone. End it in the EKS console if it "
             "is yours."
         )
         return
-    found.runs[run] = marks
-    one = group_resource(group, region, marks)
-    found.resources[one.id] = one
+    part.runs[run] = marks
+    owned = group_resource(group, region, marks)
+    part.resources[owned.id] = owned
 
 
 def _instances(ec2: AwsClient) -> Iterator[_Json]:
-    wanted = [
+    filters = [
         {"Name": f"tag:{GROUP_TAG}", "Values": [f"{PREFIX}-*-{POOL}"]},
         {"Name": "instance-state-name", "Values": [s for s in _NODES if s != "terminated"]},
     ]
-    for page in ec2.get_paginator("describe_instances").paginate(Filters=wanted):
+    for page in ec2.get_paginator("describe_instances").paginate(Filters=filters):
         for reservation in page["Reservations"]:
             yield from reservation["Instances"]
 
 
-def _take_node(item: _Json, region: str, found: _GroupsThere) -> None:
+def _take_node(item: _Json, region: str, part: _GroupsThere) -> None:
     group = _tag(item, GROUP_TAG)
-    marks = found.runs.get(run_of_pool(group))
+    marks = part.runs.get(run_of_pool(group))
     if marks is None:
-        found.strangers.append(
+        part.strangers.append(
             f"instance {item['InstanceId']} in {region} is a node of {group}, and nothing says "
             "whose that is; it is left alone."
         )
         return
-    one = node_resource(item, region, marks)
-    found.resources[one.id] = one
+    node = node_resource(item, region, marks)
+    part.resources[node.id] = node
 
 
 def _tag(item: Mapping[str, Any], key: str) -> str:
@@ -270,7 +277,7 @@ def _tag(item: Mapping[str, Any], key: str) -> str:
 def group_resource(group: Mapping[str, Any], region: str, marks: OwnershipTags) -> Resource:
     """Return a node group of EKS that is of a run, with what EKS says is wrong with it."""
     issues = objects((group.get("health") or {}).get("issues") or ())
-    said = (f"{one.get('code')}: {one.get('message')}" for one in issues)
+    faults = (f"{issue.get('code')}: {issue.get('message')}" for issue in issues)
     return Resource(
         kind=POOL,
         id=str(group["nodegroupArn"]),
@@ -279,7 +286,7 @@ def group_resource(group: Mapping[str, Any], region: str, marks: OwnershipTags) 
         marks=marks,
         state=_STATES.get(str(group.get("status")), "running"),
         instance_type=next(iter(group.get("instanceTypes") or ()), ""),
-        fault=" ".join("; ".join(dict.fromkeys(said)).split())[:_MOST_TEXT],
+        fault=" ".join("; ".join(dict.fromkeys(faults)).split())[:_MOST_TEXT],
     )
 
 
@@ -300,45 +307,45 @@ def node_resource(item: Mapping[str, Any], region: str, marks: OwnershipTags) ->
     )
 
 
-def look(reader: EksReader, kept: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+def look(reader: EksReader, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
     """Return what AWS answers about an id of the journal.
 
     Raises:
         ProviderError: no answer that says whether it is there.
     """
-    with sdk_errors(f"looking at {kept.kind} {kept.name}", reader.secrets):
-        if kept.kind == NODE:
-            return _look_at_node(reader, kept, marks)
-        group = read_group(reader.eks(kept.region), *parts(kept.id))
-    if group is None or group["nodegroupArn"] != kept.id:
+    with sdk_errors(f"looking at {entry.kind} {entry.name}", reader.secrets):
+        if entry.kind == NODE:
+            return _look_at_node(reader, entry, marks)
+        group = read_group(reader.eks(entry.region), *parts(entry.id))
+    if group is None or group["nodegroupArn"] != entry.id:
         return ExistenceCheck(
-            state="not-shown", why=f"EKS knows no such node group in {kept.region}"
+            state="not-shown", why=f"EKS knows no such node group in {entry.region}"
         )
-    told = read_tags(group.get("tags"))
+    group_marks = read_tags(group.get("tags"))
     if run_of_pool(str(group["nodegroupName"])) != marks.run:
         return ExistenceCheck(
             state="not-asked", why=f"it is the node group {group['nodegroupName']}"
         )
-    fits = told if told is not None and told.run == marks.run else marks
-    return ExistenceCheck.present(group_resource(group, kept.region, fits))
+    fits = group_marks if group_marks is not None and group_marks.run == marks.run else marks
+    return ExistenceCheck.present(group_resource(group, entry.region, fits))
 
 
 def _look_at_node(
-    reader: EksReader, kept: JournaledResource, marks: OwnershipTags
+    reader: EksReader, entry: JournaledResource, marks: OwnershipTags
 ) -> ExistenceCheck:
     try:
-        told = reader.ec2(kept.region).describe_instances(InstanceIds=[kept.id])
+        answer = reader.ec2(entry.region).describe_instances(InstanceIds=[entry.id])
     except Exception as error:
         if not is_not_found(error):
             raise
-        return ExistenceCheck.not_shown(f"EC2 knows no such instance in {kept.region}")
-    items = [one for part in told["Reservations"] for one in part["Instances"]]
+        return ExistenceCheck.not_shown(f"EC2 knows no such instance in {entry.region}")
+    items = [node for part in answer["Reservations"] for node in part["Instances"]]
     if not items:
-        return ExistenceCheck.not_shown(f"EC2 shows no such instance in {kept.region}")
-    one = node_resource(items[0], kept.region, marks)
-    if one.state == "gone":
+        return ExistenceCheck.not_shown(f"EC2 shows no such instance in {entry.region}")
+    node = node_resource(items[0], entry.region, marks)
+    if node.state == "gone":
         return ExistenceCheck.gone("EC2 calls it terminated")
     run = run_of_pool(_tag(items[0], GROUP_TAG))
     if run and run != marks.run:
         return ExistenceCheck.not_asked(f"it is a node of run {run}")
-    return ExistenceCheck.present(one)
+    return ExistenceCheck.present(node)

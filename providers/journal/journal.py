@@ -105,9 +105,9 @@ class Journal:
         marks = spec.marks
         values = (marks.run, marks.owner, marks.plan, _time_text(marks.deadline), spec.provider)
         price = _price(first.offer)
-        rest = (first.region, price, spec.count, "launching", _time_text(at))
+        state_values = (first.region, price, spec.count, "launching", _time_text(at))
         with self._writing():
-            self._insert("runs", (*values, *rest, None, str(predicted_usd), "", account))
+            self._insert("runs", (*values, *state_values, None, str(predicted_usd), "", account))
             self._run(TABLE)
             self._insert("terms", to_row(marks.run, terms_of(spec)))
             if spec.idle_s is not None:
@@ -122,9 +122,9 @@ class Journal:
         """Write down a run that the provider knows and the journal does not."""
         marks, at = run.marks, _time_text(run.started_at)
         values = (marks.run, marks.owner, marks.plan, _time_text(marks.deadline), run.provider, "")
-        rest = (_price(run.offer), run.count, run.state, at, None, None, "", run.account)
+        state_values = (_price(run.offer), run.count, run.state, at, None, None, "", run.account)
         with self._writing():
-            self._insert("runs", (*values, *rest))
+            self._insert("runs", (*values, *state_values))
             self._event(marks.run, run.started_at, "adopted: found at the provider by its marks")
 
     def extend_run(
@@ -188,29 +188,36 @@ class Journal:
         key = (run, resource.kind, resource.name, resource.region)
         untold = resource.is_machine and born is None
         billed_from = None if born is None else _time_text(born)
-        told = (resource.id, resource.address, billed_from, untold, run, resource.kind)
+        update = (resource.id, resource.address, billed_from, untold, run, resource.kind)
         with self._writing():
-            known = self._run(f"{_FOUND} AND id=?", *told, resource.id)
-            if not known.rowcount:
+            updated = self._run(f"{_FOUND} AND id=?", *update, resource.id)
+            if not updated.rowcount:
                 intent = "AND name=? AND region=? AND id='' AND state='intended'"
-                known = self._run(f"{_FOUND} {intent}", *told, *key[2:])
-            if not known.rowcount:
+                updated = self._run(f"{_FOUND} {intent}", *update, *key[2:])
+            if not updated.rowcount:
                 billed_from = _time_text(resource.marks.started or at) if untold else billed_from
-                made = (resource.id, "made", _time_text(at), billed_from, None, resource.address)
-                self._insert("resources", (*key, *made))
+                new_values = (
+                    resource.id,
+                    "made",
+                    _time_text(at),
+                    billed_from,
+                    None,
+                    resource.address,
+                )
+                self._insert("resources", (*key, *new_values))
             self._event(run, at, f"{resource.kind} {resource.name} is {resource.id}")
 
     def refuse(self, run: str, creation: Creation, at: datetime, why: str) -> None:
         """Write down that the provider refused, so that there is nothing of that intent."""
-        told = f"refused {creation.name}: {why}"
-        self._finish((*_key(run, creation), ""), "refused", None, at, told)
+        event = f"refused {creation.name}: {why}"
+        self._finish((*_key(run, creation), ""), "refused", None, at, event)
 
-    def gone(self, run: str, one: JournaledResource, at: datetime) -> None:
+    def gone(self, run: str, entry: JournaledResource, at: datetime) -> None:
         """Write down that the provider said that a resource is gone; a machine's bill ends."""
-        self._finish((*_key(run, one), one.id), "gone", at, at)
+        self._finish((*_key(run, entry), entry.id), "gone", at, at)
 
     def _finish(
-        self, key: _Known, state: str, until: datetime | None, at: datetime, told: str = ""
+        self, key: _Known, state: str, until: datetime | None, at: datetime, event: str = ""
     ) -> None:
         with self._writing():
             self._run(
@@ -222,15 +229,15 @@ class Journal:
                 None if until is None else _time_text(until),
                 *key,
             )
-            self._event(key[0], at, told or f"{key[1]} {key[2]} is {state}")
+            self._event(key[0], at, event or f"{key[1]} {key[2]} is {state}")
 
-    def note(self, run: str, at: datetime, what: str) -> None:
+    def note(self, run: str, at: datetime, event: str) -> None:
         """Write down what happened to a run."""
         with self._writing():
-            self._event(run, at, what)
+            self._event(run, at, event)
 
-    def _event(self, run: str, at: datetime, what: str) -> None:
-        self._insert("events", (run, _time_text(at), what))
+    def _event(self, run: str, at: datetime, event: str) -> None:
+        self._insert("events", (run, _time_text(at), event))
 
     def _insert(self, table: str, values: tuple[Any, ...]) -> None:
         places = ",".join("?" * len(values))
@@ -278,12 +285,12 @@ class Journal:
                     "ORDER BY rowid",
                     values,
                 )
-                kept: dict[str, list[JournaledResource]] = {}
+                entries: dict[str, list[JournaledResource]] = {}
                 for row in rows:
-                    kept.setdefault(row["run"], []).append(resource_from_row(row))
+                    entries.setdefault(row["run"], []).append(resource_from_row(row))
                 agreed = self._terms(which, *values)
             return tuple(
-                run_from_row(row, tuple(kept.get(row["run"], ())), agreed.get(row["run"]))
+                run_from_row(row, tuple(entries.get(row["run"], ())), agreed.get(row["run"]))
                 for row in runs
             )
         except (ValueError, KeyError, ArithmeticError, InputError) as error:
@@ -294,22 +301,25 @@ class Journal:
 
     def _terms(self, which: str, *values: str) -> dict[str, Terms]:
         """Return what was confirmed at the launch of runs, where it was written down."""
-        idle = {row["run"]: row["idle_s"] for row in self._beside("idle_rules", which, *values)}
+        idle = {
+            row["run"]: row["idle_s"] for row in self._optional_rows("idle_rules", which, *values)
+        }
         pools = {
-            row["run"]: pool_from_row(row) for row in self._beside("node_pools", which, *values)
+            row["run"]: pool_from_row(row)
+            for row in self._optional_rows("node_pools", which, *values)
         }
         return {
             row["run"]: from_row(row, idle.get(row["run"]), pools.get(row["run"]))
-            for row in self._beside("terms", which, *values)
+            for row in self._optional_rows("terms", which, *values)
         }
 
-    def _beside(self, table: str, which: str, *values: str) -> list[sqlite3.Row]:
+    def _optional_rows(self, table: str, which: str, *values: str) -> list[sqlite3.Row]:
         """Return the rows of runs in a table that not every journal has."""
-        known = "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?"
-        if self._base.execute(known, (table,)).fetchone() is None:
+        query = "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?"
+        if self._base.execute(query, (table,)).fetchone() is None:
             return []
-        asked = f"SELECT * FROM {table} WHERE run IN (SELECT run FROM runs {which})"  # noqa: S608 - ours
-        return self._base.execute(asked, values).fetchall()
+        statement = f"SELECT * FROM {table} WHERE run IN (SELECT run FROM runs {which})"  # noqa: S608 - ours
+        return self._base.execute(statement, values).fetchall()
 
     def events(self, run: str) -> tuple[tuple[datetime, str], ...]:
         """Return what happened to a run, in order."""
@@ -344,8 +354,8 @@ class Journal:
             os.close(handle)
 
 
-def _key(run: str, one: Creation | JournaledResource) -> _Key:
-    return run, one.kind, one.name, one.region
+def _key(run: str, resource: Creation | JournaledResource) -> _Key:
+    return run, resource.kind, resource.name, resource.region
 
 
 def _price(offer: Offer | None) -> str | None:
@@ -424,16 +434,16 @@ _NUMBERS = ("gpu_count", "gpu_memory_gib", "vcpus", "ram_gib", "scratch_disk_gib
 
 def offer_to_text(offer: Offer) -> str:
     """Return what bills and tables need of an offer, as JSON; money is text."""
-    told: dict[str, object] = {name: getattr(offer, name) for name in (*_TEXTS, *_NUMBERS)}
-    told |= {"usd_per_hour": plain(offer.usd_per_hour), "as_of": offer.as_of.isoformat()}
-    return json.dumps(told | {"dated": offer.dated})
+    values: dict[str, object] = {name: getattr(offer, name) for name in (*_TEXTS, *_NUMBERS)}
+    values |= {"usd_per_hour": plain(offer.usd_per_hour), "as_of": offer.as_of.isoformat()}
+    return json.dumps(values | {"dated": offer.dated})
 
 
 def offer_from_text(text: str) -> Offer:
     """Return the offer that `offer_to_text` wrote."""
-    told = json.loads(text)
-    price, day = usd(told.pop("usd_per_hour")), date.fromisoformat(told.pop("as_of"))
-    return Offer(usd_per_hour=price, as_of=day, **told)
+    values = json.loads(text)
+    price, day = usd(values.pop("usd_per_hour")), date.fromisoformat(values.pop("as_of"))
+    return Offer(usd_per_hour=price, as_of=day, **values)
 
 
 def _time(text: str | None) -> datetime | None:

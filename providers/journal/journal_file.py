@@ -158,10 +158,10 @@ def _version(base: sqlite3.Connection) -> int:
 
 
 def _prepare(base: sqlite3.Connection, path: Path) -> None:
-    found = _version(base)
-    if found == 0:
+    version = _version(base)
+    if version == 0:
         base.execute("PRAGMA journal_mode = WAL")
-    if found in (0, *_STEPS):
+    if version in (0, *_STEPS):
         base.execute("BEGIN IMMEDIATE")
         try:
             _bring_up(base)  # another process may have been quicker
@@ -217,12 +217,12 @@ def set_aside(folder: Path, at: datetime) -> Path | None:
     path = folder / FILE
     if not path.exists():
         return None
-    aside = path.with_name(f"{FILE}.unreadable-{at:%Y%m%dT%H%M%S}")
+    new_path = path.with_name(f"{FILE}.unreadable-{at:%Y%m%dT%H%M%S}")
     for suffix in ("-wal", "-shm"):
-        beside = Path(f"{path}{suffix}")
-        if beside.exists():
-            beside.replace(f"{aside}{suffix}")
-    return path.replace(aside)
+        companion = Path(f"{path}{suffix}")
+        if companion.exists():
+            companion.replace(f"{new_path}{suffix}")
+    return path.replace(new_path)
 
 
 def run_ids(folder: Path) -> tuple[str, ...]:

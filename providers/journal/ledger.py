@@ -39,12 +39,14 @@ def bill_run(deployment: Deployment, now: datetime) -> RunCost:
         deployment: the run.
         now: the end of billing of machines that are still there.
     """
-    born = [one for one in deployment.machines if one.billed_from is not None]
+    born = [machine for machine in deployment.machines if machine.billed_from is not None]
     burning = ("made", "intended") if deployment.ended_at is None else ("made",)
-    alive = sum(one.state in burning for one in deployment.machines)
-    if not deployment.machines and any(one.state in burning for one in deployment.computing):
+    alive = sum(machine.state in burning for machine in deployment.machines)
+    if not deployment.machines and any(
+        machine.state in burning for machine in deployment.computing
+    ):
         alive = deployment.count  # a pool whose nodes nobody has seen yet
-    bills = [bill_machine(one, deployment.offer, now) for one in born]
+    bills = [bill_machine(machine, deployment.offer, now) for machine in born]
     billed_s = sum(billed for billed, _ in bills)
     if deployment.offer is None:
         return RunCost(billed_s=billed_s, usd=None, usd_per_hour=None, machines=alive)
@@ -96,13 +98,15 @@ def price_within(
     A bill is linear in the price; what does not depend on it, such as addresses, comes off first.
     Rounded down to a millionth of a dollar; 0 where the rest, or a minimum charge, costs more.
     """
-    one, two = (
+    at_1_usd, at_2_usd = (
         usd_for(structs.replace(offer, usd_per_hour=price), count, seconds, day)
         for price in (Decimal(1), Decimal(2))
     )
-    hours = EXACT.subtract(two, one)
-    left = EXACT.subtract(most_usd, EXACT.subtract(one, hours))
-    price = EXACT.divide(max(left, Decimal(0)), hours).quantize(_FINEST_PRICE, rounding=ROUND_DOWN)
+    hours = EXACT.subtract(at_2_usd, at_1_usd)
+    budget = EXACT.subtract(most_usd, EXACT.subtract(at_1_usd, hours))
+    price = EXACT.divide(max(budget, Decimal(0)), hours).quantize(
+        _FINEST_PRICE, rounding=ROUND_DOWN
+    )
     if (
         price > 0
         and usd_for(structs.replace(offer, usd_per_hour=price), count, seconds, day) <= most_usd

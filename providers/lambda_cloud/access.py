@@ -130,12 +130,12 @@ class LambdaClient:
             raise _uncertain(doing, f"{type(error).__name__}: {error}") from None
         self.on_date(answer.headers.get("Date", ""))
         try:
-            told = json.loads(content)
+            document = json.loads(content)
         except ValueError:
-            told = None
-        if status == HTTPStatus.OK and isinstance(told, dict) and "data" in told:
-            return told["data"]
-        raise _refusal(doing, status, told, answer.headers.get("Retry-After", ""))
+            document = None
+        if status == HTTPStatus.OK and isinstance(document, dict) and "data" in document:
+            return document["data"]
+        raise _refusal(doing, status, document, answer.headers.get("Retry-After", ""))
 
     def _connected(self) -> "PoolManager":
         from urllib3 import PoolManager, Timeout  # noqa: PLC0415 - only where it is called
@@ -164,11 +164,11 @@ def _uncertain(doing: str, text: str) -> UncertainError:
     return UncertainError(f"Lambda: {doing} failed: {_short(text)}")
 
 
-def _refusal(doing: str, status: int, told: object, retry_after: str) -> ProviderError:
+def _refusal(doing: str, status: int, document: object, retry_after: str) -> ProviderError:
     """Return the error of an answer that is not the wanted one."""
-    error = told.get("error") if isinstance(told, dict) else None
-    found: Json = error if isinstance(error, dict) else {}
-    code, words = str(found.get("code", "")), str(found.get("message", ""))
+    error = document.get("error") if isinstance(document, dict) else None
+    details: Json = error if isinstance(error, dict) else {}
+    code, words = str(details.get("code", "")), str(details.get("message", ""))
     sentence = f"Lambda: {doing} failed: HTTP {status}: {_short(f'{code} {words}'.strip())}"
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         throttled = ThrottledError(sentence)

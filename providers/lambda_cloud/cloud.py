@@ -84,8 +84,8 @@ class LambdaCloud(Cloud):
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Return the launch in the regions that have capacity for the type now, and notes."""
         spec = with_caller(spec, self.access.endpoint)
-        found = self._client.get("/instance-types", "reading the instance types")
-        regions = _regions(found)
+        types = self._client.get("/instance-types", "reading the instance types")
+        regions = _regions(types)
         places = tuple(
             replace(place, region=region)
             for place in spec.places
@@ -93,26 +93,28 @@ class LambdaCloud(Cloud):
             if place.region in ("", region)
         )
         if not places:
-            wanted = " or ".join(dict.fromkeys(place.text for place in spec.places))
-            raise NoCapacityError(f"Lambda has no capacity for {wanted} now, in any such region.")
+            places_text = " or ".join(dict.fromkeys(place.text for place in spec.places))
+            raise NoCapacityError(
+                f"Lambda has no capacity for {places_text} now, in any such region."
+            )
         return replace(spec, places=places), tuple(self._remarks(spec))
 
     def _remarks(self, spec: LaunchSpec) -> list[str]:
-        said = list(self.limits())
+        remarks = list(self.limits())
         doing = "reading the account's firewall rules"
         rules = self._client.get(f"{PATHS[FIREWALL]}/global", doing).get("rules") or ()
-        open_ = [one for one in rules if one.get("source_network") == _EVERYWHERE]
-        if any(_reaches_ssh(one) for one in open_):
-            said.append(
+        open_ = [rule for rule in rules if rule.get("source_network") == _EVERYWHERE]
+        if any(_reaches_ssh(rule) for rule in open_):
+            remarks.append(
                 "the account's own firewall rules open port 22 to every address, beside those of "
                 "the run: change them at cloud.lambda.ai, Firewall"
             )
         if spec.count > 1:
-            said.append(
+            remarks.append(
                 "Lambda does not document whether its firewall lets the machines of a run reach "
                 "each other"
             )
-        return said
+        return remarks
 
     def account(self) -> str:
         """Return the account that the audit log says the resources belong to; asked once."""
@@ -131,22 +133,22 @@ class LambdaCloud(Cloud):
         body = dict(creation.arguments)
         if "firewall_rulesets" in body:
             named = body["firewall_rulesets"]
-            body["firewall_rulesets"] = [self._ruleset(str(one["name"])) for one in named]
-        made = self._client.change("POST", PATHS[creation.kind], body, doing)
+            body["firewall_rulesets"] = [self._ruleset(str(ruleset["name"])) for ruleset in named]
+        created = self._client.change("POST", PATHS[creation.kind], body, doing)
         if creation.kind == MACHINE:
-            return self._launched(creation, body, made, doing)
-        if not isinstance(made, dict) or "id" not in made:
+            return self._launched(creation, body, created, doing)
+        if not isinstance(created, dict) or "id" not in created:
             raise UncertainError(f"Lambda: {doing}: the answer does not say what was made.")
-        marks = inventory.marks_of(creation.kind, {**body, **made}, {})
+        marks = inventory.marks_of(creation.kind, {**body, **created}, {})
         if marks is None:
             raise UncertainError(f"Lambda: {doing}: the answer does not say whose it is.")
         if creation.kind == FIREWALL:
-            self._firewalls[creation.name] = str(made["id"])
-        return inventory.resource(creation.kind, made, marks)
+            self._firewalls[creation.name] = str(created["id"])
+        return inventory.resource(creation.kind, created, marks)
 
-    def _launched(self, creation: Creation, body: Json, made: Any, doing: str) -> Resource:  # noqa: ANN401 - any JSON
+    def _launched(self, creation: Creation, body: Json, answer: Any, doing: str) -> Resource:  # noqa: ANN401 - any JSON
         """Return the instance of a launch, whose answer has its id alone."""
-        ids = made.get("instance_ids") if isinstance(made, dict) else None
+        ids = answer.get("instance_ids") if isinstance(answer, dict) else None
         marks = inventory.marks_of(MACHINE, body, {})
         if not isinstance(ids, list) or len(ids) != 1 or marks is None:
             raise UncertainError(f"Lambda: {doing}: the answer does not say what was made.")
@@ -163,8 +165,8 @@ class LambdaCloud(Cloud):
     def _ruleset(self, name: str) -> Json:
         """Return a firewall as a launch takes it: by its id."""
         if name not in self._firewalls:
-            found = inventory.read_list(self._client, FIREWALL)
-            self._firewalls |= {str(one["name"]): str(one["id"]) for one in found}
+            rulesets = inventory.read_list(self._client, FIREWALL)
+            self._firewalls |= {str(ruleset["name"]): str(ruleset["id"]) for ruleset in rulesets}
         if name not in self._firewalls:
             raise ProviderError(f"Lambda: it does not show the firewall {name} yet.")
         return {"id": self._firewalls[name]}
@@ -205,24 +207,24 @@ class LambdaCloud(Cloud):
 
     def _terminate(self, id_: str, doing: str) -> bool:
         body = {"instance_ids": [id_]}
-        told = self._client.change("POST", "/instance-operations/terminate", body, doing)
-        ended = told.get("terminated_instances") if isinstance(told, dict) else None
-        if not any(one.get("id") == id_ for one in ended or ()):
+        answer = self._client.change("POST", "/instance-operations/terminate", body, doing)
+        ended = answer.get("terminated_instances") if isinstance(answer, dict) else None
+        if not any(instance.get("id") == id_ for instance in ended or ()):
             raise ProviderError(f"Lambda: {doing}: the answer does not name it.")
         return True
 
 
-def _regions(found: object) -> dict[str, tuple[str, ...]]:
+def _regions(types: object) -> dict[str, tuple[str, ...]]:
     """Return the regions with capacity, by type.
 
     Raises:
         ProviderError: the answer cannot be read.
     """
-    if not isinstance(found, dict):
+    if not isinstance(types, dict):
         raise ProviderError("Lambda: the answer about instance types cannot be read.")
     return {
-        str(name): tuple(str(one["name"]) for one in row["regions_with_capacity_available"])
-        for name, row in found.items()
+        str(name): tuple(str(region["name"]) for region in row["regions_with_capacity_available"])
+        for name, row in types.items()
     }
 
 

@@ -130,14 +130,14 @@ _NAMED = re.compile(rf"({PREFIX}-([a-z0-9]+)-[0-9a-z]+)(?:{_UNTIL}(\d{{8}}T\d{{6
 
 
 def listing(
-    client: LambdaClient, kinds: tuple[str, ...], known: Mapping[str, OwnershipTags]
+    client: LambdaClient, kinds: tuple[str, ...], marks_by_run: Mapping[str, OwnershipTags]
 ) -> Listing:
     """Return everything of ours of these kinds; a kind that cannot be listed hides no other.
 
     Args:
         client: of the account.
         kinds: of what launches make.
-        known: marks by run, for machines that have only their name.
+        marks_by_run: for machines that have only their name.
     """
     items: dict[str, list[Json]] = {}
     unasked: list[NotQueried] = []
@@ -147,19 +147,19 @@ def listing(
         except ProviderError as error:
             why = error.problems[0]
             unasked.append(NotQueried(provider=PROVIDER, kind=kind, region="", why=why))
-    runs, resources, strangers = dict(known), list[Resource](), list[str]()
-    for kind in sorted(items, key=lambda one: one != FIREWALL):
+    runs, resources, strangers = dict(marks_by_run), list[Resource](), list[str]()
+    for kind in sorted(items, key=lambda owned: owned != FIREWALL):
         for item in items[kind]:
             marks = marks_of(kind, item, runs)
             if marks is not None:
                 runs[marks.run] = latest((marks, runs.get(marks.run, marks)))
-    for kind, found in items.items():
-        for item in found:
+    for kind, entries in items.items():
+        for item in entries:
             marks = marks_of(kind, item, runs)
-            one = None if marks is None else resource(kind, item, marks)
-            if one is not None and one.state != "gone":
-                resources.append(one)
-            elif one is None and _is_ours_by_name(item):
+            owned = None if marks is None else resource(kind, item, marks)
+            if owned is not None and owned.state != "gone":
+                resources.append(owned)
+            elif owned is None and _is_ours_by_name(item):
                 strangers.append(
                     f"{kind} {item.get('name')} ({item.get('id')}) is named like one of ours, and "
                     "nothing says whose it is; it is left alone. End it at cloud.lambda.ai if it "
@@ -174,18 +174,20 @@ def read_list(client: LambdaClient, kind: str) -> list[Json]:
     Raises:
         ProviderError: the answer is not a list.
     """
-    found = client.get(_LISTS[kind], f"listing {_LISTS[kind][1:]}")
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    answer = client.get(_LISTS[kind], f"listing {_LISTS[kind][1:]}")
+    if not isinstance(answer, list) or not all(isinstance(item, dict) for item in answer):
         raise ProviderError(f"Lambda: the answer of {_LISTS[kind]} is not a list.")
-    return found
+    return answer
 
 
-def marks_of(kind: str, item: Json, known: Mapping[str, OwnershipTags]) -> OwnershipTags | None:
+def marks_of(
+    kind: str, item: Json, marks_by_run: Mapping[str, OwnershipTags]
+) -> OwnershipTags | None:
     """Return whose an item is: by what it carries itself, else by its name; None: not ours."""
     named = _NAMED.fullmatch(str(item.get("name", "")))
     own = next(iter(_carried(kind, item)), None)
     if own is None and named:
-        own = known.get(named[2])
+        own = marks_by_run.get(named[2])
     if own is None or not named or named[3] is None:
         return own
     return until(own, named[3])
@@ -194,14 +196,16 @@ def marks_of(kind: str, item: Json, known: Mapping[str, OwnershipTags]) -> Owner
 def _carried(kind: str, item: Json) -> Iterator[OwnershipTags]:
     """Yield the marks in its tags, in the comment of a key, in the description of a rule."""
     if kind == MACHINE:
-        told = {str(one.get("key")): str(one.get("value")) for one in item.get("tags") or ()}
-        plain = {name.removeprefix(f"{PREFIX}-"): text for name, text in told.items()}
-        texts = [read_marks(plain)] if f"{PREFIX}-run" in told else []
+        tags_by_key = {
+            str(entry.get("key")): str(entry.get("value")) for entry in item.get("tags") or ()
+        }
+        plain = {name.removeprefix(f"{PREFIX}-"): text for name, text in tags_by_key.items()}
+        texts = [read_marks(plain)] if f"{PREFIX}-run" in tags_by_key else []
     elif kind == KEY:
         texts = [read_text(word, ".") for word in str(item.get("public_key", "")).split()[2:]]
     else:
         rules = item.get("rules") or ()
-        texts = [read_text(str(one.get("description", "")), ".") for one in rules]
+        texts = [read_text(str(entry.get("description", "")), ".") for entry in rules]
     yield from filter(None, texts)
 
 
@@ -232,28 +236,28 @@ def look(client: LambdaClient, kind: str, id_: str, marks: OwnershipTags) -> Exi
     item = _read(client, kind, id_)
     if item is None:
         return ExistenceCheck.not_shown("Lambda: no such id")
-    told = marks_of(kind, item, {})
-    if told is not None and told.run != marks.run:
-        return ExistenceCheck.not_asked(f"it carries the marks of run {told.run}")
-    one = resource(kind, item, marks)
-    if one.state == "gone":
+    item_marks = marks_of(kind, item, {})
+    if item_marks is not None and item_marks.run != marks.run:
+        return ExistenceCheck.not_asked(f"it carries the marks of run {item_marks.run}")
+    shown = resource(kind, item, marks)
+    if shown.state == "gone":
         return ExistenceCheck.gone(f"Lambda calls it {item.get('status')}")
-    return ExistenceCheck.present(one)
+    return ExistenceCheck.present(shown)
 
 
 def _read(client: LambdaClient, kind: str, id_: str) -> Json | None:
     """Return an item by id; keys have no call of their own."""
     if kind == KEY:
-        return next((one for one in read_list(client, kind) if one.get("id") == id_), None)
+        return next((item for item in read_list(client, kind) if item.get("id") == id_), None)
     try:
-        found = client.get(f"{_LISTS[kind]}/{id_}", f"looking at {kind} {id_}")
+        answer = client.get(f"{_LISTS[kind]}/{id_}", f"looking at {kind} {id_}")
     except RefusedCallError as error:
         if error.is_unknown:
             return None
         raise
-    if not isinstance(found, dict):
+    if not isinstance(answer, dict):
         raise ProviderError(f"Lambda: the answer about {kind} {id_} cannot be read.")
-    return found
+    return answer
 
 
 def resource(kind: str, item: Json, marks: OwnershipTags) -> Resource:
@@ -282,8 +286,8 @@ def owner_of(events: Any) -> str:  # noqa: ANN401 - any JSON
     Raises:
         ProviderError: it says of none.
     """
-    found = events.get("events") if isinstance(events, dict) else None
-    owners = [one.get("resource_owner_lrn") for one in found or () if isinstance(one, dict)]
+    entries = events.get("events") if isinstance(events, dict) else None
+    owners = [event.get("resource_owner_lrn") for event in entries or () if isinstance(event, dict)]
     owner = next(filter(None, owners), None)
     if owner is None:
         raise ProviderError("Lambda: the audit log does not say whose account it is.")

@@ -41,15 +41,15 @@ def fetch(request: Request) -> PriceReading:
 
 def _rows(types: Mapping[str, Any], day: str, notes: list[str]) -> Iterator[Row]:
     for name in sorted(types):
-        one = types[name].get("instance_type") or {}
-        specs = one.get("specs") or {}
+        described = types[name].get("instance_type") or {}
+        specs = described.get("specs") or {}
         gpus = specs.get("gpus")
         if not gpus:
             continue  # a machine without a GPU
-        hardware = _hardware(str(name), str(one.get("gpu_description", "")))
+        hardware = _hardware(str(name), str(described.get("gpu_description", "")))
         if hardware is None:
-            told = str(one.get("gpu_description"))
-            notes.append(f"{name}: no GPU is known by {told!r:.60}, so it is left out")
+            model_text = str(described.get("gpu_description"))
+            notes.append(f"{name}: no GPU is known by {model_text!r:.60}, so it is left out")
             continue
         gpu, memory_gib = hardware
         yield new_row(
@@ -62,7 +62,7 @@ def _rows(types: Mapping[str, Any], day: str, notes: list[str]) -> Iterator[Row]
             ram_gib=_text(specs.get("memory_gib")),
             local_disk_gib=_text(specs.get("storage_gib")),
             purchase="on_demand",
-            usd_per_hour=_usd(one.get("price_cents_per_hour")),
+            usd_per_hour=_usd(described.get("price_cents_per_hour")),
             as_of=day,
             source=SOURCE,
         )
@@ -70,9 +70,9 @@ def _rows(types: Mapping[str, Any], day: str, notes: list[str]) -> Iterator[Row]
 
 def _hardware(name: str, described: str) -> tuple[str, str] | None:
     """Return model and memory of a GPU: of a known type, else by its description."""
-    known = known_machine(PROVIDER, name)
-    if known is not None:
-        return known.gpu, f"{known.gpu_memory_gib:.12g}"
+    machine = known_machine(PROVIDER, name)
+    if machine is not None:
+        return machine.gpu, f"{machine.gpu_memory_gib:.12g}"
     gpu = find(described.partition("(")[0].strip())
     return None if gpu is None else (gpu.name, f"{gpu.memory_gib:.12g}")
 

@@ -47,21 +47,21 @@ def in_order(resources: Iterable[Resource]) -> list[Resource]:
 def duplicates(resources: Iterable[Resource]) -> list[Resource]:
     """Return machines and pools whose name an older one of the same run has."""
     named: dict[tuple[str, str], list[Resource]] = defaultdict(list)
-    for one in resources:
-        if one.kind in (MACHINE, POOL) and one.state != "ending":
-            named[one.marks.run, one.name].append(one)
+    for resource in resources:
+        if resource.kind in (MACHINE, POOL) and resource.state != "ending":
+            named[resource.marks.run, resource.name].append(resource)
     return [more for same in named.values() for more in in_order(same)[1:]]
 
 
 def end_duplicates(session: Session, more: Iterable[Resource]) -> None:
     """Say and write down that they are there, and ask for their end; what is left is `down`'s."""
-    for one in more:
-        session.say(f"warning: {one.name} was made twice; ending the second, {one.id}")
-        session.try_writing(partial(session.journal.record, one, session.now()))
+    for resource in more:
+        session.say(f"warning: {resource.name} was made twice; ending the second, {resource.id}")
+        session.try_writing(partial(session.journal.record, resource, session.now()))
         try:
-            session.cloud.destroy(one)
+            session.cloud.destroy(resource)
         except ProviderError as error:
-            session.say(f"warning: {one.id} is not ended yet: {error.problems[0]}")
+            session.say(f"warning: {resource.id} is not ended yet: {error.problems[0]}")
 
 
 _OPEN = ("intended", "made")
@@ -102,14 +102,14 @@ def end_run(
             write = partial(session.journal.mark_run, run, "ended", session.now())
             session.try_writing(write)
         ended = (*machines.targets.values(), *sides.targets.values())
-        return sum(one.evidence.accepted for one in ended)
-    raise PartialError(_told(run, machines, sides))
+        return sum(target.evidence.accepted for target in ended)
+    raise PartialError(_problems(run, machines, sides))
 
 
 def _side_kinds(machines: "_EndingPart") -> tuple[str, ...]:
     """Return side resources to end; a run's tag stays while a machine may be known by it alone."""
-    every = machines.session.cloud.kinds
-    sides = tuple(kind for kind in every if kind not in COMPUTING)
+    kinds = machines.session.cloud.kinds
+    sides = tuple(kind for kind in kinds if kind not in COMPUTING)
     return sides if not machines.unasked else tuple(kind for kind in sides if kind != TAG)
 
 
@@ -121,7 +121,7 @@ TAG = "tag"
 class _Target:
     """Something to end, and what was answered about it."""
 
-    kept: JournaledResource
+    entry: JournaledResource
     resource: Resource
     evidence: Evidence
 
@@ -150,14 +150,14 @@ class _EndingPart:
     is_elsewhere: bool = False
 
     @property
-    def left(self) -> list[_Target]:
+    def remaining(self) -> list[_Target]:
         """What is not proved gone."""
-        return [one for one in self.targets.values() if not one.evidence.is_gone]
+        return [target for target in self.targets.values() if not target.evidence.is_gone]
 
     @property
     def is_over(self) -> bool:
         """Whether every id is proved gone, and every intent has proved to be nothing."""
-        return not self.left and not self.intents
+        return not self.remaining and not self.intents
 
     def end(self) -> None:
         """Ask for the end of everything until it is over, or patience is."""
@@ -165,11 +165,11 @@ class _EndingPart:
         self._know()
         while True:
             self._list(watch.elapsed_s)
-            for one in self.left:
-                self._end_one(one, watch.elapsed_s)
+            for target in self.remaining:
+                self._end_one(target, watch.elapsed_s)
             if self.is_over and (not self.unasked or watch.elapsed_s >= patience.unasked_s):
                 return
-            if self.is_elsewhere and not any(one.evidence.accepted for one in self.left):
+            if self.is_elsewhere and not any(target.evidence.accepted for target in self.remaining):
                 return
             if watch.elapsed_s >= patience.gone_s:
                 return
@@ -178,80 +178,87 @@ class _EndingPart:
 
     def _know(self) -> None:
         """Take everything open that the journal knows, by id, or by name where it has none."""
-        known = _known(self.session, self.marks.run)
-        if known is None:
+        deployment = _deployment_of(self.session, self.marks.run)
+        if deployment is None:
             return
-        others = elsewhere(self.session, [known])
-        self.is_elsewhere, self.trouble = bool(others), others.get(known.marks.run, "")
-        doubt = partial(why_unproved, self.session, known.account)
-        for one in _to_ask(known):
-            if one.kind not in self.kinds:
+        other_accounts = elsewhere(self.session, [deployment])
+        self.is_elsewhere, self.trouble = (
+            bool(other_accounts),
+            other_accounts.get(deployment.marks.run, ""),
+        )
+        doubt = partial(why_unproved, self.session, deployment.account)
+        for entry in _to_ask(deployment):
+            if entry.kind not in self.kinds:
                 continue
-            evidence = evidence_of(self.session, one, doubt)
-            if one.id:
-                self._target(one, as_resource(one, self.marks), evidence)
+            evidence = evidence_of(self.session, entry, doubt)
+            if entry.id:
+                self._target(entry, as_resource(entry, self.marks), evidence)
             else:
-                self.intents[one.kind, one.name, one.region] = (one, evidence)
+                self.intents[entry.kind, entry.name, entry.region] = (entry, evidence)
 
-    def _target(self, kept: JournaledResource, resource: Resource, evidence: Evidence) -> None:
-        self.targets[kept.kind, kept.id] = _Target(kept=kept, resource=resource, evidence=evidence)
+    def _target(self, entry: JournaledResource, resource: Resource, evidence: Evidence) -> None:
+        self.targets[entry.kind, entry.id] = _Target(
+            entry=entry, resource=resource, evidence=evidence
+        )
 
     def _list(self, at_s: float) -> None:
         """Take what is listed of the run; a full list without an intent is a look for it."""
         run = self.marks.run
-        seen = self.session.cloud.list_owned(self.regions, self.kinds, {run: self.marks})
-        self.unasked = seen.unasked
-        mine = [one for one in seen.resources if one.marks.run == run]
-        for one in mine:
-            self._found(one)
-        for name, (kept, evidence) in tuple(self.intents.items()):
-            if _is_asked(seen, name):
+        listing = self.session.cloud.list_owned(self.regions, self.kinds, {run: self.marks})
+        self.unasked = listing.unasked
+        owned = [resource for resource in listing.resources if resource.marks.run == run]
+        for resource in owned:
+            self._take(resource)
+        for name, (entry, evidence) in tuple(self.intents.items()):
+            if _is_asked(listing, name):
                 evidence.add(_MISSED, at_s)
             if evidence.is_gone:
                 del self.intents[name]
-                self._write_gone(kept)
+                self._write_gone(entry)
 
-    def _found(self, one: Resource) -> None:
-        self.intents.pop((one.kind, one.name, one.region), None)
-        known = self.targets.get((one.kind, one.id))
-        if known is not None and known.evidence.is_gone:
+    def _take(self, resource: Resource) -> None:
+        self.intents.pop((resource.kind, resource.name, resource.region), None)
+        target = self.targets.get((resource.kind, resource.id))
+        if target is not None and target.evidence.is_gone:
             return  # a list lags: the answer about the id counts
-        if known is None:
+        if target is None:
             session = self.session
-            session.try_writing(partial(session.journal.record, one, session.now()))
-            kept = as_kept(one, session.now())
-            self._target(kept, one, evidence_of(session, kept))
+            session.try_writing(partial(session.journal.record, resource, session.now()))
+            entry = as_kept(resource, session.now())
+            self._target(entry, resource, evidence_of(session, entry))
         else:
-            known.resource = one
+            target.resource = resource
 
-    def _end_one(self, one: _Target, at_s: float) -> None:
+    def _end_one(self, target: _Target, at_s: float) -> None:
         """Ask about one id, and for its end; what no read shows yet is ended by its id, too."""
-        answer = one.evidence.add(ask(self.session, one.kept, self.marks), at_s)
+        answer = target.evidence.add(ask(self.session, target.entry, self.marks), at_s)
         if answer.state == "gone":
-            self._write_gone(one.kept)
+            self._write_gone(target.entry)
             return
-        if answer.resource is not None and one.kept.state == "gone":
+        if answer.resource is not None and target.entry.state == "gone":
             session = self.session  # the journal was wrong about it
             session.try_writing(partial(session.journal.record, answer.resource, session.now()))
         if answer.state == "not-asked":
             self.trouble = answer.why
         if answer.resource is not None and answer.resource.state == "ending":
-            one.evidence.accepted = True
-        if one.evidence.accepted and (answer.resource is None or answer.resource.state == "ending"):
+            target.evidence.accepted = True
+        if target.evidence.accepted and (
+            answer.resource is None or answer.resource.state == "ending"
+        ):
             return
         try:
-            accepted = self.session.cloud.destroy(one.resource)
+            accepted = self.session.cloud.destroy(target.resource)
         except ProviderError as error:
             self.trouble = error.problems[0]
             return
         accepted = accepted or answer.state == "present"  # shown, and unknown at once: on its way
-        if accepted and not one.evidence.accepted:
-            self.session.say(f"ending {one.kept.kind} {one.kept.name} ({one.kept.id})")
-        one.evidence.accepted = one.evidence.accepted or accepted
+        if accepted and not target.evidence.accepted:
+            self.session.say(f"ending {target.entry.kind} {target.entry.name} ({target.entry.id})")
+        target.evidence.accepted = target.evidence.accepted or accepted
 
-    def _write_gone(self, kept: JournaledResource) -> None:
+    def _write_gone(self, entry: JournaledResource) -> None:
         session = self.session
-        write = partial(session.journal.gone, self.marks.run, kept, session.now())
+        write = partial(session.journal.gone, self.marks.run, entry, session.now())
         session.try_writing(write)
 
     def _tell_of_waiting(self, watch: Stopwatch) -> None:
@@ -268,16 +275,16 @@ class _EndingPart:
 _MISSED = ExistenceCheck.not_shown("a complete list does not show it")
 
 
-def _is_asked(seen: Listing, name: _Name) -> bool:
+def _is_asked(listing: Listing, name: _Name) -> bool:
     """Return whether the list would have shown a resource of that kind there."""
     kind, _, region = name
     return not any(
-        one.kind in ("", kind) and (not region or one.region in ("", region))
-        for one in seen.unasked
+        gap.kind in ("", kind) and (not region or gap.region in ("", region))
+        for gap in listing.unasked
     )
 
 
-def _known(session: Session, run: str) -> Deployment | None:
+def _deployment_of(session: Session, run: str) -> Deployment | None:
     """Return a run as the journal has it; None where it has none, or cannot be read."""
     try:
         return session.journal.deployment(run)
@@ -285,32 +292,39 @@ def _known(session: Session, run: str) -> Deployment | None:
         return None
 
 
-def _to_ask(found: Deployment) -> tuple[JournaledResource, ...]:
+def _to_ask(deployment: Deployment) -> tuple[JournaledResource, ...]:
     """Return what the journal knows of a run and has not seen the end of.
 
     Of a run that ended, its machines: whoever ends it again doubts what the journal says.
     """
-    ended = found.computing if found.ended_at is not None else ()
-    return tuple(o for o in found.resources if o.state in _OPEN or (o.id and o in ended))
+    ended = deployment.computing if deployment.ended_at is not None else ()
+    return tuple(o for o in deployment.resources if o.state in _OPEN or (o.id and o in ended))
 
 
-def as_resource(one: JournaledResource, marks: OwnershipTags) -> Resource:
+def as_resource(entry: JournaledResource, marks: OwnershipTags) -> Resource:
     """Return what the journal knows, as a provider takes it."""
-    return Resource(kind=one.kind, id=one.id, name=one.name, region=one.region, marks=marks)
+    return Resource(kind=entry.kind, id=entry.id, name=entry.name, region=entry.region, marks=marks)
 
 
-def _told(run: str, machines: _EndingPart, sides: _EndingPart) -> list[str]:
+def _problems(run: str, machines: _EndingPart, sides: _EndingPart) -> list[str]:
     """Return what is left, what is not known, and how to go on."""
-    left = [f"{o.kept.kind} {o.kept.name} ({o.kept.id})" for o in (*machines.left, *sides.left)]
-    left += [f"{k} {name}, if it was made" for k, name, _ in (*machines.intents, *sides.intents)]
-    gone = "every machine known of it is gone" if machines.is_over else "it may still cost money"
+    remaining = [
+        f"{o.entry.kind} {o.entry.name} ({o.entry.id})"
+        for o in (*machines.remaining, *sides.remaining)
+    ]
+    remaining += [
+        f"{k} {name}, if it was made" for k, name, _ in (*machines.intents, *sides.intents)
+    ]
+    status = "every machine known of it is gone" if machines.is_over else "it may still cost money"
     trouble = machines.trouble or sides.trouble
-    problems = [f"{run} is not gone: {', '.join(left)}. {trouble}".strip()] if left else []
-    problems += [one.text for one in (*machines.unasked, *sides.unasked)]
-    return [*problems, f"{run}: {gone}; `gpucost down {run}` goes on."]
+    problems = (
+        [f"{run} is not gone: {', '.join(remaining)}. {trouble}".strip()] if remaining else []
+    )
+    problems += [gap.text for gap in (*machines.unasked, *sides.unasked)]
+    return [*problems, f"{run}: {status}; `gpucost down {run}` goes on."]
 
 
 def regions_of(deployment: Deployment) -> tuple[str, ...] | None:
     """Return where a run of the journal may have resources; None where it does not say."""
-    regions = {one.region for one in deployment.resources} | {deployment.region}
+    regions = {resource.region for resource in deployment.resources} | {deployment.region}
     return tuple(sorted(regions - {""})) or None

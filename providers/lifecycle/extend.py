@@ -94,28 +94,28 @@ def _machines(session: Session, run: Deployment) -> tuple[Resource, ...]:
         ProviderError: one cannot be asked about.
         RefusedError: none is there.
     """
-    found, doubts = list[Resource](), list[str]()
-    for one in run.computing:
-        answer = ask(session, one, run.marks) if one.state == "made" else None
+    machines, doubts = list[Resource](), list[str]()
+    for entry in run.computing:
+        answer = ask(session, entry, run.marks) if entry.state == "made" else None
         if answer is None or answer.state == "gone" or _is_ending(answer.resource):
             continue
         if answer.resource is None:
-            doubts.append(f"{one.name} ({one.id}): {answer.why}")
+            doubts.append(f"{entry.name} ({entry.id}): {answer.why}")
         else:
-            found.append(_named(answer.resource, one))
+            machines.append(_named(answer.resource, entry))
     if doubts:
         raise ProviderError((*doubts, _unchanged(run)))
-    if not found:
+    if not machines:
         raise RefusedError(f"no machine of {run.marks.run} is there to be extended.")
-    return tuple(found)
+    return tuple(machines)
 
 
-def _is_ending(found: Resource | None) -> bool:
-    return found is not None and found.state == "ending"
+def _is_ending(resource: Resource | None) -> bool:
+    return resource is not None and resource.state == "ending"
 
 
-def _named(found: Resource, kept: JournaledResource) -> Resource:
-    return found if found.address else replace(found, address=kept.address)
+def _named(resource: Resource, entry: JournaledResource) -> Resource:
+    return resource if resource.address else replace(resource, address=entry.address)
 
 
 def _proofs(
@@ -128,10 +128,12 @@ def _proofs(
     """
     login = session.login(run.marks.run)
     if login is None:
-        told = f"the key of {run.marks.run} is not here, so its machines cannot be told."
-        raise ProviderError((told, _unchanged(run)))
-    proofs = {one.id: login.proof(one) for one in machines}
-    problems = [f"{one.name}: {why}" for one in machines if (why := _trouble(proofs[one.id]))]
+        problem = f"the key of {run.marks.run} is not here, so its machines cannot be told."
+        raise ProviderError((problem, _unchanged(run)))
+    proofs = {machine.id: login.proof(machine) for machine in machines}
+    problems = [
+        f"{machine.name}: {why}" for machine in machines if (why := _trouble(proofs[machine.id]))
+    ]
     if problems:
         raise ProviderError((*problems, _unchanged(run)))
     return proofs
@@ -152,12 +154,12 @@ def _text(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def extend(session: Session, asked: Extension, max_usd: Decimal | None) -> None:
+def extend(session: Session, extension: Extension, max_usd: Decimal | None) -> None:
     """Move the deadline of a run and see that each machine has taken it.
 
     Args:
         session: with its provider.
-        asked: what was confirmed.
+        extension: what was confirmed.
         max_usd: a cap that was named for it; None: that of the launch stays.
 
     Raises:
@@ -165,37 +167,41 @@ def extend(session: Session, asked: Extension, max_usd: Decimal | None) -> None:
         PartialError: some machines end at the earlier deadline.
         JournalError: the intent cannot be written down; nothing was changed.
     """
-    run, journal = asked.run.marks.run, session.journal
-    later = replace(asked.run.marks, deadline=asked.until)
-    journal.note(run, session.now(), f"about to move its deadline to {_text(asked.until)}")
-    outside = (one for one in asked.run.resources if one.kind == OUTSIDE and one.state == "made")
-    for one in (*asked.machines, *(as_resource(kept, later) for kept in outside)):
-        for made in session.cloud.mark(one, later):
-            journal.record(made, session.now())
-    left = list(_tell(session, asked))
-    if left:
-        early = "; ".join(left)
+    run, journal = extension.run.marks.run, session.journal
+    later = replace(extension.run.marks, deadline=extension.until)
+    journal.note(run, session.now(), f"about to move its deadline to {_text(extension.until)}")
+    outside = (
+        resource
+        for resource in extension.run.resources
+        if resource.kind == OUTSIDE and resource.state == "made"
+    )
+    for resource in (*extension.machines, *(as_resource(entry, later) for entry in outside)):
+        for new_resource in session.cloud.mark(resource, later):
+            journal.record(new_resource, session.now())
+    late = list(_tell(session, extension))
+    if late:
+        early = "; ".join(late)
         raise PartialError(
             f"{run} was not extended as a whole: {early}. The same command goes on; "
             f"what was not told ends at the earlier deadline."
         )
-    journal.extend_run(run, asked.until, asked.usd, max_usd, session.now())
+    journal.extend_run(run, extension.until, extension.usd, max_usd, session.now())
 
 
-def _tell(session: Session, asked: Extension) -> Iterator[str]:
+def _tell(session: Session, extension: Extension) -> Iterator[str]:
     """Tell the machines; yields those that have not taken it, in words."""
-    login = session.login(asked.run.marks.run) if asked.proofs else None
+    login = session.login(extension.run.marks.run) if extension.proofs else None
     if login is None:
         return
-    for machine in asked.machines:
-        fault = _tell_one(login, machine, asked.proofs[machine.id], asked.until)
+    for machine in extension.machines:
+        fault = _tell_one(login, machine, extension.proofs[machine.id], extension.until)
         if fault:
             yield f"{machine.name}: {fault}"
             continue
-        told = f"{machine.name} is armed: it ends itself at {_text(asked.until)}"
-        note = partial(session.journal.note, asked.run.marks.run, session.now(), told)
+        message = f"{machine.name} is armed: it ends itself at {_text(extension.until)}"
+        note = partial(session.journal.note, extension.run.marks.run, session.now(), message)
         session.try_writing(note)
-        session.say(told)
+        session.say(message)
 
 
 def _tell_one(login: Login, machine: Resource, before: Proof, until: datetime) -> str:

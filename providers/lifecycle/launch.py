@@ -58,10 +58,10 @@ def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deploymen
                 f"interrupted while {run} was launched; what exists is written down. "
                 f"`gpucost down {run}` ends it, `gpucost list` shows it."
             ) from error
-    found = journal.deployment(run)
-    if found is None:
+    deployment = journal.deployment(run)
+    if deployment is None:
         raise PartialError(f"the journal lost {run}; `gpucost reap` finds it at the provider.")
-    return found
+    return deployment
 
 
 def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -> None:
@@ -87,7 +87,7 @@ def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -
         except GpucostError as error:
             _undo(session, spec, place, error)
             _close(session, spec, "ended", error.problems)
-            raise _told(spec, error) from error
+            raise _with_outcome(spec, error) from error
         else:
             return
     _close(session, spec, "ended", reasons)
@@ -105,10 +105,10 @@ def _usd_to_come(session: Session, spec: LaunchSpec, place: Place) -> Decimal:
 
 def _spent(session: Session, spec: LaunchSpec) -> Decimal:
     """Return what machines at earlier places have cost, exact; each at its own place's price."""
-    found = session.journal.deployment(spec.marks.run)
+    deployment = session.journal.deployment(spec.marks.run)
     total = Decimal(0)
-    for machine in () if found is None else found.machines:
-        offers = [one.offer for one in spec.places if one.region == machine.region]
+    for machine in () if deployment is None else deployment.machines:
+        offers = [place.offer for place in spec.places if place.region == machine.region]
         bills = [bill_machine(machine, offer, session.now())[1] for offer in offers]
         total = EXACT.add(total, max((usd for usd in bills if usd is not None), default=_NOTHING))
     return total
@@ -122,9 +122,9 @@ def _over_cap(spent: Decimal) -> str:
 def _make_all(session: Session, spec: LaunchSpec, place: Place) -> None:
     for creation in session.cloud.resources_to_create(spec, place):
         check_time(session, spec)
-        made = _make(session, spec, creation)
-        if made.is_machine:
-            _end_from_outside(session, spec, made)
+        resource = _make(session, spec, creation)
+        if resource.is_machine:
+            _end_from_outside(session, spec, resource)
 
 
 def _end_from_outside(session: Session, spec: LaunchSpec, machine: Resource) -> None:
@@ -133,7 +133,7 @@ def _end_from_outside(session: Session, spec: LaunchSpec, machine: Resource) -> 
     for creation in session.cloud.external_terminators(spec, machine):
         journal.intend(run, creation, session.now())
         try:
-            made = session.cloud.create(creation)
+            schedule = session.cloud.create(creation)
         except ProviderError as error:
             journal.refuse(run, creation, session.now(), error.problems[0])
             session.say(
@@ -141,41 +141,43 @@ def _end_from_outside(session: Session, spec: LaunchSpec, machine: Resource) -> 
                 f"{error.problems[0]}"
             )
             continue
-        journal.record(made, session.now())
-        session.say(f"made {made.kind} {made.name}: it ends {machine.name} should it not itself")
+        journal.record(schedule, session.now())
+        session.say(
+            f"made {schedule.kind} {schedule.name}: it ends {machine.name} should it not itself"
+        )
 
 
 def _make(session: Session, spec: LaunchSpec, creation: Creation) -> Resource:
     run, journal, intended_at = spec.marks.run, session.journal, session.now()
     journal.intend(run, creation, intended_at)
     try:
-        made = _create(session, spec, creation)
+        resource = _create(session, spec, creation)
     except UncertainError as error:
         session.say(f"the answer for {creation.name} is lost; looking whether it was made ...")
-        made = _reconcile(session, spec, creation, error)
+        resource = _reconcile(session, spec, creation, error)
     except ProviderError as error:
         journal.refuse(run, creation, session.now(), error.problems[0])
         raise
-    made = _dated(session, made, intended_at)
-    journal.record(made, session.now())
-    session.say(f"made {made.kind} {made.name} ({made.id})")
-    return made
+    resource = _dated(session, resource, intended_at)
+    journal.record(resource, session.now())
+    session.say(f"made {resource.kind} {resource.name} ({resource.id})")
+    return resource
 
 
-def _dated(session: Session, made: Resource, intended_at: datetime) -> Resource:
+def _dated(session: Session, resource: Resource, intended_at: datetime) -> Resource:
     """Return what was made, dated by the provider's clock, which will tell its end.
 
     A time of creation that lies before the intent or in the future is by another clock than the
     provider's answers; then the intent's counts, which is never too late.
     """
-    born, now = made.created_at, session.now()
+    born, now = resource.created_at, session.now()
     if born is None or intended_at - MOST_SKEW <= born <= now + MOST_SKEW:
-        return made
+        return resource
     session.say(
-        f"warning: {session.cloud.name} says that {made.name} was made at {born:%H:%M:%S} UTC, and "
-        f"its own clock says {now:%H:%M:%S}; the bill is counted from {intended_at:%H:%M:%S}"
+        f"warning: {session.cloud.name} says that {resource.name} was made at {born:%H:%M:%S} UTC, "
+        f"and its own clock says {now:%H:%M:%S}; the bill is counted from {intended_at:%H:%M:%S}"
     )
-    return replace(made, created_at=intended_at)
+    return replace(resource, created_at=intended_at)
 
 
 def _create(session: Session, spec: LaunchSpec, creation: Creation) -> Resource:
@@ -201,10 +203,16 @@ def _reconcile(
         UncertainError: nothing was found for as long as the provider's reads may lag.
     """
     watch, patience = Stopwatch(session.clock), session.patience
-    known = {spec.marks.run: spec.marks}
+    marks_by_run = {spec.marks.run: spec.marks}
     while True:
-        seen = session.cloud.list_owned((creation.region,), (creation.kind,), known).resources
-        same = [one for one in seen if (one.kind, one.name) == (creation.kind, creation.name)]
+        resources = session.cloud.list_owned(
+            (creation.region,), (creation.kind,), marks_by_run
+        ).resources
+        same = [
+            resource
+            for resource in resources
+            if (resource.kind, resource.name) == (creation.kind, creation.name)
+        ]
         if same:
             first, *more = in_order(same)
             end_duplicates(session, more)
@@ -224,28 +232,32 @@ def _await_running(session: Session, spec: LaunchSpec) -> tuple[Resource, ...]:
         ProviderError: they do not start.
     """
     watch, patience = Stopwatch(session.clock), session.patience
-    waiting = [(one, evidence_of(session, one)) for one in _made(session, spec)]
+    waiting = [(entry, evidence_of(session, entry)) for entry in _made_machines(session, spec)]
     while True:
         check_time(session, spec)
-        answers = [e.add(ask(session, one, spec.marks), watch.elapsed_s) for one, e in waiting]
-        found = [one.resource for one in answers if one.resource is not None]
-        ending = any(one.state == "ending" for one in found)
-        if ending or any(one.state == "gone" for one in answers):
+        answers = [e.add(ask(session, entry, spec.marks), watch.elapsed_s) for entry, e in waiting]
+        shown = [entry.resource for entry in answers if entry.resource is not None]
+        ending = any(entry.state == "ending" for entry in shown)
+        if ending or any(entry.state == "gone" for entry in answers):
             raise NoCapacityError("the provider ended a machine before it ran")
-        if len(found) == spec.count and all(o.state == "running" and o.address for o in found):
-            for one in found:
-                session.journal.record(one, session.now())
-            return tuple(found)
+        if len(shown) == spec.count and all(o.state == "running" and o.address for o in shown):
+            for entry in shown:
+                session.journal.record(entry, session.now())
+            return tuple(shown)
         if watch.elapsed_s >= patience.running_s:
             break
         watch.pause(patience.pause_s)
-    why = next((one.why for one in answers if one.why), "they do not run")
+    why = next((entry.why for entry in answers if entry.why), "they do not run")
     raise ProviderError(f"the machines did not start within {patience.running_s:g} s: {why}.")
 
 
-def _made(session: Session, spec: LaunchSpec) -> Iterable[JournaledResource]:
-    found = session.journal.deployment(spec.marks.run)
-    return () if found is None else (one for one in found.machines if one.state == "made")
+def _made_machines(session: Session, spec: LaunchSpec) -> Iterable[JournaledResource]:
+    deployment = session.journal.deployment(spec.marks.run)
+    return (
+        ()
+        if deployment is None
+        else (machine for machine in deployment.machines if machine.state == "made")
+    )
 
 
 def _undo(session: Session, spec: LaunchSpec, place: Place, cause: GpucostError) -> None:
@@ -269,7 +281,7 @@ def _close(session: Session, spec: LaunchSpec, state: str, reasons: Iterable[str
     session.try_writing(partial(write, "; ".join(reasons)))
 
 
-def _told(spec: LaunchSpec, error: GpucostError) -> GpucostError:
+def _with_outcome(spec: LaunchSpec, error: GpucostError) -> GpucostError:
     """Return the error, with what was done about it; a lost answer stays a maybe."""
     run = spec.marks.run
     if isinstance(error, UncertainError):
@@ -290,42 +302,42 @@ def await_nodes(session: Session, spec: LaunchSpec) -> None:
         RefusedError: the deadline passed meanwhile.
     """
     watch, patience = Stopwatch(session.clock), session.patience
-    kept = _pool_of(session, spec)
-    evidence = evidence_of(session, kept)
-    known = {spec.marks.run: spec.marks}
+    pool_entry = _pool_of(session, spec)
+    evidence = evidence_of(session, pool_entry)
+    marks_by_run = {spec.marks.run: spec.marks}
     written: set[tuple[str, str]] = set()
     while True:
         check_time(session, spec)
-        pool = evidence.add(ask(session, kept, spec.marks), watch.elapsed_s)
-        seen = session.cloud.list_owned((kept.region,), (NODE,), known)
-        nodes = [one for one in seen.resources if one.marks.run == spec.marks.run]
-        for one in nodes:
-            if (one.id, one.state) not in written:
-                session.journal.record(one, session.now())
-                written.add((one.id, one.state))
+        pool = evidence.add(ask(session, pool_entry, spec.marks), watch.elapsed_s)
+        listing = session.cloud.list_owned((pool_entry.region,), (NODE,), marks_by_run)
+        nodes = [node for node in listing.resources if node.marks.run == spec.marks.run]
+        for node in nodes:
+            if (node.id, node.state) not in written:
+                session.journal.record(node, session.now())
+                written.add((node.id, node.state))
         _refuse_ended(pool.resource, is_gone=pool.state == "gone")
         if pool.resource is not None and runs(pool.resource, nodes, spec.count):
             return
         if watch.elapsed_s >= patience.running_s:
             break
         watch.pause(patience.pause_s)
-    running = sum(one.state == "running" for one in nodes)
+    running = sum(node.state == "running" for node in nodes)
     fault = pool.why if pool.resource is None else pool.resource.fault
-    doubts = (fault, *(one.why for one in seen.unasked))
+    doubts = (fault, *(node.why for node in listing.unasked))
     why = next(filter(None, doubts), f"{running} of {spec.count} nodes run")
     raise ProviderError(f"the nodes did not start within {patience.running_s:g} s: {why}.")
 
 
 def _pool_of(session: Session, spec: LaunchSpec) -> JournaledResource:
     """Return the pool that the launch has just made."""
-    found = session.journal.deployment(spec.marks.run)
-    pools = () if found is None else found.resources
-    made = next((one for one in pools if (one.kind, one.state) == (POOL, "made")), None)
-    if made is None:
+    deployment = session.journal.deployment(spec.marks.run)
+    pools = () if deployment is None else deployment.resources
+    pool = next((entry for entry in pools if (entry.kind, entry.state) == (POOL, "made")), None)
+    if pool is None:
         raise PartialError(
             f"the journal lost the pool of {spec.marks.run}; `gpucost reap` ends it."
         )
-    return made
+    return pool
 
 
 def _refuse_ended(pool: Resource | None, *, is_gone: bool) -> None:

@@ -94,39 +94,39 @@ class Evidence:
 
 
 def evidence_of(
-    session: Session, one: JournaledResource, doubt: Callable[[], str] = str
+    session: Session, entry: JournaledResource, doubt: Callable[[], str] = str
 ) -> Evidence:
     """Begin with no answers about a resource of the journal; `doubt` as in `AnswersSoFar`."""
-    born = max(filter(None, (one.intended_at, one.billed_from)))
+    born = max(filter(None, (entry.intended_at, entry.billed_from)))
     age_s = (session.now() - born).total_seconds()
     return Evidence(lag_s=session.cloud.lag_s, age_s=age_s, doubt=doubt)
 
 
-def as_kept(one: Resource, now: datetime) -> JournaledResource:
+def as_kept(resource: Resource, now: datetime) -> JournaledResource:
     """Return what the journal would say of a resource that was found."""
     return JournaledResource(
-        kind=one.kind,
-        name=one.name,
-        region=one.region,
-        id=one.id,
+        kind=resource.kind,
+        name=resource.name,
+        region=resource.region,
+        id=resource.id,
         state="made",
-        intended_at=one.created_at or now,
-        billed_from=one.created_at,
-        address=one.address,
+        intended_at=resource.created_at or now,
+        billed_from=resource.created_at,
+        address=resource.address,
     )
 
 
-def ask(session: Session, one: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+def ask(session: Session, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
     """Return what the provider answers about an id now."""
     try:
-        return session.cloud.look(one, marks)
+        return session.cloud.look(entry, marks)
     except ProviderError as error:
         return ExistenceCheck.not_asked(error.problems[0])
 
 
 def settled(
     session: Session,
-    wanted: Iterable[tuple[JournaledResource, OwnershipTags, Callable[[], str]]],
+    questions: Iterable[tuple[JournaledResource, OwnershipTags, Callable[[], str]]],
 ) -> Mapping[str, ExistenceCheck]:
     """Return what is known about machines of the journal, by id; each is asked for by its id.
 
@@ -137,19 +137,19 @@ def settled(
     """
     watch = Stopwatch(session.clock)
     open_ = {
-        one.id: (one, marks, evidence_of(session, one, doubt))
-        for one, marks, doubt in wanted
-        if one.id
+        entry.id: (entry, marks, evidence_of(session, entry, doubt))
+        for entry, marks, doubt in questions
+        if entry.id
     }
-    known: dict[str, ExistenceCheck] = {}
+    answers: dict[str, ExistenceCheck] = {}
     while open_:
-        for key, (one, marks, evidence) in tuple(open_.items()):
-            known[key] = evidence.add(ask(session, one, marks), watch.elapsed_s)
+        for key, (entry, marks, evidence) in tuple(open_.items()):
+            answers[key] = evidence.add(ask(session, entry, marks), watch.elapsed_s)
             if not evidence.may_settle_soon:
                 del open_[key]
         if open_:
             watch.pause(SPAN_S / (LOOKS - 1))
-    return known
+    return answers
 
 
 def account_of(session: Session) -> str:
@@ -170,24 +170,28 @@ def why_unproved(session: Session, account: str) -> str:
     if not account:
         return ""
     try:
-        here = session.cloud.account()
+        current = session.cloud.account()
     except ProviderError as error:
         return f"whose account the credentials are of could not be asked: {error.problems[0]}"
-    return "" if here == account else _other(session, account, here)
+    return "" if current == account else _other_account(session, account, current)
 
 
 def elsewhere(session: Session, runs: Iterable[Deployment]) -> Mapping[str, str]:
     """Return runs known to be in another account than the credentials are of, and what to say."""
     noted = {run.marks.run: run.account for run in runs if run.account}
-    here = account_of(session) if noted else ""
-    others = {run: account for run, account in noted.items() if here not in ("", account)}
-    return {run: _other(session, account, here) for run, account in others.items()}
+    current = account_of(session) if noted else ""
+    other_accounts = {
+        run: account for run, account in noted.items() if current not in ("", account)
+    }
+    return {
+        run: _other_account(session, account, current) for run, account in other_accounts.items()
+    }
 
 
-def _other(session: Session, account: str, here: str) -> str:
+def _other_account(session: Session, account: str, current: str) -> str:
     return (
         f"it is in account {account} of {session.cloud.name}, and these credentials are of another "
-        f"account, {here}; use those of {account}"
+        f"account, {current}; use those of {account}"
     )
 
 
@@ -212,13 +216,13 @@ class Survey:
     @property
     def machines_are_complete(self) -> bool:
         """Whether every machine of ours that the provider shows is in it."""
-        return not any(one.kind in ("", *COMPUTING) for one in self.unasked)
+        return not any(gap.kind in ("", *COMPUTING) for gap in self.unasked)
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """Everything that it does not know, in words."""
-        unsure = (one for several in self.unsure.values() for one in several)
-        return (*unsure, *(one.text for one in self.unasked), *self.strangers)
+        unsure = (text for several in self.unsure.values() for text in several)
+        return (*unsure, *(gap.text for gap in self.unasked), *self.strangers)
 
 
 def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
@@ -228,77 +232,83 @@ def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
         JournalError: the journal cannot be read.
     """
     journal, provider = session.journal, session.cloud.name
-    open_ = [one for one in journal.open_deployments() if one.provider == provider]
-    seen = session.cloud.list_owned(regions, None, {one.marks.run: one.marks for one in open_})
-    _record_new(session, open_, seen.resources)
-    known = {one.id: ExistenceCheck.present(one) for one in seen.resources}
-    wanted = [
+    open_ = [run for run in journal.open_deployments() if run.provider == provider]
+    listing = session.cloud.list_owned(regions, None, {run.marks.run: run.marks for run in open_})
+    _record_new(session, open_, listing.resources)
+    checks = {resource.id: ExistenceCheck.present(resource) for resource in listing.resources}
+    unlisted = [
         (machine, run)
         for run in open_
         for machine in run.computing
-        if machine.state == "made" and machine.id not in known
+        if machine.state == "made" and machine.id not in checks
     ]
-    asked = presence_of(session, wanted)
-    present = {one.marks.run for one in seen.resources}
-    present |= {run.marks.run for machine, run in wanted if asked[machine.id].state == "present"}
-    others = elsewhere(session, [run for run in open_ if run.marks.run not in present])
-    unsure = {run: (f"{run} is not known here: {why}",) for run, why in others.items()}
-    for machine, run in wanted:
-        answer = asked[machine.id]
-        if answer.state in _WORDS and run.marks.run not in others:
+    answers = presence_of(session, unlisted)
+    present = {resource.marks.run for resource in listing.resources}
+    present |= {
+        run.marks.run for machine, run in unlisted if answers[machine.id].state == "present"
+    }
+    other_accounts = elsewhere(session, [run for run in open_ if run.marks.run not in present])
+    unsure = {run: (f"{run} is not known here: {why}",) for run, why in other_accounts.items()}
+    for machine, run in unlisted:
+        answer = answers[machine.id]
+        if answer.state in _WORDS and run.marks.run not in other_accounts:
             words = f"{machine.name} ({machine.id}) is {_WORDS[answer.state]}: {answer.why}"
             unsure[run.marks.run] = (*unsure.get(run.marks.run, ()), words)
-    there = (one.resource for one in asked.values() if one.resource is not None)
+    found_by_id = (answer.resource for answer in answers.values() if answer.resource is not None)
     return Survey(
-        resources=(*seen.resources, *there),
-        machines={**known, **asked},
+        resources=(*listing.resources, *found_by_id),
+        machines={**checks, **answers},
         unsure=unsure,
-        unasked=seen.unasked,
-        strangers=seen.strangers,
+        unasked=listing.unasked,
+        strangers=listing.strangers,
     )
 
 
-def _record_new(session: Session, runs: Iterable[Deployment], there: Iterable[Resource]) -> None:
+def _record_new(
+    session: Session, runs: Iterable[Deployment], resources: Iterable[Resource]
+) -> None:
     """Write down nodes that a cluster's autoscaler has added to the pool of a run: they cost."""
-    known = {run.marks.run: {one.id for one in run.machines} for run in runs}
-    for one in there:
-        if one.kind == NODE and one.id not in known.get(one.marks.run, {one.id}):
-            session.try_writing(partial(session.journal.record, one, session.now()))
+    known_ids = {run.marks.run: {resource.id for resource in run.machines} for run in runs}
+    for resource in resources:
+        if resource.kind == NODE and resource.id not in known_ids.get(
+            resource.marks.run, {resource.id}
+        ):
+            session.try_writing(partial(session.journal.record, resource, session.now()))
 
 
 _WORDS = {"not-shown": "not shown, which does not prove its end", "not-asked": "not asked about"}
 
 
 def presence_of(
-    session: Session, wanted: Collection[tuple[JournaledResource, Deployment]]
+    session: Session, questions: Collection[tuple[JournaledResource, Deployment]]
 ) -> Mapping[str, ExistenceCheck]:
     """Return what is known of machines of the journal, by id; write down what is proved gone."""
-    asked = settled(
+    answers = settled(
         session,
         (
             (machine, run.marks, partial(why_unproved, session, run.account))
-            for machine, run in wanted
+            for machine, run in questions
         ),
     )
-    for machine, run in wanted:
-        if asked[machine.id].state == "gone":
+    for machine, run in questions:
+        if answers[machine.id].state == "gone":
             write = partial(session.journal.gone, run.marks.run, machine, session.now())
             session.try_writing(write)
-    return asked
+    return answers
 
 
-def unknown_runs(session: Session, there: tuple[Resource, ...]) -> tuple[str, ...]:
+def unknown_runs(session: Session, resources: tuple[Resource, ...]) -> tuple[str, ...]:
     """Return runs that the provider lists and the journal does not know, or believes ended."""
-    known = {one.marks.run for one in session.journal.open_deployments()}
-    return tuple(dict.fromkeys(o.marks.run for o in there if o.marks.run not in known))
+    open_runs = {run.marks.run for run in session.journal.open_deployments()}
+    return tuple(dict.fromkeys(o.marks.run for o in resources if o.marks.run not in open_runs))
 
 
-def found_run(session: Session, seen: Survey, run: str) -> Deployment:
+def found_run(session: Session, survey: Survey, run: str) -> Deployment:
     """Return a run that only the provider knows, as the journal would know it once adopted."""
-    there = [one for one in seen.resources if one.marks.run == run]
-    machines = [one for one in there if one.is_machine]
+    resources = [resource for resource in survey.resources if resource.marks.run == run]
+    machines = [resource for resource in resources if resource.is_machine]
     return Deployment(
-        marks=latest(one.marks for one in there),
+        marks=latest(resource.marks for resource in resources),
         provider=session.cloud.name,
         offer=session.price(machines[0]) if machines else None,
         region=machines[0].region if machines else "",
@@ -307,7 +317,7 @@ def found_run(session: Session, seen: Survey, run: str) -> Deployment:
         started_at=min((o.created_at for o in machines if o.created_at), default=session.now()),
         ended_at=None,
         predicted_usd=None,
-        resources=tuple(as_kept(one, session.now()) for one in there),
+        resources=tuple(as_kept(resource, session.now()) for resource in resources),
         reason="not in the journal",
         account=account_of(session),
     )

@@ -20,35 +20,35 @@ from providers.ssh.connection import Login, Proof, Status
 
 def runs(pool: Resource, nodes: Iterable[Resource], count: int) -> bool:
     """Return whether a pool runs with that many nodes."""
-    running = sum(one.state == "running" for one in nodes)
+    running = sum(node.state == "running" for node in nodes)
     return pool.state == "running" and running >= count
 
 
-def is_pool(there: Iterable[Resource]) -> bool:
+def is_pool(resources: Iterable[Resource]) -> bool:
     """Return whether what is there of a run is a pool and its nodes."""
-    return any(one.kind in (POOL, NODE) for one in there)
+    return any(resource.kind in (POOL, NODE) for resource in resources)
 
 
-def pool_fault(one: Resource) -> str:
+def pool_fault(resource: Resource) -> str:
     """Return why a pool is good for nothing: it failed, or is being deleted; empty: it may run."""
-    if one.kind != POOL or one.state not in ("failed", "ending"):
+    if resource.kind != POOL or resource.state not in ("failed", "ending"):
         return ""
-    said = "it is being deleted" if one.state == "ending" else one.fault or "it failed"
-    return f"{one.name}: {said}"
+    fault = "it is being deleted" if resource.state == "ending" else resource.fault or "it failed"
+    return f"{resource.name}: {fault}"
 
 
-def pool_status(run: Deployment, there: tuple[Resource, ...]) -> Status:
+def pool_status(run: Deployment, resources: tuple[Resource, ...]) -> Status:
     """Return how far the pool of a run is, of which everything that is there was listed.
 
     Pending where it runs with fewer nodes than it was launched with, which may be still starting.
     """
-    pools = [one for one in there if one.kind == POOL]
+    pools = [resource for resource in resources if resource.kind == POOL]
     broken = next(filter(None, map(pool_fault, pools)), "")
     if broken:
         return Status(state="failed", reason=broken)
-    nodes = [one for one in there if one.kind == NODE]
+    nodes = [resource for resource in resources if resource.kind == NODE]
     least = run.count if run.pool is None or run.pool.min_nodes is None else run.pool.min_nodes
-    if any(runs(one, nodes, least) for one in pools):
+    if any(runs(resource, nodes, least) for resource in pools):
         return Status(state="ready")
     return Status(state="pending")
 
@@ -68,7 +68,7 @@ def await_ready(
         ProviderError: one failed, with its reason, is not armed, or says nothing.
         RefusedError: the deadline passed meanwhile.
     """
-    faults = {one.id: "it does not answer yet" for one in machines if spec.self_destroy}
+    faults = {machine.id: "it does not answer yet" for machine in machines if spec.self_destroy}
     waiting, watch, patience = list(machines), Stopwatch(session.clock), session.patience
     while watch.elapsed_s < patience.bootstrap_s:
         check_time(session, spec)
@@ -104,11 +104,13 @@ def _hand_over(
 
 def _not_ready(session: Session, waiting: list[Resource], faults: dict[str, str]) -> ProviderError:
     waited_s = session.patience.bootstrap_s
-    unarmed = [f"{one.name}: {faults[one.id]}" for one in waiting if faults.get(one.id)]
-    names = ", ".join(one.name for one in waiting)
+    unarmed = [
+        f"{machine.name}: {faults[machine.id]}" for machine in waiting if faults.get(machine.id)
+    ]
+    names = ", ".join(machine.name for machine in waiting)
     if unarmed:
-        told = f"within {waited_s:g} s nothing proved that these machines end themselves at the "
-        return ProviderError((f"{told}deadline: {'; '.join(unarmed)}.", _REACH))
+        problem = f"within {waited_s:g} s nothing proved that these machines end themselves at the "
+        return ProviderError((f"{problem}deadline: {'; '.join(unarmed)}.", _REACH))
     return ProviderError((f"{names}: no word from the bootstrap within {waited_s:g} s.", _REACH))
 
 
@@ -163,9 +165,9 @@ def arm(
     if proof.deadline != deadline:
         return f"its watch goes by {proof.deadline}, and the deadline is {deadline}"
     _tell_clock(session, machine, proof)
-    told = f"{machine.name} is armed: it ends itself at {deadline:%Y-%m-%d %H:%M:%S} UTC"
-    session.try_writing(partial(session.journal.note, machine.marks.run, session.now(), told))
-    session.say(told)
+    message = f"{machine.name} is armed: it ends itself at {deadline:%Y-%m-%d %H:%M:%S} UTC"
+    session.try_writing(partial(session.journal.note, machine.marks.run, session.now(), message))
+    session.say(message)
     return ""
 
 
@@ -189,8 +191,8 @@ def prove(
         return Status(state="pending", reason="its machines cannot be asked from here")
     ranked = tuple(sorted(machines, key=_rank))
     deadline = marks.deadline if ends_itself else None
-    found = [_prove_one(session, one, ranked, login, deadline) for one in ranked]
-    return min(found, key=lambda status: (_ORDER.index(status.state), not status.reason))
+    statuses = [_prove_one(session, machine, ranked, login, deadline) for machine in ranked]
+    return min(statuses, key=lambda status: (_ORDER.index(status.state), not status.reason))
 
 
 _ORDER = ("failed", "pending", "ready")
@@ -204,13 +206,13 @@ def _prove_one(
     deadline: datetime | None,
 ) -> Status:
     if deadline is not None:
-        asked = login.proof(machine)
-        if not asked.answered:
-            return Status(state="pending", reason=f"{machine.name}: {asked.fault}")
+        proof = login.proof(machine)
+        if not proof.answered:
+            return Status(state="pending", reason=f"{machine.name}: {proof.fault}")
         fault = arm(session, machine, machines, login, deadline)
         if fault:
-            told = f"{machine.name} does not end itself: {fault}"
-            return Status(state="failed", reason=told)
+            reason = f"{machine.name} does not end itself: {fault}"
+            return Status(state="failed", reason=reason)
     status = login.status(machine)
     if status.state == "failed":
         return replace(status, reason=f"{machine.name} is not usable: {status.reason}")

@@ -49,7 +49,7 @@ class Verdict:
     is_ours: bool
 
 
-def judge(session: Session, seen: Survey, owner: str, *, all_owners: bool) -> tuple[Verdict, ...]:
+def judge(session: Session, survey: Survey, owner: str, *, all_owners: bool) -> tuple[Verdict, ...]:
     """Return what a reap would do about what a survey of the provider found; change nothing.
 
     Raises:
@@ -57,25 +57,28 @@ def judge(session: Session, seen: Survey, owner: str, *, all_owners: bool) -> tu
     """
     journal, provider = session.journal, session.cloud.name
     journaled: dict[str, Deployment | None] = {
-        one.marks.run: one for one in journal.open_deployments() if one.provider == provider
+        run.marks.run: run for run in journal.open_deployments() if run.provider == provider
     }
     listed: dict[str, list[Resource]] = {}
-    for one in seen.resources:
-        listed.setdefault(one.marks.run, []).append(one)
+    for resource in survey.resources:
+        listed.setdefault(resource.marks.run, []).append(resource)
     for run in listed:  # one that ended may have left something
         journaled.setdefault(run, journal.deployment(run))
     verdicts = []
     action: Action
-    for run, known in journaled.items():
-        there = tuple(listed.get(run, ()))
+    for run, deployment in journaled.items():
+        resources = tuple(listed.get(run, ()))
         marks = latest(
-            [*(one.marks for one in there), *((known.marks,) if known is not None else ())]
+            [
+                *(resource.marks for resource in resources),
+                *((deployment.marks,) if deployment is not None else ()),
+            ]
         )
         is_ours = owns(owner, marks.owner)
         if not is_ours and not all_owners:
             action, why = "keep", f"belongs to {marks.owner}"
         else:
-            action, why = _decide(session, marks, there, known, seen)
+            action, why = _decide(session, marks, resources, deployment, survey)
         if action in ("adopt", "prove") and not is_ours:
             action, why = "keep", f"belongs to {marks.owner}, live inside its deadline"
         verdicts.append(
@@ -84,41 +87,47 @@ def judge(session: Session, seen: Survey, owner: str, *, all_owners: bool) -> tu
                 provider=session.cloud.name,
                 action=action,
                 why=why,
-                resources=there,
-                regions=_regions(there, known),
+                resources=resources,
+                regions=_regions(resources, deployment),
                 is_ours=is_ours,
             )
         )
     return tuple(verdicts)
 
 
-def _regions(there: tuple[Resource, ...], known: Deployment | None) -> tuple[str, ...] | None:
-    listed = {one.region for one in there} - {""}
-    if known is None:
+def _regions(
+    resources: tuple[Resource, ...], deployment: Deployment | None
+) -> tuple[str, ...] | None:
+    listed = {resource.region for resource in resources} - {""}
+    if deployment is None:
         return tuple(sorted(listed)) or None
-    here = regions_of(known)
-    return None if here is None else tuple(sorted({*here, *listed}))
+    regions = regions_of(deployment)
+    return None if regions is None else tuple(sorted({*regions, *listed}))
 
 
 def _decide(
     session: Session,
     marks: OwnershipTags,
-    there: tuple[Resource, ...],
-    known: Deployment | None,
-    seen: Survey,
+    resources: tuple[Resource, ...],
+    deployment: Deployment | None,
+    survey: Survey,
 ) -> tuple[Action, str]:
     """Apply the rules in order; the first that fits decides."""
-    machines = {one.name for one in there if one.computes}
-    broken = next((pool_fault(one) for one in there if pool_fault(one)), "")
-    unsure = "; ".join(seen.unsure.get(marks.run, ()))
-    lacks = known is not None and any(one.state == "intended" for one in known.resources)
-    state = "" if known is None else known.state
+    machines = {resource.name for resource in resources if resource.computes}
+    broken = next((pool_fault(resource) for resource in resources if pool_fault(resource)), "")
+    unsure = "; ".join(survey.unsure.get(marks.run, ()))
+    lacks = deployment is not None and any(
+        resource.state == "intended" for resource in deployment.resources
+    )
+    state = "" if deployment is None else deployment.state
     late = session.now() > marks.deadline
-    whole = known is not None and (known.pool is not None or len(machines) >= known.count)
-    blind = not seen.machines_are_complete
+    whole = deployment is not None and (
+        deployment.pool is not None or len(machines) >= deployment.count
+    )
+    blind = not survey.machines_are_complete
     rules: tuple[tuple[bool, Action, str], ...] = (
         (_is_held(session, marks.run), "keep", "another process is working on it"),
-        (not there and not lacks and not unsure, "close", "nothing of it is at the provider"),
+        (not resources and not lacks and not unsure, "close", "nothing of it is at the provider"),
         (state in ("ending", "failed", "ended"), "remove", "left over from its end"),
         (lacks, "remove", "an intent without a result"),
         (bool(broken), "remove", broken),
@@ -127,7 +136,7 @@ def _decide(
         (not machines and blind, "keep", "its machines could not be asked about"),
         (not machines and _is_young(session, marks), "keep", "its launch may still be going on"),
         (not machines, "remove", "side resources without a machine"),
-        (known is None, "adopt", "live inside its deadline, and not in the journal"),
+        (deployment is None, "adopt", "live inside its deadline, and not in the journal"),
         (state == "launching" and whole, "finish", "all its machines are there"),
         (state == "launching", "remove", "its launch broke off before all machines were there"),
         (state == "not-proved", "prove", "nothing proves yet that its machines end themselves"),
@@ -144,8 +153,8 @@ def _is_young(session: Session, marks: OwnershipTags) -> bool:
 
 
 def _is_held(session: Session, run: str) -> bool:
-    with session.journal.working_on(run) as mine:
-        return not mine
+    with session.journal.working_on(run) as is_free:
+        return not is_free
 
 
 def carry_out(session: Session, verdict: Verdict) -> int:
@@ -154,8 +163,8 @@ def carry_out(session: Session, verdict: Verdict) -> int:
     Raises:
         PartialError: something is still there.
     """
-    with session.journal.working_on(verdict.marks.run) as mine:
-        if not mine:
+    with session.journal.working_on(verdict.marks.run) as is_free:
+        if not is_free:
             return 0
         return _STEPS[verdict.action](session, verdict)
 
@@ -208,7 +217,7 @@ def _finish(session: Session, verdict: Verdict) -> int:
 
 
 def _computing(verdict: Verdict) -> tuple[Resource, ...]:
-    return tuple(one for one in verdict.resources if one.computes)
+    return tuple(resource for resource in verdict.resources if resource.computes)
 
 
 def _keep(session: Session, verdict: Verdict) -> int:
@@ -235,9 +244,9 @@ def adopt(session: Session, marks: OwnershipTags, resources: tuple[Resource, ...
 
     def write() -> None:
         at = session.now()
-        machines = [one for one in resources if one.is_machine]
+        machines = [resource for resource in resources if resource.is_machine]
         if session.journal.deployment(marks.run) is None:
-            found = Deployment(
+            deployment = Deployment(
                 marks=marks,
                 provider=session.cloud.name,
                 offer=session.price(machines[0]) if machines else None,
@@ -249,8 +258,8 @@ def adopt(session: Session, marks: OwnershipTags, resources: tuple[Resource, ...
                 predicted_usd=None,
                 account=account_of(session),
             )
-            session.journal.adopt_run(found)
-        for one in resources:
-            session.journal.record(one, at)
+            session.journal.adopt_run(deployment)
+        for resource in resources:
+            session.journal.record(resource, at)
 
     session.try_writing(write)

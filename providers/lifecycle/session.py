@@ -85,8 +85,8 @@ def skew_told(provider: str, skew_s: float) -> tuple[str, ...]:
     if abs(skew_s) <= _MOST_UNTOLD_S:
         return ()
     way = "ahead of" if skew_s > 0 else "behind"
-    told = f"the clock of {provider} is {abs(skew_s) / 60:.0f} minutes {way} this computer's"
-    return (f"{told}: deadlines and bills go by that of {provider}",)
+    problem = f"the clock of {provider} is {abs(skew_s) / 60:.0f} minutes {way} this computer's"
+    return (f"{problem}: deadlines and bills go by that of {provider}",)
 
 
 def _silent(_: str) -> None:

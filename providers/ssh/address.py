@@ -28,8 +28,8 @@ def check_address(text: str) -> str:
     Raises:
         InputError: it is not of that form; a port is from 1 to 65535.
     """
-    found = _NAMED.fullmatch(text)
-    if found is None or not 1 <= int(found["port"] or 1) <= _LAST_PORT:
+    match = _NAMED.fullmatch(text)
+    if match is None or not 1 <= int(match["port"] or 1) <= _LAST_PORT:
         hint = _IPV6 if "[" in text or text.count(":") > 1 else ""
         raise InputError(
             f"{text!r} names no machine; write USER@HOST or USER@HOST:PORT (1 to {_LAST_PORT}): "
@@ -55,11 +55,11 @@ def networks(texts: tuple[str, ...]) -> tuple[str, ...]:
     Raises:
         InputError: one is neither an address nor a network.
     """
-    found: list[str] = []
+    chosen: list[str] = []
     problems: list[str] = []
     for text in texts:
         try:
-            found += ANYWHERE if text == _ALL else [str(ipaddress.ip_network(text, strict=False))]
+            chosen += ANYWHERE if text == _ALL else [str(ipaddress.ip_network(text, strict=False))]
         except ValueError:
             problems.append(
                 f"--ssh-from {text} is not a network; write an address such as 203.0.113.7, a "
@@ -67,7 +67,7 @@ def networks(texts: tuple[str, ...]) -> tuple[str, ...]:
             )
     if problems:
         raise InputError(problems)
-    return tuple(dict.fromkeys(found)) or CALLER
+    return tuple(dict.fromkeys(chosen)) or CALLER
 
 
 def with_caller(spec: LaunchSpec, endpoint: str | None) -> LaunchSpec:
@@ -91,14 +91,14 @@ def _towards(endpoint: str) -> str:
     parts = urlsplit(endpoint)
     port = parts.port or 443
     try:
-        family, kind, _, _, there = socket.getaddrinfo(
+        family, kind, _, _, target = socket.getaddrinfo(
             parts.hostname, port, type=socket.SOCK_DGRAM
         )[0]
         with socket.socket(family, kind) as probe:
-            probe.connect(there)
+            probe.connect(target)
             return str(probe.getsockname()[0])
     except OSError as error:
-        raise _unknown(error) from None
+        raise _address_unknown(error) from None
 
 
 def _public() -> str:
@@ -107,10 +107,10 @@ def _public() -> str:
         with urlopen(_SERVICE, timeout=_WAIT_S) as answer:
             return str(ipaddress.ip_address(answer.read(_LONGEST).decode("ascii").strip()))
     except (OSError, ValueError) as error:
-        raise _unknown(error) from None
+        raise _address_unknown(error) from None
 
 
-def _unknown(error: Exception) -> ProviderError:
+def _address_unknown(error: Exception) -> ProviderError:
     return ProviderError(
         f"the address of this computer could not be found out ({type(error).__name__}: {error}), "
         "so SSH cannot be opened to it alone. Name it with --ssh-from ADDRESS, or say "

@@ -104,9 +104,9 @@ class SshCloud(Cloud):
         """Write the mark first, then the files, then start the bootstrap."""
         host = str(creation.arguments["host"])
         self.remember(host)
-        there = self._marks(host)
-        if there is not None:
-            raise NoCapacityError(f"{host} is set up for run {there.run}.")
+        current = self._marks(host)
+        if current is not None:
+            raise NoCapacityError(f"{host} is set up for run {current.run}.")
         mark = str(creation.arguments["marks"])
         try:
             _write(host, _MARK, mark, "0644")
@@ -129,7 +129,7 @@ class SshCloud(Cloud):
     ) -> Listing:
         """Return every remembered machine that has a mark; each host is a region of its own."""
         _ = marks_by_run
-        found: list[Resource] = []
+        resources: list[Resource] = []
         unasked: list[NotQueried] = []
         hosts = self._remembered() if regions is None else regions
         for host in hosts if kinds is None or MACHINE in kinds else ():
@@ -139,13 +139,13 @@ class SshCloud(Cloud):
                 why = error.problems[0]
                 unasked.append(NotQueried(provider=self.name, kind=MACHINE, region=host, why=why))
                 continue
-            found += [_resource(host, marks.name("1"), marks)] if marks else []
-        return Listing(resources=tuple(found), unasked=tuple(unasked))
+            resources += [_resource(host, marks.name("1"), marks)] if marks else []
+        return Listing(resources=tuple(resources), unasked=tuple(unasked))
 
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return the machine, by the mark in its file; a read of that file does not lag."""
-        there = self._marks(entry.id)
-        if there is None or there.run != marks.run:
+        current = self._marks(entry.id)
+        if current is None or current.run != marks.run:
             return ExistenceCheck(
                 state="gone", why=f"{entry.id} does not carry the mark of {marks.run}"
             )
@@ -158,13 +158,13 @@ class SshCloud(Cloud):
 
     def destroy(self, resource: Resource) -> bool:
         """End what runs of its job, and remove what we put there, if it is still this run's."""
-        there = self._marks(resource.id)
-        if there is None or there.run != resource.marks.run:
+        current = self._marks(resource.id)
+        if current is None or current.run != resource.marks.run:
             return False
-        gone = " ".join(f'"{ROOT}{path}"' for path in _OURS)
+        folders = " ".join(f'"{ROOT}{path}"' for path in _OURS)
         quit_mps = "echo quit | nvidia-cuda-mps-control >/dev/null 2>&1 || true"
         code, text = own_door(resource.id).run(
-            _address(resource.id), f"{_STOP_JOB}; {quit_mps}; rm -rf {gone}"
+            _address(resource.id), f"{_STOP_JOB}; {quit_mps}; rm -rf {folders}"
         )
         if code != 0:
             raise ProviderError(f"{resource.id}: files of ours could not be removed: {text[:200]}")
@@ -176,8 +176,8 @@ class SshCloud(Cloud):
         Raises:
             ProviderError: neither is known, as after a connection that broke.
         """
-        asked = f'cat "{_MARK}" 2>/dev/null || {{ [ ! -e "{_MARK}" ] && echo {_ABSENT}; }}'
-        code, text = own_door(host).run(_address(host), asked)
+        command = f'cat "{_MARK}" 2>/dev/null || {{ [ ! -e "{_MARK}" ] && echo {_ABSENT}; }}'
+        code, text = own_door(host).run(_address(host), command)
         word = text.strip()
         marks = read_text(word, ":")
         if code != 0 or (marks is None and word != _ABSENT):
@@ -200,8 +200,8 @@ class SshCloud(Cloud):
 def _write(host: str, path: str, text: str, mode: str) -> None:
     folder = path.rpartition("/")[0]
     # In one step: whoever reads it meanwhile sees the old file or the new one.
-    put = f'cat > "{path}.new" && chmod {shlex.quote(mode)} "{path}.new"'
-    command = f'mkdir -p "{folder}" && {put} && mv "{path}.new" "{path}"'
+    write = f'cat > "{path}.new" && chmod {shlex.quote(mode)} "{path}.new"'
+    command = f'mkdir -p "{folder}" && {write} && mv "{path}.new" "{path}"'
     code, _ = own_door(host).run(_address(host), command, text)
     if code != 0:
         raise ProviderError(f"{host}: {path.removeprefix(ROOT)} could not be written ({code}).")

@@ -153,13 +153,13 @@ class SshAccess:
         finally:
             connection.close()
 
-    def run(self, address: str, command: str, given: str = "") -> tuple[int, str]:
+    def run(self, address: str, command: str, stdin_text: str = "") -> tuple[int, str]:
         """Run a shell command with `given` as standard input; return exit status and output."""
         with self.open(address) as connection:
             stdin, stdout, _ = connection.exec_command(
                 f"/bin/sh -c {shlex.quote(command)}", timeout=_COMMAND_S
             )
-            stdin.write(given)
+            stdin.write(stdin_text)
             stdin.channel.shutdown_write()
             text = stdout.read().decode("utf-8", "replace")
             return int(stdout.channel.recv_exit_status()), text
@@ -167,9 +167,9 @@ class SshAccess:
 
 def own_door(host: str) -> SshAccess:
     """Return the way into a machine of the user's own; a host never met before is refused."""
-    known = Path.home() / ".ssh" / "known_hosts"
+    known_hosts_file = Path.home() / ".ssh" / "known_hosts"
     user = host.rpartition("@")[0] or "root"
-    return SshAccess(user=user, key=None, known_hosts=known, trusts_new=False)
+    return SshAccess(user=user, key=None, known_hosts=known_hosts_file, trusts_new=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,13 +208,15 @@ class SshLogin:
         """
         if len(peers) > 1:
             first = peers[0].private_address or peers[0].address
-            told = {"NODE_RANK": peers.index(machine), "MASTER_ADDR": first}
-            told |= {"MASTER_PORT": _RENDEZVOUS_PORT}
-            self._put(machine, RENDEZVOUS, "".join(f"{n}={v}\n" for n, v in told.items()), "0644")
+            variables = {"NODE_RANK": peers.index(machine), "MASTER_ADDR": first}
+            variables |= {"MASTER_PORT": _RENDEZVOUS_PORT}
+            self._write_file(
+                machine, RENDEZVOUS, "".join(f"{n}={v}\n" for n, v in variables.items()), "0644"
+            )
         if self.token:
-            self._put(machine, END_HEADER, f"Authorization: Bearer {self.token}\n", "0600")
+            self._write_file(machine, END_HEADER, f"Authorization: Bearer {self.token}\n", "0600")
 
-    def _put(self, machine: Resource, path: str, text: str, mode: str) -> None:
+    def _write_file(self, machine: Resource, path: str, text: str, mode: str) -> None:
         """Write a file of root's as a whole.
 
         Raises:
@@ -223,8 +225,8 @@ class SshLogin:
         command = f'{_AS_ROOT}; $as_root sh -c {shlex.quote(_PUT)} put "{path}" {mode}'
         code, _ = self.door.run(machine.address, command, text)
         if code != 0:
-            told = f"{machine.name}: {path.removeprefix(ROOT)} could not be written ({code})."
-            raise ProviderError(told)
+            problem = f"{machine.name}: {path.removeprefix(ROOT)} could not be written ({code})."
+            raise ProviderError(problem)
 
     def proof(self, machine: Resource) -> Proof:
         """Return what ends the machine, as it says itself; a fault where it does not answer."""
@@ -234,19 +236,19 @@ class SshLogin:
         except ProviderError as error:
             why = error.problems[0]
             return Proof(deadline=None, clock=None, fault=why, answered=False)
-        told = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-        fault = told.get("fault", "it does not say what ends it")
-        if told.get("run") != machine.marks.run:
-            fault = fault or f"it was set up for run {told.get('run')}"
-        if told.get("machine", machine.id) != machine.id:
-            fault = fault or f"it takes itself for {told['machine']}, and is {machine.id}"
+        facts = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+        fault = facts.get("fault", "it does not say what ends it")
+        if facts.get("run") != machine.marks.run:
+            fault = fault or f"it was set up for run {facts.get('run')}"
+        if facts.get("machine", machine.id) != machine.id:
+            fault = fault or f"it takes itself for {facts['machine']}, and is {machine.id}"
         if code != 0:
             fault = fault or f"it says so with exit status {code}"
         return Proof(
-            deadline=_time(told.get("deadline_s")),
-            clock=_time(told.get("clock_s")),
+            deadline=_time(facts.get("deadline_s")),
+            clock=_time(facts.get("clock_s")),
             fault=fault,
-            life_s=int(life) if (life := told.get("ttl_s", "")).isdecimal() else None,
+            life_s=int(life) if (life := facts.get("ttl_s", "")).isdecimal() else None,
         )
 
     def set_deadline(self, machine: Resource, deadline: datetime, life_s: int) -> None:
@@ -256,7 +258,7 @@ class SshLogin:
             ProviderError: it is not there afterwards.
         """
         line = f"{machine.marks.run} {int(deadline.timestamp())} {life_s}\n"
-        self._put(machine, DEADLINE, line, "0644")
+        self._write_file(machine, DEADLINE, line, "0644")
 
     def log(self, address: str) -> str:
         """Return the log of the bootstrap, and behind it that of the watch.
@@ -292,8 +294,8 @@ def make_key(state: Path, run: str) -> str:
         serialization.NoEncryption(),
     )
     folder = state / _FOLDER / run
-    for one in (state, folder.parent, folder):
-        private_folder(one)
+    for parent in (state, folder.parent, folder):
+        private_folder(parent)
     os.close(open_private(folder / _KNOWN_HOSTS, os.O_RDWR))
     handle = open_private(folder / _PRIVATE, os.O_WRONLY | os.O_TRUNC)
     with os.fdopen(handle, "wb") as stream:

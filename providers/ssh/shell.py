@@ -55,22 +55,22 @@ class RemoteShell:
     _client: Any = field(default=None, init=False, repr=False)
     _stack: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
 
-    def run(self, command: str, given: bytes | Callable[[IO[bytes]], None] = b"") -> Answered:
+    def run(self, command: str, stdin_data: bytes | Callable[[IO[bytes]], None] = b"") -> Answered:
         """Run a command of the shell and return what it left.
 
         Args:
             command: for /bin/sh.
-            given: goes to its standard input; where it is a function, that writes it.
+            stdin_data: goes to its standard input; where it is a function, that writes it.
 
         Raises:
             LostConnectionError: it is not known whether it ran.
         """
         with self._channel(command) as channel:
-            if isinstance(given, bytes):
-                channel.sendall(given)
+            if isinstance(stdin_data, bytes):
+                channel.sendall(stdin_data)
             else:
                 with channel.makefile_stdin("wb", _CHUNK) as stream:
-                    given(stream)
+                    stdin_data(stream)
             channel.shutdown_write()
             out = b"".join(iter(lambda: channel.recv(_CHUNK), b""))
             err = channel.makefile_stderr("rb").read().decode("utf-8", "replace")
@@ -129,11 +129,11 @@ def ssh_words(door: SshAccess, *, asks: bool = False) -> tuple[str, ...]:
         door: the way in.
         asks: whether it may ask for a passphrase.
     """
-    known = str(door.known_hosts).replace("%", "%%").replace('"', '\\"')
+    known_hosts_text = str(door.known_hosts).replace("%", "%%").replace('"', '\\"')
     keys = (door.key,) if door.key is not None else _own_keys()
     settings = (
         f"BatchMode={'no' if asks else 'yes'}",
-        f'UserKnownHostsFile="{known}"',
+        f'UserKnownHostsFile="{known_hosts_text}"',
         f"StrictHostKeyChecking={'accept-new' if door.trusts_new else 'yes'}",
         "ConnectTimeout=10",
         "ServerAliveInterval=15",
@@ -197,9 +197,9 @@ class Transfer:
             return
         if self.rsync and has_rsync():
             listed = "\0".join(names).encode("utf-8", "surrogateescape")
-            to = f"{self._there[0]}:{target}/"
-            there = f"--rsync-path={_WORKING}; rsync"
-            self._rsync((there, "--files-from=-", "--from0", f"{folder}/", to), listed)
+            to = f"{self._destination[0]}:{target}/"
+            rsync_path = f"--rsync-path={_WORKING}; rsync"
+            self._rsync((rsync_path, "--files-from=-", "--from0", f"{folder}/", to), listed)
             return
 
         def pack(stream: IO[bytes]) -> None:
@@ -225,7 +225,7 @@ class Transfer:
         """
         target.mkdir(parents=True, exist_ok=True)
         if self.rsync and has_rsync():
-            self._rsync(("--relative", f"{self._there[0]}:{source}/./{name}", f"{target}/"))
+            self._rsync(("--relative", f"{self._destination[0]}:{source}/./{name}", f"{target}/"))
             return
 
         def unpack(stream: IO[bytes]) -> None:
@@ -244,11 +244,11 @@ class Transfer:
             raise ProviderError(f"{name}: {_last(done.err)}")
 
     @property
-    def _there(self) -> tuple[str, str]:
+    def _destination(self) -> tuple[str, str]:
         return destination_of(self.shell.door, self.shell.address)
 
-    def _rsync(self, words: Sequence[str], given: bytes = b"") -> None:
-        connect = (*ssh_words(self.shell.door), "-p", self._there[1])
+    def _rsync(self, words: Sequence[str], stdin_data: bytes = b"") -> None:
+        connect = (*ssh_words(self.shell.door), "-p", self._destination[1])
         command = (
             "rsync",
             "--archive",
@@ -256,7 +256,7 @@ class Transfer:
             "--no-group",
             "--protect-args",
             "--partial",
-            "--safe-links" if not given else "--links",
+            "--safe-links" if not stdin_data else "--links",
             "--timeout=120",
             *(("--info=progress2",) if self.progress else ()),
             f"--rsh={' '.join(_for_rsync(word) for word in connect)}",
@@ -264,13 +264,15 @@ class Transfer:
         )
         out = sys.__stderr__ if self.progress else subprocess.DEVNULL
         done = subprocess.run(  # noqa: S603 - words of ours; nothing of them is a shell's
-            command, input=given, check=False, stdout=out, stderr=subprocess.PIPE
+            command, input=stdin_data, check=False, stdout=out, stderr=subprocess.PIPE
         )
-        said = _last(done.stderr.decode("utf-8", "replace"))
+        last_words = _last(done.stderr.decode("utf-8", "replace"))
         if done.returncode in _LOST:
-            raise LostConnectionError(f"rsync lost the connection ({done.returncode}): {said}")
+            raise LostConnectionError(
+                f"rsync lost the connection ({done.returncode}): {last_words}"
+            )
         if done.returncode != 0:
-            raise ProviderError(f"rsync ended with {done.returncode}: {said}")
+            raise ProviderError(f"rsync ended with {done.returncode}: {last_words}")
 
 
 def _for_rsync(word: str) -> str:
@@ -281,12 +283,12 @@ def _for_rsync(word: str) -> str:
 @cache
 def has_rsync() -> bool:
     """Return whether this computer has an rsync that knows what is asked of it: version 3."""
-    found = shutil.which("rsync")
-    if found is None:
+    program = shutil.which("rsync")
+    if program is None:
         return False
-    asked = (found, "--version")
-    told = subprocess.run(asked, check=False, capture_output=True, text=True).stdout  # noqa: S603 - the same
-    return told.startswith("rsync  version 3")
+    command = (program, "--version")
+    version_text = subprocess.run(command, check=False, capture_output=True, text=True).stdout  # noqa: S603 - the same
+    return version_text.startswith("rsync  version 3")
 
 
 def _last(text: str) -> str:
