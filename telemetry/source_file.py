@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from telemetry.formats.form import Format
     from telemetry.readers.hints import Hints
 
-# A log of this size or more on disk is read in blocks; phases are told of smaller ones only.
+# A log of this size or more on disk is read by DuckDB; phases are told of smaller ones only.
 LARGE_BYTES = 32 << 20
 _LARGE_PACKED_BYTES = 2 << 20
 _PACKED = b"\x1f\x8b"
@@ -35,7 +35,7 @@ class SourceFile:
     Attributes:
         format: None for a profile.json.
         payload: what is in it; without data where it is large.
-        large: whether it is read in blocks, and has not been loaded.
+        large: whether it is read from its file, and has not been loaded.
     """
 
     format: Format | None
@@ -86,7 +86,7 @@ def _is_large(path: str) -> bool:
 
 
 def _logs(opened: Iterable[SourceFile]) -> list[str]:
-    """Return the paths of logs that are read in blocks to one profile; none for other sources.
+    """Return the paths of logs that DuckDB reads to one profile; none for other sources.
 
     One of them is large, and the others are such logs, too.
     """
@@ -161,7 +161,7 @@ def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ..
 
     logs = _logs(ordered) if hints.job is None else []
     if logs:
-        from telemetry.large.several import profile_of_logs  # noqa: PLC0415 - the same
+        from telemetry.large.profile import profile_of_logs  # noqa: PLC0415 - the same
 
         profile = profile_of_logs(logs, hints)
         if profile is not None:

@@ -19,7 +19,7 @@ from telemetry.profiling.merge import Merged
 from telemetry.profiling.window import ActiveWindow, statistics
 from telemetry.readers.column_names import METRICS, meaning
 from telemetry.readers.recording_builder import real_uuid
-from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
+from telemetry.recording.recording import GpuIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -370,7 +370,12 @@ def _profile(
     rows = int(devices["n"].sum())
     source = Source(path=table, sha256=None, format="table", dropped=dict(sorted(dropped.items())))
     note = f"{table}: counted where it lies: {rows} rows, GPUs: {len(gpus)}; quantiles in steps."
-    merged = _merged(tuple(gpus), source, note, absolute=window.begin_s >= _ABSOLUTE_S)
+    merged = Merged(
+        gpus=tuple(gpus),
+        sources=(source,),
+        absolute=window.begin_s >= _ABSOLUTE_S,
+        notes=(note,),
+    )
     return assembled(merged, taken, str(job) or None, hints)
 
 
@@ -425,22 +430,3 @@ def _metrics(
     if energy is not None:
         metrics[_ENERGY] = Statistics(mean=energy, max=energy)
     return metrics, share
-
-
-def _merged(gpus: tuple[GpuIdentity, ...], source: Source, note: str, *, absolute: bool) -> Merged:
-    columns = {TIME: pd.Series(dtype=float), GPU: pd.Series(dtype=object)}
-    return Merged(
-        samples=pd.DataFrame({**columns, JOB: pd.Series(dtype=object)}),
-        host=None,
-        gpus=gpus,
-        sources=(source,),
-        absolute=absolute,
-        timed=True,
-        local_time=False,
-        mig=False,
-        work=None,
-        host_ram_gib=None,
-        observed=None,
-        served=(),
-        notes=(note,),
-    )

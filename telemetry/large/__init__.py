@@ -1,5 +1,5 @@
-"""Measurements too large for objects in Python: read in blocks, kept as columns of numbers.
+"""Measurements too large for objects in Python: DuckDB reads them into columns of numbers.
 
-A log of GPU readings becomes columns (`smi_log`), those become for each GPU and slot how many
-seconds each value stood (`histogram`), and that a profile (`profile`).
+A log of GPU readings becomes columns (`smi_log`), those the checked readings of a job
+(`recording`), and those a profile (`profile`).
 """

@@ -11,19 +11,21 @@ import pandas as pd
 from planner.profile.metrics import SLOTS
 from planner.profile.model import GpuReadings, Statistics
 from pricing.errors import InputError
-from telemetry.large.fields import MISSING, as_floats
+from telemetry.large.columns import MISSING
+from telemetry.large.recording import Counted, LargeRecording, joined, read_large
+from telemetry.large.table import NeedsSlowReaderError
 from telemetry.profiling.build import Taken, assembled, nothing_left
 from telemetry.profiling.doubts import AboutGpu, about_gpu, doubts_of
 from telemetry.profiling.merge import Merged
 from telemetry.profiling.window import durations, main_times, statistics, window_over
-from telemetry.recording.recording import GPU, JOB, TIME
+from telemetry.recording.recording import TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from planner.profile.model import Profile, Source
+    from planner.profile.model import Profile
     from telemetry.profiling.window import ActiveWindow
     from telemetry.readers.hints import Hints
     from telemetry.recording.recording import GpuIdentity
@@ -31,47 +33,6 @@ if TYPE_CHECKING:
 _ENERGY, _POWER = "energy.total_j", "power.board_w"
 _MOST_BINS = 1 << 20
 _FAST_S = 1.0  # mean time between rows from which repeats are not counted
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """A slot's values, in `scale / per` of its unit; in the unit itself where per is 0."""
-
-    counts: NDArray[np.int32] | NDArray[np.float64]
-    per: int
-    scale: float = 1.0
-
-    def floats(self, rows: slice | NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return some rows in the slot's unit, NaN where missing."""
-        found = as_floats(self.counts[rows], self.per)
-        return found if self.per == 0 else found * self.scale
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LargeRecording:
-    """The readings of a large source.
-
-    Attributes:
-        t_s: when each row was taken, seconds.
-        codes: which of `gpus` it is of.
-        gpus: the devices, in the order of a profile.
-        slots: readings by slot.
-        sources: of each log, its name, figures and what was left out.
-        notes: what a reader of the profile should know.
-        absolute: whether times count from 1970 UTC.
-        local_time: whether they carry no zone.
-        mig: whether a device was split.
-    """
-
-    t_s: NDArray[np.float64]
-    codes: NDArray[np.int32]
-    gpus: tuple[GpuIdentity, ...]
-    slots: Mapping[str, Counted]
-    sources: tuple[Source, ...]
-    notes: tuple[str, ...]
-    absolute: bool
-    local_time: bool
-    mig: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +46,26 @@ class _Device:
 
     def frame(self) -> pd.DataFrame:
         """Return the readings as `Recording.samples`."""
-        columns = {slot: one.floats(self.rows) for slot, one in self.slots.items()}
-        return pd.DataFrame({TIME: self.t_s, **columns})
+        columns = {slot: column.floats(self.rows) for slot, column in self.slots.items()}
+        return pd.DataFrame({TIME: self.t_s, **columns}, copy=False)
+
+
+def profile_of_logs(paths: Sequence[str], hints: Hints) -> Profile | None:
+    """Return the profile of large logs of one job; None where one is not plain.
+
+    Args:
+        paths: the logs, in the order of their names.
+        hints: what they do not say.
+
+    Raises:
+        InputError: one cannot be read, may be of either of two machines, or no reading is left.
+    """
+    try:
+        recordings = [read_large(path, hints) for path in paths]
+        whole = recordings.pop() if len(recordings) == 1 else joined(recordings)
+    except NeedsSlowReaderError:
+        return None
+    return profile_of(whole, hints)
 
 
 def profile_of(recording: LargeRecording, hints: Hints) -> Profile:
@@ -95,29 +74,36 @@ def profile_of(recording: LargeRecording, hints: Hints) -> Profile:
     Raises:
         InputError: no reading is left.
     """
-    measured = {slot for slot, one in recording.slots.items() if _any(one)}
+    measured = {slot for slot, column in recording.slots.items() if _any(column)}
     if not measured or not len(recording.t_s):
         raise InputError(nothing_left(recording.sources))
     about: list[AboutGpu] = []
     window = window_over(_looked_at(recording, about))
     readings, shares = [], []
     for device in _devices(recording):
-        found, share = _statistics(device, window)
-        readings.append(found)
+        gpu_readings, share = _statistics(device, window)
+        readings.append(gpu_readings)
         shares.append(share)
-    known = window.interval_s is not None and window.duration_s > 0
-    coverage = round(float(np.mean(shares)), 6) if known else None
-    merged = _merged(recording)
-    seen = ((window, coverage), hints.interval_s, (measured, _in_key_order(recording, about)))
-    doubts = tuple(doubts_of(merged, *seen))
-    taken = Taken(window=window, coverage=coverage, gpus=tuple(readings), doubts=doubts)
-    return assembled(merged, taken, None, hints)
+    over_time = window.interval_s is not None and window.duration_s > 0
+    coverage = round(float(np.mean(shares)), 6) if over_time else None
+    merged = Merged(
+        gpus=recording.gpus,
+        sources=recording.sources,
+        absolute=recording.absolute,
+        local_time=recording.local_time,
+        mig=recording.mig,
+        notes=recording.notes,
+    )
+    looked_at = ((window, coverage), hints.interval_s, (measured, _in_key_order(recording, about)))
+    doubts = tuple(doubts_of(merged, *looked_at))
+    statistics_taken = Taken(window=window, coverage=coverage, gpus=tuple(readings), doubts=doubts)
+    return assembled(merged, statistics_taken, None, hints)
 
 
-def _any(one: Counted) -> bool:
-    if one.per == 0:
-        return bool(np.isfinite(one.counts).any())
-    return bool((one.counts != MISSING).any())
+def _any(column: Counted) -> bool:
+    if column.per == 0:
+        return bool(np.isfinite(column.counts).any())
+    return bool((column.counts != MISSING).any())
 
 
 def _in_key_order(recording: LargeRecording, about: list[AboutGpu]) -> list[AboutGpu]:
@@ -164,18 +150,21 @@ def _statistics(device: _Device, window: ActiveWindow) -> tuple[GpuReadings, flo
     metrics: dict[str, Statistics] = {}
     energy: float | None = None
     share: float | None = None
-    for slot, one in device.slots.items():
-        values = one.counts[device.rows]
-        known = np.isfinite(values) if one.per == 0 else values != MISSING
-        whole = bool(known.all())
-        t_s = device.t_s if whole else device.t_s[known]
+    for slot, column in device.slots.items():
+        values = column.counts[device.rows]
+        read = np.isfinite(values) if column.per == 0 else values != MISSING
+        whole = bool(read.all())
+        t_s = device.t_s if whole else device.t_s[read]
         weights = stood if whole else durations(t_s)
         within = inside if whole else window.holds(t_s)
-        values = values if whole else values[known]
-        if slot in SLOTS and (found := _slot(values, weights, within, one, window)) is not None:
-            metrics[slot] = found
+        values = values if whole else values[read]
+        if (
+            slot in SLOTS
+            and (slot_statistics := _slot(values, weights, within, column, window)) is not None
+        ):
+            metrics[slot] = slot_statistics
         if slot == _POWER and window.interval_s is not None and within.any():
-            joules = Counted(values, one.per, one.scale).floats(slice(None)) * weights
+            joules = Counted(values, column.per, column.scale).floats(slice(None)) * weights
             energy = round(float(joules[within].sum()), 3)
         if whole and share is None:
             share = float(stood[inside].sum())
@@ -193,24 +182,24 @@ def _slot(
     values: NDArray[np.int32] | NDArray[np.float64],
     weights: NDArray[np.float64],
     within: NDArray[np.bool_],
-    one: Counted,
+    column: Counted,
     window: ActiveWindow,
 ) -> Statistics | None:
     if window.interval_s is not None and not within.all():
         values, weights = values[within], weights[within]
     if not len(values):
         return None
-    found = statistics(*_histogram(values, weights, one))
-    if found is None or window.interval_s is not None:
-        return found
-    return Statistics(mean=found.mean, min=found.min, max=found.max)
+    whole = statistics(*_histogram(values, weights, column))
+    if whole is None or window.interval_s is not None:
+        return whole
+    return Statistics(mean=whole.mean, min=whole.min, max=whole.max)
 
 
 def _histogram(
-    values: NDArray[np.int32] | NDArray[np.float64], weights: NDArray[np.float64], one: Counted
+    values: NDArray[np.int32] | NDArray[np.float64], weights: NDArray[np.float64], column: Counted
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the different values in the slot's unit, and how long each stood."""
-    if one.per == 0:
+    if column.per == 0:
         return Counted(values, 0).floats(slice(None)), weights
     low = int(values.min())
     if int(values.max()) - low < _MOST_BINS:
@@ -222,23 +211,4 @@ def _histogram(
     else:
         distinct, place = np.unique(values, return_inverse=True)
         stood = np.bincount(place, weights)
-    return distinct / float(one.per) * one.scale, np.asarray(stood, dtype=np.float64)
-
-
-def _merged(recording: LargeRecording) -> Merged:
-    columns = {TIME: pd.Series(dtype=float), GPU: pd.Series(dtype=object)}
-    return Merged(
-        samples=pd.DataFrame({**columns, JOB: pd.Series(dtype=object)}),
-        host=None,
-        gpus=recording.gpus,
-        sources=recording.sources,
-        absolute=recording.absolute,
-        timed=True,
-        local_time=recording.local_time,
-        mig=recording.mig,
-        work=None,
-        host_ram_gib=None,
-        observed=None,
-        served=(),
-        notes=recording.notes,
-    )
+    return distinct / float(column.per) * column.scale, np.asarray(stood, dtype=np.float64)

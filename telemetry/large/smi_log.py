@@ -1,206 +1,223 @@
-"""A CSV log of GPU readings of any size, read in blocks into columns of numbers.
+"""A CSV log of GPU readings of any size, which DuckDB reads into columns of numbers.
 
-What it makes of a log is what the exact reader (`formats.csv_log`) makes of it. A log
-that is not plain (several tables, quotes, no device column ...) is left to that one.
+What it makes of a log is what the exact reader (`formats.csv_log`) makes of it. Cells
+that DuckDB does not read as plain numbers or times are read again with that one's functions. A log
+that is not plain (several tables, quotes, no device column ...) is left to the exact reader.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
+import duckdb
 
-from telemetry.large.fields import NumberColumn, ThrottleColumn, hashed
-from telemetry.large.lines import BlockRows, UnfitError, blocks, rows_of
-from telemetry.large.times import TimeColumn
+from telemetry.large.columns import Cells, Labels, NumberColumn, throttle_of, times_column
+from telemetry.large.table import (
+    DELIMITER,
+    LogTail,
+    NeedsSlowReaderError,
+    Table,
+    line_of,
+    refuse_quoted,
+)
 from telemetry.readers import clock, csv_text
-from telemetry.readers.column_names import BITMASK, FLAG, csv_header, meaning
+from telemetry.readers.column_names import BITMASK, FLAG, csv_header, is_rule, meaning
 from telemetry.readers.payload import decode
 from telemetry.readers.recording_builder import real_uuid
-from telemetry.readers.units import HOST_UNITS
+from telemetry.readers.units import HOST_UNITS, Meaning
 from telemetry.recording.recording import EXTRA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from telemetry.readers.hints import Hints
-    from telemetry.readers.units import Meaning
+    from telemetry.readers.payload import Stream
 
-DELIMITER = ","
 _IDENTITY = ("uuid", "index", "bus", "host", "name", "mig")
 _WITH_UUID, _WITHOUT = ("uuid", "mig"), ("uuid", "index", "bus", "host", "mig")
-_HEAD_LINES = 2
+_DUCKDB: Mapping[str, str | bool] = {
+    "memory_limit": "256MB",
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SmiLog:
     """What the rows of a log say, and what was left out.
 
     Attributes:
-        header: the columns' names.
-        wanted: what the columns mean that are used, by place.
-        devices: of each device code what the columns say of it.
-        codes: the device of each row, a block each.
+        rows: how many.
+        devices: of each device code, what the identifying columns say of it.
+        codes: the device of each row.
         numbers: columns of numbers, by place.
+        times: when each row was taken.
+        throttle: what held clocks down: 1, 0 or MISSING a row; None without such a column.
         dropped: lines that are not rows, by reason.
-        rows: rows found.
     """
 
-    header: tuple[str, ...]
-    wanted: dict[int, Meaning]
-    devices: list[dict[str, str]] = field(default_factory=list)
-    codes: list[NDArray[np.int32]] = field(default_factory=list)
-    numbers: dict[int, NumberColumn] = field(default_factory=dict)
-    time: TimeColumn = field(default_factory=TimeColumn)
-    throttle: ThrottleColumn | None = None
-    dropped: Counter[str] = field(default_factory=Counter)
-    rows: int = 0
-    _known: dict[int, int] = field(default_factory=dict)
-    _told_by: tuple[str, ...] = _WITHOUT
-
-    def __post_init__(self) -> None:
-        """Make the columns.
-
-        Raises:
-            UnfitError: they do not say when and of which device a row is.
-        """
-        targets = Counter(known.target for known in self.wanted.values())
-        once = ("timestamp", *_IDENTITY)
-        if targets["timestamp"] != 1 or any(targets[name] > 1 for name in once):
-            raise UnfitError
-        if not (targets["uuid"] or targets["index"] or targets["bus"]) or any(
-            target in EXTRA or target in HOST_UNITS for target in targets
-        ):
-            raise UnfitError
-        held = tuple(i for i, known in self.wanted.items() if known.target in {BITMASK, FLAG})
-        self.throttle = ThrottleColumn(held) if held else None
-        self.numbers = {
-            i: NumberColumn(self.header[i].strip(), known)
-            for i, known in sorted(self.wanted.items())
-            if known.target not in {*once, BITMASK, FLAG} and known.scale is not None
-        }
-
-    def read(self, rows: BlockRows) -> None:
-        """Add the rows of a block."""
-        if not rows.count:
-            return
-        self.rows += rows.count
-        self.codes.append(self._devices_of(rows))
-        for i, known in self.wanted.items():
-            if known.target == "timestamp":
-                self.time.read(rows, i)
-        for i, column in self.numbers.items():
-            column.read(rows, i)
-        if self.throttle is not None:
-            self.throttle.read(rows)
-
-    def _devices_of(self, rows: BlockRows) -> NDArray[np.int32]:
-        columns = {k.target: i for i, k in self.wanted.items() if k.target in _IDENTITY}
-        if not self.devices:
-            first = rows.cell(columns["uuid"], 0) if "uuid" in columns else None
-            self._told_by = _WITH_UUID if real_uuid(first) else _WITHOUT
-        found = np.zeros(rows.count, dtype=np.uint64)
-        for target in self._told_by:
-            if target in columns:
-                found = found * np.uint64(0x100000001B3) ^ hashed(rows, columns[target])
-        codes, unique = pd.factorize(found)
-        ours = np.empty(len(unique), dtype=np.int32)
-        for i, key in enumerate(unique.tolist()):
-            if key not in self._known:
-                self._known[key] = len(self.devices)
-                row = int(np.flatnonzero(codes == i)[0])
-                self.devices.append({t: rows.cell(c, row) for t, c in columns.items()})
-                if self._told_by == _WITH_UUID and not real_uuid(self.devices[-1]["uuid"]):
-                    raise UnfitError
-            ours[i] = self._known[key]
-        return ours[codes]
+    rows: int
+    devices: Sequence[Mapping[str, str]]
+    codes: NDArray[np.int32]
+    numbers: Mapping[int, NumberColumn]
+    times: clock.SourceClock
+    throttle: NDArray[np.int32] | None
+    dropped: Counter[str]
 
 
-def read_log(chunks: Iterable[bytes], hints: Hints) -> SmiLog:
-    """Return what a log says, from its parts in their order.
+def read_log(stream: Stream, hints: Hints) -> SmiLog:
+    """Return what a log says.
 
     Raises:
-        UnfitError: it is not a plain log.
+        NeedsSlowReaderError: it is not a plain log.
+        InputError: it cannot be read.
     """
-    whole = blocks(chunks)
-    first = next(whole, b"")
-    log, raw = _begun(first, hints)
-    body = first[first.index(b"\n") + 1 :]
-    width = len(log.header)
+    header, line = _header(stream.head, hints)
+    with TemporaryDirectory(prefix="gpucost-") as folder:
+        file = _on_disk(stream, Path(folder))
+        tail = LogTail.of(file, len(header))
+        skipped = [line] if tail.cut is None else [line, tail.cut]
+        with duckdb.connect(config={**_DUCKDB, "temp_directory": folder}) as connection:
+            try:
+                connection.execute("SET enable_progress_bar = false")
+                table = Table(connection, str(file), header, skipped)
+                return _read(table, tail, hints)
+            except (duckdb.Error, UnicodeDecodeError):
+                raise NeedsSlowReaderError from None
 
-    def special(line: str) -> bool:
-        if line == raw:
-            return True
+
+def _header(head: bytes, hints: Hints) -> tuple[tuple[str, ...], str]:
+    """Return the columns of a plain log, and its first line, which names them."""
+    end = head.find(b"\n")
+    first = head[: max(end, 0)]
+    if end < 0 or b"\0" in first or not first.isascii():
+        raise NeedsSlowReaderError
+    line = decode(first).rstrip("\r")
+    header = csv_header([line], hints)
+    if header is None or header[0] != DELIMITER or not csv_text.header_is_line(header[1]):
+        raise NeedsSlowReaderError
+    return tuple(header[1]), line
+
+
+def _on_disk(stream: Stream, folder: Path) -> Path:
+    """Return a file that begins with the log: its own, or an unpacked copy."""
+    with Path(stream.path).open("rb") as own:
+        if own.read(len(stream.head)) == stream.head:
+            return Path(stream.path)
+    file = folder / "log.csv"
+    with file.open("wb") as copy:
+        for chunk in stream.chunks():
+            copy.write(chunk)
+    return file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Roles:
+    """Which columns say when, of which device, and what, by place."""
+
+    time: int
+    identity: Mapping[str, int]
+    throttle: tuple[int, ...]
+    numbers: Mapping[int, Meaning]
+
+    @classmethod
+    def of(cls, header: Sequence[str], hints: Hints) -> _Roles:
+        """Return the roles of the columns.
+
+        Raises:
+            NeedsSlowReaderError: they do not say when and of which device a row is.
+        """
+        named = {i: meaning(cell, hints) for i, cell in enumerate(header)}
+        meanings = {i: column for i, column in named.items() if column is not None}
+        targets = Counter(column.target for column in meanings.values())
+        places = {column.target: i for i, column in meanings.items()}
+        once = ("timestamp", *_IDENTITY)
+        if (
+            targets["timestamp"] != 1
+            or any(targets[name] > 1 for name in once)
+            or not (targets["uuid"] or targets["index"] or targets["bus"])
+            or any(target in EXTRA or target in HOST_UNITS for target in targets)
+        ):
+            raise NeedsSlowReaderError
+        return cls(
+            time=places["timestamp"],
+            identity={name: places[name] for name in _IDENTITY if name in places},
+            throttle=tuple(i for i, c in meanings.items() if c.target in {BITMASK, FLAG}),
+            numbers={
+                i: column
+                for i, column in sorted(meanings.items())
+                if column.target not in {*once, BITMASK, FLAG} and column.scale is not None
+            },
+        )
+
+
+def _read(table: Table, tail: LogTail, hints: Hints) -> SmiLog:
+    head = table.head()
+    if head.empty or (len(head) > 1 and head["x0"].str[:1].str.isalpha().mean() > 1 / 2):
+        raise NeedsSlowReaderError
+    roles = _Roles.of(table.header, hints)
+    identity = roles.identity
+    by_uuid = "uuid" in identity and bool(real_uuid(head[f"x{identity['uuid']}"].iloc[0]))
+    told_by = [identity[name] for name in (_WITH_UUID if by_uuid else _WITHOUT) if name in identity]
+    devices = Labels(told_by, list(identity.values()))
+    throttles = [Labels([i], [i]) for i in roles.throttle]
+    times = times_column(f"c{roles.time}", str(head[f"x{roles.time}"].iloc[0]).strip())
+    columns = {i: Cells.of(i, column, head) for i, column in roles.numbers.items()}
+    parts = (times, devices, *throttles, *columns.values())
+    for chunk in table.chunks([part.sql for part in parts], keep_rejects=True):
+        for i, part in enumerate(parts):
+            part.add(chunk[f"x{i}"])
+    dropped = _dropped(table.rejects(), tail, hints)
+    if roles.time or times.odd:
+        letter = "" if not roles.time else " OR c0 >= 'A'"
+        line = line_of(len(table.header))
+        for cells in table.texts(line, f"{times.is_odd}{letter}"):
+            _refuse_other_tables((line for line in cells if line[:1].isalpha()), hints)
+    codes, names = devices.joined(table, head)
+    if by_uuid and not all(real_uuid(name[list(identity).index("uuid")]) for name in names):
+        raise NeedsSlowReaderError
+    return SmiLog(
+        rows=len(codes),
+        devices=[dict(zip(identity, name, strict=True)) for name in names],
+        codes=codes,
+        numbers={i: column.joined(table, table.header[i].strip()) for i, column in columns.items()},
+        times=times.instants(table, hints.zone),
+        throttle=throttle_of([label.joined(table, head) for label in throttles]),
+        dropped=dropped,
+    )
+
+
+def _dropped(rejects: Iterable[str], tail: LogTail, hints: Hints) -> Counter[str]:
+    """Return how many lines are left out, by reason."""
+    lines = [line for line in rejects if not is_rule(line)]
+    refuse_quoted(lines)
+    _refuse_other_tables(lines, hints)
+    cut = tail.cut is not None or tail.unended in lines
+    wrong = len(lines) - (cut and tail.cut is None)
+    return +Counter({"wrong number of fields": wrong, "cut line": int(cut)})
+
+
+def _refuse_other_tables(lines: Iterable[str], hints: Hints) -> None:
+    """Refuse a log in which lines are headers of other tables, dates or summaries."""
+    for line in lines:
         named = csv_text.names(line, DELIMITER, hints) is not None
-        if named or clock.is_date_line(line) or csv_text.is_summary(line):
-            raise UnfitError
-        return False
-
-    before = b""
-    for block in chain([body], whole):
-        lines = _ended(block, before, width, log)
-        if not lines:
-            continue
-        rows, wrong = rows_of(lines, ord(DELIMITER), width, special)
-        log.dropped["wrong number of fields"] += wrong
-        log.read(rows)
-        if rows.count:
-            before = rows.data[rows.starts[0, -1] : rows.ends[-1, -1]]
-    if not log.rows:
-        raise UnfitError
-    log.dropped = +log.dropped
-    return log
-
-
-def _width(line: bytes) -> int:
-    return line.count(DELIMITER.encode()) + 1
-
-
-def _begun(first: bytes, hints: Hints) -> tuple[SmiLog, str]:
-    end = first.find(b"\n")
-    head = first[: max(end, 0)]
-    if end < 0 or any(byte == 0 or byte > 127 for byte in head):  # noqa: PLR2004 - ASCII
-        raise UnfitError
-    raw = decode(head).rstrip("\r")
-    found = csv_header([raw], hints)
-    if found is None or found[0] != DELIMITER or not csv_text.header_is_line(found[1]):
-        raise UnfitError
-    header = tuple(found[1])
-    named = {i: meaning(cell, hints) for i, cell in enumerate(header)}
-    wanted = {i: known for i, known in named.items() if known is not None}
-    return SmiLog(header=header, wanted=wanted), raw
-
-
-def _ended(block: bytes, before: bytes, width: int, log: SmiLog) -> bytes:
-    """Return a block's whole lines; a last line that was cut is counted."""
-    if block.endswith(b"\n") or not block:
-        return block
-    cut = block.rfind(b"\n") + 1
-    last, rest = block[cut:], block[:cut]
-    if not last.strip():
-        return rest
-    lines = rest.splitlines()
-    good = [line for line in lines[-_HEAD_LINES:] if _width(line) == width] or [before]
-    if _width(last) != width or csv_text.lost_its_unit(
-        good[-1].decode("utf-8", "replace"), last.decode("utf-8", "replace")
-    ):
-        log.dropped["cut line"] += 1
-        return rest
-    return block + b"\n"
+        if named or csv_text.is_summary(line) or (line[:1].isalpha() and clock.is_date_line(line)):
+            raise NeedsSlowReaderError
 
 
 def columns_by_target(log: SmiLog) -> Iterator[tuple[str, list[NumberColumn]]]:
     """Yield each target's columns, the one first that the exact reader would use."""
-    found: dict[str, list[tuple[bool, int, int, NumberColumn]]] = {}
+    ranked: dict[str, list[tuple[bool, int, int, NumberColumn]]] = {}
     for i, column in log.numbers.items():
         empty = sum(column.missing.values()) >= log.rows
-        row = (empty, column.known.rank, i, column)
-        found.setdefault(column.known.target, []).append(row)
-    for target, rows in found.items():
+        row = (empty, column.meaning.rank, i, column)
+        ranked.setdefault(column.meaning.target, []).append(row)
+    for target, rows in ranked.items():
         yield target, [row[3] for row in sorted(rows, key=lambda row: row[:3])]

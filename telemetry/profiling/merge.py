@@ -46,13 +46,19 @@ ANY_JOB = "*"
 _KEPT_COUNTERS = ("counter.energy_j",)
 
 
+def _no_samples() -> pd.DataFrame:
+    columns = {TIME: pd.Series(dtype=float), GPU: pd.Series(dtype=object)}
+    return pd.DataFrame({**columns, JOB: pd.Series(dtype=object)})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
     """What all sources of one or more jobs measured together.
 
     Attributes:
         samples: as `Recording.samples`, sorted by device and time; `job` is missing for readings
-            that belong to no job and `*` where the source names none at all.
+            that belong to no job and `*` where the source names none at all; none where the
+            readings were counted elsewhere.
         host: as `Recording.host`, sorted by time.
         gpus: one identity per device or MIG instance.
         sources: what was read, in order.
@@ -69,18 +75,18 @@ class Merged:
         notes: what a reader of the profile should know.
     """
 
-    samples: pd.DataFrame
-    host: pd.DataFrame | None
+    samples: pd.DataFrame = field(default_factory=_no_samples)
+    host: pd.DataFrame | None = None
     gpus: tuple[GpuIdentity, ...]
     sources: tuple[Source, ...]
     absolute: bool
-    timed: bool
-    local_time: bool
-    mig: bool
+    timed: bool = True
+    local_time: bool = False
+    mig: bool = False
     whole: bool = False
-    work: tuple[str, float] | None
-    host_ram_gib: float | None
-    observed: Observed | None
+    work: tuple[str, float] | None = None
+    host_ram_gib: float | None = None
+    observed: Observed | None = None
     served: tuple[Served, ...] = ()
     labels: Mapping[str, JobLabels] = field(default_factory=dict)
     notes: tuple[str, ...]

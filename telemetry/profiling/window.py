@@ -287,8 +287,14 @@ def main_times(rows: pd.DataFrame) -> NDArray[np.float64]:
     slots = sorted(slot for slot in rows.columns if slot not in {"t_s", "gpu", "job"})
     if not slots:
         return times
-    known = rows[slots].notna().to_numpy()
-    return np.asarray(times[known[:, int(known.sum(axis=0).argmax())]])
+    most: NDArray[np.bool_] | None = None
+    for slot in slots:
+        known = np.isfinite(rows[slot].to_numpy(dtype=float))
+        if known.all():
+            return times
+        if most is None or known.sum() > most.sum():
+            most = known
+    return times[most]
 
 
 def _busy(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

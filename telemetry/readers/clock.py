@@ -94,6 +94,11 @@ def spelled(texts: pd.Series, form: str) -> NDArray[np.float64]:
     return _seconds(pd.to_datetime(texts, format=form, errors="coerce"))
 
 
+def any_zoned(texts: pd.Series) -> bool:
+    """Return whether one of the times names its zone, so that others are not read."""
+    return bool(texts.str.contains(_ZONED).any())
+
+
 def _local(cells: pd.Series) -> pd.Series:
     """Return times without a zone, read by the first spelling that fits any of them."""
     dates = cells.str.replace(_DATE_LINE, r"\1 \3", regex=True)

@@ -1,7 +1,6 @@
-"""Logs read in blocks: the same profile as of the exact reader, whatever lies between the rows."""
+"""Logs that DuckDB reads: the profile of the exact reader, whatever lies between the rows."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry import source_file
 from telemetry.formats import csv_log
-from telemetry.large import lines
-from telemetry.large.several import profile_of_logs
+from telemetry.large.profile import profile_of_logs
 from telemetry.profiling.window import durations
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source, read_telemetry
@@ -125,13 +123,6 @@ UNPLAIN = {
 }
 
 
-@pytest.fixture(params=[1, 700, 2 << 20], ids=["line by line", "small blocks", "one block"])
-def block_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Blocks of several sizes: nothing depends on where one ends."""
-    monkeypatch.setattr(lines, "BLOCK_BYTES", request.param)
-    return request.param
-
-
 def _exact(file: Path, hints: Hints) -> Profile:
     (profile,) = read_source(str(file), hints)
     return _comparable(profile)
@@ -155,8 +146,7 @@ def _comparable(profile: Profile) -> Profile:
 
 
 @pytest.mark.parametrize("name", LOGS)
-@pytest.mark.usefixtures("block_bytes")
-def test_blocks_give_the_exact_profile(name: str, tmp_path: Path) -> None:
+def test_duckdb_gives_the_exact_profile(name: str, tmp_path: Path) -> None:
     """Statistics, figures, counts of rows left out and notes are the same, to the digit."""
     file = tmp_path / "log.csv"
     file.write_text(LOGS[name], encoding="utf-8", newline="")
@@ -181,7 +171,7 @@ def test_what_is_not_plain_is_left_to_the_exact_reader(
 
 LINE = st.one_of(
     st.sampled_from(ROWS),
-    st.text(alphabet=" ,0123456789.%WMiB/:[]N-", max_size=60),
+    st.text(alphabet=" ,0123456789.%WMiB/:[]N-_+e\r", max_size=60),
     st.tuples(st.sampled_from(ROWS), st.integers(0, 120), st.text(max_size=3)).map(
         lambda drawn: drawn[0][: drawn[1]] + drawn[2] + drawn[0][drawn[1] + 1 :]
     ),
@@ -197,6 +187,46 @@ def test_damaged_rows_are_counted_as_the_exact_reader_counts_them(
     file = tmp_path_factory.mktemp("log") / "log.csv"
     text = _log([*ROWS[:30], *middle, *ROWS[30:60]], end="") + end
     file.write_text(text, encoding="utf-8", newline="", errors="replace")
+    try:
+        found = profile_of_logs([str(file)], Hints())
+    except InputError:
+        found = None
+    if found is not None:
+        assert _comparable(found) == _exact(file, Hints())
+
+
+ODD_CELLS = (
+    *("1_0 %", "4 W7", "1e3 W", "inf W", "nan", "+5 %", "5%", "5  %", "\uff15 %", "1,5", "0x10 W"),
+    *("-3 W", "1e400 W", "1e31 W", ".5 %", "5. %", "5 %%", "[N/A]", "", "  ", "ERR!", "5\t%"),
+    *("0.333333333 W", "412W / 700W", "99999999 MiB", "3e7 MiB", "12 GiB", "Active", "5\u00a0%"),
+)
+ODD_TIMES = (
+    *("2026/11/01  10:00:05.1", "2026/ 1/05 10:00:00.100", "2026/11/01 10:00:0 .100", "infinity"),
+    *("2026/11/01 10:00:05.1000", "2026/11/1  10:00:05.100", "1969/11/01 10:00:05.100", "epoch"),
+    *("2026/11/01T10:00:05.100", "2026/11/01 10:00:05,100", "2026-11-01 10:00:05.100", ""),
+    *(" 2026/11/01 10:00:05.100", "2026/11/01 24:00:00.000", "2026/11/01 10:00:60.000"),
+    *("2026/02/30 10:00:00.000", "12026/1/01 10:00:00.100", "2026/11/01 10:00:05.-10"),
+    *("2026/11/01 +1:00:05.100", "9999/11/01 10:00:05.100", "2026/11/01 10:00:05.100Z"),
+)
+
+
+@settings(max_examples=40)
+@given(
+    odd=st.lists(
+        st.tuples(st.integers(0, 79), st.integers(0, 10), st.sampled_from(ODD_CELLS + ODD_TIMES)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_odd_cells_are_read_as_the_exact_reader_reads_them(
+    odd: list[tuple[int, int, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever a cell says, both readers make the same number or time of it, or none."""
+    rows = [row.split(", ") for row in ROWS[:80]]
+    for row, column, cell in odd:
+        rows[row][0 if cell in ODD_TIMES else column] = cell
+    file = tmp_path_factory.mktemp("log") / "log.csv"
+    file.write_text(_log([", ".join(row) for row in rows]), encoding="utf-8")
     try:
         found = profile_of_logs([str(file)], Hints())
     except InputError:
