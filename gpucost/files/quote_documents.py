@@ -32,9 +32,8 @@ from pricing.alternatives import (
     commitment_note,
     sensitivity,
 )
-from pricing.billing.price_changes import quote_over
 from pricing.billing.provider_rules import rules_of
-from pricing.billing.quote import SCHEMA, Quote, QuoteLine, Usage, quote
+from pricing.billing.quote import SCHEMA, Quote, QuoteLine, Usage, quote, quote_over
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, TERMS_H, Offer, parse_place
 from pricing.errors import InputError

@@ -37,8 +37,7 @@ from planner.models.interruption import (
     miss_probability,
     replay_starts,
 )
-from pricing.billing.quote import Quote, Usage
-from pricing.billing.sums import Part, Sums, in_sums, sums_of
+from pricing.billing.quote import Part, Quote, Sums, Usage, in_sums, sums_of
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from planner.choice.requirements import Rejected, Requirements
 from planner.prediction.layout import Layout
-from pricing.billing.dearest import dearest, places
+from pricing.billing.quote import dearest, places
 from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer

@@ -1,12 +1,15 @@
 """One line of a bill, and what a part of the bill hands back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from pricing.money import EXACT, price_text, quantity_text
+from pricing.billing.provider_rules import CALENDAR, BillingRule
+from pricing.money import EXACT, HOURS_PER_MONTH, plain, price_text, quantity_text
 
 KINDS = (
     "compute",
@@ -121,3 +124,303 @@ def together(charges: Iterable[Charge]) -> Charge:
         warnings += charge.warnings
         unknown += charge.unknown
     return Charge(tuple(lines), tuple(warnings), tuple(dict.fromkeys(unknown)))
+
+
+SECONDS_PER_HOUR = Decimal(3600)
+LONGEST_MONTH_H = Decimal(744)
+"""Where no start is known, a use is taken to touch as few months as it can, of 31 days each."""
+
+_ZERO = Decimal(0)
+_add, _multiply, _divide = EXACT.add, EXACT.multiply, EXACT.divide
+_ROUNDED_UP = "how a part of an hour is rounded is not documented; it is rounded up"
+_WHOLE_MONTHS = "whether a part of a month is prorated is not documented; whole months are billed"
+_LONGEST_MONTH_S = LONGEST_MONTH_H * SECONDS_PER_HOUR
+_DECEMBER = 12
+
+Number = Decimal | int | str
+
+
+class Amount(NamedTuple):
+    """Dollars with their formula, the numbers in it, and what must be said beside them."""
+
+    usd: Decimal
+    formula: str
+    numbers: tuple[Number, ...]
+    parts: tuple[Priced, ...]
+    warnings: tuple[str, ...] = ()
+
+    def line(self, what: str, price: BillingRule, words: str) -> QuoteLine:
+        """Return the line of a bill; its rule says the words, its source is the price's."""
+        return QuoteLine(
+            what=what,
+            usd=self.usd,
+            formula=self.formula,
+            numbers=self.numbers,
+            rule=words,
+            source=price.source,
+            as_of=price.as_of,
+            parts=self.parts,
+        )
+
+
+Share = tuple[Decimal, Decimal]
+"""Hours of a month, and how many the month has for the price."""
+
+
+class MonthPart(NamedTuple):
+    """What of a use falls in one month: its share of the whole, and the hours in that month."""
+
+    fraction: Decimal
+    hours: Decimal
+
+
+def stepped_s(time_s: Decimal, step_s: Decimal | None) -> Decimal:
+    """Return the time up to whole steps; as it is where it is not counted in steps."""
+    if step_s is None:
+        return time_s
+    steps, rest = divmod(time_s, step_s)
+    return (steps + 1) * step_s if rest else time_s
+
+
+def months_touched(time_s: Decimal, start: datetime | None) -> int:
+    """Return the months a time lies in: calendar months if its start is known, else the fewest."""
+    if start is None:
+        months, rest = divmod(time_s, _LONGEST_MONTH_S)
+        return max(1, int(months) + bool(rest))
+    return len(_calendar(EXACT.divide(time_s, SECONDS_PER_HOUR), start))
+
+
+def month_parts(time_s: Decimal, start: datetime | None) -> tuple[MonthPart, ...]:
+    """Return how a time lies in the months of an account.
+
+    Where no start is known only whole months of 730 hours count, and one at least: an allowance
+    per month is not given twice for an hour more.
+    """
+    hours = EXACT.divide(time_s, SECONDS_PER_HOUR)
+    if start is not None:
+        found = [here for here, _ in _calendar(hours, start)]
+    else:
+        months = max(1, int(hours // HOURS_PER_MONTH))
+        found = [EXACT.divide(hours, Decimal(months))] * months
+    if len(found) == 1:
+        return (MonthPart(_ONE, hours),)
+    return tuple(MonthPart(EXACT.divide(here, hours), here) for here in found)
+
+
+def shares(time_s: Decimal, price: BillingRule, start: datetime | None) -> tuple[Share, ...]:
+    """Return the billed hours of each month, with the hours that a month of the price has.
+
+    A price by the calendar month, in months that are not known, is for 730 hours, and for a whole
+    month never more than its price.
+    """
+    step_s, month_h = price.step_s, price.month_h
+    billed_s = time_s if step_s is None else stepped_s(time_s, step_s)
+    hours = _divide(billed_s, SECONDS_PER_HOUR)
+    if month_h is None:
+        return ((hours, HOURS_PER_MONTH),)
+    if isinstance(month_h, Decimal):
+        return ((hours, month_h),)
+    if start is not None:
+        return _calendar(hours, start)
+    if hours > HOURS_PER_MONTH:  # one month at least is touched
+        hours = min(hours, months_touched(billed_s, None) * HOURS_PER_MONTH)
+    return ((hours, HOURS_PER_MONTH),)
+
+
+def _calendar(hours: Decimal, start: datetime) -> tuple[Share, ...]:
+    """Return the hours by calendar month in UTC; one share, maybe empty, if there are no hours."""
+    at, left = start.astimezone(UTC), hours
+    found: list[Share] = []
+    while left > 0 or not found:
+        first = at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        december = first.month == _DECEMBER
+        then = first.replace(year=first.year + december, month=1 if december else first.month + 1)
+        here = min(left, _hours(then - at))
+        found.append((here, _hours(then - first)))
+        at, left = then, left - here
+    return tuple(found)
+
+
+def _hours(span: timedelta) -> Decimal:
+    whole_s = Decimal(span.days * 86400 + span.seconds)
+    return EXACT.divide(whole_s + Decimal(span.microseconds) / 10**6, SECONDS_PER_HOUR)
+
+
+class Tariff(Protocol):
+    """What something costs by its time. A start, where it is known, tells the months."""
+
+    @property
+    def price(self) -> BillingRule:
+        """The price whose source stands on the bill."""
+
+    def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:
+        """Return the dollars, exact."""
+
+    def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
+        """Return the same dollars with their formula."""
+
+
+class ByHour(NamedTuple):
+    """`units` x hours x USD/h; begun hours, with a warning, where steps are not documented."""
+
+    price: BillingRule
+    units: int
+
+    def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:  # noqa: ARG002 - of a Tariff
+        """Return the dollars, exact."""
+        return _multiply(self._unit_h(_begun_h(time_s, self.price)), self.price.amount)
+
+    def amount(self, time_s: Decimal, start: datetime | None) -> Amount:  # noqa: ARG002 - of a Tariff
+        """Return the same dollars with their formula."""
+        price, units, hours = self.price, self.units, _begun_h(time_s, self.price)
+        each, unit_h, one = price.amount, self._unit_h(hours), units == 1
+        rounded = price.step_s is None and stepped_s(time_s, SECONDS_PER_HOUR) != time_s
+        return Amount(
+            _multiply(unit_h, each),
+            "{0} h x {1:usd} USD/h" if one else "{2} x {0} h x {1:usd} USD/h",
+            (hours, each) if one else (hours, each, units),
+            (Priced(unit_h, "Hours", each),),
+            (_ROUNDED_UP,) if rounded else (),
+        )
+
+    def _unit_h(self, hours: Decimal) -> Decimal:
+        return hours if self.units == 1 else _multiply(hours, Decimal(self.units))
+
+
+def _begun_h(time_s: Decimal, price: BillingRule) -> Decimal:
+    step_s = price.step_s
+    billed_s = stepped_s(time_s, SECONDS_PER_HOUR if step_s is None else step_s)
+    return _divide(billed_s, SECONDS_PER_HOUR)
+
+
+class ByMonth(NamedTuple):
+    """`units` x a fee per month: for the part of each month if prorated, else for all of it.
+
+    A month never costs more than its fee. Whole months for want of a rule come with a warning.
+    """
+
+    price: BillingRule
+    units: int
+    fees: Decimal
+
+    def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:
+        """Return the dollars, exact."""
+        if not self.price.prorated:
+            return self.fees * months_touched(time_s, start)
+        return _of_months(self.fees, self._held(time_s, start))
+
+    def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
+        """Return the same dollars with their formula."""
+        price, units, usd = self.price, self.units, self.usd(time_s, start)
+        one, fee = units == 1, "{0:usd} USD/month"
+        text = fee if one else f"{{1}} x {fee}"
+        numbers = (price.amount,) if one else (price.amount, units)
+        if not price.prorated:
+            months = months_touched(time_s, start)
+            return Amount(
+                usd=usd,
+                formula=f"{text} x {{{len(numbers)}}} months" if months > 1 else text,
+                numbers=(*numbers, months) if months > 1 else numbers,
+                parts=(Priced(Decimal(units * months), "Months", price.amount),),
+                warnings=(_WHOLE_MONTHS,) if self.fees else (),
+            )
+        held = self._held(time_s, start)
+        return Amount(
+            usd=usd,
+            formula=f"{text} x {_in_months(len(numbers), len(held))}",
+            numbers=(*numbers, *_numbers(held)),
+            parts=tuple([Priced(h * units, "Months", price.amount, of) for h, of in held]),
+        )
+
+    def _held(self, time_s: Decimal, start: datetime | None) -> Sequence[Share]:
+        months = months_touched(time_s, start)
+        held = shares(time_s, self.price, start)
+        return [(min(hours, month_h * months), month_h) for hours, month_h in held]
+
+
+def by_month(price: BillingRule, units: int) -> ByMonth:
+    """Return the rate of so many fees per month."""
+    return ByMonth(price, units, _multiply(price.amount, Decimal(units)))
+
+
+class BySize(NamedTuple):
+    """Quantity x USD per unit and month x hours / hours of the month, over a price's tiers.
+
+    Attributes:
+        price: of the first tier.
+        tiers: how much of the quantity lies in each, and its price.
+        monthly_usd: of a whole month.
+    """
+
+    price: BillingRule
+    tiers: Sequence[tuple[Decimal, Decimal]]
+    monthly_usd: Decimal
+
+    def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:
+        """Return the dollars, exact."""
+        return _of_months(self.monthly_usd, shares(time_s, self.price, start))
+
+    def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
+        """Return the same dollars with their formula."""
+        held, unit = shares(time_s, self.price, start), self.price.per
+        numbers: list[Decimal] = []
+        parts: list[Priced] = []
+        for size, usd in self.tiers:
+            numbers += (size, usd)
+            for hours, month_h in held:
+                parts.append(Priced(_multiply(size, hours), f"{unit}-Months", usd, month_h))
+        for share in held:
+            numbers += share
+        formula = _of_tiers(len(self.tiers), unit, len(held))
+        return Amount(_of_months(self.monthly_usd, held), formula, tuple(numbers), tuple(parts))
+
+
+def by_size(terms: Sequence[BillingRule], quantity: Decimal) -> BySize:
+    """Return the rate of a quantity at a price, given as its tiers in order."""
+    tiers, monthly = [], _ZERO
+    for tier in terms:
+        if quantity > tier.tier_from or not tier.tier_from:
+            size, usd = min(quantity, tier.tier_until) - tier.tier_from, tier.amount
+            monthly = _add(monthly, _multiply(size, usd))
+            tiers.append((size, usd))
+    return BySize(terms[0], tiers, monthly)
+
+
+def _of_months(monthly: Decimal, held: Iterable[Share]) -> Decimal:
+    """Divide last, so that whole cents stay whole."""
+    total = _ZERO
+    for hours, month_h in held:
+        total = _add(total, _divide(_multiply(monthly, hours), month_h))
+    return total
+
+
+def _numbers(held: Sequence[Share]) -> list[Decimal]:
+    return [number for share in held for number in share]
+
+
+@lru_cache(maxsize=256)
+def _of_tiers(tiers: int, unit: str, months: int) -> str:
+    """Return the formula of a size in so many tiers, kept in so many months."""
+    places = range(0, 2 * tiers, 2)
+    texts = [f"{{{at}}} {unit} x {{{at + 1}:usd}} USD/{unit}-month" for at in places]
+    text = texts[0] if len(texts) == 1 else f"({' + '.join(texts)})"
+    return f"{text} x {_in_months(2 * tiers, months)} per month"
+
+
+@lru_cache(maxsize=256)
+def _in_months(first: int, months: int) -> str:
+    """Return the parts of months as text; their numbers begin with that of the place `first`."""
+    places = range(first, first + 2 * months, 2)
+    parts = [f"{{{at}}} h / {{{at + 1}}} h" for at in places]
+    return parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
+
+
+@lru_cache(maxsize=4096)
+def words_of(price: BillingRule, words: str) -> str:
+    """Return the rule in words: "snapshots at 0.05 USD/GB-month, of the calendar month"."""
+    text = f"{words} at {price.price_words}"
+    if price.step_s is not None:
+        text += f", in steps of {plain(price.step_s)} s"
+    if price.month_h == CALENDAR:
+        return f"{text}, of the hours of the calendar month"
+    return f"{text}, of a month of {price.month_h} h" if price.month_h else text

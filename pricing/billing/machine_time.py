@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from pricing.billing.amount import SECONDS_PER_HOUR, months_touched, stepped_s
-from pricing.billing.lines import Priced, QuoteLine
+from pricing.billing.lines import SECONDS_PER_HOUR, Priced, QuoteLine, months_touched, stepped_s
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import TERMS_H, Offer

@@ -1,19 +1,24 @@
 """The bill of one use of one offer: lines that add up, each with its formula and source."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from pricing.billing.beside import beside
+from pricing.billing.ancillary import beside, boot_disk, kept_data, services
+from pricing.billing.billing_rule import all_rules
 from pricing.billing.lines import KINDS, Charge, QuoteLine, together
-from pricing.billing.machine_time import Span, charge_machine_time
+from pricing.billing.machine_time import Span, bill_at_one_price, charge_machine_time
 from pricing.billing.provider_rules import ProviderRules, rules_of
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
+from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
-from pricing.money import EXACT, cents
+from pricing.errors import InputError
+from pricing.money import EXACT, cents, price_text
 
 __all__ = ["Quote", "QuoteLine", "Usage", "quote"]
 
@@ -94,7 +99,7 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
     unknown: tuple[str, ...] = ()
     lines, said = time.lines, offer.warnings(usage.as_of) + warnings + time.warnings
     if usage.beside:
-        more = _beside(offer, usage, rules)
+        more = _ancillary(offer, usage, rules)
         lines += more.lines
         said += more.warnings
         unknown = more.unknown
@@ -110,7 +115,7 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
     )
 
 
-def _beside(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
+def _ancillary(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """Return what is asked for beside machine time."""
     place = beside(offer, usage, rules)
     life_s, start = usage.life_s, usage.start
@@ -146,3 +151,193 @@ def _part(line: QuoteLine, held: int, of: int) -> QuoteLine:
             for p in line.parts
         ),
     )
+
+
+Part = tuple[str, Decimal]
+"""The kind of a line, and its dollars."""
+
+Found = tuple[str, Decimal | None]
+"""The same; None: something of it has no known price."""
+
+
+class Sums(NamedTuple):
+    """The amounts of a bill.
+
+    Attributes:
+        exact: all of it, not rounded.
+        parts: what its lines come to, in their order.
+        unknown: kinds of line of which something was asked for and has no known price.
+    """
+
+    exact: Decimal
+    parts: tuple[Part, ...]
+    unknown: tuple[str, ...] = ()
+
+
+def sums_of(offer: Offer, usage: Usage, life_s: Decimal | None = None) -> Sums:
+    """Return what `quote` comes to for one use of one offer.
+
+    Args:
+        offer: what is priced.
+        usage: for what.
+        life_s: how long its machines live instead, without additional time; None: as it says.
+    """
+    if usage.additional or usage.interrupted or usage.object_storage_bytes:
+        whole = usage if life_s is None else usage.lasting(life_s)
+        return in_sums(quote(offer, whole))  # each of these may be several lines
+    life_s = usage.life_s if life_s is None else life_s
+    rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
+    exact = bill_at_one_price(life_s, offer, rules, usage).usd
+    parts: list[Part] = [("compute", exact)]
+    unknown: list[str] = []
+    for what, usd in _ancillary_amounts(offer, usage, rules, life_s) if usage.beside else ():
+        if usd is None:
+            unknown.append(what)
+        else:
+            exact = _add(exact, usd)
+            parts.append((what, usd))
+    return Sums(exact, tuple(parts), tuple(dict.fromkeys(unknown)) if unknown else ())
+
+
+def in_sums(bill: Quote) -> Sums:
+    """Return the amounts of a whole bill."""
+    return Sums(bill.exact, tuple((line.what, line.usd) for line in bill.lines), bill.unknown)
+
+
+def _ancillary_amounts(
+    offer: Offer, usage: Usage, rules: ProviderRules, life_s: Decimal
+) -> list[Found]:
+    """Return what stands beside machine time."""
+    storage, services = beside(offer, usage, rules)
+    start = usage.start
+    if not usage.traffic:
+        return [(item.what, item.usd(life_s, start)) for item in storage + services]
+    whole = usage if life_s == usage.life_s else usage.lasting(life_s)
+    traffic = charge_traffic(offer, whole, rules)
+    return [
+        *((item.what, item.usd(life_s, start)) for item in storage),
+        *((line.what, line.usd) for line in traffic.lines),
+        *((what, None) for what in traffic.unknown),
+        *((item.what, item.usd(life_s, start)) for item in services),
+    ]
+
+
+_ITEMS_OF = {
+    "boot-disk": boot_disk,
+    **dict.fromkeys(("disk", "snapshot", "object-storage"), kept_data),
+    **dict.fromkeys(("address", "control-plane"), services),
+}
+
+
+def dearest(what: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | None:
+    """Return the most that any provider asks for a part of a use, in dollars, exact.
+
+    Args:
+        what: kind of line; nothing of it may be of unknown price to count.
+        usage: what is priced.
+        offers: one for each place that is asked (`places`).
+
+    Returns:
+        None where nobody's price is known.
+    """
+    amounts = (_usd_of_part(what, offer, usage) for offer in offers)
+    return max((usd for usd in amounts if usd is not None), default=None)
+
+
+def _usd_of_part(what: str, offer: Offer, usage: Usage) -> Decimal | None:
+    """Return what a place asks for a part of a use; None where not all of it has a known price."""
+    rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
+    found: list[Decimal | None]
+    if what == "egress":
+        charge = charge_traffic(offer, usage, rules)
+        found = [line.usd for line in charge.lines] + [None for _ in charge.unknown]
+    else:
+        items = _ITEMS_OF[what](offer, usage, rules)
+        found = [item.usd(usage.life_s, usage.start) for item in items if item.what == what]
+    known = [usd for usd in found if usd is not None]
+    return sum(known, Decimal(0)) if known and len(known) == len(found) else None
+
+
+def places(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return one offer for each provider, region and way of buying: its last."""
+    return tuple({(one.provider, one.region, one.purchase): one for one in offers}.values())
+
+
+_DAY = timedelta(days=1)
+_LAST_DAY = date(9999, 12, 31)
+
+
+def quote_over(history: Sequence[Offer], usage: Usage, region: str | None = None) -> Quote:
+    """Return the bill of machines from `usage.start` on, each stretch at the price that holds then.
+
+    A billing unit (second, minute, hour) has the price of the instant at which it begins; days
+    begin at 00:00 UTC. Where a price ends in the run and no later one is known, it is kept, with a
+    warning. Storage, traffic and services follow the rules of the first day.
+
+    Args:
+        history: every known row of one provider, type and purchase, as `Catalog.history` has them.
+        usage: what is priced; with its start.
+        region: may be left out where the price is the same in all regions of the type.
+
+    Raises:
+        InputError: the history is empty, the usage has no start, or no price holds on its day.
+    """
+    if not history or usage.start is None:
+        raise InputError("a bill over time needs the known prices and the instant of the start")
+    start = usage.start.astimezone(UTC)
+    rows = Catalog(as_of=usage.as_of, rows=tuple(history))
+    spans, said = [_span(rows, usage.as_of, region, Decimal(0))], []
+    for day in _change_days(history, usage.as_of, _last_day(start, usage)):
+        at_s = Decimal(int((datetime.combine(day, time(), UTC) - start).total_seconds()))
+        before = spans[-1]
+        try:
+            now = _span(rows, day, region, at_s)
+        except InputError:
+            now = before._replace(from_s=at_s, rules=_rules_of(before.offer, day))
+            said.append(
+                f"{before.offer.place}: the price of {price_text(before.offer.usd_per_hour)} USD/h "
+                f"ended on {day - _DAY} and no later one is known; it is used to the end of the run"
+            )
+        if now.offer.usd_per_hour != before.offer.usd_per_hour:
+            prices = (price_text(span.offer.usd_per_hour) for span in (before, now))
+            said.append(
+                f"{now.offer.place}: the price goes from {' to '.join(prices)} USD/h on {day}, "
+                "from 00:00 UTC; each stretch is billed at its own price"
+            )
+        elif now.rules.granularity_s == before.rules.granularity_s:
+            continue
+        spans.append(now)
+    if usage.committed:
+        return quote_spans(spans[:1], usage)
+    return quote_spans(spans, usage, tuple(said))
+
+
+def _span(rows: Catalog, day: date, region: str | None, from_s: Decimal) -> Span:
+    first = rows.rows[0]
+    offer = rows.at(day).find(first.provider, first.instance_type, region, first.purchase)
+    return Span(from_s, offer, _rules_of(offer, day))
+
+
+def _rules_of(offer: Offer, day: date) -> ProviderRules:
+    return rules_of(offer.provider, day, offer.instance_type)
+
+
+def _last_day(start: datetime, usage: Usage) -> date:
+    """Return the day on which the life of the machines ends.
+
+    Far off for a life beyond the calendar.
+    """
+    try:
+        return (start + timedelta(seconds=float(usage.life_s))).date()
+    except OverflowError:
+        return _LAST_DAY
+
+
+def _change_days(history: Sequence[Offer], first: date, last: date) -> list[date]:
+    """Return the days after the first, up to the last, on which a price or rule begins or ends."""
+    windows: list[tuple[date | None, date | None]]
+    windows = [(row.starts, row.valid_until) for row in history]
+    windows += [(rule.valid_from, rule.valid_until) for rule in all_rules(history[0].provider)]
+    days = {begins for begins, _ in windows if begins is not None}
+    days |= {ends + _DAY for _, ends in windows if ends is not None and ends < _LAST_DAY}
+    return sorted(day for day in days if first < day <= last)

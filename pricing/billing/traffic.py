@@ -8,9 +8,16 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from pricing.billing.amount import MonthPart, month_parts
 from pricing.billing.billing_rule import BYTES_PER_UNIT, BillingRule, caveats
-from pricing.billing.lines import NOTHING, Charge, Priced, QuoteLine, together
+from pricing.billing.lines import (
+    NOTHING,
+    Charge,
+    MonthPart,
+    Priced,
+    QuoteLine,
+    month_parts,
+    together,
+)
 from pricing.billing.provider_rules import Egress, ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer

@@ -8,8 +8,7 @@ import pytest
 from gpucost.files.quote_documents import document_of
 from planner.plan.draft import JobDraft
 from planner.plan.making import to_plan
-from pricing.billing.dearest import dearest
-from pricing.billing.quote import Usage, quote
+from pricing.billing.quote import Usage, dearest, quote
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from templates.render import render_report

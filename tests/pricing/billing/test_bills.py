@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pricing.billing.price_changes import quote_over
-from pricing.billing.quote import Quote, Usage, quote
+from pricing.billing.quote import Quote, Usage, quote, quote_over
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from tests.pricing.factories import ASKED_ON, an_offer

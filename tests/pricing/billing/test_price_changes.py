@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing.billing.price_changes import quote_over
-from pricing.billing.quote import Quote, Usage, quote
+from pricing.billing.quote import Quote, Usage, quote, quote_over
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError

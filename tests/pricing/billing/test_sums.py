@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from pricing.billing.quote import Usage, quote
-from pricing.billing.sums import in_sums, sums_of
+from pricing.billing.quote import Usage, in_sums, quote, sums_of
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 

@@ -1,0 +1,348 @@
+"""Ancillary charges of a use at one place, beside machine time and traffic: storage and services.
+
+Each is an item that is looked up without its time, so that uses which differ by their time alone
+share it. An item gives its dollars where many bills are compared, and the same dollars with their
+line where one is written. Traffic is not among them: how much of it is free depends on the life of
+the machines in more than one way.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple, Protocol
+
+from pricing.billing.billing_rule import BYTES_PER_UNIT, BillingRule, caveats
+from pricing.billing.lines import (
+    Amount,
+    ByHour,
+    Charge,
+    QuoteLine,
+    Tariff,
+    by_month,
+    by_size,
+    together,
+    words_of,
+)
+from pricing.billing.provider_rules import ProviderRules
+from pricing.billing.usage import Usage
+from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.money import EXACT, price_text, quantity_text
+
+_ZERO = Decimal(0)
+
+
+class Item(Protocol):
+    """One thing that was asked for."""
+
+    @property
+    def what(self) -> str:
+        """Its kind of line."""
+
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal | None:
+        """Return its dollars, exact; None where it has no known price.
+
+        Args:
+            life_s: how long the machines live.
+            start: when they are created; None where that is not known.
+        """
+
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
+        """Return the same as a line, with what must be said beside it."""
+
+
+class HourlyCharge(NamedTuple):
+    """What is billed by its time.
+
+    Attributes:
+        what: its kind of line.
+        rate: its price, in whatever quantity was asked for.
+        words: what it is called in the rule of its line.
+        terms: the rules behind it, whose caveats are said.
+        more: what the rule of its line says beside its price.
+    """
+
+    what: str
+    rate: Tariff
+    words: str
+    terms: tuple[BillingRule, ...]
+    more: str = ""
+
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal:
+        """Return its dollars, exact."""
+        return self.rate.usd(life_s, start)
+
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
+        """Return the same as a line, with what must be said beside it."""
+        rule = words_of(self.rate.price, self.words) + self.more
+        return self.charge_as(rule, offer, self.rate.amount(life_s, start))
+
+    def charge_as(self, rule: str, offer: Offer, amount: Amount) -> Charge:
+        """Return the line of an amount under a rule in words."""
+        said = tuple([f"{self.what}: {offer.provider}: {text}" for text in amount.warnings])
+        line = amount.line(self.what, self.rate.price, rule)
+        return Charge((line,), said + caveats(self.terms))
+
+
+class Included(NamedTuple):
+    """A boot disk in the price of its machine."""
+
+    what: str
+    gib: Decimal
+
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal:  # noqa: ARG002 - as of every item
+        """Return nothing."""
+        return _ZERO
+
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:  # noqa: ARG002 - as of every item
+        """Return its line, which costs nothing."""
+        line = QuoteLine(
+            what=self.what,
+            usd=_ZERO,
+            formula="{0} GiB come with the machine",
+            numbers=(self.gib,),
+            rule="boot disk in the price of the machine",
+            source=offer.source,
+            as_of=offer.date_text,
+        )
+        return Charge((line,), ())
+
+
+class Unpriced(NamedTuple):
+    """What has no known price, with the sentence that says so."""
+
+    what: str
+    text: str
+
+    def usd(self, life_s: Decimal, start: datetime | None) -> None:
+        """Return that its dollars are not known."""
+
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:  # noqa: ARG002 - as of every item
+        """Return no line, but what is left out."""
+        return Charge((), (self.text,), (self.what,))
+
+
+class FixedCharge(NamedTuple):
+    """What costs the same however long the machines live: it is kept for a time of its own."""
+
+    what: str
+    always_usd: Decimal | None
+    item: Item
+    kept_s: Decimal
+
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal | None:  # noqa: ARG002 - as of every item
+        """Return its dollars, exact; None where it has no known price."""
+        return self.always_usd
+
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:  # noqa: ARG002 - as of every item
+        """Return the same as a line, with what must be said beside it."""
+        return self.item.charge(offer, self.kept_s, start)
+
+
+_GIB = BYTES_PER_UNIT["GiB"]
+
+
+class _Kept(NamedTuple):
+    """One kind of storage: its line, the field of a use that asks for it, its price's rule."""
+
+    what: str
+    asked: str
+    rule: str
+    words: str
+
+
+_BOOT = _Kept("boot-disk", "boot_disk_bytes", "boot_disk", "boot disk")
+_DISK = _Kept("disk", "storage_bytes", "volume_storage", "volume storage")
+_SNAPSHOT = _Kept("snapshot", "snapshot_bytes", "snapshot_storage", "snapshots")
+_OBJECTS = _Kept("object-storage", "object_storage_bytes", "object_storage", "object storage")
+
+
+def kept_data(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
+    """Return what is kept beside the machines; only what was asked for."""
+    found: list[Item] = []
+    if usage.storage_bytes:
+        found.append(_item(_DISK, offer, usage, rules, kind=usage.storage_kind))
+    if usage.snapshot_bytes:
+        found.append(_item(_SNAPSHOT, offer, usage, rules))
+    if usage.object_storage_bytes:
+        found.append(_objects(offer, usage, rules))
+    if usage.storage_h is None:
+        return found
+    kept_s, start = usage.kept_s, usage.start
+    return [FixedCharge(item.what, item.usd(kept_s, start), item, kept_s) for item in found]
+
+
+def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
+    """Return what the machines boot from: in their price, else at its own or the volumes' price."""
+    if not usage.boot_disk_bytes:
+        return []
+    size_bytes, included = Decimal(usage.boot_disk_bytes), Decimal(str(offer.boot_disk_gib or 0))
+    if size_bytes <= included * _GIB:
+        return [Included(_BOOT.what, included)]
+    terms = rules.terms(_BOOT.rule, region=offer.region, purchase=offer.purchase)
+    terms = terms or rules.terms(_DISK.rule, region=offer.region, purchase=offer.purchase)
+    if not terms:
+        return [_unknown(_BOOT, "", offer, rules)]
+    if terms[0].each_gib is not None:
+        return [_in_pieces(_BOOT, terms, usage, usage.count)]
+    size = EXACT.divide(size_bytes * usage.count, terms[0].bytes_per_unit)
+    return [HourlyCharge(_BOOT.what, by_size(terms, size), _BOOT.words, terms)]
+
+
+def _item(kept: _Kept, offer: Offer, usage: Usage, rules: ProviderRules, *, kind: str = "") -> Item:
+    terms = rules.terms(kept.rule, region=offer.region, kind=kind, purchase=offer.purchase)
+    if not terms:
+        return _unknown(kept, kind, offer, rules)
+    if terms[0].each_gib is not None:
+        return _in_pieces(kept, terms, usage, 1)
+    rate = by_size(terms, _quantity(kept, usage, terms))
+    return HourlyCharge(kept.what, rate, kept.words, terms)
+
+
+def _quantity(kept: _Kept, usage: Usage, terms: tuple[BillingRule, ...]) -> Decimal:
+    return EXACT.divide(Decimal(getattr(usage, kept.asked)), terms[0].bytes_per_unit)
+
+
+def _unknown(kept: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> Unpriced:
+    of_kind = f" of kind {kind!r}" if kind else ""
+    known = () if kept is _BOOT else rules.kinds(kept.rule)
+    others = f"; kinds with a known price: {', '.join(known)}" if known else ""
+    return Unpriced(
+        kept.what,
+        f"{kept.what}: the price of {kept.words}{of_kind} at {_where(offer)} is not known per GB "
+        f"and month; it is left out{others}",
+    )
+
+
+def _where(offer: Offer) -> str:
+    """Return the provider and the region."""
+    return offer.provider if offer.region == EVERYWHERE else f"{offer.provider}/{offer.region}"
+
+
+class _Disks(NamedTuple):
+    """Storage that is sold in disks of some sizes."""
+
+    fees: HourlyCharge
+    number: int
+
+    @property
+    def what(self) -> str:
+        return self.fees.what
+
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal:
+        return self.fees.usd(life_s, start)
+
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
+        price = self.fees.rate.price
+        name = price.product or price.kind
+        disks = f"{self.number} disks of {quantity_text(price.each_gib or _ZERO)} GiB ({name})"
+        rule = f"{disks} at {price_text(price.amount)} each a month"
+        return self.fees.charge_as(rule, offer, self.fees.rate.amount(life_s, start))
+
+
+def _in_pieces(kept: _Kept, sizes: tuple[BillingRule, ...], usage: Usage, times: int) -> _Disks:
+    """Return disks of the size that costs least, whole ones for each of so many times the size."""
+    asked_bytes: int = getattr(usage, kept.asked)
+
+    def pieces(size: BillingRule) -> int:
+        each_bytes = int((size.each_gib or _ZERO) * _GIB)
+        return -(-asked_bytes // each_bytes) * times
+
+    price = min(sizes, key=lambda size: pieces(size) * size.amount)
+    number = pieces(price)
+    rate = by_month(price, number)
+    return _Disks(HourlyCharge(kept.what, rate, kept.words, (price,)), number)
+
+
+class _Objects(NamedTuple):
+    """A base fee with its included size, where there is one, and what is kept beyond it."""
+
+    parts: list[HourlyCharge]
+    terms: tuple[BillingRule, ...]
+    what: str = _OBJECTS.what
+
+    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal:
+        return sum([part.usd(life_s, start) for part in self.parts], _ZERO)
+
+    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
+        found = together(part.charge(offer, life_s, start) for part in self.parts)
+        return found._replace(warnings=caveats(self.terms) + found.warnings)
+
+
+def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
+    terms = rules.terms(_OBJECTS.rule, region=offer.region, purchase=offer.purchase)
+    if not terms:
+        return _unknown(_OBJECTS, "", offer, rules)
+    if terms[0].each_gib is not None:
+        return _in_pieces(_OBJECTS, terms, usage, 1)
+    base, included = rules.rule("object_storage_base"), rules.rule("object_storage_included")
+    beyond, more, parts = _quantity(_OBJECTS, usage, terms), "", []
+    if included is not None:
+        beyond = max(_ZERO, beyond - included.amount)
+        more = f", beyond {quantity_text(included.amount)} {included.per} in the base price"
+    if base is not None:
+        parts.append(HourlyCharge(_OBJECTS.what, by_month(base, 1), "base price", ()))
+    if beyond:
+        rate = by_size(terms, beyond)
+        parts.append(HourlyCharge(_OBJECTS.what, rate, _OBJECTS.words, (), more))
+    return _Objects(parts, tuple(filter(None, (*terms, base, included))))
+
+
+USUAL_PLANE = "standard"
+"""The control plane that a provider sells without a further name."""
+
+
+class _Service(NamedTuple):
+    """One service: its line, how many are asked for, its price's rule and kind, and its name."""
+
+    what: str
+    wanted: int
+    rule: str
+    kind: str
+    words: str
+
+
+def services(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
+    """Return the services that live as long as the machines; only what was asked for."""
+    asked = []
+    if usage.addresses:
+        asked.append(_Service("address", usage.addresses, "ipv4", "", "public IPv4 address"))
+    if usage.nat_gateways:
+        asked.append(_Service("address", usage.nat_gateways, "nat_gateway_hour", "", "NAT gateway"))
+    if usage.control_plane:
+        kind = "" if usage.control_plane == USUAL_PLANE else usage.control_plane
+        words = f"{usage.control_plane} Kubernetes control plane"
+        asked.append(_Service("control-plane", 1, "k8s_control_plane", kind, words))
+    return [_service_item(service, offer, usage, rules) for service in asked]
+
+
+def _service_item(service: _Service, offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
+    terms = rules.terms(
+        service.rule, region=offer.region, kind=service.kind, purchase=offer.purchase
+    )
+    if not terms:
+        kinds = rules.kinds(service.rule)
+        others = f"; kinds with a known price: {', '.join(kinds)}" if kinds else ""
+        text = f"the price of a {service.words} at {offer.provider} is not known; it is left out"
+        return Unpriced(service.what, f"{service.what}: {text}{others}")
+    price = _for_so_many(terms, usage.count)
+    wanted = service.wanted * (usage.count if price.per_machine else 1)
+    rate = by_month(price, wanted) if price.unit == "USD/month" else ByHour(price, wanted)
+    return HourlyCharge(service.what, rate, price.product or service.words, (price,))
+
+
+def _for_so_many(terms: tuple[BillingRule, ...], count: int) -> BillingRule:
+    """Return the price that holds for so many machines; tiers of a service count them."""
+    fitting = (term for term in terms if term.tier_from < count <= term.tier_until)
+    return next(fitting, terms[0])
+
+
+class AncillaryCharges(NamedTuple):
+    """What is asked for beside machine time and traffic, in the order of a bill."""
+
+    storage: list[Item]
+    services: list[Item]
+
+
+def beside(offer: Offer, usage: Usage, rules: ProviderRules) -> AncillaryCharges:
+    """Return what a use asks for, but for its time."""
+    boot, kept = boot_disk(offer, usage, rules), kept_data(offer, usage, rules)
+    return AncillaryCharges(boot + kept, services(offer, usage, rules))
