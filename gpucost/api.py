@@ -65,11 +65,7 @@ def read_telemetry(
 
 
 def make_plan(
-    profiles: tuple[Profile, ...],
-    catalog: Catalog,
-    requirements: Requirements,
-    *,
-    as_of: date,
+    profiles: tuple[Profile, ...], catalog: Catalog, requirements: Requirements, *, as_of: date
 ) -> Plan:
     """Return the cheapest, fastest or best-value way to run the jobs, with every reason.
 

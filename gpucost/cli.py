@@ -79,10 +79,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "watch": ("machines.watch", "Reap every ten minutes, from cron or a systemd timer."),
     "iam-policy": ("installation:iam_policy", "Print the minimum permissions for launches."),
     "explain": ("planning.explain", "Explain a finding or an action code."),
-    "accuracy": (
-        "planning.accuracy",
-        "Show prediction errors on held-out measurements.",
-    ),
+    "accuracy": ("planning.accuracy", "Show prediction errors on held-out measurements."),
     "demo": ("first_steps:demo", "Plan a bundled measured job and write report.md."),
     "examples": ("first_steps:examples", "Write the bundled examples into a folder."),
     "init": ("first_steps:init", "Write gpucost.toml with the defaults for this folder."),

@@ -339,11 +339,7 @@ EGRESS_TO = (
 
 # Fields of `pricing.billing.usage.Usage` by the option that fills them: --snapshots 100GB.
 _EXTRAS: dict[str, tuple[str, click.ParamType[Any], str]] = {
-    "egress-to": (
-        "egress_to",
-        DESTINATION,
-        EGRESS_TO,
-    ),
+    "egress-to": ("egress_to", DESTINATION, EGRESS_TO),
     "boot-disk": (
         "boot_disk_bytes",
         BOOT_DISK,

@@ -102,14 +102,7 @@ MAY_SET: Mapping[str, frozenset[str]] = MappingProxyType(
                 "host-power-share",
                 *_FORMAT,
             ),
-            "capacity": (
-                "max-wait",
-                "order",
-                "map",
-                "gpu",
-                "as-of",
-                *_FORMAT,
-            ),
+            "capacity": ("max-wait", "order", "map", "gpu", "as-of", *_FORMAT),
             "report": ("style", "lang", "fx", *_PRINTING),
             "quote": (
                 "addresses",

@@ -18,16 +18,7 @@ from pricing.catalog.price_age import STALE_AFTER_DAYS
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from pricing.money import plain, price_text, show, usd
 from pricing.refresh.reading import Row
-from providers.interface import (
-    MACHINE,
-    OWN,
-    Cloud,
-    Creation,
-    LaunchSpec,
-    Place,
-    Preview,
-    Resource,
-)
+from providers.interface import MACHINE, OWN, Cloud, Creation, LaunchSpec, Place, Preview, Resource
 from providers.journal.ledger import quote_machines
 from providers.ownership_tags import OwnershipTags, new_run
 from providers.provider import Request

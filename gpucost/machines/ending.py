@@ -3,12 +3,7 @@
 from dataclasses import dataclass
 
 from gpucost.files.writing import state_folder
-from gpucost.machines.state import (
-    ReachableProviders,
-    job_request_file,
-    sessions,
-    this_owner,
-)
+from gpucost.machines.state import ReachableProviders, job_request_file, sessions, this_owner
 from gpucost.views.output import Output
 from pricing.errors import (
     GpucostError,

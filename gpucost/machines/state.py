@@ -32,9 +32,7 @@ def new_door(provider: str, run: str, state: Path, host: str = "") -> SshAccess:
     if provider == OWN:
         return own_door(host)
     return SshAccess(
-        user=CLOUDS[provider].user,
-        key=key_file(state, run),
-        known_hosts=known_hosts(state, run),
+        user=CLOUDS[provider].user, key=key_file(state, run), known_hosts=known_hosts(state, run)
     )
 
 

@@ -79,10 +79,7 @@ class _Round:
 
 
 def ask(
-    feeds: Sequence[Feed],
-    providers: Sequence[str],
-    wanted: UpdateScope,
-    say: Callable[[str], None],
+    feeds: Sequence[Feed], providers: Sequence[str], wanted: UpdateScope, say: Callable[[str], None]
 ) -> Iterator[SourceResult]:
     """Yield what each source said, in the order of feeds and providers; all are asked at once.
 

@@ -76,10 +76,7 @@ def check_prices(day: date, providers: tuple[str, ...], output: Output) -> None:
     if output.format == "json":
         print_json(
             CheckedPrices(
-                as_of=day,
-                providers=tuple(ages),
-                conflicts=tuple(conflicts),
-                doubtful=tuple(doubts),
+                as_of=day, providers=tuple(ages), conflicts=tuple(conflicts), doubtful=tuple(doubts)
             )
         )
         return

@@ -21,11 +21,7 @@ _MARK = "*"
 
 
 def print_plan(
-    plan: Plan,
-    output: Output,
-    *,
-    all_options: bool = False,
-    left_out: Iterable[RentedOffer] = (),
+    plan: Plan, output: Output, *, all_options: bool = False, left_out: Iterable[RentedOffer] = ()
 ) -> None:
     """Print a plan, made now or read back: one screen, or all of it.
 

@@ -13,13 +13,7 @@ from pricing.errors import InputError, PartialError, ProviderError
 from pricing.listing import counted
 from providers.interface import Deployment, ExistenceCheck
 from providers.journal.journal import Journal
-from providers.lifecycle.presence import (
-    Survey,
-    found_run,
-    presence_of,
-    survey,
-    unknown_runs,
-)
+from providers.lifecycle.presence import Survey, found_run, presence_of, survey, unknown_runs
 from providers.lifecycle.readiness import ask_again
 from providers.lifecycle.session import Session
 from providers.ownership_tags import owns

@@ -107,11 +107,7 @@ def _measured(profiles: tuple[str, ...], output: Output) -> Measured:
 _MACHINES = ("machine", "gpu", "purchase", "machines", "hours", "GPU hours", "USD", "%")
 _FINDINGS = ("unused", "what", "where", "USD", "lines", "proof")
 _CUT_IN_MACHINES = frozenset(("machine",))
-_CODES = {
-    "idle-address": "address",
-    "idle-disk": "disk",
-    "idle-commitment": "commitment",
-}
+_CODES = {"idle-address": "address", "idle-disk": "disk", "idle-commitment": "commitment"}
 
 
 def print_review(document: ReviewDocument, output: Output) -> None:
@@ -198,8 +194,7 @@ def _lines(lines: tuple[ReviewedLine, ...]) -> str:
 
 
 @click.command(
-    name="reconcile",
-    epilog="Example: gpucost reconcile plan.json invoice.csv --option train/o2",
+    name="reconcile", epilog="Example: gpucost reconcile plan.json invoice.csv --option train/o2"
 )
 @click.argument("plan_path", metavar="PLAN")
 @click.argument("paths", nargs=-1, required=True, metavar="BILL...")

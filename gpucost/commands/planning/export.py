@@ -97,11 +97,7 @@ TOOLS = tuple(FILES)
 
 
 def task_text(
-    tool: str,
-    plan: Plan,
-    named: tuple[str, ...],
-    asked: TaskRequest,
-    numeric: tuple[str, ...],
+    tool: str, plan: Plan, named: tuple[str, ...], asked: TaskRequest, numeric: tuple[str, ...]
 ) -> tuple[ToolTask, str]:
     """Return the task of an option, and the file from which a tool starts it.
 
@@ -175,13 +171,7 @@ _FOR = (_FOCUS, *TOOLS, _SLURM, *WORDS)
     name="export", epilog="Example: gpucost export --to skypilot --run 'python train.py' --ttl 8h"
 )
 @click.argument("plan_path", default=DEFAULT_PLAN, metavar="[PLAN]")
-@click.option(
-    "--to",
-    "tool",
-    type=click.Choice(_FOR),
-    required=True,
-    help="Target format.",
-)
+@click.option("--to", "tool", type=click.Choice(_FOR), required=True, help="Target format.")
 @chosen_options
 @click.option("--run", "command", metavar="COMMAND", default="", help="Command to run there.")
 @click.option("--ttl", "ttl_s", type=DURATION, help="Maximum lifetime of what is started, e.g. 8h.")
@@ -217,9 +207,7 @@ _FOR = (_FOCUS, *TOOLS, _SLURM, *WORDS)
     help="With --fleet: how GPUs are shared on Kubernetes.  [default: device-plugin]",
 )
 @click.option(
-    "--queue",
-    metavar="NAME",
-    help="With --fleet: queue of Kueue (device plugin) or KAI (kai).",
+    "--queue", metavar="NAME", help="With --fleet: queue of Kueue (device plugin) or KAI (kai)."
 )
 @click.option(
     "--autoscaler",
