@@ -34,15 +34,22 @@ _RATE = re.compile(r"([A-Z]{3})=(\d{1,9}(?:\.\d{1,9})?)@(\d{4}-\d{2}-\d{2})")
 _NUMBER_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
-class _Type(click.ParamType[Any]):
-    """A type whose parser raises ValueError with a sentence."""
+class ParsedType(click.ParamType[Any]):
+    """A value that a function reads from text; its ValueError is what the user is told.
 
-    def parse(self, text: str) -> Any:  # noqa: ANN401 - each type has its own value
-        raise NotImplementedError
+    Attributes:
+        name: of the values, for the help.
+        parse: returns the value of a text.
+    """
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self.parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - click's
+        """Return the value of a text, or of a number in a settings file."""
         if isinstance(value, int | float) and not isinstance(value, bool):
-            value = str(value)  # from a settings file
+            value = str(value)
         if not isinstance(value, str):
             return value
         try:
@@ -51,243 +58,167 @@ class _Type(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
-class DurationType(_Type):
-    """`90s 15m 8h 8.5h 2d` -> seconds as Decimal."""
-
-    name = "duration"
-
-    def parse(self, text: str) -> Decimal:
-        """Return seconds."""
-        match = _NUMBER_UNIT.fullmatch(text)
-        if match is None or match[2] not in _SECONDS:
-            raise ValueError(f"{text!r} is not a duration; write 90s, 15m, 8h, 8.5h or 2d.")
-        seconds = Decimal(match[1]) * _SECONDS[match[2]]
-        if ranges.HOURS.refusal(seconds / 3600):
-            raise ValueError(f"{text!r} is too long for a bill.")
-        return seconds
+def _duration(text: str) -> Decimal:
+    """Return seconds: `90s 15m 8h 8.5h 2d`."""
+    match = _NUMBER_UNIT.fullmatch(text)
+    if match is None or match[2] not in _SECONDS:
+        raise ValueError(f"{text!r} is not a duration; write 90s, 15m, 8h, 8.5h or 2d.")
+    seconds = Decimal(match[1]) * _SECONDS[match[2]]
+    if ranges.HOURS.refusal(seconds / 3600):
+        raise ValueError(f"{text!r} is too long for a bill.")
+    return seconds
 
 
-class HorizonType(_Type):
-    """`6mo 1y 90d` -> months as Decimal: 730 h each, at most ten years."""
-
-    name = "duration"
-
-    def parse(self, text: str) -> Decimal:
-        """Return months."""
-        match = _NUMBER_UNIT.fullmatch(text)
-        if match is None or match[2] not in _HOURS:
-            raise ValueError(f"{text!r} is not a horizon; write 6mo, 1y or 90d.")
-        months = Decimal(match[1]) * _HOURS[match[2]] / HOURS_PER_MONTH
-        if ranges.MONTHS.refusal(months):
-            raise ValueError(f"{text!r}: a horizon must be above 0 and at most 10y.")
-        return months
+def _horizon(text: str) -> Decimal:
+    """Return months of 730 h, at most ten years: `6mo 1y 90d`."""
+    match = _NUMBER_UNIT.fullmatch(text)
+    if match is None or match[2] not in _HOURS:
+        raise ValueError(f"{text!r} is not a horizon; write 6mo, 1y or 90d.")
+    months = Decimal(match[1]) * _HOURS[match[2]] / HOURS_PER_MONTH
+    if ranges.MONTHS.refusal(months):
+        raise ValueError(f"{text!r}: a horizon must be above 0 and at most 10y.")
+    return months
 
 
-class SizeType(_Type):
-    """`500GB 500GiB 2TiB` -> bytes, at most 1000 PB; GB is 10^9 bytes, GiB 2^30."""
-
-    name = "size"
-
-    def parse(self, text: str) -> int:
-        """Return bytes."""
-        match = _NUMBER_UNIT.fullmatch(text)
-        if match is None or match[2] not in _BYTES:
-            raise ValueError(f"{text!r} is not a size; write 500GB, 500GiB or 2TiB.")
-        size = Decimal(match[1]) * _BYTES[match[2]]
-        if ranges.BYTES.refusal(size):
-            raise ValueError(f"{text!r} is more than 1000 PB.")
-        return int(size)
+def _size(text: str) -> int:
+    """Return bytes, at most 1000 PB: `500GB 500GiB 2TiB`; GB is 10^9 bytes, GiB 2^30."""
+    match = _NUMBER_UNIT.fullmatch(text)
+    if match is None or match[2] not in _BYTES:
+        raise ValueError(f"{text!r} is not a size; write 500GB, 500GiB or 2TiB.")
+    size = Decimal(match[1]) * _BYTES[match[2]]
+    if ranges.BYTES.refusal(size):
+        raise ValueError(f"{text!r} is more than 1000 PB.")
+    return int(size)
 
 
-class BootDiskType(SizeType):
-    """`100GiB` -> bytes; `none` -> 0."""
-
-    def parse(self, text: str) -> int:
-        """Return bytes."""
-        return 0 if text == "none" else super().parse(text)
+def _boot_disk(text: str) -> int:
+    """Return bytes; 0 of `none`."""
+    return 0 if text == "none" else _size(text)
 
 
-class DestinationType(_Type):
-    """`china`, `au`, `europe-west4` -> the country or continent in words; `internet` -> empty."""
-
-    name = "place"
-
-    def parse(self, text: str) -> str:
-        """Return the country or continent."""
-        return destination(text)
+def _destination(text: str) -> str:
+    """Return the country or continent: `china`, `au`, `europe-west4`; empty of `internet`."""
+    return destination(text)
 
 
-class DollarType(_Type):
-    """`12`, `12.50`, `$12.50` -> Decimal dollars, at least 0."""
-
-    name = "usd"
-
-    def parse(self, text: str) -> Decimal:
-        """Return dollars."""
-        try:
-            amount = usd(text.removeprefix("$").replace(",", ""))
-        except (InputError, InvalidOperation) as error:
-            raise ValueError(
-                f"{text!r} is not an amount; write 12 or 12.50 (US dollars)."
-            ) from error
-        if ranges.DOLLARS.refusal(amount):
-            raise ValueError(f"{text!r} is negative or too large; write 12 or 12.50 (US dollars).")
-        return amount
+def _dollars(text: str) -> Decimal:
+    """Return US dollars, at least 0: `12`, `12.50`, `$12.50`."""
+    try:
+        amount = usd(text.removeprefix("$").replace(",", ""))
+    except (InputError, InvalidOperation) as error:
+        raise ValueError(f"{text!r} is not an amount; write 12 or 12.50 (US dollars).") from error
+    if ranges.DOLLARS.refusal(amount):
+        raise ValueError(f"{text!r} is negative or too large; write 12 or 12.50 (US dollars).")
+    return amount
 
 
-class IncreaseType(_Type):
-    """`500` -> more dollars, `10%` -> more than a share of what was."""
-
-    name = "usd|percent"
-
-    def parse(self, text: str) -> tuple[Decimal, bool]:
-        """Return the amount, and whether it is a fraction of what was."""
-        if not text.strip().endswith("%"):
-            return DollarType().parse(text), False
-        try:
-            share = Decimal(text.strip()[:-1].strip())
-        except InvalidOperation as error:
-            raise ValueError(
-                f"{text!r} is not an increase; write 500 (US dollars) or 10%."
-            ) from error
-        if not 0 <= share <= _MOST_PERCENT:
-            raise ValueError(f"{text!r} is negative or too large; write 500 (US dollars) or 10%.")
-        return share / 100, True
+def _increase(text: str) -> tuple[Decimal, bool]:
+    """Return more dollars, or a share of what was, and whether it is a share: `500`, `10%`."""
+    if not text.strip().endswith("%"):
+        return _dollars(text), False
+    try:
+        share = Decimal(text.strip()[:-1].strip())
+    except InvalidOperation as error:
+        raise ValueError(f"{text!r} is not an increase; write 500 (US dollars) or 10%.") from error
+    if not 0 <= share <= _MOST_PERCENT:
+        raise ValueError(f"{text!r} is negative or too large; write 500 (US dollars) or 10%.")
+    return share / 100, True
 
 
-class DayType(_Type):
-    """`2026-07-01` -> date."""
-
-    name = "date"
-
-    def parse(self, text: str) -> date:
-        """Return the day."""
-        try:
-            return date.fromisoformat(text)
-        except ValueError as error:
-            raise ValueError(f"{text!r} is not a day; write 2026-07-01.") from error
+def _day(text: str) -> date:
+    """Return the day: `2026-07-01`."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a day; write 2026-07-01.") from error
 
 
-class InstantType(_Type):
-    """`2026-07-31T12:00` (UTC), `2026-07-31T12:00+02:00` -> aware instant in UTC."""
-
-    name = "instant"
-
-    def parse(self, text: str) -> datetime:
-        """Return the instant."""
-        try:
-            instant = datetime.fromisoformat(text)
-            return instant.replace(tzinfo=instant.tzinfo or UTC).astimezone(UTC)
-        except (ValueError, OverflowError) as error:
-            raise ValueError(
-                f"{text!r} is not an instant; write 2026-07-31T12:00 (UTC) "
-                "or 2026-07-31T12:00+02:00."
-            ) from error
+def _instant(text: str) -> datetime:
+    """Return the instant in UTC: `2026-07-31T12:00` (UTC), `2026-07-31T12:00+02:00`."""
+    try:
+        instant = datetime.fromisoformat(text)
+        return instant.replace(tzinfo=instant.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"{text!r} is not an instant; write 2026-07-31T12:00 (UTC) or 2026-07-31T12:00+02:00."
+        ) from error
 
 
-class CountsType(_Type):
-    """`8` or `1..8` -> (least, most)."""
-
-    name = "count"
-
-    def parse(self, text: str) -> tuple[int, int]:
-        """Return the range."""
-        match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", text.strip())
-        least = int(match[1]) if match else 0
-        most = int(match[2] or match[1]) if match else 0
-        if not least <= most or ranges.GPUS.refusal(least) or ranges.GPUS.refusal(most):
-            raise ValueError(f"{text!r} is not a count; write 8 or 1..8.")
-        return least, most
+def _counts(text: str) -> tuple[int, int]:
+    """Return least and most: `8` or `1..8`."""
+    match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", text.strip())
+    least = int(match[1]) if match else 0
+    most = int(match[2] or match[1]) if match else 0
+    if not least <= most or ranges.GPUS.refusal(least) or ranges.GPUS.refusal(most):
+        raise ValueError(f"{text!r} is not a count; write 8 or 1..8.")
+    return least, most
 
 
-class NumberType(_Type):
-    """A number within a range."""
+def _number(allowed: NumberRange) -> ParsedType:
+    """Return the type of numbers within a range."""
 
-    name = "number"
-
-    def __init__(self, allowed: NumberRange) -> None:
-        self.allowed = allowed
-
-    def parse(self, text: str) -> float:
-        """Return the number."""
+    def parse(text: str) -> float:
         try:
             value = float(text)
         except ValueError as error:
             raise ValueError(f"{text!r} is not a number.") from error
-        refusal = self.allowed.refusal(value)
+        refusal = allowed.refusal(value)
         if refusal is not None:
             raise ValueError(f"{text} {refusal}.")
         return value
 
-
-class WorkType(_Type):
-    """`image=2900000` -> (unit, done)."""
-
-    name = "unit=done"
-
-    def parse(self, text: str) -> tuple[str, float]:
-        """Return the unit and the amount done."""
-        unit, _, done = text.partition("=")
-        try:
-            amount = float(done)
-        except ValueError:
-            amount = -1.0
-        if not unit or not 0 <= amount <= ranges.WORK.high:
-            raise ValueError(f"{text!r} is not work; write UNIT=DONE, such as image=2900000.")
-        return unit, amount
+    return ParsedType("number", parse)
 
 
-class MappingType(_Type):
-    """`my_column=util.kernel_time` -> (column, slot)."""
-
-    name = "column=slot"
-
-    def parse(self, text: str) -> tuple[str, str]:
-        """Return the column and the slot."""
-        column, _, slot = text.rpartition("=")
-        if not column or not slot:
-            raise ValueError(f"{text!r} is not a mapping; write COLUMN=SLOT.")
-        return column, slot
-
-
-class LabelType(_Type):
-    """`team=search` -> (name, text)."""
-
-    name = "name=text"
-
-    def parse(self, text: str) -> tuple[str, str]:
-        """Return the name and the text."""
-        name, _, value = text.partition("=")
-        if not name or not value:
-            raise ValueError(f"{text!r} is not a label; write team=NAME.")
-        return name, value
+def _work(text: str) -> tuple[str, float]:
+    """Return the unit and the amount done: `image=2900000`."""
+    unit, _, done = text.partition("=")
+    try:
+        amount = float(done)
+    except ValueError:
+        amount = -1.0
+    if not unit or not 0 <= amount <= ranges.WORK.high:
+        raise ValueError(f"{text!r} is not work; write UNIT=DONE, such as image=2900000.")
+    return unit, amount
 
 
-class RateType(_Type):
-    """`CNY=7.1@2026-11-20` -> what a dollar is worth, and on which day."""
-
-    name = "currency=rate@day"
-
-    def parse(self, text: str) -> ExchangeRate:
-        """Return the rate."""
-        match = _RATE.fullmatch(text)
-        if match is None:
-            raise ValueError(f"{text!r} is not a rate; write CNY=7.1@2026-11-20.")
-        per_usd = Decimal(match[2])
-        if not per_usd or match[1] == "USD":
-            raise ValueError(f"{text!r}: give units of another currency for one dollar, above 0.")
-        return ExchangeRate(currency=match[1], per_usd=per_usd, day=DAY.parse(match[3]))
+def _mapping(text: str) -> tuple[str, str]:
+    """Return the column and the slot: `my_column=util.kernel_time`."""
+    column, _, slot = text.rpartition("=")
+    if not column or not slot:
+        raise ValueError(f"{text!r} is not a mapping; write COLUMN=SLOT.")
+    return column, slot
 
 
-DURATION, SIZE, DOLLARS, DAY = DurationType(), SizeType(), DollarType(), DayType()
-BOOT_DISK = BootDiskType()
-DESTINATION = DestinationType()
-INSTANT, HORIZON, INCREASE = InstantType(), HorizonType(), IncreaseType()
-COUNTS, WORK, MAPPING = CountsType(), WorkType(), MappingType()
-LABEL, RATE = LabelType(), RateType()
-HOURS_A_MONTH, AMOUNT = NumberType(ranges.HOURS_A_MONTH), NumberType(ranges.WORK)
-SLOWDOWN, GRID = NumberType(ranges.SLOWDOWN), NumberType(ranges.GRID_G_PER_KWH)
-PUE, HOST_SHARE = NumberType(ranges.PUE), NumberType(ranges.HOST_FRACTION)
+def _label(text: str) -> tuple[str, str]:
+    """Return the name and the text: `team=search`."""
+    name, _, value = text.partition("=")
+    if not name or not value:
+        raise ValueError(f"{text!r} is not a label; write team=NAME.")
+    return name, value
+
+
+def _rate(text: str) -> ExchangeRate:
+    """Return what a dollar is worth, and on which day: `CNY=7.1@2026-11-20`."""
+    match = _RATE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a rate; write CNY=7.1@2026-11-20.")
+    per_usd = Decimal(match[2])
+    if not per_usd or match[1] == "USD":
+        raise ValueError(f"{text!r}: give units of another currency for one dollar, above 0.")
+    return ExchangeRate(currency=match[1], per_usd=per_usd, day=_day(match[3]))
+
+
+DURATION, HORIZON = ParsedType("duration", _duration), ParsedType("duration", _horizon)
+SIZE, BOOT_DISK = ParsedType("size", _size), ParsedType("size", _boot_disk)
+DOLLARS, INCREASE = ParsedType("usd", _dollars), ParsedType("usd|percent", _increase)
+DAY, INSTANT = ParsedType("date", _day), ParsedType("instant", _instant)
+DESTINATION, COUNTS = ParsedType("place", _destination), ParsedType("count", _counts)
+WORK, MAPPING = ParsedType("unit=done", _work), ParsedType("column=slot", _mapping)
+LABEL, RATE = ParsedType("name=text", _label), ParsedType("currency=rate@day", _rate)
+HOURS_A_MONTH, AMOUNT = _number(ranges.HOURS_A_MONTH), _number(ranges.WORK)
+SLOWDOWN, GRID = _number(ranges.SLOWDOWN), _number(ranges.GRID_G_PER_KWH)
+PUE, HOST_SHARE = _number(ranges.PUE), _number(ranges.HOST_FRACTION)
 
 jobs_by_option = click.option(
     "--jobs-by",
