@@ -16,12 +16,15 @@ from planner.plan import find
 from planner.plan.draft import PlanDraft
 from planner.plan.making import to_plan
 from planner.plan.plan import Plan
+from planner.prediction.sharing import speeds_in
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 from pricing.listing import listed
 from providers.registry import launchable
+from telemetry.readers.hints import Hints
+from telemetry.sources import read_telemetry as read
 
 
 def load_profile(path: str | Path) -> Profile:
@@ -53,9 +56,6 @@ def read_telemetry(
     Raises:
         InputError: a file is not telemetry, or the files hold several jobs.
     """
-    from telemetry.readers.hints import Hints  # noqa: PLC0415 - pandas only when it is needed
-    from telemetry.sources import read_telemetry as read  # noqa: PLC0415 - the same
-
     several = [paths] if isinstance(paths, str | Path) else paths
     profiles = read([str(path) for path in several], Hints(**hints))
     if len(profiles) != 1:
@@ -124,8 +124,6 @@ def predict_sharing(
             not measured; a job that must be isolated (`job.trust`) would share without slices; the
             GPU cannot be cut so.
     """
-    from planner.prediction.sharing import speeds_in  # noqa: PLC0415 - keeps the import of gpucost light
-
     return speeds_in(tuple(profiles), mode, on_slice)
 
 

@@ -20,6 +20,11 @@ from click.shell_completion import (
     add_completion_class,
 )
 
+from gpucost.files.writing import state_folder
+from pricing.catalog.offer import EVERYWHERE
+from pricing.tables import DATA, read_csv
+from providers.journal.journal_file import run_ids
+
 _PLAN = "plan.json"
 _MOST_BYTES = 64 * 1024**2  # a plan of some hundred jobs; what is larger would take seconds
 _WHERE_RUNS = ("show", "logs", "ssh", "extend", "down")
@@ -89,13 +94,11 @@ def _split(args: list[str], incomplete: str) -> tuple[str, str, str]:
 
 
 def _providers(_args: list[str], _typed: str) -> Iterator[str]:
-    from pricing.tables import DATA  # noqa: PLC0415 - only where it is asked for
 
     return iter(sorted(path.stem for path in (DATA / "offers").glob("*.csv")))
 
 
 def _gpus(_args: list[str], _typed: str) -> Iterator[str]:
-    from pricing.tables import read_csv  # noqa: PLC0415 - as above
 
     return iter(sorted(row["gpu"] for row in read_csv("gpus.csv")))
 
@@ -103,7 +106,6 @@ def _gpus(_args: list[str], _typed: str) -> Iterator[str]:
 def _regions(args: list[str], _typed: str) -> Iterator[str]:
     """Yield the regions of the providers that were typed, or all, and words for groups of them."""
     from pricing.catalog.regions import known_regions  # noqa: PLC0415 - as above
-    from pricing.tables import read_csv  # noqa: PLC0415 - as above
 
     named = {word for before, word in pairwise(args) if before == "--provider"}
     rows = read_csv("regions.csv")
@@ -114,9 +116,6 @@ def _regions(args: list[str], _typed: str) -> Iterator[str]:
 
 def _offers(_args: list[str], typed: str) -> Iterator[str]:
     """Yield PROVIDER/TYPE; its regions once the type is typed."""
-    from pricing.catalog.offer import EVERYWHERE  # noqa: PLC0415 - as above
-    from pricing.tables import read_csv  # noqa: PLC0415 - as above
-
     provider, _, rest = typed.partition("/")
     for name in _providers([], ""):
         if not (name.startswith(provider) if "/" not in typed else name == provider):
@@ -141,8 +140,6 @@ def _options(args: list[str], _typed: str) -> Iterator[str]:
 
 
 def _runs(_args: list[str], _typed: str) -> Iterator[str]:
-    from gpucost.files.writing import state_folder  # noqa: PLC0415 - as above
-    from providers.journal.journal_file import run_ids  # noqa: PLC0415 - as above
 
     with contextlib.suppress(OSError, sqlite3.Error):
         yield from run_ids(state_folder())

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import click
+from platformdirs import user_config_path
 
 from pricing.errors import InputError
 
@@ -202,7 +203,6 @@ def _user_file() -> Path:
         if not Path(named).is_file():
             raise InputError(f"GPUCOST_CONFIG: {named} does not exist.")
         return Path(named)
-    from platformdirs import user_config_path  # noqa: PLC0415 - only without GPUCOST_CONFIG
 
     return user_config_path("gpucost") / "config.toml"
 

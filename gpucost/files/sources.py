@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpucost.arguments.parameters import DEFAULT_PROFILE
 from planner.models.interruption import Availability, parse_trace
+from planner.profile.join import join_runs
 from planner.profile.model import Profile
 from pricing.errors import InputError
-
-if TYPE_CHECKING:
-    from telemetry.folder import Skipped
+from telemetry.folder import FolderManner, Skipped
+from telemetry.readers.hints import Hints
+from telemetry.sources import read_source
 
 # More lines than this about files that nobody meant hide the ones that matter.
 _MOST_LINES = 5
@@ -38,10 +38,6 @@ def read_sources(
     """
     if not paths:
         paths = (_default_source(),)
-    from planner.profile.join import join_runs  # noqa: PLC0415 - kept off `gpucost --help`
-    from telemetry.folder import FolderManner  # noqa: PLC0415 - the same
-    from telemetry.readers.hints import Hints  # noqa: PLC0415 - the same
-    from telemetry.sources import read_source  # noqa: PLC0415 - the same
 
     manner = FolderManner(jobs_by=jobs_by or "file", told=told)
     profiles: list[Profile] = []
@@ -58,7 +54,7 @@ def read_sources(
     return join_runs(profiles)
 
 
-def tell_skipped(skipped: Sequence["Skipped"], say: Callable[[str], None]) -> None:
+def tell_skipped(skipped: Sequence[Skipped], say: Callable[[str], None]) -> None:
     """Say what was left out of folders: a line each, what was to be expected in a few lines."""
     for one in (one for one in skipped if not one.expected):
         say(f"warning: {one}.")

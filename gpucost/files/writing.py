@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import click
+from platformdirs import user_cache_path, user_state_path
 
 from pricing.errors import InputError
 from providers.redaction import redact
@@ -87,7 +88,6 @@ def cache_folder() -> Path:
     named = os.environ.get(CACHE)
     if named:
         return Path(named)
-    from platformdirs import user_cache_path  # noqa: PLC0415 - only without GPUCOST_CACHE_DIR
 
     return user_cache_path("gpucost")
 
@@ -100,6 +100,5 @@ def state_folder() -> Path:
     named = os.environ.get(STATE)
     if named:
         return Path(named)
-    from platformdirs import user_state_path  # noqa: PLC0415 - only without GPUCOST_STATE_DIR
 
     return user_state_path("gpucost")

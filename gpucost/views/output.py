@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import click
 
+from planner.models.document import encode
 from pricing.money import plain, price_text
 from templates.language.translate import ENGLISH, _, current_language, join
 from templates.markdown import cell
@@ -362,8 +363,6 @@ def printable(text: str) -> str:
 
 def print_json(document: object) -> None:
     """Print a value as JSON on standard output, as plan.json would have it."""
-    from planner.models.document import encode  # noqa: PLC0415 - only where JSON is printed
-
     click.echo(json.dumps(encode(document), indent=1, ensure_ascii=False, allow_nan=False))
 
 

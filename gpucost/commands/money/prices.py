@@ -14,6 +14,8 @@ from msgspec import UNSET, UnsetType
 from gpucost.arguments.command_group import DefaultGroup
 from gpucost.arguments.parameters import COUNTS, DAY, DOLLARS, check_known, today
 from gpucost.prices.cache import load_catalog
+from gpucost.prices.checks import check_prices, print_history
+from gpucost.prices.update import UpdateRequest, update_prices
 from gpucost.views.output import (
     Output,
     Table,
@@ -367,8 +369,6 @@ def command() -> None:
 @output_options
 def list_(as_of: date | None, why: bool, output: Output, **wanted: object) -> None:  # noqa: FBT001 - click's
     """List known prices with source and date; this is the default."""
-    from gpucost.commands.money.prices import PriceQuery, list_prices  # noqa: PLC0415 - only here
-
     list_prices(PriceQuery(**wanted), as_of or today(), output, why=why)  # type: ignore[arg-type] # click's
 
 
@@ -394,8 +394,6 @@ def history(
     output: Output,
 ) -> None:
     """Show how prices changed: the first and last reading of each, with a sparkline."""
-    from gpucost.prices.checks import print_history  # noqa: PLC0415 - only here
-
     print_history(gpu_names, providers, purchases, as_of or today(), output)
 
 
@@ -435,8 +433,6 @@ def update(
 
     Prices are stored in the user's cache; those that look wrong are left out and reported.
     """
-    from gpucost.prices.update import UpdateRequest, update_prices  # noqa: PLC0415 - only here
-
     alone = {"as_of": "--as-of"} if catalog is None else {"feeds": "--feed", "urls": "--url"}
     for name, flag in alone.items():
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -452,6 +448,4 @@ def update(
 @output_options
 def check(providers: tuple[str, ...], as_of: date | None, output: Output) -> None:
     """Show how old the prices are, where they disagree, and which look wrong."""
-    from gpucost.prices.checks import check_prices  # noqa: PLC0415 - only here
-
     check_prices(as_of or today(), providers, output)

@@ -20,12 +20,14 @@ from gpucost.arguments.parameters import (
     today,
     usage_options,
 )
+from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.files.quote_documents import (
     OWN,
     QuoteRequest,
     find_offer,
     offer_document,
     own_document,
+    plan_document,
 )
 from gpucost.files.quote_values import OwnershipDocument, QuoteDocument, RivalSwing
 from gpucost.prices.cache import load_catalog
@@ -202,12 +204,6 @@ def command() -> None:
 @output_options
 def offer(what: tuple[str, ...], output: Output, **asked: Any) -> None:
     """Price one use of one or several offers side by side; `own` is your own machine."""
-    from gpucost.commands.money.quote import (  # noqa: PLC0415 - only here
-        OfferUse,
-        quote_offers,
-        show_documents,
-    )
-
     if not what:
         raise click.UsageError("no offer given: name PROVIDER/TYPE, or --option JOB/ID of a plan.")
     typed = {name: asked.pop(name) for name in _TYPED}
@@ -222,10 +218,6 @@ def offer(what: tuple[str, ...], output: Output, **asked: Any) -> None:
 @output_options
 def plan(what: tuple[str, ...], option_id: str | None, output: Output) -> None:
     """Price an option of a plan, with its own hours, machines, data and day."""
-    from gpucost.commands.money.quote import show_documents  # noqa: PLC0415 - only here
-    from gpucost.files.plan_file import DEFAULT_PLAN  # noqa: PLC0415 - only here
-    from gpucost.files.quote_documents import plan_document  # noqa: PLC0415 - only here
-
     if len(what) > 1:
         raise click.UsageError("one plan at a time: give PLAN and --option JOB/ID.")
     if option_id is None:
