@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
+import msgspec
+
 from planner.profile.kinds import JobKind
 from planner.profile.model import Profile
 from planner.profile.source import slice_named
@@ -15,8 +17,7 @@ from pricing.hardware import find
 _ALIKE = 0.01  # sizes of data and models are told in different ways; no job changes by so little
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """What is not the same in the two runs.
 
     Attributes:
@@ -32,8 +33,7 @@ class Difference:
     asked: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparability:
+class Comparability(msgspec.Struct, frozen=True, kw_only=True):
     """What was compared of two runs of one job.
 
     Attributes:
@@ -174,8 +174,7 @@ _SURE = 0.995  # two-sided 99 %: a proof is refused for it
 _MATTERS = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossCurves:
+class LossCurves(msgspec.Struct, frozen=True, kw_only=True):
     """How the losses of two runs compare at the same steps.
 
     Attributes:

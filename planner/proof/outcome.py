@@ -18,21 +18,21 @@ SCHEMA = "gpucost.own-accuracy/v1"
 _Z = 1.96
 
 
-def outcome_of(verification: Proof, plan: Plan, recorded: datetime) -> PastPrediction | None:
+def outcome_of(proof: Proof, plan: Plan, recorded: datetime) -> PastPrediction | None:
     """Return what became of a plan's prediction; None if unknown.
 
     It predicted nothing of this run, others' work on the machine is in what was measured, or too
     few steps tell it.
     """
-    prediction = verification.predicted
+    prediction = proof.predicted
     if (
         prediction is None
-        or not verification.speed.is_known
-        or crowded(verification.before, verification.after) is not None
+        or not proof.speed.is_known
+        or crowded(proof.before, proof.after) is not None
     ):
         return None
-    before, after = verification.before.profile, verification.after.profile
-    predicted, speed = prediction.speedup, verification.speed
+    before, after = proof.before.profile, proof.after.profile
+    predicted, speed = prediction.speedup, proof.speed
     moved = _moved(before, after)
     record = plan.history or TrackRecord(name="none")
     by = record.of(moved=moved)
@@ -46,7 +46,7 @@ def outcome_of(verification: Proof, plan: Plan, recorded: datetime) -> PastPredi
         moved=moved,
         predicted=Ends(low=predicted.low, mid=predicted.mid, high=predicted.high),
         measured=Ends(low=speed.low, mid=speed.mid, high=speed.high),
-        verdict=verification.verdict,
+        verdict=proof.verification.verdict,
         shift=by.shift,
         widened=by.widened,
     )

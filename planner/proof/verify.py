@@ -1,14 +1,15 @@
 """Holds a run after a change against the run before it: proved, not proved, or worse.
 
 `verify` asks in order: is it one job, does it learn the same, how much faster is it, what is that
-worth, was it predicted, and what does the invoice say. `verification_of` rounds the answer
-for `gpucost verify -f json` (`gpucost.verification/v1`).
+worth, was it predicted, and what does the invoice say.
 """
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
+
+import msgspec
 
 from planner.bills.bill import Bill
 from planner.bills.reconcile import Reconciliation, reconcile, sum_usd
@@ -38,7 +39,7 @@ from planner.proof.speed import (
 from planner.signals.compute_share import others_work
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
-from pricing.money import EXACT, cents, in_cents
+from pricing.money import EXACT, Amount, cents, in_cents
 
 Verdict = Literal["proved", "not-proved", "worse"]
 Subject = Literal["dollars", "speed"]
@@ -63,37 +64,168 @@ class Assumptions:
     requirements: Requirements = field(default_factory=Requirements)
 
 
+SCHEMA = "gpucost.verification/v1"
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two runs.
+
+    Attributes:
+        file: its name.
+        gpu: as it was recorded.
+        gpu_count: GPUs of the job.
+        steps: of the run; None where none were seen.
+        mean_step_s: seconds; None where none were seen.
+        rate_per_s: units of work a second; None where not measured.
+        unit: of work.
+        changes: what `gpucost run` applied and left; empty where it did not run it.
+    """
+
+    file: str
+    gpu: str | None
+    gpu_count: int
+    steps: int | None
+    mean_step_s: float | None
+    rate_per_s: float | None
+    unit: str | None
+    changes: tuple[str, ...] = ()
+
+
+class MeasuredSpeedup(msgspec.Struct, frozen=True, kw_only=True):
+    """Work a second after over before; `confidence` is the interval's.
+
+    Attributes:
+        low: the low end [x].
+        mid: as measured [x].
+        high: the high end [x].
+        confidence: of the interval [0 to 1].
+        basis: the method, and the data behind it.
+    """
+
+    low: float
+    mid: float
+    high: float
+    confidence: float
+    basis: str
+
+
+class PredictedSpeedup(msgspec.Struct, frozen=True, kw_only=True):
+    """What the plan said of this run.
+
+    Attributes:
+        option: JOB/ID.
+        actions: what it changes.
+        speedup: over the profiled run, a 90 % interval.
+        held: whether what was measured lies inside; None where that is unknown.
+        usd: its bill of the period; None where unknown.
+    """
+
+    option: str
+    actions: tuple[str, ...]
+    speedup: Estimate
+    held: bool | None
+    usd: Amount | None
+
+
+class MeasuredSaving(msgspec.Struct, frozen=True, kw_only=True):
+    """Dollars of the period saved, negative where it costs more, at the ends of the interval.
+
+    Attributes:
+        usd: as measured.
+        low: least.
+        high: most.
+        period: `month` or `run`.
+        fraction: of the bill before; None where that is nothing.
+        usd_before: the bill before.
+        usd_after: the bill after, as measured.
+        hours_before: of the period.
+        hours_after: of the period, as measured.
+    """
+
+    usd: Amount
+    low: Amount
+    high: Amount
+    period: Literal["month", "run"]
+    fraction: float | None
+    usd_before: Amount
+    usd_after: Amount
+    hours_before: float
+    hours_after: float
+
+
+class InvoiceSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The invoice beside the measured bill.
+
+    Attributes:
+        measured_usd: of the lines that the invoice has, too.
+        billed_usd: of the same lines.
+        difference_usd: billed less measured.
+        only_measured_usd: what the invoice lacks.
+        notes: what a reader must know.
+    """
+
+    measured_usd: Amount
+    billed_usd: Amount
+    difference_usd: Amount
+    only_measured_usd: Amount
+    notes: tuple[str, ...]
+
+
+class Verification(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer, as it is written.
+
+    `speedup` is None where its interval is wider than x/: 10, and then dollars are, too.
+
+    Attributes:
+        schema: `gpucost.verification/v1`.
+        job: its name.
+        verdict: proved, not-proved or worse.
+        about: what the verdict is of: dollars or speed.
+        why: one sentence.
+        speedup: after over before.
+        saves: dollars; None where they are unknown.
+        predicted: what the plan said; None without one.
+        bill: the invoice; None without one.
+        before: the run before the change.
+        after: the run after it.
+        same_job: why the two are one job.
+        losses: whether it still learns the same.
+        notes: what a reader must know.
+    """
+
+    schema: str = SCHEMA
+    job: str
+    verdict: Verdict
+    about: Subject
+    why: str
+    speedup: MeasuredSpeedup | None
+    saves: MeasuredSaving | None
+    predicted: PredictedSpeedup | None
+    bill: InvoiceSummary | None
+    before: RunSummary
+    after: RunSummary
+    same_job: Comparability
+    losses: LossCurves
+    notes: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """The answer.
+    """The answer, and what it was worked out from.
 
     Attributes:
         before: the run before.
         after: the run after.
-        same: what was compared of the two.
-        losses: whether it learns the same.
         speed: how many times as fast.
-        dollars: what that is worth; None where a price is not known.
         predicted: what the plan said; None where it said nothing of this run.
-        bill: the invoice beside the measured bill; None without one.
-        subject: what the verdict is about.
-        verdict: proved, not proved or worse.
-        why: one sentence.
-        notes: what a reader must know.
+        verification: the answer, rounded.
     """
 
     before: MeasuredRun
     after: MeasuredRun
-    same: Comparability
-    losses: LossCurves
     speed: MeasuredRatio
-    dollars: Dollars | None
     predicted: Predicted | None
-    bill: Reconciliation | None
-    subject: Subject
-    verdict: Verdict
-    why: str
-    notes: tuple[str, ...]
+    verification: Verification
 
 
 def verify(
@@ -122,28 +254,32 @@ def verify(
     dollars, unpriced = _dollars(before, after, assumptions, option, speed, catalog)
     predicted = prediction_of(option) if option else None
     subject = _subject(plan, dollars)
-    verdict, why = _verdict(subject, speed, dollars, losses)
-    crowd = crowded(before, after)
-    if crowd is not None:
-        verdict, why = "not-proved", crowd
-    elif not speed.is_known:
-        verdict, why = "not-proved", _too_few(before, after)
+    unproved = _unprovable(before, after, speed)
+    verdict, why = unproved or _verdict(subject, speed, dollars, losses)
+    bill = _bill(dollars, assumptions.bills, before.profile.job.name)
     return Proof(
         before=before,
         after=after,
-        same=same,
-        losses=losses,
         speed=speed,
-        dollars=dollars,
         predicted=predicted,
-        bill=_bill(dollars, assumptions.bills, before.profile.job.name),
-        subject=subject,
-        verdict=verdict,
-        why=why,
-        notes=(
-            *unpriced,
-            *(dollars.notes if dollars else ()),
-            *_notes(before, after, assumptions, option),
+        verification=Verification(
+            job=before.profile.job.name,
+            verdict=verdict,
+            about=subject,
+            why=why,
+            speedup=_speedup(speed) if speed.is_known else None,
+            saves=_saves(dollars) if dollars and speed.is_known else None,
+            predicted=_predicted(predicted, speed) if predicted else None,
+            bill=_invoice(bill) if bill and speed.is_known else None,
+            before=_run(before),
+            after=_run(after),
+            same_job=same,
+            losses=losses,
+            notes=(
+                *unpriced,
+                *(dollars.notes if dollars else ()),
+                *_notes(before, after, assumptions, option),
+            ),
         ),
     )
 
@@ -225,6 +361,16 @@ def _verdict(
     return "proved", f"{subject_text} is {directions[0]}, at both ends of the 95 % interval."
 
 
+def _unprovable(
+    before: MeasuredRun, after: MeasuredRun, speed: MeasuredRatio
+) -> tuple[Verdict, str] | None:
+    """Return why nothing can be proved by these runs; None where something can."""
+    crowd = crowded(before, after)
+    if crowd is not None:
+        return "not-proved", crowd
+    return None if speed.is_known else ("not-proved", _too_few(before, after))
+
+
 def _too_few(before: MeasuredRun, after: MeasuredRun) -> str:
     counts = [run.profile.step.count if run.profile.step else None for run in (before, after)]
     counts_seen = [count for count in counts if count is not None]
@@ -293,177 +439,6 @@ def _trends(before: MeasuredRun, after: MeasuredRun) -> list[tuple[str, float]]:
     return trends
 
 
-SCHEMA = "gpucost.verification/v1"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
-    """One of the two runs.
-
-    Attributes:
-        file: its name.
-        gpu: as it was recorded.
-        gpu_count: GPUs of the job.
-        steps: of the run; None where none were seen.
-        mean_step_s: seconds; None where none were seen.
-        rate_per_s: units of work a second; None where not measured.
-        unit: of work.
-        changes: what `gpucost run` applied and left; empty where it did not run it.
-    """
-
-    file: str
-    gpu: str | None
-    gpu_count: int
-    steps: int | None
-    mean_step_s: float | None
-    rate_per_s: float | None
-    unit: str | None
-    changes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredSpeedup:
-    """Work a second after over before; `confidence` is the interval's.
-
-    Attributes:
-        low: the low end [x].
-        mid: as measured [x].
-        high: the high end [x].
-        confidence: of the interval [0 to 1].
-        basis: the method, and the data behind it.
-    """
-
-    low: float
-    mid: float
-    high: float
-    confidence: float
-    basis: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedSpeedup:
-    """What the plan said of this run.
-
-    Attributes:
-        option: JOB/ID.
-        actions: what it changes.
-        speedup: over the profiled run, a 90 % interval.
-        held: whether what was measured lies inside; None where that is unknown.
-        usd: its bill of the period; None where unknown.
-    """
-
-    option: str
-    actions: tuple[str, ...]
-    speedup: Estimate
-    held: bool | None
-    usd: Decimal | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredSaving:
-    """Dollars of the period saved, negative where it costs more, at the ends of the interval.
-
-    Attributes:
-        usd: as measured.
-        low: least.
-        high: most.
-        period: `month` or `run`.
-        fraction: of the bill before; None where that is nothing.
-        usd_before: the bill before.
-        usd_after: the bill after, as measured.
-        hours_before: of the period.
-        hours_after: of the period, as measured.
-    """
-
-    usd: Decimal
-    low: Decimal
-    high: Decimal
-    period: Literal["month", "run"]
-    fraction: float | None
-    usd_before: Decimal
-    usd_after: Decimal
-    hours_before: float
-    hours_after: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InvoiceSummary:
-    """The invoice beside the measured bill.
-
-    Attributes:
-        measured_usd: of the lines that the invoice has, too.
-        billed_usd: of the same lines.
-        difference_usd: billed less measured.
-        only_measured_usd: what the invoice lacks.
-        notes: what a reader must know.
-    """
-
-    measured_usd: Decimal
-    billed_usd: Decimal
-    difference_usd: Decimal
-    only_measured_usd: Decimal
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """The answer, as it is written; see `Proof`.
-
-    `speedup` is None where its interval is wider than x/: 10, and then dollars are, too.
-
-    Attributes:
-        schema: `gpucost.verification/v1`.
-        job: its name.
-        verdict: proved, not-proved or worse.
-        about: what the verdict is of: dollars or speed.
-        why: one sentence.
-        speedup: after over before.
-        saves: dollars; None where they are unknown.
-        predicted: what the plan said; None without one.
-        bill: the invoice; None without one.
-        before: the run before the change.
-        after: the run after it.
-        same_job: why the two are one job.
-        losses: whether it still learns the same.
-        notes: what a reader must know.
-    """
-
-    schema: str = SCHEMA
-    job: str
-    verdict: Verdict
-    about: Subject
-    why: str
-    speedup: MeasuredSpeedup | None
-    saves: MeasuredSaving | None
-    predicted: PredictedSpeedup | None
-    bill: InvoiceSummary | None
-    before: RunSummary
-    after: RunSummary
-    same_job: Comparability
-    losses: LossCurves
-    notes: tuple[str, ...]
-
-
-def verification_of(proof: Proof) -> Verification:
-    """Return the answer as it is written, rounded."""
-    speed = proof.speed
-    return Verification(
-        job=proof.before.profile.job.name,
-        verdict=proof.verdict,
-        about=proof.subject,
-        why=proof.why,
-        speedup=_speedup(speed) if speed.is_known else None,
-        saves=_saves(proof.dollars) if proof.dollars and speed.is_known else None,
-        predicted=_predicted(proof),
-        bill=_invoice(proof.bill) if proof.bill and speed.is_known else None,
-        before=_run(proof.before),
-        after=_run(proof.after),
-        same_job=proof.same,
-        losses=proof.losses,
-        notes=proof.notes,
-    )
-
-
 def _speedup(speed: MeasuredRatio) -> MeasuredSpeedup:
     return MeasuredSpeedup(
         low=digits(speed.low),
@@ -488,16 +463,13 @@ def _saves(dollars: Dollars) -> MeasuredSaving:
     )
 
 
-def _predicted(proof: Proof) -> PredictedSpeedup | None:
-    prediction = proof.predicted
-    if prediction is None:
-        return None
+def _predicted(prediction: Predicted, speed: MeasuredRatio) -> PredictedSpeedup:
     cost = prediction.option.cost
     return PredictedSpeedup(
         option=prediction.option.name,
         actions=prediction.option.actions,
         speedup=rounded(prediction.speedup),
-        held=prediction.held(proof.speed) if proof.speed.is_known else None,
+        held=prediction.held(speed) if speed.is_known else None,
         usd=in_cents(cost.mid if cost else None),
     )
 

@@ -51,23 +51,29 @@ def _rules(context: click.Context, _: click.Parameter, shown: bool) -> None:  # 
     "target",
     default="profile.json",
     show_default=True,
-    help="A file, a folder ending in / (a file a job), or - for standard output.",
+    help="File, folder ending in / (one file per job), or - for standard output.",
 )
-@click.option("--format", "format_name", help="Read the input as this format; else by content.")
-@click.option("--gpu", help="GPU model, where the file does not say.")
-@click.option("--kind", type=click.Choice(KINDS), help="What sort of job it was.")
-@click.option("--precision", type=click.Choice(PRECISIONS), help="Numeric format of the work.")
-@click.option("--batch", type=click.IntRange(min=1), help="Items a GPU takes at a time.")
-@click.option("--work", type=WORK, metavar="UNIT=DONE", help="Work done: image=2900000.")
-@click.option("--tz", help="Zone of local times: Europe/Berlin or +08:00.  [default: UTC]")
-@click.option("--interval", type=DURATION, help="Time between samples without timestamps: 1s.")
+@click.option(
+    "--format", "format_name", help="Format of the input.  [default: detected from content]"
+)
+@click.option("--gpu", help="GPU model, if the file does not name it.")
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of job.")
+@click.option("--precision", type=click.Choice(PRECISIONS), help="Numeric precision of the job.")
+@click.option("--batch", type=click.IntRange(min=1), help="Items per GPU in one batch.")
+@click.option("--work", type=WORK, metavar="UNIT=DONE", help="Work done, e.g. image=2900000.")
+@click.option(
+    "--tz", help="Time zone of local times, e.g. Europe/Berlin or +08:00.  [default: UTC]"
+)
+@click.option(
+    "--interval", type=DURATION, help="Time between samples that have no timestamps, e.g. 1s."
+)
 @click.option(
     "--map",
     "map_",
     type=MAPPING,
     multiple=True,
     metavar="COLUMN=SLOT",
-    help="What a column of your own means (repeatable).",
+    help="Meaning of one of your columns (repeatable).",
 )
 @click.option(
     "--label",
@@ -75,33 +81,33 @@ def _rules(context: click.Context, _: click.Parameter, shown: bool) -> None:  # 
     type=LABEL,
     multiple=True,
     metavar="NAME=TEXT",
-    help="Whose it is: team=, owner= or cost-center= (repeatable).",
+    help="Owner of the job: team=, owner= or cost-center= (repeatable).",
 )
 @click.option(
     "--since",
     type=DURATION,
     default="1d",
     show_default=True,
-    help="How far back a server of metrics is asked (prometheus+http://HOST:9090).",
+    help="How far back to query a metrics server (prometheus+http://HOST:9090).",
 )
 @click.option(
     "--until",
     type=INSTANT,
-    help="The end of that: 2026-07-31T12:00.  [default: the last full hour]",
+    help="End of that period, e.g. 2026-07-31T12:00.  [default: the last full hour]",
 )
 @click.option(
     "--step",
     type=DURATION,
-    help="Time between a server's points.  [default: 1m; 5m of --recorded]",
+    help="Time between a server's points.  [default: 1m; 5m with --recorded]",
 )
 @click.option(
     "--match",
     multiple=True,
     metavar="LABEL=VALUE",
-    help="Which of a server's series, also with != =~ !~ (repeatable).",
+    help="Series of a server to read; != =~ !~ work, too (repeatable).",
 )
 @click.option(
-    "--recorded", is_flag=True, help="Ask a server for what --recording-rules had it note."
+    "--recorded", is_flag=True, help="Query a server for what --recording-rules had it record."
 )
 @click.option(
     "--recording-rules",
@@ -109,12 +115,12 @@ def _rules(context: click.Context, _: click.Parameter, shown: bool) -> None:  # 
     is_eager=True,
     expose_value=False,
     callback=_rules,
-    help="Print rules for a server to note what gpucost reads, and exit.",
+    help="Print recording rules for what gpucost reads, and exit.",
 )
-@click.option("--job-label", help="The label or column that names a job, where not the pod's.")
+@click.option("--job-label", help="Label or column that names a job.  [default: the pod's]")
 @jobs_by_option
-@click.option("--name", help="The job's name.")
-@click.option("--job", help="Which of several jobs in the source.")
+@click.option("--name", help="Name of the job.")
+@click.option("--job", help="Job to import, if the source has several.")
 @common_options
 def command(
     sources: tuple[str, ...], target: str, jobs_by: str | None, output: Output, **options: Any

@@ -24,32 +24,44 @@ _FETCHED = ("s3://", "https://", "http://")
     type=DOLLARS,
     default="0",
     show_default=True,
-    help="USD for all that is rented together; 0 stays on this machine.",
+    help="Maximum USD for all rented machines together; 0 stays on this machine.",
 )
 @click.option(
     "--folder",
     type=click.Path(file_okay=False),
     default="gpucost-loop",
     show_default=True,
-    help="Where the loop's files lie; a loop there goes on.",
+    help="Folder of the loop's files; an existing loop is continued.",
 )
-@click.option("--rounds", type=click.IntRange(1, 50), default=5, show_default=True, help="At most.")
-@click.option("--current", metavar="PROVIDER/TYPE[/REGION]", help="As of `plan`.")
-@click.option("--price", type=DOLLARS, help="As of `plan`: what this machine costs an hour.")
-@click.option("--hours-per-month", type=HOURS_A_MONTH, help="As of `plan`.")
-@click.option("--provider", multiple=True, help="As of `plan`: only this one (repeatable).")
-@click.option("--region", multiple=True, help="As of `plan` (repeatable).")
 @click.option(
-    "--numeric", multiple=True, metavar="CODE", help="Also an action that may change results."
+    "--rounds",
+    type=click.IntRange(1, 50),
+    default=5,
+    show_default=True,
+    help="Maximum number of experiments.",
 )
-@click.option("--ab", is_flag=True, help="As of `run`, for the first settings that are tried here.")
-@click.option("--no-gpu", is_flag=True, help="Measure the host and the steps without a GPU.")
-@click.option("--no-metadata", is_flag=True, help="Ask no cloud which machine this is.")
-@click.option("--ttl", type=DURATION, help="Longest life of what is rented.  [default: by the run]")
-@click.option("--sync", default=".", show_default=True, help="Code that goes to rented machines.")
-@click.option("--data", metavar="SOURCE", help="For rented machines: s3://..., https://, a folder.")
-@click.option("--dry-run", is_flag=True, help="Print the steps to come; nothing runs.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--current", metavar="PROVIDER/TYPE[/REGION]", help="As in `plan`.")
+@click.option("--price", type=DOLLARS, help="As in `plan`: hourly price of this machine.")
+@click.option("--hours-per-month", type=HOURS_A_MONTH, help="As in `plan`.")
+@click.option("--provider", multiple=True, help="As in `plan`: only this provider (repeatable).")
+@click.option("--region", multiple=True, help="As in `plan` (repeatable).")
+@click.option(
+    "--numeric", multiple=True, metavar="CODE", help="Also try an action that may change results."
+)
+@click.option(
+    "--ab", is_flag=True, help="As in `run`, for the first settings tried on this machine."
+)
+@click.option("--no-gpu", is_flag=True, help="Measure host and steps, without a GPU.")
+@click.option("--no-metadata", is_flag=True, help="Do not query the cloud's metadata service.")
+@click.option(
+    "--ttl", type=DURATION, help="Maximum life of a rented machine.  [default: from the run]"
+)
+@click.option("--sync", default=".", show_default=True, help="Code to copy to rented machines.")
+@click.option(
+    "--data", metavar="SOURCE", help="Data for rented machines: s3://..., https://... or a folder."
+)
+@click.option("--dry-run", is_flag=True, help="Print the remaining steps without running them.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @output_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND ...")
 def command(words: tuple[str, ...], output: Output, **options: Any) -> None:

@@ -23,31 +23,35 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
     "-o",
     "--output",
     "target",
-    help="Where the profile goes; the series lie beside it.  [default: profile.json, or a name "
-    "with job, host and Slurm job where that is another's]",
+    help="Profile to write; its series lie beside it.  [default: profile.json, or a name with "
+    "job, host and Slurm job if that file belongs to another run]",
 )
 @click.option(
-    "--interval", type=DURATION, default="1s", show_default=True, help="Between readings: 0.1s-60s."
+    "--interval",
+    type=DURATION,
+    default="1s",
+    show_default=True,
+    help="Time between readings, 0.1s to 60s.",
 )
-@click.option("--duration", type=DURATION, help="Measure so long at most: 10m.")
-@click.option("--gpus", help="GPUs by the driver's index: 0,1.  [default: those the job works on]")
-@click.option("--pid", type=click.IntRange(min=1), help="Measure a process that runs already.")
-@click.option("--no-gpu", is_flag=True, help="Measure the host and the steps without a GPU.")
+@click.option("--duration", type=DURATION, help="Maximum time to measure, e.g. 10m.")
+@click.option("--gpus", help="GPUs by driver index, e.g. 0,1.  [default: those the job uses]")
+@click.option("--pid", type=click.IntRange(min=1), help="Measure a running process.")
+@click.option("--no-gpu", is_flag=True, help="Measure host and steps, without a GPU.")
 @click.option(
     "--metrics",
     multiple=True,
     metavar="URL",
-    help="Also read the metrics of a server: vLLM, SGLang, Triton, TGI (repeatable).",
+    help="Also read a server's metrics: vLLM, SGLang, Triton or TGI (repeatable).",
 )
-@click.option("--no-metadata", is_flag=True, help="Ask no cloud which machine this is.")
-@click.option("--name", help="The job's name.")
-@click.option("--kind", type=click.Choice(KINDS), help="What sort of job it is.")
-@click.option("--precision", type=click.Choice(PRECISIONS), help="Numeric format of the work.")
-@click.option("--batch", type=click.IntRange(min=1), help="Items a GPU takes at a time.")
+@click.option("--no-metadata", is_flag=True, help="Do not query the cloud's metadata service.")
+@click.option("--name", help="Name of the job.")
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of job.")
+@click.option("--precision", type=click.Choice(PRECISIONS), help="Numeric precision of the job.")
+@click.option("--batch", type=click.IntRange(min=1), help="Items per GPU in one batch.")
 @common_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
 def command(words: tuple[str, ...], target: str | None, output: Output, **options: Any) -> int:
-    """Measure a GPU job: run COMMAND, or look at --pid or the whole machine.
+    """Measure a GPU job: run COMMAND, or watch --pid or the whole machine.
 
     GPUs (NVML), host and, in Python programs that use PyTorch or Keras, the steps themselves.
     COMMAND keeps its output, its signals and its exit code.
@@ -76,9 +80,9 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **option
 def _check(words: tuple[str, ...], pid: int | None, target: str | None, interval_s: float) -> None:
     problems = []
     if words and pid is not None:
-        problems.append("--pid and a COMMAND: one of the two can be measured; leave one out.")
+        problems.append("--pid and a COMMAND: only one of the two can be measured; leave one out.")
     if not _SHORTEST_S <= interval_s <= _LONGEST_S:
-        problems.append(f"--interval {interval_s:g}s: readings can lie 0.1s to 60s apart.")
+        problems.append(f"--interval {interval_s:g}s: must be between 0.1s and 60s.")
     if target is None:
         pass
     elif target == "-" or target.endswith("/") or Path(target).is_dir():

@@ -39,13 +39,13 @@ class _BeforeTheCommand(click.Command):
     options_metavar="[OPTIONS]",
 )
 @click.argument("plan_path", required=False, metavar="[PLAN] -- COMMAND ...")
-@click.option("--recipe", "recipe_path", metavar="FILE", help="What to apply.")
-@click.option("--option", "named", metavar="JOB/ID", help="Of PLAN: what to apply.")
+@click.option("--recipe", "recipe_path", metavar="FILE", help="Recipe to apply.")
+@click.option("--option", "named", metavar="JOB/ID", help="Option of PLAN to apply.")
 @click.option(
     "--numeric",
     multiple=True,
     metavar="CODE",
-    help="Also an action that may change results, such as mixed-precision (repeatable).",
+    help="Also apply an action that may change results, e.g. mixed-precision (repeatable).",
 )
 @click.option(
     "-o",
@@ -53,22 +53,22 @@ class _BeforeTheCommand(click.Command):
     "target",
     default=DEFAULT_TARGET,
     show_default=True,
-    help="Where the profile of this run goes; series lie beside it.",
+    help="Profile of this run; its series lie beside it.",
 )
-@click.option("--no-gpu", is_flag=True, help="Measure the host and the steps without a GPU.")
-@click.option("--no-metadata", is_flag=True, help="Ask no cloud which machine this is.")
+@click.option("--no-gpu", is_flag=True, help="Measure host and steps, without a GPU.")
+@click.option("--no-metadata", is_flag=True, help="Do not query the cloud's metadata service.")
 @click.option(
-    "--ab", is_flag=True, help="Try the settings on and off in turns, and measure what they gain."
+    "--ab", is_flag=True, help="Switch the settings on and off in turns, and measure their gain."
 )
 @click.option(
     "--find-workers",
     is_flag=True,
-    help="Apply no recipe: find how many loader workers end the wait for data.",
+    help="Apply no recipe; find how many loader workers end the wait for data.",
 )
 @click.option(
     "--find-batch",
     is_flag=True,
-    help="Run COMMAND in trials of a few steps each: find the largest batch that fits.",
+    help="Run COMMAND in short trials to find the largest batch that fits.",
 )
 @common_options
 @click.pass_context

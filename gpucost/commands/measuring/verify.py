@@ -1,4 +1,4 @@
-"""`gpucost verify`: was it faster after the change, what is that worth, and is it sure?"""
+"""`gpucost verify`: whether a change made a job faster, what that is worth, how certain it is."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -22,7 +22,6 @@ from planner.proof.verify import (
     Assumptions,
     Proof,
     Verification,
-    verification_of,
     verify,
 )
 from pricing.errors import InputError
@@ -37,21 +36,36 @@ from providers.private_files import NotOursError
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
 @click.option("--plan", "plan_path", metavar="PLAN", help="The plan that proposed the change.")
-@click.option("--option", "chosen", metavar="JOB/ID", help="Which option.  [default: what fits]")
-@click.option("--bill", "bills", multiple=True, metavar="INVOICE", help="What was charged.")
-@click.option("--job", help="Which job, where a source holds several.")
+@click.option(
+    "--option",
+    "chosen",
+    metavar="JOB/ID",
+    help="Option that was applied.  [default: the one that fits]",
+)
+@click.option(
+    "--bill",
+    "bills",
+    multiple=True,
+    metavar="INVOICE",
+    help="Invoice to compare with (repeatable).",
+)
+@click.option("--job", help="Job to compare, if a source holds several.")
 @click.option(
     "--changed",
     type=click.Choice(CHANGEABLE),
     multiple=True,
-    help="Changed on purpose; else two jobs that differ in it are refused.",
+    help="Property that was changed on purpose; otherwise a difference is refused (repeatable).",
 )
-@click.option("--price", type=DOLLARS, help="What one of today's machines costs an hour.")
-@click.option("--hours-per-month", type=HOURS_A_MONTH, help="Hours held a month.")
-@click.option("--as-of", type=DAY, help="Prices of that day.  [default: today]")
-@click.option("--no-record", is_flag=True, help="Leave your own record of predictions as it is.")
-@click.option("-o", "--output", "target", help="Write the JSON document here; - is stdout.")
-@click.option("--report", "report_path", help="Write the markdown report here.")
+@click.option("--price", type=DOLLARS, help="Hourly price of one current machine.")
+@click.option(
+    "--hours-per-month", type=HOURS_A_MONTH, help="Hours per month that the machines are held."
+)
+@click.option("--as-of", type=DAY, help="Use the prices of this day.  [default: today]")
+@click.option(
+    "--no-record", is_flag=True, help="Do not add this result to your record of predictions."
+)
+@click.option("-o", "--output", "target", help="Write the JSON document to this file; - is stdout.")
+@click.option("--report", "report_path", help="Write a Markdown report to this file.")
 @output_options
 def command(
     before: str,
@@ -70,7 +84,7 @@ def command(
     *,
     no_record: bool,
 ) -> None:
-    """Prove that a change made a job faster or cheaper, or say that it did not.
+    """Prove whether a change made a job faster or cheaper.
 
     BEFORE and AFTER are what `plan` takes, of one job each. Two different jobs are refused.
     """
@@ -87,7 +101,7 @@ def command(
     proof = verify(
         runs[0], runs[1], assumptions, lambda: load_catalog(as_of or today(), say=output.say)
     )
-    document = verification_of(proof)
+    document = proof.verification
     if assumptions.plan is not None and not no_record:
         _record(proof, assumptions.plan, output)
     _write(document, target, report_path, output)

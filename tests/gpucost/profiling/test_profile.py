@@ -161,7 +161,7 @@ def test_without_a_gpu_and_a_command_it_is_bad_usage() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--interval", "0.01s"), "readings can lie 0.1s to 60s apart"),
+        (("--interval", "0.01s"), "must be between 0.1s and 60s"),
         (("-o", "-"), "name a file"),
         (("-o", "nowhere/p.json"), "there is no folder nowhere"),
         (("--pid", "1", "--", "true"), "one of the two"),
