@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from gpucost.profiling.measuring import Measurement, load_ipython_extension, measure
     from planner.choice.requirements import Requirements
     from planner.diagnosis.diagnose import diagnose
-    from planner.diagnosis.rules.rule import Finding
     from planner.models.estimate import Estimate
     from planner.plan.find import FoundOption
     from planner.plan.plan import Plan
     from planner.prediction.predict import predict
     from planner.profile.model import Profile
+    from planner.signals.finding import Finding
     from pricing.billing.quote import Quote, Usage, quote
     from pricing.catalog.catalog import Catalog
     from pricing.catalog.offer import Offer
@@ -78,7 +78,7 @@ _PACKAGES = ("planner", "pricing", "providers", "telemetry", "templates")
 _HOMES = {
     "Catalog": "pricing.catalog.catalog",
     "Estimate": "planner.models.estimate",
-    "Finding": "planner.diagnosis.rules.rule",
+    "Finding": "planner.signals.finding",
     "FoundOption": "planner.plan.find",
     "GpucostError": "pricing.errors",
     "Measurement": "gpucost.profiling.measuring",

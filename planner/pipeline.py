@@ -244,7 +244,7 @@ def plan_job(
         rejected=rejected,
         recommended=ranking.recommended,
         named=ranking.named,
-        assurance=rate_confidence(
+        confidence=rate_confidence(
             context.profile, context.findings, context.baseline, best, catalog.as_of
         ),
         machine=machine,

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.plan.bill import OptionCost
-    from planner.plan.job import JobPlan, Step
+    from planner.plan.job import JobPlan
     from planner.plan.option import Baseline, Option
     from planner.plan.plan import Plan
+    from planner.signals.finding import FirstStep
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_H = 24
@@ -178,7 +179,7 @@ def _stay(job: JobPlan) -> str:
     return f"{_leave(job)}{gap()}{_('First {step}.', step=step)}"
 
 
-def _sentence(step: Step) -> str:
+def _sentence(step: FirstStep) -> str:
     """Return a first step with its command, without the full stop."""
     what = translate_text(step.what)
     what = f"{what[0].upper()}{what[1:]}"

@@ -18,15 +18,10 @@ if TYPE_CHECKING:  # the words need to know the values' types, not the planner
 
     from planner.models.estimate import Estimate
     from planner.plan.bill import CostRange, OptionCost, RentedOffer, TodayCost
-    from planner.plan.job import (
-        Experiment,
-        Finding,
-        JobPlan,
-        Reading,
-        Shape,
-    )
+    from planner.plan.job import Experiment, JobPlan, Shape
     from planner.plan.option import Baseline, Option
     from planner.plan.plan import Plan
+    from planner.signals.finding import Finding, Reading
 
     Way = Baseline | Option
 

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from planner.plan.job import Finding, Remedy
+from planner.plan.job import Remedy
+from planner.signals.finding import Finding
 
 
 class DiagnosedJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,10 +5,8 @@ A job that wastes money needs a next step even where it is left alone: its cause
 cure may not surely pay, or no machine may help it because it does nothing.
 """
 
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Literal
 
 from planner.actions import ACTIONS, Action, action
 from planner.choice.candidate import Candidate
@@ -16,9 +14,9 @@ from planner.choice.context import JobContext, gpus_used, idle_gpus
 from planner.choice.feasibility import unproven
 from planner.choice.requirements import Requirements
 from planner.choice.workload import Tenancy
-from planner.diagnosis.rules.rule import Finding
 from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
+from planner.signals.finding import Finding, FirstStep
 from pricing.catalog.offer import Offer
 from pricing.hardware import gpus
 from pricing.money import usd, whole_dollars
@@ -163,21 +161,6 @@ END = "end-job"
 _WORTH = 0.1  # of the bill; less waste needs no first step
 _GAINS = 1.1  # on its part of the time; less is not worth a try
 _RECORD = "gpucost profile -o profile.json -- COMMAND"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstStep:
-    """What to do before anything else.
-
-    Attributes:
-        kind: `end` the job, `measure` it, or `try` a cure.
-        what: one sentence, without its full stop.
-        command: what to type; None where the program itself has to change.
-    """
-
-    kind: Literal["end", "measure", "try"]
-    what: str
-    command: str | None
 
 
 def must_end(findings: tuple[Finding, ...]) -> bool:

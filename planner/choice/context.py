@@ -11,7 +11,6 @@ from planner.choice.baseline import Baseline, where
 from planner.choice.offers import Market, Sizing, Standing
 from planner.choice.requirements import Reason, Requirements
 from planner.choice.workload import Workload
-from planner.diagnosis.rules.rule import Finding
 from planner.models.costs import WorkCost, work_cost
 from planner.models.estimate import Estimate
 from planner.prediction.layout import GPUS_PER_NODE, Layout
@@ -19,6 +18,7 @@ from planner.prediction.predict import Predictions, Split
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.condition import Signals
+from planner.signals.finding import Finding
 from planner.signals.signals import memory_need_gib, worst_latency_ms
 from planner.signals.thresholds import CPU_FULL
 from pricing.catalog.catalog import Catalog

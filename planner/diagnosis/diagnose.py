@@ -1,15 +1,17 @@
 """Applies the rule table to a profile: findings, ranked, and the actions that they call for."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from decimal import Decimal
+
+import msgspec
 
 from planner.actions import ACTIONS, action
 from planner.actions.action import Action, compatible
 from planner.diagnosis.rules import RULES
-from planner.diagnosis.rules.rule import Case, Confidence, Finding, Rule, Severity
+from planner.diagnosis.rules.rule import Case, Rule
 from planner.profile.model import Profile
-from planner.signals.condition import Evidence, Signals, Test
+from planner.signals.condition import Signals, Test
+from planner.signals.finding import Certainty, Finding, Reading, Severity
 from planner.signals.signals import idle_share, is_snapshot, read_signals
 from planner.signals.thresholds import BUSY
 from pricing.errors import InputError
@@ -25,7 +27,7 @@ _NO_CURE = "No cure is known for this framework: its own guide to performance is
 _SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 5}
 # Praise comes after what limits the work; then what is not known; then remarks.
 _INFO_ORDER = {"well-used": 3, "unmeasured": 4}
-_CONFIDENCE_ORDER: dict[Confidence, int] = {"measured": 0, "likely": 1, "possible": 2}
+_CONFIDENCE_ORDER: dict[Certainty, int] = {"measured": 0, "likely": 1, "possible": 2}
 _WAITS = 0.3  # a GPU that waits this much of the time is not limited by its kernels
 _WORTH_SAYING = 0.01  # of the bill; a cause with nothing left to claim repeats another one
 _SEVERITY_FROM: tuple[tuple[float, Severity], ...] = ((0.3, "high"), (0.1, "medium"), (0.0, "low"))
@@ -107,9 +109,18 @@ def _applicable(codes: tuple[str, ...], signals: Signals) -> tuple[str, ...]:
     return tuple(code for code in codes if ACTIONS[code].applies(signals))
 
 
-def _evidence(tests: Iterable[Test], signals: Signals) -> tuple[Evidence, ...]:
-    found = (test.evidence(signals) for test in tests)
-    return tuple(e for e in found if e is not None)
+def _evidence(tests: Iterable[Test], signals: Signals) -> tuple[Reading, ...]:
+    readings = (reading_at(test, signals) for test in tests)
+    return tuple(reading for reading in readings if reading is not None)
+
+
+def reading_at(test: Test, signals: Signals) -> Reading | None:
+    """Return the reading beside a test; None for what was not measured or only sets scope."""
+    value = signals[test.signal]
+    if value is None or test.quiet:
+        return None
+    shown = round(value, 4) if isinstance(value, float) else value
+    return Reading(metric=test.signal, value=shown, test=test.words)
 
 
 def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Finding]:
@@ -134,21 +145,25 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
             left[pool] -= claimed
             if claimed >= _WORTH_SAYING or finding.confidence == "measured":
                 severity = _severity(claimed, finding)
-                shared.append(replace(finding, waste_fraction=round(claimed, 4), severity=severity))
+                shared.append(
+                    msgspec.structs.replace(
+                        finding, waste_fraction=round(claimed, 4), severity=severity
+                    )
+                )
     return shared
 
 
 def _blocked(finding: Finding) -> Finding:
     """Return the finding as minor: faster kernels gain nothing while the GPU waits."""
     cause = f"{finding.cause} It gains nothing until the GPU stops waiting."
-    return replace(finding, cause=cause, severity="low", waste_fraction=None)
+    return msgspec.structs.replace(finding, cause=cause, severity="low", waste_fraction=None)
 
 
 def _doubt(finding: Finding) -> Finding:
     """Return the finding of one instant as possible: it shows what is there, not what goes on."""
     severity: Severity = "medium" if finding.severity == "high" else finding.severity
     cause = f"{finding.cause} One instant was read, so this is only possible."
-    return replace(finding, confidence="possible", severity=severity, cause=cause)
+    return msgspec.structs.replace(finding, confidence="possible", severity=severity, cause=cause)
 
 
 def _claim_order(finding: Finding) -> tuple[int, float, str]:
@@ -177,7 +192,9 @@ def _rank(finding: Finding) -> tuple[int, int, float, str]:
 def _price(finding: Finding, cost: Decimal | None) -> Finding:
     if cost is None or finding.waste_fraction is None:
         return finding
-    return replace(finding, waste_usd=cents(cost * Decimal(str(finding.waste_fraction))))
+    return msgspec.structs.replace(
+        finding, waste_usd=cents(cost * Decimal(str(finding.waste_fraction)))
+    )
 
 
 SWITCH_HOURS = 1.0  # what takes no longer is done beside a better action of the same mechanism

@@ -13,8 +13,9 @@ from planner.fleet.fleet import Fleet, Placement
 from planner.fleet.placements import Movable
 from planner.fleet.tenant import PackedBefore
 from planner.models.estimate import Estimate, exactly, product
-from planner.plan.confidence import Assurance, if_shared
+from planner.plan.confidence import if_shared
 from planner.plan.draft import JobDraft
+from planner.plan.job import Confidence
 from planner.plan.recommendation import MovingTerms, Recommendation, recommend
 from pricing.catalog.catalog import Catalog
 
@@ -82,17 +83,17 @@ def with_sharing(jobs: tuple[JobDraft, ...], found: OneAnswer, day: date) -> tup
     """
     places = found.recommended.placements(found.fleet)
     return tuple(
-        replace(job, assurance=_if_shared(job, places[job.name], day))
+        replace(job, confidence=_if_shared(job, places[job.name], day))
         if job.name in places
         else job
         for job in jobs
     )
 
 
-def _if_shared(job: JobDraft, place: Placement, day: date) -> Assurance:
+def _if_shared(job: JobDraft, place: Placement, day: date) -> Confidence:
     speed = product(_alone_there(job, place), place.speed[job.name])
     moves_to = None if place.offer == job.baseline.offer else place.offer
-    return if_shared(job.assurance, speed, job.baseline, moves_to, day)
+    return if_shared(job.confidence, speed, job.baseline, moves_to, day)
 
 
 def _alone_there(job: JobDraft, place: Placement) -> Estimate:

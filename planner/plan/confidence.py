@@ -4,23 +4,21 @@ The advice is no surer than its weakest part.
 """
 
 import math
-from dataclasses import dataclass, replace
 from datetime import date
-from typing import Literal
 
 from planner.choice.baseline import Baseline
 from planner.choice.option import Option
-from planner.diagnosis.rules.rule import Confidence, Finding
 from planner.models.estimate import Estimate
+from planner.plan.job import Confidence, ConfidencePart
+from planner.plan.option import Level
 from planner.profile.model import Profile
+from planner.signals.finding import Certainty, Finding
 from planner.signals.signals import is_snapshot
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import risen_at_most
 
-Level = Literal["good", "fair", "low"]
-
 _ORDER: tuple[Level, ...] = ("low", "fair", "good")
-_CAUSE: dict[Confidence, tuple[Level, str]] = {
+_CAUSE: dict[Certainty, tuple[Level, str]] = {
     "measured": ("good", "the cause itself was timed or counted"),
     "likely": ("fair", "the counters point to the cause"),
     "possible": ("low", "the counters allow the cause"),
@@ -33,39 +31,13 @@ _STEADY = 1.05  # a price that may have risen by less is as good as read today
 _RISEN = 1.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """How sure one part is.
-
-    Attributes:
-        level: `good`, `fair` or `low`.
-        why: a few words.
-    """
-
-    level: Level
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assurance:
-    """How sure the advice is.
-
-    Attributes:
-        diagnosis: of the cause.
-        speed: of the hours where it would run, or of its speed beside others; None where nothing
-            moves or changes.
-        price: of the price there, or today's.
-    """
-
-    diagnosis: Part
-    speed: Part | None
-    price: Part
-
-    @property
-    def level(self) -> Level:
-        """The level of the weakest part."""
-        parts = (self.diagnosis, self.speed, self.price)
-        return min((p.level for p in parts if p is not None), key=_ORDER.index)
+def _weakest(
+    *, diagnosis: ConfidencePart, speed: ConfidencePart | None, price: ConfidencePart
+) -> Confidence:
+    """Return all parts together, at the level of the weakest one."""
+    levels = [part.level for part in (diagnosis, speed, price) if part is not None]
+    level = min(levels, key=_ORDER.index)
+    return Confidence(level=level, diagnosis=diagnosis, speed=speed, price=price)
 
 
 def rate_confidence(
@@ -74,18 +46,18 @@ def rate_confidence(
     baseline: Baseline,
     chosen: Option | None,
     day: date,
-) -> Assurance:
+) -> Confidence:
     """Return how sure the advice is: of the chosen option, or of leaving it (None)."""
-    return Assurance(
+    return _weakest(
         diagnosis=_diagnosis(profile, findings),
         speed=None if chosen is None else _speed(chosen, baseline),
         price=_price(baseline, chosen.offer if chosen else None, day),
     )
 
 
-def if_taken(sure: Assurance, option: Option, baseline: Baseline, day: date) -> Assurance:
+def if_taken(sure: Confidence, option: Option, baseline: Baseline, day: date) -> Confidence:
     """Return how sure the advice would be if it were to take another option."""
-    return Assurance(
+    return _weakest(
         diagnosis=sure.diagnosis,
         speed=_speed(option, baseline),
         price=_price(baseline, option.offer, day),
@@ -93,8 +65,8 @@ def if_taken(sure: Assurance, option: Option, baseline: Baseline, day: date) -> 
 
 
 def if_shared(
-    sure: Assurance, speed: Estimate, baseline: Baseline, moves_to: Offer | None, day: date
-) -> Assurance:
+    sure: Confidence, speed: Estimate, baseline: Baseline, moves_to: Offer | None, day: date
+) -> Confidence:
     """Return how sure the advice is to run a job on a GPU that several share.
 
     Args:
@@ -104,7 +76,9 @@ def if_shared(
         moves_to: the machine, where it is another than today's.
         day: of the plan.
     """
-    return replace(sure, speed=_beside(speed), price=_price(baseline, moves_to, day))
+    return _weakest(
+        diagnosis=sure.diagnosis, speed=_beside(speed), price=_price(baseline, moves_to, day)
+    )
 
 
 def thin(profile: Profile) -> str | None:
@@ -122,35 +96,39 @@ def thin(profile: Profile) -> str | None:
     return None
 
 
-def _diagnosis(profile: Profile, findings: tuple[Finding, ...]) -> Part:
+def _diagnosis(profile: Profile, findings: tuple[Finding, ...]) -> ConfidencePart:
     if not findings:
-        return Part(level="low", why="nothing was measured")
+        return ConfidencePart(level="low", why="nothing was measured")
     level, why = _CAUSE[findings[0].confidence]
     ground = thin(profile)
     if ground is None:
-        return Part(level=level, why=why)
+        return ConfidencePart(level=level, why=why)
     capped = min(level, "fair", key=_ORDER.index)
-    return Part(level=capped, why=f"{why}; {ground}")
+    return ConfidencePart(level=capped, why=f"{why}; {ground}")
 
 
-def _speed(chosen: Option, baseline: Baseline) -> Part:
+def _speed(chosen: Option, baseline: Baseline) -> ConfidencePart:
     hours = chosen.hours
     if chosen.speed.weak:
-        return Part(level="low", why="the prediction reaches beyond what it was fitted on")
+        return ConfidencePart(
+            level="low", why="the prediction reaches beyond what it was fitted on"
+        )
     if hours.low == hours.high:
         same = baseline.offer is not None and chosen.offer.gpu == baseline.offer.gpu
-        return Part(level="good", why="the same GPU" if same else "the hours held stay")
+        return ConfidencePart(level="good", why="the same GPU" if same else "the hours held stay")
     level, factor = _by_width(hours)
-    return Part(level=level, why=f"hours known to x/÷ {factor:.2f}")
+    return ConfidencePart(level=level, why=f"hours known to x/÷ {factor:.2f}")
 
 
-def _beside(speed: Estimate) -> Part:
+def _beside(speed: Estimate) -> ConfidencePart:
     if speed.weak:
-        return Part(level="low", why="the prediction reaches beyond what it was fitted on")
+        return ConfidencePart(
+            level="low", why="the prediction reaches beyond what it was fitted on"
+        )
     if speed.low == speed.high:
-        return Part(level="good", why="the same GPU")
+        return ConfidencePart(level="good", why="the same GPU")
     level, factor = _by_width(speed)
-    return Part(level=level, why=f"speed beside others known to x/÷ {factor:.2f}")
+    return ConfidencePart(level=level, why=f"speed beside others known to x/÷ {factor:.2f}")
 
 
 def _by_width(known: Estimate) -> tuple[Level, float]:
@@ -159,25 +137,27 @@ def _by_width(known: Estimate) -> tuple[Level, float]:
     return "good" if factor <= _NARROW else "fair" if factor <= _WIDE else "low", factor
 
 
-def _price(baseline: Baseline, moves_to: Offer | None, day: date) -> Part:
+def _price(baseline: Baseline, moves_to: Offer | None, day: date) -> ConfidencePart:
     """Return how sure the price is: of where the job would go, or of today's machine."""
     offer = moves_to or baseline.offer
     if offer is None or baseline.offer is None:
-        return Part(level="low", why="no price of today's machine is known")
+        return ConfidencePart(level="low", why="no price of today's machine is known")
     if baseline.assumed:
-        return Part(level="low", why="where it runs today was not stated")
+        return ConfidencePart(level="low", why="where it runs today was not stated")
     age = (day - offer.as_of).days
     if moves_to is None:  # whoever pays it knows it; what other machines cost is in their ranges
-        return Part(level="fair" if offer.is_stale(day) else "good", why=f"read {age} days ago")
+        return ConfidencePart(
+            level="fair" if offer.is_stale(day) else "good", why=f"read {age} days ago"
+        )
     if not offer.dated:
-        return Part(level="low", why="the price is not dated to the day")
+        return ConfidencePart(level="low", why="the price is not dated to the day")
     risen = float(risen_at_most(offer, day))  # a factor, no amount
     level: Level = "good" if risen <= _STEADY else "fair" if risen <= _RISEN else "low"
     if offer.confidence == "low":
-        return Part(
+        return ConfidencePart(
             level="low", why=f"read {age} days ago, from a source of low trust" + _may(risen)
         )
-    return Part(level=level, why=f"read {age} days ago" + _may(risen))
+    return ConfidencePart(level=level, why=f"read {age} days ago" + _may(risen))
 
 
 def _may(risen: float) -> str:

@@ -8,24 +8,22 @@ from decimal import Decimal
 from planner.actions import ACTIONS, Action
 from planner.actions.settings import MachineSettings
 from planner.choice.baseline import Baseline
-from planner.choice.changes import FirstStep
 from planner.choice.machine_sizes import MachineSize
 from planner.choice.option import Energy, Option
 from planner.choice.ranking import STAY, Named, recommended_option
 from planner.choice.requirements import Objective, Period, Rejected
 from planner.choice.workload import Workload
-from planner.diagnosis.rules.rule import Finding
 from planner.fleet.fleet import Fleet
 from planner.fleet.placements import Elsewhere, Home
 from planner.models.costs import WorkCost
 from planner.models.estimate import digits, digits_of
 from planner.models.power import Cap
 from planner.models.track_record import TrackRecord
-from planner.plan.confidence import Assurance
-from planner.plan.experiment import Experiment
+from planner.plan.job import Confidence, Experiment
 from planner.plan.plan import Roi
 from planner.plan.recommendation import JobAlone, Recommendation
 from planner.profile.model import Profile
+from planner.signals.finding import Finding, FirstStep
 from pricing.catalog.offer import Offer
 from pricing.errors import NoFeasibleOptionError
 from pricing.money import cents
@@ -62,7 +60,7 @@ class JobDraft:
         rejected: one per machine size and reason.
         recommended: an option's id; `o0` means leave it.
         named: the smallest change, the cheapest, the first that can be launched.
-        assurance: how sure the advice is.
+        confidence: how sure the advice is.
         first_step: what to do first where it is left; None where nothing is lost.
         machine_sizes: one large machine or many small ones, at the chosen provider.
         probe: the experiment that would narrow the answer most; None where none is worth it.
@@ -84,7 +82,7 @@ class JobDraft:
     rejected: tuple[Rejected, ...]
     recommended: str
     named: Named
-    assurance: Assurance
+    confidence: Confidence
     machine: MachineSettings = field(default_factory=MachineSettings)
     remedies: tuple[Action, ...] = ()
     work_cost: WorkCost | None = None

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 
 from planner.actions import ACTIONS
@@ -12,8 +11,12 @@ from planner.choice.option import Option
 from planner.choice.workload import Workload
 from planner.models.coefficients import coefficients
 from planner.models.communication import link_class
+from planner.models.estimate import digits
+from planner.plan.bill import offer_on
+from planner.plan.job import Experiment
 from planner.profile.kinds import JobKind
 from pricing.catalog.offer import Offer
+from pricing.money import cents
 
 MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies
 _AFTER_TRIAL = 1.07  # the run-to-run spread that remains
@@ -23,36 +26,6 @@ _WORTH = 1.1  # less than this much narrower is not a reason to rent
 # An experiment that narrows half as much as the best one for half its money or less will do.
 _HALF = 0.5
 _HALF_USD = Decimal("0.5")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
-    """An experiment.
-
-    Attributes:
-        option: the option that it is about.
-        what: one sentence.
-        offer: what is rented for it; None = today's machine, nothing is rented.
-        count: machines.
-        minutes: of measuring.
-        usd: what that costs.
-        factor_now: x/: of the option's hours today.
-        factor_after: of its hours with the probe.
-    """
-
-    option: str
-    what: str
-    offer: Offer | None
-    count: int
-    minutes: int
-    usd: Decimal
-    factor_now: float
-    factor_after: float
-
-    @property
-    def narrows(self) -> float:
-        """By how much, in log space."""
-        return math.log(self.factor_now / self.factor_after)
 
 
 def suggest_experiment(
@@ -68,21 +41,21 @@ def suggest_experiment(
     today = context.baseline.cost
     if about.id != recommended and today is not None and about.cost_low >= today:
         return None  # dearer however the experiment goes
-    found = [one for one in _experiments(context, about) if math.exp(one.narrows) >= _WORTH]
-    best = max(found, key=lambda one: (one.narrows, -one.usd), default=None)
+    worth = [trial for trial in _experiments(context, about) if math.exp(trial.narrows) >= _WORTH]
+    best = max(worth, key=lambda trial: (trial.narrows, -trial.usd), default=None)
     if best is None:
         return None
     thrifty = [
-        one
-        for one in found
-        if one.narrows >= _HALF * best.narrows and one.usd <= _HALF_USD * best.usd
+        trial
+        for trial in worth
+        if trial.narrows >= _HALF * best.narrows and trial.usd <= _HALF_USD * best.usd
     ]
-    return min(thrifty, key=lambda one: (one.usd, -one.narrows), default=best)
+    return min(thrifty, key=lambda trial: (trial.usd, -trial.narrows), default=best)
 
 
 def _experiments(context: JobContext, about: Option) -> Iterator[Experiment]:
     training = context.profile.job.kind.trains
-    now = math.sqrt(about.hours.high / about.hours.low)
+    now, day = digits(math.sqrt(about.hours.high / about.hours.low)), context.catalog.as_of
     offer, count = about.offer, about.count
     gpus = round(offer.gpu_count) * count
     same = offer.gpu == context.gpu.name and gpus == context.profile.gpu_count
@@ -94,10 +67,10 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Experiment]:
     yield Experiment(
         option=about.id,
         what=f"run the job for {MINUTES} minutes on {where}{how}, and give its profile as --probe",
-        offer=offer,
+        offer=offer_on(offer, day),
         count=count,
         minutes=MINUTES,
-        usd=_usd(offer, count, context),
+        usd=cents(_usd(offer, count, context)),
         factor_now=now,
         factor_after=_AFTER_TRIAL,
     )
@@ -108,12 +81,12 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Experiment]:
         yield Experiment(
             option=about.id,
             what=f"run it for {MINUTES} minutes on {two.name}, 2 GPUs ({link}), as --probe",
-            offer=two,
+            offer=offer_on(two, day),
             count=1,
             minutes=MINUTES,
-            usd=_usd(two, 1, context),
+            usd=cents(_usd(two, 1, context)),
             factor_now=now,
-            factor_after=math.exp(math.hypot(math.log(scaled), math.log(_AFTER_TRIAL))),
+            factor_after=digits(math.exp(math.hypot(math.log(scaled), math.log(_AFTER_TRIAL)))),
         )
     serving = context.profile.job.kind is JobKind.INFERENCE_OFFLINE
     if serving and context.profile.mean("util.dram_active") is None:
@@ -123,7 +96,7 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Experiment]:
             offer=None,
             count=0,
             minutes=MINUTES,
-            usd=Decimal(0),
+            usd=cents(Decimal(0)),
             factor_now=now,
             factor_after=min(now, _AFTER_COUNTERS),
         )

@@ -1,70 +1,16 @@
 """The part of plan.json that says what is planned for one job."""
 
-from typing import Literal
+import math
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from planner.models.document import Number
 from planner.models.estimate import Estimate
-from planner.plan.bill import CostRange, RentedOffer, distinct, need, not_negative
+from planner.plan.bill import CostRange, RentedOffer, distinct, need
 from planner.plan.option import STAY, Baseline, Level, Option, Settings
-from planner.signals.signals import SIGNALS
+from planner.signals.finding import Finding, FirstStep
 from pricing.money import Amount
-
-
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """One reading beside the test that it met.
-
-    Attributes:
-        metric: the signal's name.
-        value: a number or a word.
-        test: the comparison that held, such as `< 0.5`.
-        name: the signal in words.
-        unit: `fraction` is read in percent; None for words, counts and ratios. Plans of versions
-            that did not write it get the signal's.
-    """
-
-    metric: str
-    value: Number | str
-    test: str
-    name: str
-    unit: str | None = None
-
-    def __post_init__(self) -> None:
-        """Take the unit of the signal where a plan does not carry it."""
-        signal = SIGNALS.get(self.metric)
-        if self.unit is None and signal is not None:
-            msgspec.structs.force_setattr(self, "unit", signal.unit)
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One cause of waste.
-
-    Attributes:
-        code: one of the finding codes.
-        severity: how much of the bill is at stake.
-        confidence: whether the cause was timed, counters point to it, or they allow it.
-        cause: one sentence.
-        evidence: the readings that led here.
-        against: the readings that speak against it.
-        actions: codes of what would help, best first.
-        waste_fraction: share of the bill, 0-1; None where unknown.
-        waste_usd: in dollars of the period; None without a price.
-    """
-
-    code: str
-    severity: str
-    confidence: Literal["measured", "likely", "possible"]
-    cause: str
-    evidence: tuple[Reading, ...]
-    against: tuple[Reading, ...] = ()
-    actions: tuple[str, ...]
-    waste_fraction: Number | None = None
-    waste_usd: Amount | None
-
-    def __post_init__(self) -> None:
-        not_negative(waste_usd=self.waste_usd)
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,20 +89,6 @@ class Confidence(msgspec.Struct, frozen=True, kw_only=True):
     price: ConfidencePart
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do first: `end`, `measure` or `try`, a sentence, and what to type.
-
-    Attributes:
-        kind: `end`, `measure` or `try`.
-        what: one sentence.
-        command: to type; None where none is known.
-    """
-
-    kind: str
-    what: str
-    command: str | None = None
-
-
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """One way to get so many GPUs from one provider.
 
@@ -204,6 +136,11 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     factor_now: Number
     factor_after: Number
 
+    @property
+    def narrows(self) -> float:
+        """By how much, in log space."""
+        return math.log(self.factor_now / self.factor_after)
+
 
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is planned for one job.
@@ -241,7 +178,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     cheapest: str | None = None
     first_launchable: str | None = None
     confidence: Confidence | None = None
-    first_step: Step | None = None
+    first_step: FirstStep | None = None
     placement: int | None = None
     shapes: tuple[Shape, ...] = ()
     probe: Experiment | None = None

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
 
 import msgspec
 from msgspec import UNSET
@@ -11,45 +10,36 @@ from msgspec import UNSET
 from planner.actions.action import Action, Range
 from planner.actions.settings import MachineSettings
 from planner.choice.candidate import UsdRange as ExactRange
-from planner.choice.changes import FirstStep
 from planner.choice.machine_sizes import MachineSize
 from planner.choice.option import Distribution as Parallelism
 from planner.choice.option import Energy
 from planner.choice.option import Move as DataMove
 from planner.choice.option import Option as ChosenOption
 from planner.choice.workload import Tenancy
-from planner.diagnosis.rules.rule import Finding as DiagnosedFinding
 from planner.fleet.fleet import Fleet as PackedFleet
 from planner.fleet.fleet import Placement as PackedGpu
 from planner.fleet.fleet import Together
 from planner.models.copies import Scaling as Copies
 from planner.models.costs import Saving, TeamShare, WorkCost
-from planner.models.estimate import digits, digits_if_set, digits_of, rounded, whole
+from planner.models.estimate import digits, digits_if_set, digits_of, rounded
 from planner.models.power import Cap
 from planner.plan.bill import (
     CostLine,
     CostRange,
     OptionCost,
     PricedPart,
-    RentedOffer,
     TodayCost,
     UsdRange,
+    offer_on,
 )
-from planner.plan.confidence import Assurance, Part, if_taken
+from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, PlanDraft
-from planner.plan.experiment import Experiment as SuggestedExperiment
 from planner.plan.job import (
-    Confidence,
-    ConfidencePart,
     Effect,
-    Experiment,
-    Finding,
     JobPlan,
-    Reading,
     Rejected,
     Remedy,
     Shape,
-    Step,
 )
 from planner.plan.option import (
     Baseline,
@@ -78,14 +68,9 @@ from planner.plan.plan import (
 from planner.plan.recommendation import Recommendation
 from planner.plan.risks import risks, roll_back
 from planner.plan.teams import teams
-from planner.signals.condition import Evidence
-from planner.signals.signals import SIGNALS
 from pricing.billing.lines import QuoteLine
-from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import sellers_of
 from pricing.money import cents, in_cents, without_zeros
-
-_MOST_OFFERS = 4096
 
 
 def baseline_document(job: JobDraft, as_of: date) -> Baseline:
@@ -94,7 +79,7 @@ def baseline_document(job: JobDraft, as_of: date) -> Baseline:
     return Baseline(
         assumed=baseline.assumed,
         breaks=tuple(ReasonAgainst(reason=r.reason, detail=r.detail) for r in baseline.broken),
-        offer=offer_document(baseline.offer, as_of) if baseline.offer else None,
+        offer=offer_on(baseline.offer, as_of) if baseline.offer else None,
         count=baseline.count,
         replicas=baseline.replicas,
         share=_share(baseline.tenancy) if baseline.tenancy else None,
@@ -117,7 +102,7 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
     doubts = option.doubts
     return Option(
         id=option.id,
-        offer=offer_document(option.offer, as_of),
+        offer=offer_on(option.offer, as_of),
         count=option.count,
         provisionable=option.provisionable,
         actions=option.actions,
@@ -146,7 +131,7 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
         saves=saved(option.saves),
         move=_moving(option.move) if option.move else None,
         benefit=_worth(option),
-        confidence=if_taken(job.assurance, option, job.baseline, as_of).level,
+        confidence=if_taken(job.confidence, option, job.baseline, as_of).level,
         why=option.why,
         scaling=_scaling(option.scaling) if option.scaling else UNSET,
     )
@@ -162,44 +147,6 @@ def _basis(option: ChosenOption, as_of: date) -> str:
     kind = sellers_of(option.offer.provider, option.offer.purchase)
     price = f"the price, {age} days old, as prices of its kind ({kind}) have moved"
     return f"90 % interval: the hours ({option.hours.basis}); {price}"
-
-
-def offer_document(offer: Offer, as_of: date) -> RentedOffer:
-    """Return what is rented, at its price as of a day.
-
-    Jobs have the same offers in their options: what was made of one is found again by the offer's
-    identity, which stays its own as long as it stands beside it.
-    """
-    known = _documents(as_of)
-    if id(offer) not in known:
-        if len(known) >= _MOST_OFFERS:
-            known.clear()
-        known[id(offer)] = offer, _document_of(offer, as_of)
-    return known[id(offer)][1]
-
-
-@lru_cache(maxsize=1)
-def _documents(as_of: date) -> dict[int, tuple[Offer, RentedOffer]]:  # noqa: ARG001 - of a day
-    return {}
-
-
-def _document_of(offer: Offer, as_of: date) -> RentedOffer:
-    return RentedOffer(
-        provider=offer.provider,
-        region=offer.region,
-        instance_type=offer.instance_type,
-        gpu=offer.gpu,
-        gpu_count=whole(offer.gpu_count),
-        purchase=offer.purchase,
-        usd_per_hour=without_zeros(offer.usd_per_hour),
-        as_of=offer.as_of,
-        source=offer.source,
-        stale=offer.is_stale(as_of),
-        age_days=max(0, (as_of - offer.as_of).days),
-        confidence=offer.confidence,
-        host=offer.host,
-        by_hand_at=offer.by_hand_at,
-    )
 
 
 def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:
@@ -325,7 +272,7 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
         name=job.name,
         kind=job.profile.job.kind,
         baseline=baseline_document(job, as_of),
-        findings=tuple(finding_document(finding) for finding in job.findings),
+        findings=job.findings,
         remedies=remedy_documents(job.remedies, job.machine),
         options=tuple(option_document(option, job, as_of) for option in job.options),
         rejected=tuple(
@@ -335,27 +282,12 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
         smallest_change=job.named.smallest_change,
         cheapest=job.named.cheapest,
         first_launchable=job.named.first_launchable,
-        confidence=_sureness(job.assurance),
-        first_step=_step(job.first_step),
+        confidence=job.confidence,
+        first_step=job.first_step,
         placement=placement,
         shapes=tuple(_machine_size(one, as_of) for one in job.machine_sizes),
-        probe=_experiment(job.probe, as_of) if job.probe else None,
+        probe=job.probe,
         busy_fraction=digits_if_set(job.profile.busy_fraction),
-    )
-
-
-def finding_document(finding: DiagnosedFinding) -> Finding:
-    """Return one cause of waste, as a plan and a diagnosis carry it."""
-    return Finding(
-        code=finding.code,
-        severity=finding.severity,
-        confidence=finding.confidence,
-        cause=finding.cause,
-        evidence=_readings(finding.evidence),
-        against=_readings(finding.against),
-        actions=finding.actions,
-        waste_fraction=finding.waste_fraction,
-        waste_usd=in_cents(finding.waste_usd),
     )
 
 
@@ -381,41 +313,9 @@ def _effect(gain: Range | None) -> Effect | None:
     return Effect(low=low, mid=mid, high=high)
 
 
-def _readings(evidence: Iterable[Evidence]) -> tuple[Reading, ...]:
-    return tuple(
-        Reading(
-            metric=e.metric,
-            value=e.value,
-            test=e.test,
-            name=SIGNALS[e.metric].name,
-            unit=SIGNALS[e.metric].unit,
-        )
-        for e in evidence
-    )
-
-
-def _sureness(sure: Assurance) -> Confidence:
-    return Confidence(
-        level=sure.level,
-        diagnosis=_part(sure.diagnosis),
-        speed=_part(sure.speed) if sure.speed else None,
-        price=_part(sure.price),
-    )
-
-
-def _part(part: Part) -> ConfidencePart:
-    return ConfidencePart(level=part.level, why=part.why)
-
-
-def _step(step: FirstStep | None) -> Step | None:
-    if step is None:
-        return None
-    return Step(kind=step.kind, what=step.what, command=step.command)
-
-
 def _machine_size(size: MachineSize, as_of: date) -> Shape:
     return Shape(
-        offer=offer_document(size.offer, as_of),
+        offer=offer_on(size.offer, as_of),
         count=size.count,
         gpus=size.gpus,
         hours=rounded(size.hours),
@@ -423,19 +323,6 @@ def _machine_size(size: MachineSize, as_of: date) -> Shape:
         efficiency=rounded(size.efficiency),
         break_even_efficiency=digits_of(size.break_even),
         remark=size.remark,
-    )
-
-
-def _experiment(probe: SuggestedExperiment, as_of: date) -> Experiment:
-    return Experiment(
-        option=probe.option,
-        what=probe.what,
-        offer=offer_document(probe.offer, as_of) if probe.offer else None,
-        count=probe.count,
-        minutes=probe.minutes,
-        usd=cents(probe.usd),
-        factor_now=digits(probe.factor_now),
-        factor_after=digits(probe.factor_after),
     )
 
 
@@ -491,7 +378,7 @@ def _fleet(fleet: PackedFleet, plan: PlanDraft) -> Fleet:
         ),
         alternatives=tuple(
             Alternative(
-                offer=offer_document(one.offer, plan.as_of),
+                offer=offer_on(one.offer, plan.as_of),
                 jobs=one.jobs,
                 gpus_after=one.fleet.gpus_after,
                 cost_after=cents(one.fleet.cost_after),
@@ -529,7 +416,7 @@ def _placement(placement: PackedGpu, places: Mapping[str, int], plan: PlanDraft)
     there = [plan.jobs[place] for place in sorted(places[name] for name in placement.jobs)]
     return Placement(
         id=placement.id,
-        offer=offer_document(placement.offer, plan.as_of),
+        offer=offer_on(placement.offer, plan.as_of),
         gpu=placement.gpu,
         mode=placement.mode,
         slice=",".join(placement.slices) or None,

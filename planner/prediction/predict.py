@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from planner.actions import Action, action, combined
 from planner.diagnosis.diagnose import diagnose
-from planner.diagnosis.rules.rule import Finding
 from planner.models.estimate import Estimate, exactly, product, within
 from planner.models.input_pipeline import WAITS, loader_factor, loader_rate
 from planner.models.track_record import TrackRecord
@@ -30,6 +29,7 @@ from planner.prediction.scaling import speed_up, told_by
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_gpu, source_slice
 from planner.signals.compute_share import reading_cores
+from planner.signals.finding import Finding
 from planner.signals.signals import read_signals
 from planner.signals.thresholds import STARVED
 from pricing import hardware

@@ -10,9 +10,9 @@ import msgspec
 from planner.choice.baseline import bill_of_work, find_baseline, find_today
 from planner.choice.requirements import Requirements
 from planner.choice.workload import choose_period, workload
-from planner.plan.bill import CostLine, RentedOffer
+from planner.plan.bill import CostLine, RentedOffer, offer_on
 from planner.plan.find import FoundOption
-from planner.plan.making import cost_lines, offer_document
+from planner.plan.making import cost_lines
 from planner.plan.plan import Plan
 from planner.profile.kinds import JobKind
 from planner.profile.model import Profile
@@ -132,7 +132,7 @@ def by_catalog(
     hours = work.hours.mid / speed.mid if work.fixed_work else work.hours.mid
     bill = bill_of_work(offer, count, hours, work, catalog)
     rented = Rented(
-        offer=offer_document(offer, catalog.as_of),
+        offer=offer_on(offer, catalog.as_of),
         count=count,
         lines=cost_lines(bill.lines),
         hours=hours,

@@ -1,4 +1,4 @@
-"""What a signal is, tests on signals, and the evidence that a test leaves."""
+"""What a signal is, and tests on signals."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,21 +23,6 @@ class Signal:
     read: Callable[[Profile], Value]
     name: str
     unit: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """One reading beside the test it met.
-
-    Attributes:
-        metric: the signal's name.
-        value: its value in the profile, a number or a word.
-        test: the comparison that held, such as `< 0.5`.
-    """
-
-    metric: str
-    value: float | str
-    test: str
 
 
 Signals = Mapping[str, Value]
@@ -83,14 +68,6 @@ class Test:
         if isinstance(value, str) or self.limit is None:
             return False
         return _COMPARE[self.op](value, self.limit)
-
-    def evidence(self, signals: Signals) -> Evidence | None:
-        """Return the reading beside the test; None for what was not measured or only sets scope."""
-        value = signals[self.signal]
-        if value is None or self.quiet:
-            return None
-        shown = round(value, 4) if isinstance(value, float) else value
-        return Evidence(metric=self.signal, value=shown, test=self.words)
 
     @property
     def words(self) -> str:

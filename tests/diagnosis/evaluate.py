@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.diagnosis.diagnose import diagnose
-from planner.diagnosis.rules.rule import Finding
+from planner.signals.finding import Finding
 from tests.conftest import OUTSIDE
 from tests.diagnosis.labelled import LabelledCase, cases, nudged
 

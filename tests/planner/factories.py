@@ -9,7 +9,6 @@ from planner.choice.baseline import Baseline
 from planner.choice.context import JobContext
 from planner.choice.requirements import Requirements
 from planner.choice.workload import apply_requirements, choose_period
-from planner.diagnosis.rules.rule import Finding
 from planner.pipeline import assess, draft_plan
 from planner.plan.draft import PlanDraft
 from planner.profile.model import (
@@ -23,6 +22,7 @@ from planner.profile.model import (
     Step,
     Work,
 )
+from planner.signals.finding import Finding
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from tests.pricing.factories import ASKED_ON, an_offer

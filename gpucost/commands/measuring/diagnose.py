@@ -20,13 +20,12 @@ from gpucost.views.output import (
 from planner.actions import action
 from planner.actions.settings import profiled_run, today_settings
 from planner.diagnosis.diagnose import diagnose
-from planner.diagnosis.rules.rule import Finding
 from planner.plan.job import Remedy
-from planner.plan.making import finding_document, remedy_documents
+from planner.plan.making import remedy_documents
 from planner.profile.model import Profile
 from planner.profile.naming import name_apart
-from planner.signals.condition import Evidence
-from planner.signals.signals import SIGNALS, read_signals
+from planner.signals.finding import Finding, Reading
+from planner.signals.signals import read_signals
 from templates import report_text
 
 _MORE = "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars and options."
@@ -59,7 +58,7 @@ def _document(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> DiagnosisDoc
         jobs=tuple(
             DiagnosedJob(
                 name=profile.job.name,
-                findings=tuple(finding_document(finding) for finding in findings),
+                findings=findings,
                 remedies=_remedies(profile),
             )
             for profile, findings in judged
@@ -132,11 +131,8 @@ def _wasted(findings: tuple[Finding, ...]) -> float:
     return (findings[0].waste_fraction or 0.0) if findings else 0.0
 
 
-def shown_readings(evidence: Iterable[Evidence]) -> str:
+def shown_readings(evidence: Iterable[Reading]) -> str:
     """Return readings for people: `GPU busy 22 %, CPU 96 %`."""
-    return ", ".join(_reading(e) for e in evidence)
-
-
-def _reading(evidence: Evidence) -> str:
-    signal = SIGNALS[evidence.metric]
-    return report_text.reading(signal.name, evidence.value, signal.unit)
+    return ", ".join(
+        report_text.reading(reading.name, reading.value, reading.unit) for reading in evidence
+    )

@@ -52,8 +52,8 @@ from planner.choice.requirements import (
     Site,
 )
 from planner.models.interruption import CheckpointCosts
-from planner.plan.bill import RentedOffer
-from planner.plan.making import offer_document, to_plan
+from planner.plan.bill import RentedOffer, offer_on
+from planner.plan.making import to_plan
 from planner.plan.plan import Plan
 from pricing.catalog.offer import PURCHASES
 from pricing.errors import NotBuiltYetError
@@ -401,9 +401,7 @@ def command(
                 output.say(f"wrote {path}")
         if target != "-":
             with _saying(lang, rate, output):
-                left_out = [
-                    offer_document(one, day) for job in plan.jobs for one in job.left_out.offers
-                ]
+                left_out = [offer_on(one, day) for job in plan.jobs for one in job.left_out.offers]
                 _print(document, output, left_out, all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Literal
 
 from planner.profile.frameworks import LEARNING, OTHER
-from planner.signals.condition import Evidence, Signals, Test, is_, unless_known
+from planner.signals.condition import Signals, Test, is_, unless_known
+from planner.signals.finding import Certainty, Severity
 from planner.signals.thresholds import (
     BUSY,
     COMMUNICATION,
@@ -99,10 +99,6 @@ COMMUNICATING = Waste(
 BEHIND = Waste(pool="busy", share=_behind, words="ranks.behind x (GPUs - 1) / GPUs")
 
 
-Severity = Literal["high", "medium", "low", "info"]
-Confidence = Literal["measured", "likely", "possible"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One way to recognise a cause: all tests hold.
@@ -118,7 +114,7 @@ class Case:
             names, where the program was looked at.
     """
 
-    confidence: Confidence
+    confidence: Certainty
     cause: str
     tests: tuple[Test, ...]
     waste: Waste | None = None
@@ -177,31 +173,3 @@ WORK_SHOWN = (
     is_("util.tensor_active.mean", ">=", 0.3),
     is_(POWER, ">=", WORK_POWER),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One cause.
-
-    Attributes:
-        code: one of the finding codes.
-        severity: how much of the bill is at stake.
-        confidence: `measured` when the cause itself was timed, `likely` when counters point to it,
-            `possible` when they allow it.
-        cause: one sentence for a person.
-        evidence: the readings that led here.
-        against: the readings that speak against it.
-        actions: codes of what would help, best first.
-        waste_fraction: share of the bill that this cause wastes, 0-1; None where unknown.
-        waste_usd: the same in dollars of the plan's period; None without a price.
-    """
-
-    code: str
-    severity: Severity
-    confidence: Confidence
-    cause: str
-    evidence: tuple[Evidence, ...] = ()
-    against: tuple[Evidence, ...] = ()
-    actions: tuple[str, ...] = ()
-    waste_fraction: float | None = None
-    waste_usd: Decimal | None = None

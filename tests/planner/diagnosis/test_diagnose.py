@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from planner.actions import ACTIONS
 from planner.diagnosis.diagnose import diagnose
-from planner.diagnosis.rules.rule import Finding
 from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.model import Profile, Statistics
+from planner.signals.finding import Finding
 from planner.signals.signals import SIGNALS
 from pricing.money import cents
 from tests.planner.diagnosis.diagnosed import (

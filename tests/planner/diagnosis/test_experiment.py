@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from planner.plan.experiment import Experiment
+from planner.plan.job import Experiment
 from tests.planner.factories import a_profile, plan, running, sold
 
 FULL = {"util.kernel_time": 0.97, "mem.used_gib": 30.0}
@@ -45,7 +45,8 @@ def test_two_gpus_do_for_eight() -> None:
     )
     probe = planned.jobs[0].probe
     assert probe is not None
-    assert probe.offer == two
+    assert probe.offer is not None
+    assert probe.offer.instance_type == two.instance_type
     assert probe.option == "o1"
 
 

@@ -95,7 +95,7 @@ def test_thin_ground_is_said(samples: int | None, words: str | None) -> None:
         parts = {n: getattr(profile, n) for n in profile.__dataclass_fields__}
         profile = Profile(**parts | {"window": None})
     made = plan(running(profile))
-    why = made.jobs[0].assurance.diagnosis.why
+    why = made.jobs[0].confidence.diagnosis.why
     said = [line for line in made.warnings if "no better than that" in line]
     assert bool(said) == (words is not None)
     assert words is None or (words in why and words in said[0])
@@ -106,10 +106,10 @@ def test_the_advice_is_as_sure_as_its_weakest_part() -> None:
     old = sold("old", "0.20", provider="vast", as_of=ASKED_ON - timedelta(days=200))
     job = planned(recorded(a_profile({BUSY: 0.9, HELD: 9.0}, hours=700.0), 600), old)
     assert job.choice is not None
-    assert job.assurance.speed is not None
-    assert (job.assurance.speed.level, job.assurance.price.level) == ("good", "low")
-    assert "may have risen by 229%" in job.assurance.price.why
-    assert job.assurance.level == "low"
+    assert job.confidence.speed is not None
+    assert (job.confidence.speed.level, job.confidence.price.level) == ("good", "low")
+    assert "may have risen by 229%" in job.confidence.price.why
+    assert job.confidence.level == "low"
 
 
 SERVES = {BUSY: 0.95, HELD: Statistics(mean=72.0, min=72.0, max=72.0)}

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.actions import ACTIONS
-from planner.diagnosis.diagnose import rule
+from planner.diagnosis.diagnose import reading_at, rule
 from planner.diagnosis.rules import RULES
 from planner.diagnosis.rules.rule import Rule
 from planner.signals.condition import Test, is_, unless_known, where
@@ -101,5 +101,5 @@ def test_a_test_holds_on_what_was_measured(
 ) -> None:
     """An unmeasured signal holds nothing by itself, and is not evidence."""
     assert test.holds({"s": value}) is holds
-    evidence = test.evidence({"s": value})
-    assert (evidence.test if evidence else None) == shown
+    reading = reading_at(test, {"s": value})
+    assert (reading.test if reading else None) == shown

@@ -2,10 +2,10 @@
 
 import pytest
 
-from planner.plan.job import Reading
 from planner.profile.kinds import JobKind
 from planner.profile.model import Wait
 from planner.signals.condition import FRACTION
+from planner.signals.finding import Reading
 from planner.signals.signals import SIGNALS, read_signals
 from templates.report_text import reading
 from tests.planner.factories import a_profile

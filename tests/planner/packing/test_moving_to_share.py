@@ -68,11 +68,11 @@ def test_who_shares_is_as_sure_as_the_speed_beside_the_others() -> None:
         known = place.relative_speed[one.name]
         factor = math.sqrt(known.high / known.low)
         want = "good" if factor <= 1.15 else "fair" if factor <= 1.5 else "low"
-        assert one.assurance.speed is not None
-        assert one.assurance.speed.level == want
-        assert one.assurance.speed.why == f"speed beside others known to x/÷ {factor:.2f}"
-        assert one.assurance.diagnosis == alone[one.name].assurance.diagnosis
-    levels = [one.assurance.speed.level for one in made.jobs if one.assurance.speed]
+        assert one.confidence.speed is not None
+        assert one.confidence.speed.level == want
+        assert one.confidence.speed.why == f"speed beside others known to x/÷ {factor:.2f}"
+        assert one.confidence.diagnosis == alone[one.name].confidence.diagnosis
+    levels = [one.confidence.speed.level for one in made.jobs if one.confidence.speed]
     assert set(levels) == {"good", "fair"}, levels
 
 
@@ -83,7 +83,7 @@ def test_who_moves_to_share_is_as_sure_as_the_price_there() -> None:
         ("9", "read 20 days ago"),
     ):
         made = planned(FOUR, price, **NO_WORK)
-        assert {one.assurance.price.why for one in made.jobs} == {why}
+        assert {one.confidence.price.why for one in made.jobs} == {why}
 
 
 @pytest.mark.parametrize(

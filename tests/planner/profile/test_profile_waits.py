@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from planner.diagnosis.diagnose import diagnose
-from planner.diagnosis.rules.rule import Finding
 from planner.profile.join import join
 from planner.profile.model import (
     GpuReadings,
@@ -20,6 +19,7 @@ from planner.profile.model import (
     Step,
     Wait,
 )
+from planner.signals.finding import Finding
 from telemetry.recording.events import together
 from telemetry.recording.observed import places
 

@@ -1,0 +1,83 @@
+"""What a diagnosis finds, and what to do first: the values that plans and diagnoses hold."""
+
+from typing import Literal
+
+import msgspec
+
+from planner.models.document import Number
+from planner.signals.signals import SIGNALS
+from pricing.money import Amount
+
+Severity = Literal["high", "medium", "low", "info"]
+Certainty = Literal["measured", "likely", "possible"]
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """One reading beside the test that it met.
+
+    Attributes:
+        metric: the signal's name.
+        value: a number or a word.
+        test: the comparison that held, such as `< 0.5`.
+        name: the signal in words; that of the signal where it is not given.
+        unit: `fraction` is read in percent; None for words, counts and ratios. That of the signal
+            where it is not given, as in plans of earlier versions.
+    """
+
+    metric: str
+    value: Number | str
+    test: str
+    name: str = ""
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        """Take name and unit of the signal where they are not given."""
+        signal = SIGNALS.get(self.metric)
+        if signal is not None:
+            msgspec.structs.force_setattr(self, "name", self.name or signal.name)
+            msgspec.structs.force_setattr(self, "unit", self.unit or signal.unit)
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One cause of waste.
+
+    Attributes:
+        code: one of the finding codes.
+        severity: how much of the bill is at stake.
+        confidence: `measured` where the cause itself was timed, `likely` where counters point to
+            it, `possible` where they allow it.
+        cause: one sentence.
+        evidence: the readings that led here.
+        against: the readings that speak against it.
+        actions: codes of what would help, best first.
+        waste_fraction: share of the bill, 0-1; None where unknown.
+        waste_usd: in dollars of the period; None without a price.
+    """
+
+    code: str
+    severity: Severity
+    confidence: Certainty
+    cause: str
+    evidence: tuple[Reading, ...] = ()
+    against: tuple[Reading, ...] = ()
+    actions: tuple[str, ...] = ()
+    waste_fraction: Number | None = None
+    waste_usd: Amount | None = None
+
+    def __post_init__(self) -> None:
+        if self.waste_usd is not None and self.waste_usd < 0:
+            raise ValueError(f"waste_usd is {self.waste_usd}, below 0")
+
+
+class FirstStep(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do before anything else.
+
+    Attributes:
+        kind: `end` the job, `measure` it, or `try` a cure.
+        what: one sentence, without its full stop.
+        command: what to type; None where the program itself has to change, or none is known.
+    """
+
+    kind: Literal["end", "measure", "try"]
+    what: str
+    command: str | None = None
