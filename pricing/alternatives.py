@@ -62,10 +62,10 @@ def commit(reserved: Offer, offers: Iterable[Offer]) -> Commitment:
         and not offer.is_community
         and (offer.region == reserved.region or EVERYWHERE in (offer.region, reserved.region))
     ]
-    alike = [offer for offer in same if offer.gpu_count == reserved.gpu_count] or same
+    comparable = [offer for offer in same if offer.gpu_count == reserved.gpu_count] or same
     return Commitment(
         reserved=reserved,
-        on_demand=min(alike, key=lambda o: (_usd_per_gpu_h(o), o.place), default=None),
+        on_demand=min(comparable, key=lambda o: (_usd_per_gpu_h(o), o.place), default=None),
         term_h=term_h,
         term_usd=EXACT.multiply(reserved.usd_per_hour, term_h),
     )
@@ -73,17 +73,19 @@ def commit(reserved: Offer, offers: Iterable[Offer]) -> Commitment:
 
 def commitment_note(commitment: Commitment) -> str:
     """Return what a reader must know before committing, in one sentence."""
-    said = (
+    note = (
         f"{commitment.reserved.place}: a commitment of {quantity_text(commitment.term_h)} h is "
         f"owed whole: {show(commitment.term_usd)} USD a machine"
     )
-    fraction, other = commitment.break_even_fraction, commitment.on_demand
-    if fraction is None or other is None:
-        return f"{said}; no on-demand price of the same GPU is known to compare it with"
+    fraction, alternative = commitment.break_even_fraction, commitment.on_demand
+    if fraction is None or alternative is None:
+        return f"{note}; no on-demand price of the same GPU is known to compare it with"
     if fraction > 1:
-        return f"{said}; it never pays: {other.place} on demand is cheaper"
+        return f"{note}; it never pays: {alternative.place} on demand is cheaper"
     percent = f"{100 * fraction:.1f}"
-    return f"{said}; it pays from {percent} % of the hours on, against {other.place} on demand"
+    return (
+        f"{note}; it pays from {percent} % of the hours on, against {alternative.place} on demand"
+    )
 
 
 def _usd_per_gpu_h(offer: Offer) -> Decimal:
@@ -237,8 +239,8 @@ def sensitivity(
         bounds: low and high of a figure; others are varied by SPREAD_FRACTION within their range.
             The number of GPUs is not varied.
     """
-    found = list(_swings(own, cloud_usd_per_gpu_hour, bounds or {}))
-    return tuple(sorted(found, key=lambda s: (-abs(s.at_high - s.at_low), s.figure)))
+    swings = list(_swings(own, cloud_usd_per_gpu_hour, bounds or {}))
+    return tuple(sorted(swings, key=lambda s: (-abs(s.at_high - s.at_low), s.figure)))
 
 
 def _swings(

@@ -119,12 +119,12 @@ class Gpu:
         Engines that come with it (`+me`) are left out. A part of a slice (`1c.3g.40gb`) has the
         memory of all of it.
         """
-        found = re.fullmatch(SLICE_NAME, name)
-        known = {one.profile: one for one in self.mig}
-        if found is None or found[2] not in known:
+        match = re.fullmatch(SLICE_NAME, name)
+        profiles = {profile.profile: profile for profile in self.mig}
+        if match is None or match[2] not in profiles:
             return None
-        whole = known[found[2]]
-        part = int(found[1][:-2]) if found[1] else whole.compute_slices
+        whole = profiles[match[2]]
+        part = int(match[1][:-2]) if match[1] else whole.compute_slices
         return replace(whole, compute_slices=part) if part <= whole.compute_slices else None
 
     def why_not_sliced(self, profiles: Sequence[str]) -> str:
@@ -136,16 +136,16 @@ class Gpu:
         Args:
             profiles: names, each of this model.
         """
-        known = {one.profile: one for one in self.mig}
+        profile_of = {profile.profile: profile for profile in self.mig}
         for name in sorted(set(profiles)):
-            if profiles.count(name) > known[name].max_instances:
-                return f"at most {known[name].max_instances} of {name} fit on a {self.name}."
-        computes = sum(known[name].compute_slices for name in profiles)
-        has = max(one.compute_slices for one in self.mig)
+            if profiles.count(name) > profile_of[name].max_instances:
+                return f"at most {profile_of[name].max_instances} of {name} fit on a {self.name}."
+        computes = sum(profile_of[name].compute_slices for name in profiles)
+        has = max(profile.compute_slices for profile in self.mig)
         if computes > has:
             return f"they take {computes} compute slices, and a {self.name} has {has}."
         eighth_gib = self.memory_gib / _MEMORY_SLICES
-        memory = sum(max(1, round(known[name].memory_gib / eighth_gib)) for name in profiles)
+        memory = sum(max(1, round(profile_of[name].memory_gib / eighth_gib)) for name in profiles)
         if memory > _MEMORY_SLICES:
             return f"they take {memory} eighths of the memory of a {self.name}."
         return ""
@@ -158,9 +158,9 @@ def gpus() -> Mapping[str, Gpu]:
     for row in read_csv("mig_profiles.csv"):
         slices.setdefault(row["gpu"], []).append(_mig_profile_from_row(row))
     engines = {row["gpu"]: row for row in read_csv("gpu_engines.csv")}
-    unknown = dict.fromkeys(next(iter(engines.values())), "")
+    no_engines = dict.fromkeys(next(iter(engines.values())), "")
     table = (
-        _gpu_from_row(engines.get(row["gpu"], unknown) | row, slices.get(row["gpu"], ()))
+        _gpu_from_row(engines.get(row["gpu"], no_engines) | row, slices.get(row["gpu"], ()))
         for row in read_csv("gpus.csv")
     )
     return MappingProxyType({gpu.name: gpu for gpu in table})
@@ -284,8 +284,8 @@ def has_memory(gpu: Gpu, memory_gib: float) -> bool:
 @cache
 def slice_in_name(name: str | None) -> str | None:
     """Return the slice that a device's name ends in ("NVIDIA A100 MIG 2g.20gb"); None: none."""
-    found = _MIG_SUFFIX.search(name or "")
-    return found["slice"].lower() if found else None
+    match = _MIG_SUFFIX.search(name or "")
+    return match["slice"].lower() if match else None
 
 
 def matching(name: str) -> tuple[Gpu, ...]:
@@ -309,11 +309,11 @@ def resolve(name: str, *, memory_gib: float | None = None) -> Gpu:
     """
     gpu = find(name, memory_gib=memory_gib)
     if gpu is None:
-        raise UnknownGpuError(_unknown(name))
+        raise UnknownGpuError(_unknown_gpu(name))
     return gpu
 
 
-def _unknown(name: str) -> str:
+def _unknown_gpu(name: str) -> str:
     """Return the sentence for a name that means no model, or more than one."""
     alias = _aliases().get(_key(name))
     if alias is not None:
@@ -338,8 +338,8 @@ def _nearest(name: str) -> list[str]:
     """Return up to three canonical names, the most similar first."""
     aliases = _aliases()
     close = difflib.get_close_matches(_key(name), sorted(aliases), n=3 * _NEAREST, cutoff=0.5)
-    found = [gpu.name for match in close for gpu in aliases[match].models]
-    return list(dict.fromkeys(found))[:_NEAREST]
+    names = [gpu.name for match in close for gpu in aliases[match].models]
+    return list(dict.fromkeys(names))[:_NEAREST]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,7 +376,7 @@ def partition_modes(gpu: Gpu) -> tuple[PartitionMode, ...]:
 
 @cache
 def _modes() -> Mapping[str, tuple[PartitionMode, ...]]:
-    found: dict[str, list[PartitionMode]] = {}
+    modes_by_gpu: dict[str, list[PartitionMode]] = {}
     for row in read_csv("gpu_partitions.csv"):
         mode = PartitionMode(
             name=row["mode"],
@@ -384,6 +384,9 @@ def _modes() -> Mapping[str, tuple[PartitionMode, ...]]:
             own_memory=row["own_memory"] or None,
             source=row["source"],
         )
-        found.setdefault(row["gpu"], []).append(mode)
-    ordered = {name: sorted(modes, key=lambda one: one.partitions) for name, modes in found.items()}
+        modes_by_gpu.setdefault(row["gpu"], []).append(mode)
+    ordered = {
+        name: sorted(modes, key=lambda mode: mode.partitions)
+        for name, modes in modes_by_gpu.items()
+    }
     return MappingProxyType({name: tuple(modes) for name, modes in ordered.items()})

@@ -25,18 +25,18 @@ def grouped(problems: Iterable[str]) -> list[str]:
     Args:
         problems: sentences, such as "JOB: what is wrong with it".
     """
-    found: dict[str, list[str]] = {}
+    subjects_by_text: dict[str, list[str]] = {}
     for problem in problems:
-        whose, what = _parts(problem)
-        found.setdefault(what, []).append(whose)
+        subject, text = _parts(problem)
+        subjects_by_text.setdefault(text, []).append(subject)
     lines: list[str] = []
-    for what, names in found.items():
-        alike = len(set(names)) >= ALIKE
-        lines += [listed(names) + what] if alike else [name + what for name in names]
+    for text, names in subjects_by_text.items():
+        is_repeated = len(set(names)) >= ALIKE
+        lines += [listed(names) + text] if is_repeated else [name + text for name in names]
     return lines
 
 
 def _parts(problem: str) -> tuple[str, str]:
     """Return whose problem it is, and the rest; a sentence that names nobody is all rest."""
-    whose, colon, what = problem.partition(": ")
-    return (whose, colon + what) if what else ("", problem)
+    subject, colon, text = problem.partition(": ")
+    return (subject, colon + text) if text else ("", problem)

@@ -103,4 +103,4 @@ def objects(value: object) -> list[Mapping[str, object]]:
     Raises:
         TypeError: the value is not an array, or something else than objects is in it.
     """
-    return [members(one) for one in elements(value)]
+    return [members(element) for element in elements(value)]

@@ -14,7 +14,7 @@ from gpucost.files.writing import write_file
 from gpucost.prices.cache import kept_files, price_folder
 from pricing.errors import GpucostError, InputError, ProviderError
 from pricing.feeds.feeds import reader
-from pricing.refresh.reading import Answers, Asked, Feed, FeedReading, PriceReading
+from pricing.refresh.reading import Answers, Feed, FeedReading, FeedRequest, PriceReading
 from providers.price_feed import FeedFiles, FeedServer, Validators
 from providers.provider import Request
 from providers.registry import fetcher
@@ -112,7 +112,7 @@ def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
         answers = _answers(feed, shared)
         shared.say(f"reading {feed.title} ...")
         said = reader(feed)(
-            Asked(
+            FeedRequest(
                 answers=answers,
                 now=shared.now,
                 as_of=wanted.as_of,

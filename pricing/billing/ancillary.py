@@ -77,9 +77,9 @@ class HourlyCharge(NamedTuple):
 
     def charge_as(self, rule: str, offer: Offer, amount: Amount) -> Charge:
         """Return the line of an amount under a rule in words."""
-        said = tuple([f"{self.what}: {offer.provider}: {text}" for text in amount.warnings])
+        warnings = tuple([f"{self.what}: {offer.provider}: {text}" for text in amount.warnings])
         line = amount.line(self.what, self.rate.price, rule)
-        return Charge((line,), said + caveats(self.terms))
+        return Charge((line,), warnings + caveats(self.terms))
 
 
 class Included(NamedTuple):
@@ -144,7 +144,7 @@ class _Kept(NamedTuple):
     """One kind of storage: its line, the field of a use that asks for it, its price's rule."""
 
     what: str
-    asked: str
+    field: str
     rule: str
     words: str
 
@@ -157,17 +157,17 @@ _OBJECTS = _Kept("object-storage", "object_storage_bytes", "object_storage", "ob
 
 def kept_data(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     """Return what is kept beside the machines; only what was asked for."""
-    found: list[Item] = []
+    items: list[Item] = []
     if usage.storage_bytes:
-        found.append(_item(_DISK, offer, usage, rules, kind=usage.storage_kind))
+        items.append(_item(_DISK, offer, usage, rules, kind=usage.storage_kind))
     if usage.snapshot_bytes:
-        found.append(_item(_SNAPSHOT, offer, usage, rules))
+        items.append(_item(_SNAPSHOT, offer, usage, rules))
     if usage.object_storage_bytes:
-        found.append(_objects(offer, usage, rules))
+        items.append(_objects(offer, usage, rules))
     if usage.storage_h is None:
-        return found
+        return items
     kept_s, start = usage.kept_s, usage.start
-    return [FixedCharge(item.what, item.usd(kept_s, start), item, kept_s) for item in found]
+    return [FixedCharge(item.what, item.usd(kept_s, start), item, kept_s) for item in items]
 
 
 def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
@@ -180,35 +180,37 @@ def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     terms = rules.terms(_BOOT.rule, region=offer.region, purchase=offer.purchase)
     terms = terms or rules.terms(_DISK.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
-        return [_unknown(_BOOT, "", offer, rules)]
+        return [_unpriced(_BOOT, "", offer, rules)]
     if terms[0].each_gib is not None:
         return [_in_pieces(_BOOT, terms, usage, usage.count)]
     size = EXACT.divide(size_bytes * usage.count, terms[0].bytes_per_unit)
     return [HourlyCharge(_BOOT.what, by_size(terms, size), _BOOT.words, terms)]
 
 
-def _item(kept: _Kept, offer: Offer, usage: Usage, rules: ProviderRules, *, kind: str = "") -> Item:
-    terms = rules.terms(kept.rule, region=offer.region, kind=kind, purchase=offer.purchase)
+def _item(
+    storage: _Kept, offer: Offer, usage: Usage, rules: ProviderRules, *, kind: str = ""
+) -> Item:
+    terms = rules.terms(storage.rule, region=offer.region, kind=kind, purchase=offer.purchase)
     if not terms:
-        return _unknown(kept, kind, offer, rules)
+        return _unpriced(storage, kind, offer, rules)
     if terms[0].each_gib is not None:
-        return _in_pieces(kept, terms, usage, 1)
-    rate = by_size(terms, _quantity(kept, usage, terms))
-    return HourlyCharge(kept.what, rate, kept.words, terms)
+        return _in_pieces(storage, terms, usage, 1)
+    rate = by_size(terms, _quantity(storage, usage, terms))
+    return HourlyCharge(storage.what, rate, storage.words, terms)
 
 
-def _quantity(kept: _Kept, usage: Usage, terms: tuple[BillingRule, ...]) -> Decimal:
-    return EXACT.divide(Decimal(getattr(usage, kept.asked)), terms[0].bytes_per_unit)
+def _quantity(storage: _Kept, usage: Usage, terms: tuple[BillingRule, ...]) -> Decimal:
+    return EXACT.divide(Decimal(getattr(usage, storage.field)), terms[0].bytes_per_unit)
 
 
-def _unknown(kept: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> Unpriced:
+def _unpriced(storage: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> Unpriced:
     of_kind = f" of kind {kind!r}" if kind else ""
-    known = () if kept is _BOOT else rules.kinds(kept.rule)
-    others = f"; kinds with a known price: {', '.join(known)}" if known else ""
+    kinds = () if storage is _BOOT else rules.kinds(storage.rule)
+    known_kinds = f"; kinds with a known price: {', '.join(kinds)}" if kinds else ""
     return Unpriced(
-        kept.what,
-        f"{kept.what}: the price of {kept.words}{of_kind} at {_where(offer)} is not known per GB "
-        f"and month; it is left out{others}",
+        storage.what,
+        f"{storage.what}: the price of {storage.words}{of_kind} at {_where(offer)} is not known "
+        f"per GB and month; it is left out{known_kinds}",
     )
 
 
@@ -238,9 +240,9 @@ class _Disks(NamedTuple):
         return self.fees.charge_as(rule, offer, self.fees.rate.amount(life_s, start))
 
 
-def _in_pieces(kept: _Kept, sizes: tuple[BillingRule, ...], usage: Usage, times: int) -> _Disks:
+def _in_pieces(storage: _Kept, sizes: tuple[BillingRule, ...], usage: Usage, times: int) -> _Disks:
     """Return disks of the size that costs least, whole ones for each of so many times the size."""
-    asked_bytes: int = getattr(usage, kept.asked)
+    asked_bytes: int = getattr(usage, storage.field)
 
     def pieces(size: BillingRule) -> int:
         each_bytes = int((size.each_gib or _ZERO) * _GIB)
@@ -249,7 +251,7 @@ def _in_pieces(kept: _Kept, sizes: tuple[BillingRule, ...], usage: Usage, times:
     price = min(sizes, key=lambda size: pieces(size) * size.amount)
     number = pieces(price)
     rate = by_month(price, number)
-    return _Disks(HourlyCharge(kept.what, rate, kept.words, (price,)), number)
+    return _Disks(HourlyCharge(storage.what, rate, storage.words, (price,)), number)
 
 
 class _Objects(NamedTuple):
@@ -263,14 +265,14 @@ class _Objects(NamedTuple):
         return sum([part.usd(life_s, start) for part in self.parts], _ZERO)
 
     def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
-        found = together(part.charge(offer, life_s, start) for part in self.parts)
-        return found._replace(warnings=caveats(self.terms) + found.warnings)
+        charge = together(part.charge(offer, life_s, start) for part in self.parts)
+        return charge._replace(warnings=caveats(self.terms) + charge.warnings)
 
 
 def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
     terms = rules.terms(_OBJECTS.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
-        return _unknown(_OBJECTS, "", offer, rules)
+        return _unpriced(_OBJECTS, "", offer, rules)
     if terms[0].each_gib is not None:
         return _in_pieces(_OBJECTS, terms, usage, 1)
     base, included = rules.rule("object_storage_base"), rules.rule("object_storage_included")
@@ -302,16 +304,18 @@ class _Service(NamedTuple):
 
 def services(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     """Return the services that live as long as the machines; only what was asked for."""
-    asked = []
+    requested = []
     if usage.addresses:
-        asked.append(_Service("address", usage.addresses, "ipv4", "", "public IPv4 address"))
+        requested.append(_Service("address", usage.addresses, "ipv4", "", "public IPv4 address"))
     if usage.nat_gateways:
-        asked.append(_Service("address", usage.nat_gateways, "nat_gateway_hour", "", "NAT gateway"))
+        requested.append(
+            _Service("address", usage.nat_gateways, "nat_gateway_hour", "", "NAT gateway")
+        )
     if usage.control_plane:
         kind = "" if usage.control_plane == USUAL_PLANE else usage.control_plane
         words = f"{usage.control_plane} Kubernetes control plane"
-        asked.append(_Service("control-plane", 1, "k8s_control_plane", kind, words))
-    return [_service_item(service, offer, usage, rules) for service in asked]
+        requested.append(_Service("control-plane", 1, "k8s_control_plane", kind, words))
+    return [_service_item(service, offer, usage, rules) for service in requested]
 
 
 def _service_item(service: _Service, offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
@@ -320,12 +324,12 @@ def _service_item(service: _Service, offer: Offer, usage: Usage, rules: Provider
     )
     if not terms:
         kinds = rules.kinds(service.rule)
-        others = f"; kinds with a known price: {', '.join(kinds)}" if kinds else ""
+        known_kinds = f"; kinds with a known price: {', '.join(kinds)}" if kinds else ""
         text = f"the price of a {service.words} at {offer.provider} is not known; it is left out"
-        return Unpriced(service.what, f"{service.what}: {text}{others}")
+        return Unpriced(service.what, f"{service.what}: {text}{known_kinds}")
     price = _for_so_many(terms, usage.count)
-    wanted = service.wanted * (usage.count if price.per_machine else 1)
-    rate = by_month(price, wanted) if price.unit == "USD/month" else ByHour(price, wanted)
+    count = service.wanted * (usage.count if price.per_machine else 1)
+    rate = by_month(price, count) if price.unit == "USD/month" else ByHour(price, count)
     return HourlyCharge(service.what, rate, price.product or service.words, (price,))
 
 
@@ -342,7 +346,7 @@ class AncillaryCharges(NamedTuple):
     services: list[Item]
 
 
-def beside(offer: Offer, usage: Usage, rules: ProviderRules) -> AncillaryCharges:
+def ancillary_charges(offer: Offer, usage: Usage, rules: ProviderRules) -> AncillaryCharges:
     """Return what a use asks for, but for its time."""
-    boot, kept = boot_disk(offer, usage, rules), kept_data(offer, usage, rules)
-    return AncillaryCharges(boot + kept, services(offer, usage, rules))
+    boot, stored = boot_disk(offer, usage, rules), kept_data(offer, usage, rules)
+    return AncillaryCharges(boot + stored, services(offer, usage, rules))

@@ -159,13 +159,13 @@ class BillingRule:
         Raises:
             InputError: the unit names neither GB nor GiB.
         """
-        found = _printed(self.unit)
-        if found is None:
+        unit = _printed(self.unit)
+        if unit is None:
             raise InputError(
                 f"billing rule {self.provider}/{self.name} has the unit {self.unit!r}, which is "
                 f"neither GB nor GiB; correct data/billing/{self.provider}.toml"
             )
-        return found
+        return unit
 
     @property
     def bytes_per_unit(self) -> Decimal:
@@ -202,16 +202,16 @@ def _caveats(terms: tuple[BillingRule, ...]) -> tuple[str, ...]:
         if rule.is_lead:
             name = rule.name.removesuffix(f"_{rule.unit}").replace("_", " ")
             words = f"{rule.provider}: {name} {rule.kind}".strip()
-            said = "; ".join(filter(None, (rule.source, rule.note)))
-            leads.setdefault((words, rule.unit, said), []).append(str(rule.value))
+            details = "; ".join(filter(None, (rule.source, rule.note)))
+            leads.setdefault((words, rule.unit, details), []).append(str(rule.value))
         if "GB" in rule.unit and rule.gigabyte is None and rule.value:
             unexplained[
                 f"{rule.provider}: how many bytes its GB has is not documented; 10^9 are taken"
             ] = None
     return (
         *(
-            f"{words} of {', '.join(values)} {unit} is a lead, not a fact; check it: {said}"
-            for (words, unit, said), values in leads.items()
+            f"{words} of {', '.join(values)} {unit} is a lead, not a fact; check it: {details}"
+            for (words, unit, details), values in leads.items()
         ),
         *unexplained,
     )
@@ -254,10 +254,10 @@ def _rule_from_toml(
     Raises:
         InputError: a field is missing, unknown or out of order.
     """
-    unknown = sorted(set(entry) - _NEEDED - _OPTIONAL)
+    unexpected = sorted(set(entry) - _NEEDED - _OPTIONAL)
     missing = sorted(_NEEDED - set(entry))
     where = f"{DATA}/billing/{provider}.toml: rule {entry.get('name', '?')!r}"
-    problems = [f"{where}: unknown field {field!r}; remove it" for field in unknown]
+    problems = [f"{where}: unknown field {field!r}; remove it" for field in unexpected]
     problems += [f"{where}: field {field!r} is missing; add it" for field in missing]
     if problems:
         raise InputError(problems)

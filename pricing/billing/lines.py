@@ -113,13 +113,13 @@ NOTHING = Charge((), ())
 
 def together(charges: Iterable[Charge]) -> Charge:
     """Return several charges as one."""
-    found = tuple(charges)
-    if len(found) == 1:
-        return found[0]
+    parts = tuple(charges)
+    if len(parts) == 1:
+        return parts[0]
     lines: list[QuoteLine] = []
     warnings: list[str] = []
     unknown: list[str] = []
-    for charge in found:
+    for charge in parts:
         lines += charge.lines
         warnings += charge.warnings
         unknown += charge.unknown
@@ -178,15 +178,15 @@ def stepped_s(time_s: Decimal, step_s: Decimal | None) -> Decimal:
     """Return the time up to whole steps; as it is where it is not counted in steps."""
     if step_s is None:
         return time_s
-    steps, rest = divmod(time_s, step_s)
-    return (steps + 1) * step_s if rest else time_s
+    steps, remainder = divmod(time_s, step_s)
+    return (steps + 1) * step_s if remainder else time_s
 
 
 def months_touched(time_s: Decimal, start: datetime | None) -> int:
     """Return the months a time lies in: calendar months if its start is known, else the fewest."""
     if start is None:
-        months, rest = divmod(time_s, _LONGEST_MONTH_S)
-        return max(1, int(months) + bool(rest))
+        months, remainder = divmod(time_s, _LONGEST_MONTH_S)
+        return max(1, int(months) + bool(remainder))
     return len(_calendar(EXACT.divide(time_s, SECONDS_PER_HOUR), start))
 
 
@@ -198,13 +198,15 @@ def month_parts(time_s: Decimal, start: datetime | None) -> tuple[MonthPart, ...
     """
     hours = EXACT.divide(time_s, SECONDS_PER_HOUR)
     if start is not None:
-        found = [here for here, _ in _calendar(hours, start)]
+        month_hours = [hours_here for hours_here, _ in _calendar(hours, start)]
     else:
         months = max(1, int(hours // HOURS_PER_MONTH))
-        found = [EXACT.divide(hours, Decimal(months))] * months
-    if len(found) == 1:
+        month_hours = [EXACT.divide(hours, Decimal(months))] * months
+    if len(month_hours) == 1:
         return (MonthPart(_ONE, hours),)
-    return tuple(MonthPart(EXACT.divide(here, hours), here) for here in found)
+    return tuple(
+        MonthPart(EXACT.divide(hours_here, hours), hours_here) for hours_here in month_hours
+    )
 
 
 def shares(time_s: Decimal, price: BillingRule, start: datetime | None) -> tuple[Share, ...]:
@@ -229,16 +231,16 @@ def shares(time_s: Decimal, price: BillingRule, start: datetime | None) -> tuple
 
 def _calendar(hours: Decimal, start: datetime) -> tuple[Share, ...]:
     """Return the hours by calendar month in UTC; one share, maybe empty, if there are no hours."""
-    at, left = start.astimezone(UTC), hours
-    found: list[Share] = []
-    while left > 0 or not found:
+    at, remaining = start.astimezone(UTC), hours
+    months: list[Share] = []
+    while remaining > 0 or not months:
         first = at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         december = first.month == _DECEMBER
         then = first.replace(year=first.year + december, month=1 if december else first.month + 1)
-        here = min(left, _hours(then - at))
-        found.append((here, _hours(then - first)))
-        at, left = then, left - here
-    return tuple(found)
+        hours_here = min(remaining, _hours(then - at))
+        months.append((hours_here, _hours(then - first)))
+        at, remaining = then, remaining - hours_here
+    return tuple(months)
 
 
 def _hours(span: timedelta) -> Decimal:
@@ -273,13 +275,13 @@ class ByHour(NamedTuple):
     def amount(self, time_s: Decimal, start: datetime | None) -> Amount:  # noqa: ARG002 - of a Tariff
         """Return the same dollars with their formula."""
         price, units, hours = self.price, self.units, _begun_h(time_s, self.price)
-        each, unit_h, one = price.amount, self._unit_h(hours), units == 1
+        unit_usd, unit_h, is_single = price.amount, self._unit_h(hours), units == 1
         rounded = price.step_s is None and stepped_s(time_s, SECONDS_PER_HOUR) != time_s
         return Amount(
-            _multiply(unit_h, each),
-            "{0} h x {1:usd} USD/h" if one else "{2} x {0} h x {1:usd} USD/h",
-            (hours, each) if one else (hours, each, units),
-            (Priced(unit_h, "Hours", each),),
+            _multiply(unit_h, unit_usd),
+            "{0} h x {1:usd} USD/h" if is_single else "{2} x {0} h x {1:usd} USD/h",
+            (hours, unit_usd) if is_single else (hours, unit_usd, units),
+            (Priced(unit_h, "Hours", unit_usd),),
             (_ROUNDED_UP,) if rounded else (),
         )
 
@@ -307,14 +309,14 @@ class ByMonth(NamedTuple):
         """Return the dollars, exact."""
         if not self.price.prorated:
             return self.fees * months_touched(time_s, start)
-        return _of_months(self.fees, self._held(time_s, start))
+        return _of_months(self.fees, self._month_shares(time_s, start))
 
     def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
         """Return the same dollars with their formula."""
         price, units, usd = self.price, self.units, self.usd(time_s, start)
-        one, fee = units == 1, "{0:usd} USD/month"
-        text = fee if one else f"{{1}} x {fee}"
-        numbers = (price.amount,) if one else (price.amount, units)
+        is_single, fee = units == 1, "{0:usd} USD/month"
+        text = fee if is_single else f"{{1}} x {fee}"
+        numbers = (price.amount,) if is_single else (price.amount, units)
         if not price.prorated:
             months = months_touched(time_s, start)
             return Amount(
@@ -324,18 +326,18 @@ class ByMonth(NamedTuple):
                 parts=(Priced(Decimal(units * months), "Months", price.amount),),
                 warnings=(_WHOLE_MONTHS,) if self.fees else (),
             )
-        held = self._held(time_s, start)
+        month_shares = self._month_shares(time_s, start)
         return Amount(
             usd=usd,
-            formula=f"{text} x {_in_months(len(numbers), len(held))}",
-            numbers=(*numbers, *_numbers(held)),
-            parts=tuple([Priced(h * units, "Months", price.amount, of) for h, of in held]),
+            formula=f"{text} x {_in_months(len(numbers), len(month_shares))}",
+            numbers=(*numbers, *_numbers(month_shares)),
+            parts=tuple([Priced(h * units, "Months", price.amount, of) for h, of in month_shares]),
         )
 
-    def _held(self, time_s: Decimal, start: datetime | None) -> Sequence[Share]:
+    def _month_shares(self, time_s: Decimal, start: datetime | None) -> Sequence[Share]:
         months = months_touched(time_s, start)
-        held = shares(time_s, self.price, start)
-        return [(min(hours, month_h * months), month_h) for hours, month_h in held]
+        month_shares = shares(time_s, self.price, start)
+        return [(min(hours, month_h * months), month_h) for hours, month_h in month_shares]
 
 
 def by_month(price: BillingRule, units: int) -> ByMonth:
@@ -362,17 +364,19 @@ class BySize(NamedTuple):
 
     def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
         """Return the same dollars with their formula."""
-        held, unit = shares(time_s, self.price, start), self.price.per
+        month_shares, unit = shares(time_s, self.price, start), self.price.per
         numbers: list[Decimal] = []
         parts: list[Priced] = []
         for size, usd in self.tiers:
             numbers += (size, usd)
-            for hours, month_h in held:
+            for hours, month_h in month_shares:
                 parts.append(Priced(_multiply(size, hours), f"{unit}-Months", usd, month_h))
-        for share in held:
+        for share in month_shares:
             numbers += share
-        formula = _of_tiers(len(self.tiers), unit, len(held))
-        return Amount(_of_months(self.monthly_usd, held), formula, tuple(numbers), tuple(parts))
+        formula = _of_tiers(len(self.tiers), unit, len(month_shares))
+        return Amount(
+            _of_months(self.monthly_usd, month_shares), formula, tuple(numbers), tuple(parts)
+        )
 
 
 def by_size(terms: Sequence[BillingRule], quantity: Decimal) -> BySize:
@@ -386,16 +390,16 @@ def by_size(terms: Sequence[BillingRule], quantity: Decimal) -> BySize:
     return BySize(terms[0], tiers, monthly)
 
 
-def _of_months(monthly: Decimal, held: Iterable[Share]) -> Decimal:
+def _of_months(monthly: Decimal, month_shares: Iterable[Share]) -> Decimal:
     """Divide last, so that whole cents stay whole."""
     total = _ZERO
-    for hours, month_h in held:
+    for hours, month_h in month_shares:
         total = _add(total, _divide(_multiply(monthly, hours), month_h))
     return total
 
 
-def _numbers(held: Sequence[Share]) -> list[Decimal]:
-    return [number for share in held for number in share]
+def _numbers(month_shares: Sequence[Share]) -> list[Decimal]:
+    return [number for share in month_shares for number in share]
 
 
 @lru_cache(maxsize=256)

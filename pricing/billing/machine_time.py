@@ -76,11 +76,11 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
         ran_s += more_s
         before, bill = bill, bill_machines(ran_s, spans, usage)
         lines.append(_additional_line(what, before, bill, spans, usage))
-    said = () if _term_s(usage, spans[0].offer) else _warnings(bill, ran_s, spans)
+    warnings = () if _term_s(usage, spans[0].offer) else _warnings(bill, ran_s, spans)
     if usage.interrupted and free_s is None:
         ended = "what is billed of spot machines that it ends itself is not documented"
-        said += (f"{spans[0].offer.provider}: {ended}; their time is billed",)
-    return MachineTime(lines, said, bill.billed_s)
+        warnings += (f"{spans[0].offer.provider}: {ended}; their time is billed",)
+    return MachineTime(lines, warnings, bill.billed_s)
 
 
 def _term_s(usage: Usage, offer: Offer) -> Decimal | None:
@@ -217,8 +217,8 @@ def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
     origin: tuple[str, ...] = _ORIGIN(used[0][0] if used else spans[0])
     if len(used) > 1:
         formula, numbers = _stretches(used)
-        told = zip(*(_ORIGIN(span) for span, _ in used), strict=True)
-        origin = tuple("; then ".join(dict.fromkeys(texts)) for texts in told)
+        origins = zip(*(_ORIGIN(span) for span, _ in used), strict=True)
+        origin = tuple("; then ".join(dict.fromkeys(texts)) for texts in origins)
     rule, source, as_of = origin
     return QuoteLine(
         what=what,
@@ -250,7 +250,7 @@ def _warnings(bill: MachineBill, ran_s: Decimal, spans: Sequence[Span]) -> tuple
     """Return what is to be said where the rounding of time is not documented."""
     if len(spans) == 1 and bill.billed_s == ran_s and spans[0].rules.granularity_s is not None:
         return spans[0].rules.compute_caveats
-    said = dict.fromkeys(text for span in spans for text in span.rules.compute_caveats)
+    warnings = dict.fromkeys(text for span in spans for text in span.rules.compute_caveats)
     for span, here_s in zip(spans, bill.spans_s, strict=True):
         unit_s = span.rules.granularity_s
         if not here_s and bill.billed_s:
@@ -258,8 +258,8 @@ def _warnings(bill: MachineBill, ran_s: Decimal, spans: Sequence[Span]) -> tuple
         provider = span.offer.provider
         if unit_s is None:
             text = "the billing granularity is not documented; whole hours are billed"
-            said[f"{provider}: {text}"] = None
+            warnings[f"{provider}: {text}"] = None
         elif unit_s > 1 and bill.billed_s != ran_s:
             text = f"how a part of {quantity_text(unit_s)} s is rounded is not documented"
-            said[f"{provider}: {text}; it is rounded up"] = None
-    return tuple(said)
+            warnings[f"{provider}: {text}; it is rounded up"] = None
+    return tuple(warnings)

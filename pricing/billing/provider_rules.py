@@ -120,7 +120,7 @@ class ProviderRules:
 def _terms(
     rules: ProviderRules, name: str, region: str, kind: str, purchase: str
 ) -> tuple[BillingRule, ...]:
-    found = [
+    rules_found = [
         rule
         for rule in rules.rules
         if rule.name == name
@@ -128,9 +128,9 @@ def _terms(
         and rule.purchase in ("", purchase)
         and rule.is_for(region)
     ]
-    found = _nearest(found, region)
-    found = [rule for rule in found if rule.purchase] or found
-    return tuple(sorted(found, key=lambda rule: rule.tier_from))
+    rules_found = _nearest(rules_found, region)
+    rules_found = [rule for rule in rules_found if rule.purchase] or rules_found
+    return tuple(sorted(rules_found, key=lambda rule: rule.tier_from))
 
 
 @lru_cache(maxsize=4096)
@@ -144,7 +144,7 @@ def rules_of(provider: str, day: date, instance_type: str = "") -> ProviderRules
     """
     patterns = _type_patterns(provider)
     if patterns:
-        patterns = tuple(each for each in patterns if fnmatchcase(instance_type, each))
+        patterns = tuple(pattern for pattern in patterns if fnmatchcase(instance_type, pattern))
     return _rules(provider, day, patterns)
 
 
@@ -182,8 +182,8 @@ def _rules(provider: str, day: date, fitting: tuple[str, ...]) -> ProviderRules:
 
 
 def _first(rules: Sequence[BillingRule], name: str) -> BillingRule | None:
-    found = [rule for rule in rules if rule.name == name and not rule.kind]
-    return next((rule for rule in found if rule.types), found[0] if found else None)
+    named = [rule for rule in rules if rule.name == name and not rule.kind]
+    return next((rule for rule in named if rule.types), named[0] if named else None)
 
 
 def _site(source: str) -> str:
@@ -192,10 +192,10 @@ def _site(source: str) -> str:
     return source if address is None else address[1]
 
 
-def _nearest(found: list[BillingRule], region: str) -> list[BillingRule]:
+def _nearest(candidates: list[BillingRule], region: str) -> list[BillingRule]:
     """Return those that name the region, else with a pattern for it, else for all regions."""
-    named = [rule for rule in found if region in rule.regions]
-    return named or [rule for rule in found if rule.regions] or found
+    named = [rule for rule in candidates if region in rule.regions]
+    return named or [rule for rule in candidates if rule.regions] or candidates
 
 
 def _amount(rules: Sequence[BillingRule], name: str) -> Decimal | None:
@@ -259,8 +259,8 @@ def _egress_text(tiers: Sequence[BillingRule], free_per_month: Decimal, unit: st
     of_account = f"{quantity_text(free_per_month)} {unit} a month free for the whole account"
     parts = [of_account] if free_per_month else []
     for tier in tiers:
-        known = tier.tier_until < OPEN_END
-        end = f" up to {quantity_text(tier.tier_until)} {unit}" if known else ""
+        is_bounded = tier.tier_until < OPEN_END
+        end = f" up to {quantity_text(tier.tier_until)} {unit}" if is_bounded else ""
         parts.append(f"{price_text(tier.amount)} USD/{unit}{end}")
     text = ", then ".join(parts)
     binary = unit == "GiB" and any(tier.printed == "GB" for tier in tiers)

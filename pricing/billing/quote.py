@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from pricing.billing.ancillary import beside, boot_disk, kept_data, services
+from pricing.billing.ancillary import ancillary_charges, boot_disk, kept_data, services
 from pricing.billing.billing_rule import all_rules
 from pricing.billing.lines import KINDS, Charge, QuoteLine, together
 from pricing.billing.machine_time import Span, bill_at_one_price, charge_machine_time
@@ -97,11 +97,11 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
     offer, rules = spans[0].offer, spans[0].rules
     time = charge_machine_time(spans, usage)
     unknown: tuple[str, ...] = ()
-    lines, said = time.lines, offer.warnings(usage.as_of) + warnings + time.warnings
+    lines, all_warnings = time.lines, offer.warnings(usage.as_of) + warnings + time.warnings
     if usage.beside:
         more = _ancillary(offer, usage, rules)
         lines += more.lines
-        said += more.warnings
+        all_warnings += more.warnings
         unknown = more.unknown
     if len(lines) > 1:
         lines.sort(key=lambda line: _ORDER[line.what])
@@ -110,14 +110,14 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
         usage=usage,
         billed_s=int(time.billed_s),
         lines=tuple(lines),
-        warnings=said,
+        warnings=all_warnings,
         unknown=unknown,
     )
 
 
 def _ancillary(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """Return what is asked for beside machine time."""
-    place = beside(offer, usage, rules)
+    place = ancillary_charges(offer, usage, rules)
     life_s, start = usage.life_s, usage.start
     charges = [item.charge(offer, life_s, start) for item in place.storage]
     if usage.traffic:
@@ -208,7 +208,7 @@ def _ancillary_amounts(
     offer: Offer, usage: Usage, rules: ProviderRules, life_s: Decimal
 ) -> list[Found]:
     """Return what stands beside machine time."""
-    storage, services = beside(offer, usage, rules)
+    storage, services = ancillary_charges(offer, usage, rules)
     start = usage.start
     if not usage.traffic:
         return [(item.what, item.usd(life_s, start)) for item in storage + services]
@@ -247,20 +247,22 @@ def dearest(what: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | None:
 def _usd_of_part(what: str, offer: Offer, usage: Usage) -> Decimal | None:
     """Return what a place asks for a part of a use; None where not all of it has a known price."""
     rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
-    found: list[Decimal | None]
+    amounts: list[Decimal | None]
     if what == "egress":
         charge = charge_traffic(offer, usage, rules)
-        found = [line.usd for line in charge.lines] + [None for _ in charge.unknown]
+        amounts = [line.usd for line in charge.lines] + [None for _ in charge.unknown]
     else:
         items = _ITEMS_OF[what](offer, usage, rules)
-        found = [item.usd(usage.life_s, usage.start) for item in items if item.what == what]
-    known = [usd for usd in found if usd is not None]
-    return sum(known, Decimal(0)) if known and len(known) == len(found) else None
+        amounts = [item.usd(usage.life_s, usage.start) for item in items if item.what == what]
+    priced = [usd for usd in amounts if usd is not None]
+    return sum(priced, Decimal(0)) if priced and len(priced) == len(amounts) else None
 
 
 def places(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     """Return one offer for each provider, region and way of buying: its last."""
-    return tuple({(one.provider, one.region, one.purchase): one for one in offers}.values())
+    return tuple(
+        {(offer.provider, offer.region, offer.purchase): offer for offer in offers}.values()
+    )
 
 
 _DAY = timedelta(days=1)
@@ -286,7 +288,7 @@ def quote_over(history: Sequence[Offer], usage: Usage, region: str | None = None
         raise InputError("a bill over time needs the known prices and the instant of the start")
     start = usage.start.astimezone(UTC)
     rows = Catalog(as_of=usage.as_of, rows=tuple(history))
-    spans, said = [_span(rows, usage.as_of, region, Decimal(0))], []
+    spans, warnings = [_span(rows, usage.as_of, region, Decimal(0))], []
     for day in _change_days(history, usage.as_of, _last_day(start, usage)):
         at_s = Decimal(int((datetime.combine(day, time(), UTC) - start).total_seconds()))
         before = spans[-1]
@@ -294,13 +296,13 @@ def quote_over(history: Sequence[Offer], usage: Usage, region: str | None = None
             now = _span(rows, day, region, at_s)
         except InputError:
             now = before._replace(from_s=at_s, rules=_rules_of(before.offer, day))
-            said.append(
+            warnings.append(
                 f"{before.offer.place}: the price of {price_text(before.offer.usd_per_hour)} USD/h "
                 f"ended on {day - _DAY} and no later one is known; it is used to the end of the run"
             )
         if now.offer.usd_per_hour != before.offer.usd_per_hour:
             prices = (price_text(span.offer.usd_per_hour) for span in (before, now))
-            said.append(
+            warnings.append(
                 f"{now.offer.place}: the price goes from {' to '.join(prices)} USD/h on {day}, "
                 "from 00:00 UTC; each stretch is billed at its own price"
             )
@@ -309,7 +311,7 @@ def quote_over(history: Sequence[Offer], usage: Usage, region: str | None = None
         spans.append(now)
     if usage.committed:
         return quote_spans(spans[:1], usage)
-    return quote_spans(spans, usage, tuple(said))
+    return quote_spans(spans, usage, tuple(warnings))
 
 
 def _span(rows: Catalog, day: date, region: str | None, from_s: Decimal) -> Span:

@@ -29,7 +29,7 @@ _ZERO = Decimal(0)
 class _Traffic(NamedTuple):
     """One kind of traffic at one price: what asks for it, its rule, how often a byte is billed."""
 
-    asked: str
+    field: str
     rule: str
     words: str
     times: int = 1
@@ -53,10 +53,10 @@ _OTHER = (
 def charge_traffic(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """Return the lines of traffic: the internet first, then every other kind asked for."""
     internet = charge_egress(offer, usage, rules) if usage.egress_bytes else NOTHING
-    asked = [kind for kind in _OTHER if getattr(usage, kind.asked)]
-    if not asked:
+    requested = [kind for kind in _OTHER if getattr(usage, kind.field)]
+    if not requested:
         return internet
-    return together((internet, *(_charge_other(kind, offer, usage, rules) for kind in asked)))
+    return together((internet, *(_charge_other(kind, offer, usage, rules) for kind in requested)))
 
 
 def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
@@ -66,7 +66,7 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRul
         text = f"egress: the price of {kind.words} at {offer.place} is not known; it is left out"
         return Charge((), (text,), ("egress",))
     price = terms[0]
-    quantity = EXACT.divide(Decimal(getattr(usage, kind.asked)), price.bytes_per_unit)
+    quantity = EXACT.divide(Decimal(getattr(usage, kind.field)), price.bytes_per_unit)
     free_rule = rules.rule(kind.free) if kind.free else None
     free = _ZERO if free_rule is None else free_rule.amount
     months = _months(usage)
@@ -109,12 +109,13 @@ def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     parts = _split(paid, price.tiers)
     free = EXACT.subtract(quantity, _sum(paid)) if any(paid) else _sum(allowed)
     end = price.tiers[-1].tier_until if price.tiers else _ZERO
-    unpriced = _sum(max(_ZERO, EXACT.subtract(each, end)) for each in paid)
+    unpriced = _sum(max(_ZERO, EXACT.subtract(month_quantity, end)) for month_quantity in paid)
     if unpriced:
-        known = EXACT.subtract(quantity, unpriced)
+        priced_quantity = EXACT.subtract(quantity, unpriced)
         text = (
-            f"egress: the price of traffic out of {offer.place} beyond {quantity_text(known)} "
-            f"{price.unit} is not known; {quantity_text(unpriced)} {price.unit} are left out"
+            f"egress: the price of traffic out of {offer.place} beyond "
+            f"{quantity_text(priced_quantity)} {price.unit} is not known; "
+            f"{quantity_text(unpriced)} {price.unit} are left out"
         )
         warnings += (text,)
         if not parts:

@@ -173,9 +173,9 @@ class Usage(Struct, frozen=True, kw_only=True, dict=True):
 
     def _too_few(self) -> list[str]:
         least = {"count": 1, **dict.fromkeys(_COUNTS, 0)}
-        given = {name: getattr(self, name) for name in least}
+        values = {name: getattr(self, name) for name in least}
         return [
             f"usage: {name} is {value}; at least {least[name]}"
-            for name, value in given.items()
+            for name, value in values.items()
             if value < least[name]
         ]

@@ -18,8 +18,8 @@ from pricing.tables import read_csv
 
 def priced_elsewise(provider: str, instance_type: str) -> str | None:
     """Return what is known of a type's price in another currency, as a sentence; None: nothing."""
-    asked = (provider, instance_type)
-    rows = [row for row in _rows() if (row["provider"], row["instance_type"]) == asked]
+    key = (provider, instance_type)
+    rows = [row for row in _rows() if (row["provider"], row["instance_type"]) == key]
     if not rows:
         return None
     prices = " and ".join(
@@ -104,7 +104,7 @@ class Catalog:
         A type whose first known price is later is offered at that price; one whose only price
         has ended is not; nor is one that the provider's newest reading no longer lists.
         """
-        held = [
+        in_force = [
             row
             for sold in self._sold.values()
             for group in sold.values()
@@ -112,7 +112,7 @@ class Catalog:
             if (row.valid_until is None or row.valid_until >= self.as_of)
             and not self._delisted(row)
         ]
-        return tuple(sorted(held, key=_order_text))
+        return tuple(sorted(in_force, key=_order_text))
 
     def gpu_counts(self, like: Offer) -> tuple[float, ...]:
         """Return the GPUs per machine, rising, that a provider sells of a GPU, bought like this."""
@@ -125,7 +125,7 @@ class Catalog:
             counts.setdefault((offer.provider, offer.gpu, offer.purchase), set()).add(
                 offer.gpu_count
             )
-        return {key: tuple(sorted(found)) for key, found in counts.items()}
+        return {key: tuple(sorted(sizes)) for key, sizes in counts.items()}
 
     @property
     def count(self) -> int:
@@ -181,13 +181,13 @@ class Catalog:
             )
         if region is None:
             return _one_price(name, offers)
-        there = [offer for offer in offers if offer.region in (region, EVERYWHERE)]
-        if not there:
+        in_region = [offer for offer in offers if offer.region in (region, EVERYWHERE)]
+        if not in_region:
             raise InputError(
                 f"{name} is not sold in region {region!r}. It is sold in: "
                 f"{', '.join(offer.region for offer in offers)}."
             )
-        return max(there, key=_precedence)
+        return max(in_region, key=_precedence)
 
     def history(
         self,
@@ -212,11 +212,11 @@ class Catalog:
         """Return what must be said of a leftover price: superseded, with no later one known."""
         if offer.withdrawn or not self._delisted(offer):
             return ()
-        known = f"{offer.place}: this price is superseded and no later one is known"
+        statement = f"{offer.place}: this price is superseded and no later one is known"
         why = f" ({offer.notes})" if offer.notes else ""
         elsewise = priced_elsewise(offer.provider, offer.instance_type)
         return (
-            f"{known}{why}; the provider may no longer sell it.",
+            f"{statement}{why}; the provider may no longer sell it.",
             *((elsewise,) if elsewise else ()),
         )
 
@@ -253,13 +253,13 @@ class Catalog:
             day = self.as_of
             return [row for row in group if row.valid_until is None or day <= row.valid_until]
         chosen = []
-        told: dict[str, list[Offer]] = {}
+        by_region: dict[str, list[Offer]] = {}
         for row in group:
-            told.setdefault(row.region, []).append(row)
-        everywhere = told.get(EVERYWHERE, [])
+            by_region.setdefault(row.region, []).append(row)
+        everywhere = by_region.get(EVERYWHERE, [])
         for region in sorted(regions):
-            here = [] if region == EVERYWHERE else told[region]
-            holding = self._holding([*everywhere, *here])
+            regional = [] if region == EVERYWHERE else by_region[region]
+            holding = self._holding([*everywhere, *regional])
             if region == EVERYWHERE and holding is not None and not holding.current:
                 # A replaced price for everywhere has ended once any region was read later.
                 holding = self._holding(group)
@@ -278,7 +278,7 @@ class Catalog:
     def _purchased(self, provider: str, instance_type: str, purchase: str) -> Sequence[Offer]:
         sold = self._sold.get((provider, instance_type))
         if sold is None:
-            raise InputError(self._unknown(provider, instance_type))
+            raise InputError(self._unknown_name(provider, instance_type))
         if purchase not in sold:
             ways = [way for way in PURCHASES if way in sold]
             raise InputError(
@@ -287,14 +287,14 @@ class Catalog:
             )
         return sold[purchase]
 
-    def _unknown(self, provider: str, instance_type: str) -> str:
+    def _unknown_name(self, provider: str, instance_type: str) -> str:
         """Return the sentence for a name that the catalog does not have."""
         providers = sorted({name for name, _ in self._sold})
         if provider not in providers:
             near = difflib.get_close_matches(provider.lower(), providers, n=1)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
+            suggestion = f" Did you mean {near[0]!r}?" if near else ""
             return (
-                f"Provider {provider!r} is not in the catalog.{meant} "
+                f"Provider {provider!r} is not in the catalog.{suggestion} "
                 f"It has: {', '.join(providers)}."
             )
         size = sizes().get((provider, instance_type))
@@ -309,9 +309,9 @@ class Catalog:
             return elsewise
         types = {name.lower(): name for owner, name in self._sold if owner == provider}
         near = difflib.get_close_matches(instance_type.lower(), sorted(types), n=3, cutoff=0.4)
-        meant = f" Nearest: {', '.join(types[name] for name in near)}." if near else ""
+        suggestion = f" Nearest: {', '.join(types[name] for name in near)}." if near else ""
         return (
-            f"{provider} has no type {instance_type!r} in the catalog.{meant} "
+            f"{provider} has no type {instance_type!r} in the catalog.{suggestion} "
             f"List all: gpucost prices --provider {provider}"
         )
 
@@ -321,8 +321,8 @@ def _precedence(row: Offer) -> tuple[bool, date, bool, date, bool]:
 
     Of two readings of one day the one that can be trusted more wins.
     """
-    known = row.dated or row.valid_from is not None
-    return (known, row.starts, row.current, row.as_of, row.confidence == "high")
+    is_dated = row.dated or row.valid_from is not None
+    return (is_dated, row.starts, row.current, row.as_of, row.confidence == "high")
 
 
 def _one_price(name: str, offers: Sequence[Offer]) -> Offer:
@@ -360,16 +360,16 @@ def unknown_names(flag: str, given: Iterable[str], known: Iterable[str]) -> list
     return [
         f"{flag} {name}: {elsewise}"
         if flag == PROVIDER_FLAG and (elsewise := sold_elsewise(name))
-        else f"{flag} {name} is not in the catalog{_meant(name, names)}"
+        else f"{flag} {name} is not in the catalog{_suggestion(name, names)}"
         for name in given
         if name not in names
     ]
 
 
-def _meant(name: str, names: list[str]) -> str:
+def _suggestion(name: str, names: list[str]) -> str:
     """Return which known name was meant, if one is near, and what there is."""
     near = difflib.get_close_matches(name.lower(), names, _NEAR, 0.5)
     if len(names) <= _LISTED:
         near = near[:1]
-    meant = f"; did you mean {' or '.join(near)}?" if near else "."
-    return f"{meant} Known: {', '.join(names)}." if len(names) <= _LISTED else meant
+    suggestion = f"; did you mean {' or '.join(near)}?" if near else "."
+    return f"{suggestion} Known: {', '.join(names)}." if len(names) <= _LISTED else suggestion

@@ -196,25 +196,25 @@ class Offer(Struct, frozen=True, kw_only=True):
 
     def warnings(self, day: date) -> tuple[str, ...]:
         """Return what a reader must know of the price on that day: age, later start, withdrawal."""
-        found: list[str] = []
+        warnings: list[str] = []
         if self.withdrawn:
-            found.append(
+            warnings.append(
                 f"{self.place}: {self.provider} no longer lists it since {self.starts}; "
                 "the price is the last one known"
             )
         if day < self.starts:
-            found.append(
+            warnings.append(
                 f"{self.place}: no price is known for {day}; "
                 f"the next known one, from {self.starts}, is used"
             )
         if not self.dated:
-            found.append(
+            warnings.append(
                 f"{self.place}: the source dates the price {self.date_text!r}, not by day; "
                 "check it before buying"
             )
         elif old := _age_text(self.provider, self.purchase, self.as_of, day):
-            found.append(f"{self.place}: {old}; check it before buying")
-        return tuple(found)
+            warnings.append(f"{self.place}: {old}; check it before buying")
+        return tuple(warnings)
 
 
 @cache

@@ -160,8 +160,8 @@ def _offer_from_cells(provider: str, cells: Sequence[str], size: Size) -> Offer:
 
 def _as_printed(row: Mapping[str, str], size: Size) -> Size:
     """Return the size with the figures that the row prints itself."""
-    told = {name: number(row.get(name, "")) for name in PUBLISHED}
-    printed: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+    figures = {name: number(row.get(name, "")) for name in PUBLISHED}
+    printed: dict[str, Any] = {name: value for name, value in figures.items() if value is not None}
     return replace(size, **printed)
 
 

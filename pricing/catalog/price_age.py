@@ -39,10 +39,10 @@ def read_date(text: str) -> tuple[date, bool]:
     """
     if _FULL.fullmatch(text):
         return date.fromisoformat(text), True
-    found = [date(int(year), int(month or 1), 1) for year, month in _PARTIAL.findall(text)]
-    if not found:
+    days = [date(int(year), int(month or 1), 1) for year, month in _PARTIAL.findall(text)]
+    if not days:
         raise ValueError(f"{text!r} names no year; write YYYY-MM-DD, YYYY-MM or YYYY")
-    return min(found), False
+    return min(days), False
 
 
 @cache
@@ -102,8 +102,8 @@ def moved(offer: "Offer", day: date) -> PriceRange:
     A price that starts after `day`, or was read on it, has not moved. Where a later reading of less
     trust says that the provider's list rose since, the range reaches that far.
     """
-    found = moved_in(sellers_of(offer.provider, offer.purchase), (day - offer.as_of).days)
-    return PriceRange(low=found.low, high=max(found.high, _reread(offer, day)))
+    factors = moved_in(sellers_of(offer.provider, offer.purchase), (day - offer.as_of).days)
+    return PriceRange(low=factors.low, high=max(factors.high, _reread(offer, day)))
 
 
 def _reread(offer: "Offer", day: date) -> Decimal:
@@ -166,8 +166,8 @@ def _points() -> Mapping[Sellers, Sequence[tuple[int, PriceRange]]]:
     points: dict[Sellers, list[tuple[int, PriceRange]]] = {}
     for row in read_csv("price_moves.csv"):
         factors = PriceRange(low=Decimal(row["low"]), high=Decimal(row["high"]))
-        found = points.setdefault(row["sellers"], [unmoved])  # type: ignore[arg-type] # a test
-        found.append((int(row["days"]), factors))
+        series = points.setdefault(row["sellers"], [unmoved])  # type: ignore[arg-type] # a test
+        series.append((int(row["days"]), factors))
     return points
 
 
@@ -262,10 +262,10 @@ def read_from(offers: Iterable["Offer"]) -> tuple[SeenPrice, ...]:
     )
 
 
-def by_price(seen: Iterable[SeenPrice]) -> Mapping[Key, Sequence[SeenPrice]]:
+def by_price(readings: Iterable[SeenPrice]) -> Mapping[Key, Sequence[SeenPrice]]:
     """Return the readings of each price, oldest first, one a day: the surest, else the cheapest."""
     rank = {"high": 0, "medium": 1, "low": 2}
     series: dict[Key, dict[date, SeenPrice]] = {}
-    for one in sorted(seen, key=lambda s: (rank[s.confidence], s.usd_per_hour, s.source)):
-        series.setdefault(one.key, {}).setdefault(one.seen_on, one)
+    for reading in sorted(readings, key=lambda s: (rank[s.confidence], s.usd_per_hour, s.source)):
+        series.setdefault(reading.key, {}).setdefault(reading.seen_on, reading)
     return {key: tuple(days[day] for day in sorted(days)) for key, days in sorted(series.items())}

@@ -50,9 +50,9 @@ def place_of(provider: str, region: str) -> RegionPlace | None:
 
 def known_regions(offers: Iterable[Offer]) -> frozenset[str]:
     """Return every word for a place: regions of offers and providers, countries, continents."""
-    found = {region for offer in offers for region in regions_of(offer)}
-    found |= {region for _, region in _places()}
-    return frozenset(found | {word for place in _places().values() for word in place.words})
+    regions = {region for offer in offers for region in regions_of(offer)}
+    regions |= {region for _, region in _places()}
+    return frozenset(regions | {word for place in _places().values() for word in place.words})
 
 
 _ANYWHERE = frozenset({"internet", "worldwide", "anywhere"})
@@ -79,10 +79,10 @@ def destination(word: str) -> str:
     regions = {region: place.name for (_, region), place in _places().items()}
     if name in regions and name != EVERYWHERE:
         return regions[name]
-    known = sorted(places | {row["name"] for row in read_csv("countries.csv")})
+    places_known = sorted(places | {row["name"] for row in read_csv("countries.csv")})
     raise InputError(
         f"{word!r} is not a place that traffic could go to; write internet, a region, "
-        f"or one of: {', '.join(known)}."
+        f"or one of: {', '.join(places_known)}."
     )
 
 
@@ -101,20 +101,22 @@ def placed(offer: Offer, asked: Iterable[str]) -> Offer | None:
         offer: one with a price for everywhere is taken in the first of its regions that fits.
         asked: regions by their names, or groups of them; none asked for fits all.
     """
-    wanted = {word.lower() for word in asked}
-    if not wanted:
+    words = {word.lower() for word in asked}
+    if not words:
         return offer
     for region in regions_of(offer):
-        if region in wanted or _words(offer.provider, region) & wanted:
+        if region in words or _words(offer.provider, region) & words:
             return structs.replace(offer, region=region)
-    everywhere = offer.region == EVERYWHERE and _words(offer.provider, EVERYWHERE) & wanted
+    everywhere = offer.region == EVERYWHERE and _words(offer.provider, EVERYWHERE) & words
     return offer if everywhere else None
 
 
 def continent_of(offer: Offer) -> str | None:
     """Return the one continent that an offer is on; None where it is not known, or not one."""
-    known = [place_of(offer.provider, region) for region in regions_of(offer) or (EVERYWHERE,)]
-    names = {place.continent if place else None for place in known}
+    region_places = [
+        place_of(offer.provider, region) for region in regions_of(offer) or (EVERYWHERE,)
+    ]
+    names = {place.continent if place else None for place in region_places}
     return names.pop() if len(names) == 1 else None
 
 

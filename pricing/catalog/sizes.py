@@ -100,22 +100,26 @@ class Rental:
 def rental_of(provider: str, instance_type: str) -> Rental | None:
     """Return how a type is rented; None where nothing is written down of its provider."""
     return next(
-        (one for one in _rentals().get(provider, ()) if fnmatchcase(instance_type, one.pattern)),
+        (
+            rental
+            for rental in _rentals().get(provider, ())
+            if fnmatchcase(instance_type, rental.pattern)
+        ),
         None,
     )
 
 
 def page_of(provider: str) -> str | None:
     """Return where to rent at a provider by hand; None where no page is written down."""
-    return next((one.page for one in _rentals().get(provider, ())), None)
+    return next((rental.page for rental in _rentals().get(provider, ())), None)
 
 
 @cache
 def _rentals() -> Mapping[str, Sequence[Rental]]:
     """Return rentals by provider, the narrow patterns first, as in the file."""
-    found: dict[str, list[Rental]] = {}
+    rentals: dict[str, list[Rental]] = {}
     for row in read_csv("rental.csv"):
-        found.setdefault(row["provider"], []).append(
+        rentals.setdefault(row["provider"], []).append(
             Rental(
                 pattern=row["instance_type"],
                 own_name=row["own_name"] == "yes",
@@ -123,7 +127,7 @@ def _rentals() -> Mapping[str, Sequence[Rental]]:
                 page=row["page"],
             )
         )
-    return found
+    return rentals
 
 
 _ADVISOR_SUFFIX = "_spot_advisor.csv"

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from pricing.errors import InputError
 from pricing.feeds.documents import check_end, table
 from pricing.refresh.feed_rows import FeedPage, FeedRow, of_known_machine, to_reading
-from pricing.refresh.reading import Asked, FeedReading, PriceReading, Question, read_parts
+from pricing.refresh.reading import FeedReading, FeedRequest, PriceReading, Question, read_parts
 
 REGIONS = ("us-east-1",)
 """Read unless others are asked for: a file has some hundred MB."""
@@ -39,21 +39,21 @@ _SOLD: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _COLUMNS = frozenset((*_SOLD, "Currency", "PricePerUnit", "Instance Type", "Region Code", "GPU"))
 
 
-def read(asked: Asked) -> FeedReading:
+def read(request: FeedRequest) -> FeedReading:
     """Return one reading a region."""
-    files = [path for path in asked.answers.files if path.suffix == ".csv"]
-    if asked.answers.files and not files:
+    files = [path for path in request.answers.files if path.suffix == ".csv"]
+    if request.answers.files and not files:
         raise InputError("no offer file of Amazon EC2: it is index.csv, or a folder of such files.")
     if files:
         return read_parts((str(path), _of_file(path)) for path in files)
-    return read_parts((f"AWS {name}", _of(name, asked)) for name in asked.regions or REGIONS)
+    return read_parts((f"AWS {name}", _of(name, request)) for name in request.regions or REGIONS)
 
 
-def _of(region: str, asked: Asked) -> Callable[[], PriceReading | None]:
+def _of(region: str, request: FeedRequest) -> Callable[[], PriceReading | None]:
     def read_one() -> PriceReading | None:
-        asked.say(f"AWS: reading the offer file of {region}, some hundred MB ...")
+        request.say(f"AWS: reading the offer file of {region}, some hundred MB ...")
         name = f"{region}/index.csv"
-        answer = asked.answers.get(Question(name=name, path=name, changed_only=True))
+        answer = request.answers.get(Question(name=name, path=name, changed_only=True))
         return None if answer is None else _reading(answer.path, name)
 
     return read_one
@@ -66,8 +66,8 @@ def _of_file(path: Path) -> Callable[[], PriceReading | None]:
 def _reading(path: Path, name: str) -> PriceReading:
     check_end(path, name)
     with path.open(newline="", encoding="utf-8", errors="replace") as file:
-        told = csv.reader(next(file, "") for _ in range(_HEADING))
-        heading = dict(row[:2] for row in told if row[1:])
+        heading_rows = csv.reader(next(file, "") for _ in range(_HEADING))
+        heading = dict(row[:2] for row in heading_rows if row[1:])
         if _DAY not in heading:
             raise InputError(f"{name}: not an offer file of AWS, without {_DAY}.")
         of = FeedPage(
@@ -109,8 +109,8 @@ def _lines(rows: Iterator[Mapping[str, str]], left_out: Counter[str]) -> Iterato
             yield line
 
 
-def _is_count(told: str, known: str) -> bool:
+def _is_count(printed: str, expected: str) -> bool:
     try:
-        return float(told) == float(known) or float(known) < 1
+        return float(printed) == float(expected) or float(expected) < 1
     except ValueError:
         return False

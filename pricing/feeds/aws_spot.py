@@ -13,7 +13,7 @@ from types import MappingProxyType
 from pricing.errors import InputError
 from pricing.feeds.documents import parsed
 from pricing.refresh.feed_rows import FeedPage, FeedRow, of_known_machine, to_reading
-from pricing.refresh.reading import Asked, FeedReading, Question, whole
+from pricing.refresh.reading import FeedReading, FeedRequest, Question, whole
 from pricing.tables import members, objects
 
 _REGIONS: Mapping[str, str] = MappingProxyType(
@@ -31,10 +31,10 @@ _REGIONS: Mapping[str, str] = MappingProxyType(
 _OPEN, _CLOSE = b"callback(", b")"
 
 
-def read(asked: Asked) -> FeedReading:
+def read(request: FeedRequest) -> FeedReading:
     """Return one reading: spot prices of Linux machines, all regions."""
     question = Question(name="spot.js")
-    answer = whole(asked.answers.get(question), question)
+    answer = whole(request.answers.get(question), question)
     data = answer.path.read_bytes().strip()
     if data.startswith(_OPEN):
         data = data.rstrip(b";\n ")
@@ -44,7 +44,7 @@ def read(asked: Asked) -> FeedReading:
     config = parsed(data, "spot.js")["config"]
     if config["rate"] != "perhr" or "USD" not in config["currencies"]:
         raise InputError("spot.js: not prices per hour in US dollars.")
-    day = asked.as_of or answer.modified or asked.today
+    day = request.as_of or answer.modified or request.today
     of = FeedPage(provider="aws", source="AWS spot prices (spot.js)", day=day, confidence="medium")
     return FeedReading(readings=(to_reading(of, list(_lines(config, of.left_out))),))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pricing.errors import InputError
 from pricing.feeds.documents import digits, document
 from pricing.refresh.feed_rows import FeedPage, FeedRow, of_known_machine, to_reading
-from pricing.refresh.reading import Asked, FeedReading, Question
+from pricing.refresh.reading import FeedReading, FeedRequest, Question
 
 _FILTER = (
     "serviceName eq 'Virtual Machines' and priceType eq 'Consumption' "
@@ -23,28 +23,28 @@ _SAY_EVERY = 10
 _OTHER_SALES = ("Windows", " Win", "Dedicated", "CloudServices", "Cloud Services")
 
 
-def read(asked: Asked) -> FeedReading:
+def read(request: FeedRequest) -> FeedReading:
     """Return one reading: on demand and spot, all regions."""
     of = FeedPage(
-        provider="azure", source="Azure Retail Prices API", day=asked.today, confidence="high"
+        provider="azure", source="Azure Retail Prices API", day=request.today, confidence="high"
     )
-    lines = [line for item in _items(asked) for line in _lines(item, of.left_out)]
+    lines = [line for item in _items(request) for line in _lines(item, of.left_out)]
     return FeedReading(readings=(to_reading(of, lines),))
 
 
-def _items(asked: Asked) -> Iterator[Mapping[str, object]]:
+def _items(request: FeedRequest) -> Iterator[Mapping[str, object]]:
     """Yield the meters of all pages; of files, of all of them.
 
     Raises:
         InputError: a page is missing, or they go on for ever.
     """
-    files = asked.answers.files
+    files = request.answers.files
     path = f"?currencyCode=USD&$filter={_FILTER}".replace(" ", "%20")
     for page in range(1, _MOST_PAGES + 1):
         name = files[page - 1].name if files else f"page-{page}.json"
-        found = document(asked, Question(name=name, path=path))
-        yield from found["Items"]
-        path = found.get("NextPageLink") or ""
+        page_document = document(request, Question(name=name, path=path))
+        yield from page_document["Items"]
+        path = page_document.get("NextPageLink") or ""
         if files and page == len(files):
             if path and len(files) == 1:
                 raise InputError(f"{name}: says that another page follows; give the folder of all.")
@@ -52,7 +52,7 @@ def _items(asked: Asked) -> Iterator[Mapping[str, object]]:
         if not path and not files:
             return
         if page % _SAY_EVERY == 0:
-            asked.say(f"Azure Retail Prices: {page} pages ...")
+            request.say(f"Azure Retail Prices: {page} pages ...")
     raise InputError(f"Azure Retail Prices: more than {_MOST_PAGES} pages.")
 
 

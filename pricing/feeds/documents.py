@@ -10,16 +10,16 @@ from typing import Any
 
 from pricing.errors import InputError
 from pricing.money import plain
-from pricing.refresh.reading import Asked, Question, whole
+from pricing.refresh.reading import FeedRequest, Question, whole
 
 
-def document(asked: Asked, question: Question) -> Any:  # noqa: ANN401 - a document of any shape
+def document(request: FeedRequest, question: Question) -> Any:  # noqa: ANN401 - a document of any shape
     """Return the document that answers a question; numbers with a point are `Decimal`.
 
     Raises:
         InputError: it is not JSON.
     """
-    data = whole(asked.answers.get(question), question).path.read_bytes()
+    data = whole(request.answers.get(question), question).path.read_bytes()
     return parsed(data, question.name)
 
 

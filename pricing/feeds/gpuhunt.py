@@ -15,7 +15,14 @@ from types import MappingProxyType
 from pricing.errors import InputError
 from pricing.feeds.documents import rows_of
 from pricing.refresh.feed_rows import FeedPage, FeedRow, our_name, to_reading
-from pricing.refresh.reading import Asked, FeedReading, PriceReading, Question, read_parts, whole
+from pricing.refresh.reading import (
+    FeedReading,
+    FeedRequest,
+    PriceReading,
+    Question,
+    read_parts,
+    whole,
+)
 
 PUBLISHED = (
     "aws",
@@ -66,37 +73,39 @@ _OLDEST = 2020  # archives print 1980 where no time was kept
 _COUNTRY = 2  # letters of a country's code
 
 
-def read(asked: Asked) -> FeedReading:
+def read(request: FeedRequest) -> FeedReading:
     """Return one reading a provider, by name."""
-    files = [path for path in asked.answers.files if path.suffix.lower() in (".zip", ".csv")]
-    if asked.answers.files and not files:
+    files = [path for path in request.answers.files if path.suffix.lower() in (".zip", ".csv")]
+    if request.answers.files and not files:
         raise InputError("no catalog of gpuhunt: it is catalog.zip or PROVIDER.csv.")
     if files:
-        return read_parts(part for path in files for part in _of_file(path, asked))
-    names = [name for name in PUBLISHED if asked.wants(our_name(name))]
-    return read_parts((f"gpuhunt {name}", _of_server(name, asked)) for name in names)
+        return read_parts(part for path in files for part in _of_file(path, request))
+    names = [name for name in PUBLISHED if request.wants(our_name(name))]
+    return read_parts((f"gpuhunt {name}", _of_server(name, request)) for name in names)
 
 
-def _of_server(name: str, asked: Asked) -> Callable[[], PriceReading | None]:
+def _of_server(name: str, request: FeedRequest) -> Callable[[], PriceReading | None]:
     def read_one() -> PriceReading | None:
         question = Question(name=f"{name}/version", path=f"{name}/version")
-        version = whole(asked.answers.get(question), question).path.read_text("ascii").strip()
+        version = whole(request.answers.get(question), question).path.read_text("ascii").strip()
         day = date.fromisoformat(version[:8])
         archive = Question(
             name=f"{name}/catalog.zip", path=f"{name}/{version}/catalog.zip", changed_only=True
         )
-        answer = asked.answers.get(archive)
+        answer = request.answers.get(archive)
         if answer is None:
             return None
         tables = _unpacked(answer.path, archive.name)
         if name not in tables:
             raise InputError(f"{archive.name}: holds no {name}.csv.")
-        return _reading(name, tables[name][0], asked.as_of or day)
+        return _reading(name, tables[name][0], request.as_of or day)
 
     return read_one
 
 
-def _of_file(path: Path, asked: Asked) -> Iterator[tuple[str, Callable[[], PriceReading | None]]]:
+def _of_file(
+    path: Path, request: FeedRequest
+) -> Iterator[tuple[str, Callable[[], PriceReading | None]]]:
     try:
         if zipfile.is_zipfile(path):
             tables = _unpacked(path, str(path))
@@ -109,8 +118,8 @@ def _of_file(path: Path, asked: Asked) -> Iterator[tuple[str, Callable[[], Price
     if not tables:
         raise InputError(f"{path}: holds no PROVIDER.csv; the catalog of gpuhunt does.")
     for name, (data, day) in sorted(tables.items()):
-        if asked.wants(our_name(name)):
-            yield str(path), _of_table(path, name, data, asked.as_of or day)
+        if request.wants(our_name(name)):
+            yield str(path), _of_table(path, name, data, request.as_of or day)
 
 
 def _of_table(

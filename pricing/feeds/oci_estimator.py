@@ -16,7 +16,7 @@ from pricing.feeds.documents import digits, document, number
 from pricing.hardware import find
 from pricing.money import plain
 from pricing.refresh.feed_rows import FeedPage, FeedRow, known_machine, to_reading
-from pricing.refresh.reading import Asked, FeedReading, Question
+from pricing.refresh.reading import FeedReading, FeedRequest, Question
 from pricing.tables import members, objects
 
 _SHAPES = Question(name="shapes.json", path="shapes.json")
@@ -28,15 +28,15 @@ _PREEMPTIBLE = (
 )
 
 
-def read(asked: Asked) -> FeedReading:
+def read(request: FeedRequest) -> FeedReading:
     """Return one reading: on demand, and preemptible as spot, one price for all regions."""
     of = FeedPage(
-        provider="oci", source="Oracle cost estimator", day=asked.today, confidence="high"
+        provider="oci", source="Oracle cost estimator", day=request.today, confidence="high"
     )
-    products = {str(item["partNumber"]): item for item in document(asked, _PRODUCTS)["items"]}
+    products = {str(item["partNumber"]): item for item in document(request, _PRODUCTS)["items"]}
     lines = [
         line
-        for shape in document(asked, _SHAPES)["items"]
+        for shape in document(request, _SHAPES)["items"]
         if shape.get("gpuQty")
         for line in _lines(shape, products, of.left_out)
     ]
@@ -105,9 +105,9 @@ def _hourly(product: Mapping[str, object]) -> Decimal | None:
 
 def _model(name: str) -> str:
     """Return the GPU that a shape's name tells: "BM.GPU.H100.8", "VM.GPU3.1"."""
-    known = known_machine("oci", name)
-    if known is not None:
-        return known.gpu
+    machine = known_machine("oci", name)
+    if machine is not None:
+        return machine.gpu
     parts = re.split(r"[.-]", name.upper())
     older = next((_OLDER[part] for part in parts if part in _OLDER), "")
     if older or "GPU" not in parts[:-1]:

@@ -17,7 +17,7 @@ from pricing.feeds.documents import digits, document, number
 from pricing.hardware import find
 from pricing.money import plain
 from pricing.refresh.feed_rows import FeedPage, FeedRow, to_reading
-from pricing.refresh.reading import Asked, FeedReading, Question
+from pricing.refresh.reading import FeedReading, FeedRequest, Question
 from pricing.tables import members
 
 COUNTS = (1, 2, 4, 8)
@@ -30,39 +30,39 @@ _GPUS = """query GpuTypes($input: GpuLowestPriceInput) {
     lowestPrice(input: $input) { minVcpu minMemory stockStatus } } }"""
 
 
-def read(asked: Asked) -> FeedReading:
+def read(request: FeedRequest) -> FeedReading:
     """Return one reading: secure by data centre, community for anywhere."""
     of = FeedPage(
-        provider="runpod", source="RunPod GraphQL gpuTypes", day=asked.today, confidence="high"
+        provider="runpod", source="RunPod GraphQL gpuTypes", day=request.today, confidence="high"
     )
-    centres = _data(asked, "data-centres", _CENTRES, {})["dataCenters"]
+    centres = _data(request, "data-centres", _CENTRES, {})["dataCenters"]
     places = [str(centre["id"]) for centre in centres if centre["listed"]]
-    wanted = [(place, count) for place in (*sorted(places), "") for count in COUNTS]
+    questions = [(place, count) for place in (*sorted(places), "") for count in COUNTS]
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as executor:
-        found = executor.map(lambda pair: _lines(asked, *pair), wanted)
-        lines = [line for lines in found for line in lines]
+        answers = executor.map(lambda pair: _lines(request, *pair), questions)
+        lines = [line for lines in answers for line in lines]
     return FeedReading(readings=(to_reading(of, lines),))
 
 
-def _data(asked: Asked, name: str, query: str, variables: Mapping[str, object]) -> Any:  # noqa: ANN401
+def _data(request: FeedRequest, name: str, query: str, variables: Mapping[str, object]) -> Any:  # noqa: ANN401
     """Return the data of an answer.
 
     Raises:
         ProviderError: the answer says that something is wrong.
     """
     body = json.dumps({"query": query, "variables": variables}).encode()
-    said = document(asked, Question(name=f"{name}.json", body=body))
-    if said.get("errors") or not said.get("data"):
-        raise ProviderError(f"RunPod: the question was refused ({said.get('errors')!r:.160}).")
-    return said["data"]
+    answer = document(request, Question(name=f"{name}.json", body=body))
+    if answer.get("errors") or not answer.get("data"):
+        raise ProviderError(f"RunPod: the question was refused ({answer.get('errors')!r:.160}).")
+    return answer["data"]
 
 
-def _lines(asked: Asked, place: str, count: int) -> list[FeedRow]:
-    wanted = {"gpuCount": count, "secureCloud": bool(place)}
+def _lines(request: FeedRequest, place: str, count: int) -> list[FeedRow]:
+    query_input = {"gpuCount": count, "secureCloud": bool(place)}
     if place:
-        wanted["dataCenterId"] = place  # type: ignore[assignment] # of JSON
+        query_input["dataCenterId"] = place  # type: ignore[assignment] # of JSON
     name = f"{place or 'community'}-{count}"
-    types = _data(asked, name, _GPUS, {"input": wanted})["gpuTypes"]
+    types = _data(request, name, _GPUS, {"input": query_input})["gpuTypes"]
     return [line for kind in types for line in _line(kind, place, count)]
 
 

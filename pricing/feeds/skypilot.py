@@ -21,7 +21,7 @@ from pricing.feeds.documents import rows_of
 from pricing.hardware import find, has_memory
 from pricing.money import plain, usd
 from pricing.refresh.feed_rows import FeedPage, FeedRow, our_name, to_reading
-from pricing.refresh.reading import Asked, FeedReading, PriceReading, Question, read_parts
+from pricing.refresh.reading import FeedReading, FeedRequest, PriceReading, Question, read_parts
 
 CLOUDS = (
     "aws",
@@ -66,30 +66,32 @@ _MIB_PER_GIB = 1024
 _LARGEST_GIB = 512  # no GPU has more; beyond it a figure is in MiB
 
 
-def read(asked: Asked) -> FeedReading:
+def read(request: FeedRequest) -> FeedReading:
     """Return one reading a cloud, by name."""
-    files = [path for path in asked.answers.files if path.name == "vms.csv"]
-    if asked.answers.files and not files:
+    files = [path for path in request.answers.files if path.name == "vms.csv"]
+    if request.answers.files and not files:
         raise InputError(
             "no catalog of SkyPilot; it has CLOUD/vms.csv files, such as "
             "~/.sky/catalogs/v8/aws/vms.csv, and its folder is ~/.sky/catalogs/v8."
         )
     tables = {path.parent.name: path for path in files} or dict.fromkeys(CLOUDS)
     return read_parts(
-        (str(path or f"SkyPilot {cloud}"), _one(cloud, path, asked))
+        (str(path or f"SkyPilot {cloud}"), _reader_of(cloud, path, request))
         for cloud, path in sorted(tables.items())
-        if asked.wants(our_name(cloud))
+        if request.wants(our_name(cloud))
     )
 
 
-def _one(cloud: str, path: Path | None, asked: Asked) -> Callable[[], PriceReading | None]:
+def _reader_of(
+    cloud: str, path: Path | None, request: FeedRequest
+) -> Callable[[], PriceReading | None]:
     def read_one() -> PriceReading | None:
         if cloud in LEFT_OUT:
             raise InputError(f"SkyPilot {cloud}: left out: {LEFT_OUT[cloud]}.")
         name = f"{cloud}/vms.csv"
         where = path
         if where is None:
-            answer = asked.answers.get(Question(name=name, path=name, changed_only=True))
+            answer = request.answers.get(Question(name=name, path=name, changed_only=True))
             if answer is None:
                 return None
             where = answer.path
@@ -97,7 +99,7 @@ def _one(cloud: str, path: Path | None, asked: Asked) -> Callable[[], PriceReadi
             data = where.read_bytes()
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
-        day = asked.as_of or _day(cloud, path, asked)
+        day = request.as_of or _day(cloud, path, request)
         of = FeedPage(provider=our_name(cloud), source=f"SkyPilot catalog {name}", day=day)
         lines = _lines(cloud, rows_of(data, str(path or name), _COLUMNS), of.left_out)
         return to_reading(of, list(lines))
@@ -105,7 +107,7 @@ def _one(cloud: str, path: Path | None, asked: Asked) -> Callable[[], PriceReadi
     return read_one
 
 
-def _day(cloud: str, path: Path | None, asked: Asked) -> date:
+def _day(cloud: str, path: Path | None, request: FeedRequest) -> date:
     """Return the day of the last commit of a table.
 
     Raises:
@@ -121,7 +123,7 @@ def _day(cloud: str, path: Path | None, asked: Asked) -> date:
     name = f"{cloud}/commits.json"
     asks = f"{HISTORY}?path={table}&per_page=1"
     question = Question(name=name, path=name, beside=asks)
-    answer = asked.answers.get(question)
+    answer = request.answers.get(question)
     commits = [] if answer is None else json.loads(answer.path.read_text("utf-8"))
     if not commits:
         raise ProviderError(f"SkyPilot {cloud}: its history tells no day of the prices.")
@@ -173,17 +175,17 @@ def _card(text: str) -> tuple[str, tuple[float, ...]]:
     where the accelerator's does not.
     """
     try:
-        told = _lowered(_literal(text))["gpus"][0] if text.startswith("{") else {}
-        size = float(told["memoryinfo"]["sizeinmib"])
-        name = str(told.get("name", ""))
+        gpu_info = _lowered(_literal(text))["gpus"][0] if text.startswith("{") else {}
+        size = float(gpu_info["memoryinfo"]["sizeinmib"])
+        name = str(gpu_info.get("name", ""))
     except (ValueError, SyntaxError, LookupError, TypeError, MemoryError, RecursionError):
         return "", ()
     if size <= 0:
         return "", ()
     memory_gib = size if size <= _LARGEST_GIB else size / _MIB_PER_GIB
     gpu = find(name, memory_gib=memory_gib)
-    known = gpu is not None and has_memory(gpu, memory_gib)
-    return name if known else "", (memory_gib,)
+    is_plausible = gpu is not None and has_memory(gpu, memory_gib)
+    return name if is_plausible else "", (memory_gib,)
 
 
 def _literal(text: str) -> Any:  # noqa: ANN401 - a literal of any shape

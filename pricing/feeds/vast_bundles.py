@@ -17,7 +17,7 @@ from pricing.feeds.documents import document, number
 from pricing.hardware import find
 from pricing.money import plain
 from pricing.refresh.feed_rows import FeedPage, FeedRow, to_reading
-from pricing.refresh.reading import Asked, FeedReading, Question
+from pricing.refresh.reading import FeedReading, FeedRequest, Question
 
 FEWEST = 3
 """Fewer machines have no middle."""
@@ -32,20 +32,23 @@ _MB_PER_GB = 1000
 _MIB_PER_GIB = 1024
 
 
-def read(asked: Asked) -> FeedReading:
+def read(request: FeedRequest) -> FeedReading:
     """Return one reading: medians by model and number of GPUs, for anywhere."""
     question = Question(name="bundles.json", body=json.dumps(_SEARCH).encode())
     of = FeedPage(
-        provider="vast", source="Vast.ai POST /api/v0/bundles", day=asked.today, confidence="medium"
+        provider="vast",
+        source="Vast.ai POST /api/v0/bundles",
+        day=request.today,
+        confidence="medium",
     )
     groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-    for offer in document(asked, question)["offers"]:
+    for offer in document(request, question)["offers"]:
         why = next(_reasons(offer), "")
         if why:
             of.left_out[why] += 1
         else:
             groups.setdefault((str(offer["gpu_name"]), int(offer["num_gpus"])), []).append(offer)
-    lines = [line for key, found in sorted(groups.items()) for line in _lines(key, found, of)]
+    lines = [line for key, offers in sorted(groups.items()) for line in _lines(key, offers, of)]
     return FeedReading(readings=(to_reading(of, lines),))
 
 
@@ -58,13 +61,15 @@ def _reasons(offer: Mapping[str, Any]) -> Iterator[str]:
         yield "a price of nothing"
 
 
-def _lines(key: tuple[str, int], found: list[Mapping[str, Any]], of: FeedPage) -> Iterator[FeedRow]:
+def _lines(
+    key: tuple[str, int], offers: list[Mapping[str, Any]], of: FeedPage
+) -> Iterator[FeedRow]:
     model, count = key
-    if len(found) < FEWEST:
-        of.left_out[f"fewer than {FEWEST} machines of a kind"] += len(found)
+    if len(offers) < FEWEST:
+        of.left_out[f"fewer than {FEWEST} machines of a kind"] += len(offers)
         return
-    prices = sorted(Decimal(offer["dph_base"]) for offer in found)
-    memory = median(number(offer["gpu_ram"]) or 0 for offer in found)
+    prices = sorted(Decimal(offer["dph_base"]) for offer in offers)
+    memory = median(number(offer["gpu_ram"]) or 0 for offer in offers)
     gpu = find(model, memory_gib=memory / _MIB_PER_GIB)
     yield FeedRow(
         instance_type=f"{count}x_{gpu.name if gpu else model.replace(' ', '-')}_median",
@@ -72,19 +77,19 @@ def _lines(key: tuple[str, int], found: list[Mapping[str, Any]], of: FeedPage) -
         gpu=model,
         gpu_count=str(count),
         memory_gib=(memory / _MIB_PER_GIB,),
-        vcpus=_least(found, "cpu_cores_effective", 1),
-        ram_gib=_least(found, "cpu_ram", _MB_PER_GB),
+        vcpus=_least(offers, "cpu_cores_effective", 1),
+        ram_gib=_least(offers, "cpu_ram", _MB_PER_GB),
         usd_per_hour=plain(median(prices)),
         purchase="on_demand",
         community=True,
         notes=(
-            f"median of {len(found)} machines, {plain(prices[0])} to {plain(prices[-1])}, "
+            f"median of {len(offers)} machines, {plain(prices[0])} to {plain(prices[-1])}, "
             "without disk; each is one owner's and may be gone"
         ),
     )
 
 
-def _least(found: list[Mapping[str, Any]], key: str, unit: int) -> str:
+def _least(offers: list[Mapping[str, Any]], key: str, unit: int) -> str:
     """Return the least of a figure: what all of the machines have."""
-    told = [size for offer in found if (size := number(offer.get(key)))]
-    return f"{min(told) / unit:.4g}" if len(told) == len(found) else ""
+    sizes = [size for offer in offers if (size := number(offer.get(key)))]
+    return f"{min(sizes) / unit:.4g}" if len(sizes) == len(offers) else ""

@@ -15,7 +15,7 @@ from pricing.errors import InputError
 from pricing.feeds.documents import digits, document, number
 from pricing.hardware import find
 from pricing.refresh.feed_rows import FeedPage, FeedRow, to_reading
-from pricing.refresh.reading import Asked, FeedReading, Question
+from pricing.refresh.reading import FeedReading, FeedRequest, Question
 from pricing.tables import elements
 
 _PLANS = (
@@ -33,22 +33,22 @@ _MIB_PER_GIB = 1024
 _LEAST_SHARE = 0.92  # of a GPU's memory: below it is a slice, as in `pricing.hardware.has_memory`
 
 
-def read(asked: Asked) -> FeedReading:
+def read(request: FeedRequest) -> FeedReading:
     """Return one reading: on demand, each region; preemptible prices of bare metal as spot.
 
     Raises:
         InputError: more plans follow than one page holds.
     """
     of = FeedPage(
-        provider="vultr", source="Vultr GET /v2/plans", day=asked.today, confidence="high"
+        provider="vultr", source="Vultr GET /v2/plans", day=request.today, confidence="high"
     )
     lines: list[FeedRow] = []
-    single = len(asked.answers.files) == 1
+    single = len(request.answers.files) == 1
     for question in _PLANS[:1] if single else _PLANS:
-        said = document(asked, question)
-        if ((said.get("meta") or {}).get("links") or {}).get("next"):
+        answer = document(request, question)
+        if ((answer.get("meta") or {}).get("links") or {}).get("next"):
             raise InputError(f"{question.name}: more plans follow; nothing of it was kept.")
-        for plan in (*said.get("plans", ()), *said.get("plans_metal", ())):
+        for plan in (*answer.get("plans", ()), *answer.get("plans_metal", ())):
             lines += _lines(plan, of.left_out)
     return FeedReading(readings=(to_reading(of, lines),))
 

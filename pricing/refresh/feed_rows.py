@@ -98,17 +98,17 @@ def of_known_machine(
 
     None where the name is not known.
     """
-    known = known_machine(provider, instance_type)
-    if known is None:
+    machine = known_machine(provider, instance_type)
+    if machine is None:
         return None
     return FeedRow(
         instance_type=instance_type,
         region=region,
-        gpu=known.gpu,
-        gpu_count=f"{known.gpu_count:.12g}",
-        memory_gib=(known.gpu_memory_gib,),
-        vcpus="" if known.vcpus is None else f"{known.vcpus:.12g}",
-        ram_gib="" if known.ram_gib is None else f"{known.ram_gib:.12g}",
+        gpu=machine.gpu,
+        gpu_count=f"{machine.gpu_count:.12g}",
+        memory_gib=(machine.gpu_memory_gib,),
+        vcpus="" if machine.vcpus is None else f"{machine.vcpus:.12g}",
+        ram_gib="" if machine.ram_gib is None else f"{machine.ram_gib:.12g}",
         usd_per_hour=usd_per_hour,
         purchase=purchase,
     )
@@ -226,9 +226,9 @@ def _gpu(provider: str, line: FeedRow) -> tuple[str, str]:
 
     Lists that say "H100" mean any card of that name: where the machine is known, it tells which.
     """
-    known = known_machine(provider, line.instance_type)
-    if known is not None and _same_family(known.gpu, line):
-        return known.gpu, f"{known.gpu_memory_gib:.12g}"
+    machine = known_machine(provider, line.instance_type)
+    if machine is not None and _same_family(machine.gpu, line):
+        return machine.gpu, f"{machine.gpu_memory_gib:.12g}"
     with_form = f"{line.gpu} {_form(line.instance_type)}".strip()
     for memory_gib in line.memory_gib:
         for gpu in (find(name, memory_gib=memory_gib) for name in (with_form, line.gpu)):
@@ -248,11 +248,11 @@ def _form(instance_type: str) -> str:
     return next((form for form in ("pcie", "nvl", "sxm") if form in name), "")
 
 
-def _same_family(known: str, line: FeedRow) -> bool:
+def _same_family(model: str, line: FeedRow) -> bool:
     """Return whether the list's model may be the known one: of its family, with its memory."""
     listed = [find(line.gpu, memory_gib=size) for size in (*line.memory_gib, None)]
     families = {_family(gpu) for gpu in listed if gpu is not None}
-    gpu = find(known)
+    gpu = find(model)
     return (
         gpu is not None
         and _family(gpu) in families
@@ -280,12 +280,12 @@ def _machines() -> Mapping[tuple[str, str], Offer]:
 
     A row that says more about the host counts before others.
     """
-    found: dict[tuple[str, str], Offer] = {}
+    machines: dict[tuple[str, str], Offer] = {}
     for offer in bundled_offers():
         key = (offer.provider, offer.instance_type)
-        if key not in found or _worth(offer) > _worth(found[key]):
-            found[key] = offer
-    return MappingProxyType(found)
+        if key not in machines or _worth(offer) > _worth(machines[key]):
+            machines[key] = offer
+    return MappingProxyType(machines)
 
 
 def _worth(offer: Offer) -> tuple[bool, bool, int]:

@@ -77,7 +77,7 @@ def known_prices(
     return KnownPrices(
         by_name=by_name,
         ends={key: _ends(places.values()) for key, places in by_name.items()},
-        machines={name: frozenset(found) for name, found in machines.items()},
+        machines={name: frozenset(hardware) for name, hardware in machines.items()},
         own=spans(offers),
         market=market,
     )
@@ -90,18 +90,18 @@ def _ends(offers: Iterable[Offer]) -> tuple[Offer, Offer]:
 
 def spans(offers: Iterable[Offer]) -> dict[tuple[str, str], Span]:
     """Return (gpu, purchase) -> least and most USD an hour and GPU, of whole GPUs."""
-    found: dict[tuple[str, str], Span] = {}
+    ranges: dict[tuple[str, str], Span] = {}
     for offer in offers:
         if offer.gpu_count >= 1:
             key, price = (offer.gpu, offer.purchase), _a_gpu(offer)
-            low, high = found.get(key, (price, price))
-            found[key] = (min(low, price), max(high, price))
-    return found
+            low, high = ranges.get(key, (price, price))
+            ranges[key] = (min(low, price), max(high, price))
+    return ranges
 
 
-def swapped(offer: Offer, known: KnownPrices) -> Fault | None:
+def swapped(offer: Offer, prices: KnownPrices) -> Fault | None:
     """Return the fault of a machine that was known by its name with other GPUs."""
-    before = known.machines.get(offer.instance_type, frozenset())
+    before = prices.machines.get(offer.instance_type, frozenset())
     if not before or any(_is_same(offer, gpu, count) for gpu, count in before):
         return None
     was = " or ".join(sorted(f"{count:g}x {gpu}" for gpu, count in before))
@@ -112,22 +112,25 @@ def _is_same(offer: Offer, gpu: str, count: float) -> bool:
     return offer.gpu == gpu and abs(offer.gpu_count - count) <= _SLICE_TOLERANCE * count
 
 
-def jump(offer: Offer, known: KnownPrices) -> Fault | None:
+def jump(offer: Offer, prices: KnownPrices) -> Fault | None:
     """Return the fault of a price far from known ones of its region, name, GPU or market."""
-    there = _held_against(offer, offer.purchase, known)
-    if there and there[0].usd_per_hour <= offer.usd_per_hour <= there[-1].usd_per_hour:
+    comparable = _held_against(offer, offer.purchase, prices)
+    if (
+        comparable
+        and comparable[0].usd_per_hour <= offer.usd_per_hour <= comparable[-1].usd_per_hour
+    ):
         return None
-    if there:
-        return _moved(offer, there)
-    return _no_spot_price(offer, known) or _out_of_line(offer, known)
+    if comparable:
+        return _moved(offer, comparable)
+    return _no_spot_price(offer, prices) or _out_of_line(offer, prices)
 
 
-def _no_spot_price(offer: Offer, known: KnownPrices) -> Fault | None:
+def _no_spot_price(offer: Offer, prices: KnownPrices) -> Fault | None:
     """Return the fault of a new spot price that the machine on demand makes unlikely."""
-    there = _held_against(offer, "on_demand", known)
-    if offer.purchase != "spot" or not there:
+    comparable = _held_against(offer, "on_demand", prices)
+    if offer.purchase != "spot" or not comparable:
         return None
-    shares = [offer.usd_per_hour / old.usd_per_hour for old in there]
+    shares = [offer.usd_per_hour / old.usd_per_hour for old in comparable]
     if any(LEAST_OF_ON_DEMAND <= share <= MOST_OF_ON_DEMAND for share in shares):
         return None
     return "jump", (
@@ -136,9 +139,9 @@ def _no_spot_price(offer: Offer, known: KnownPrices) -> Fault | None:
     )
 
 
-def _moved(offer: Offer, there: Iterable[Offer]) -> Fault | None:
+def _moved(offer: Offer, comparable: Iterable[Offer]) -> Fault | None:
     factor, old = min(
-        ((_factor(offer.usd_per_hour, old.usd_per_hour), old) for old in there),
+        ((_factor(offer.usd_per_hour, old.usd_per_hour), old) for old in comparable),
         key=lambda pair: pair[0],
     )
     if factor <= LARGEST_JUMP:
@@ -147,23 +150,23 @@ def _moved(offer: Offer, there: Iterable[Offer]) -> Fault | None:
     return "jump", f"{was} {old.date_text}: {_RIGHT}"
 
 
-def _out_of_line(offer: Offer, known: KnownPrices) -> Fault | None:
+def _out_of_line(offer: Offer, prices: KnownPrices) -> Fault | None:
     """Return the fault of a new name at a price that no machine with its GPU has."""
     if offer.gpu_count < 1:
         return None
     key, price = (offer.gpu, offer.purchase), _a_gpu(offer)
-    for where, table in ((f"at {offer.provider}", known.own), ("anywhere", known.market)):
+    for where, table in ((f"at {offer.provider}", prices.own), ("anywhere", prices.market)):
         if key in table:
             low, high = table[key]
             if low / LARGEST_JUMP <= price <= high * LARGEST_JUMP:
                 return None
             span = f"{_short(low)} to {_short(high)}"
-            told = f"{_short(price)} USD/h a GPU where {offer.gpu} costs {span} {where}"
-            return "jump", f"{told}: {_RIGHT}"
+            statement = f"{_short(price)} USD/h a GPU where {offer.gpu} costs {span} {where}"
+            return "jump", f"{statement}: {_RIGHT}"
     return None
 
 
-def alone(offers: Iterable[Offer], known: KnownPrices) -> Iterator[tuple[Offer, Fault]]:
+def alone(offers: Iterable[Offer], prices: KnownPrices) -> Iterator[tuple[Offer, Fault]]:
     """Yield new offers whose price is far from that of the others with their GPU in the answer."""
     groups: dict[tuple[str, str], list[Offer]] = {}
     for offer in offers:
@@ -174,20 +177,22 @@ def alone(offers: Iterable[Offer], known: KnownPrices) -> Iterator[tuple[Offer, 
             continue
         middle = median(_a_gpu(offer) for offer in group)
         for offer in group:
-            is_new = (offer.instance_type, offer.purchase) not in known.by_name
+            is_new = (offer.instance_type, offer.purchase) not in prices.by_name
             if is_new and _factor(_a_gpu(offer), middle) > LARGEST_JUMP:
-                told = f"{_short(_a_gpu(offer))} USD/h a GPU where half of the answer's {offer.gpu}"
-                yield offer, ("jump", f"{told} cost over {_short(middle)}: {_RIGHT}")
+                statement = (
+                    f"{_short(_a_gpu(offer))} USD/h a GPU where half of the answer's {offer.gpu}"
+                )
+                yield offer, ("jump", f"{statement} cost over {_short(middle)}: {_RIGHT}")
 
 
-def shifted(offers: Iterable[Offer], known: KnownPrices) -> Fault | None:
+def shifted(offers: Iterable[Offer], prices: KnownPrices) -> Fault | None:
     """Return the fault of an answer whose prices all moved by one factor, as in another currency.
 
     Only on-demand prices whose earlier price was dated count, each name once.
     """
     factors: dict[str, Decimal] = {}
     for offer in offers:
-        places = known.by_name.get((offer.instance_type, "on_demand"), {})
+        places = prices.by_name.get((offer.instance_type, "on_demand"), {})
         old = places.get(offer.region) or places.get(EVERYWHERE)
         if offer.purchase == "on_demand" and old is not None and old.dated:
             factors[offer.instance_type] = offer.usd_per_hour / old.usd_per_hour
@@ -205,16 +210,16 @@ def shifted(offers: Iterable[Offer], known: KnownPrices) -> Fault | None:
     )
 
 
-def _held_against(offer: Offer, purchase: str, known: KnownPrices) -> tuple[Offer, ...]:
+def _held_against(offer: Offer, purchase: str, prices: KnownPrices) -> tuple[Offer, ...]:
     """Return the known price of the name in the region.
 
     In a new one the least and the most elsewhere.
     """
     key = (offer.instance_type, purchase)
-    places = known.by_name.get(key, {})
+    places = prices.by_name.get(key, {})
     if offer.region in places:
         return (places[offer.region],)
-    return known.ends[key] if places else ()
+    return prices.ends[key] if places else ()
 
 
 _RIGHT = f"more than x{LARGEST_JUMP}. If it is right, add --accept-jumps"
@@ -224,8 +229,8 @@ def _a_gpu(offer: Offer) -> Decimal:
     return offer.usd_per_hour / Decimal(str(offer.gpu_count))
 
 
-def _factor(one: Decimal, other: Decimal) -> Decimal:
-    return max(one, other) / min(one, other)
+def _factor(first: Decimal, second: Decimal) -> Decimal:
+    return max(first, second) / min(first, second)
 
 
 def _short(price: Decimal) -> str:
@@ -289,9 +294,9 @@ def check(
         accept_jumps: believe also a price that moved by more than LARGEST_JUMP, and an answer in
             which all prices moved by one factor.
     """
-    mine = [offer for offer in known.offers if offer.provider == reading.provider]
+    own_offers = [offer for offer in known.offers if offer.provider == reading.provider]
     rows = [row for row in known.rows if row.provider == reading.provider]
-    before = known_prices(mine, rows, spans(known.offers) if market is None else market)
+    before = known_prices(own_offers, rows, spans(known.offers) if market is None else market)
     believed: list[tuple[Row, Offer]] = []
     kept_out: list[KeptOut] = []
     for row in reading.rows:

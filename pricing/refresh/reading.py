@@ -25,8 +25,8 @@ def new_row(**cells: str) -> Row:
     strange = sorted(set(cells) - _CELLS)
     if strange:
         raise TypeError(f"no columns: {', '.join(strange)}")
-    unknown = dict.fromkeys((*COLUMNS, *PUBLISHED), "")
-    return {**unknown, "status": "current", "host": "provider", "confidence": "high", **cells}
+    empty_row = dict.fromkeys((*COLUMNS, *PUBLISHED), "")
+    return {**empty_row, "status": "current", "host": "provider", "confidence": "high", **cells}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class Answers(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class FeedRequest:
     """What is asked of a reader.
 
     Attributes:
@@ -157,7 +157,7 @@ class FeedReading:
     unchanged: int = 0
 
 
-Read = Callable[[Asked], FeedReading]
+Read = Callable[[FeedRequest], FeedReading]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,7 @@ class Feed:
         name: as `--from` takes it.
         title: for people.
         url: where it is.
-        module: in pricing.feeds, with `read(asked) -> FeedReading`.
+        module: in pricing.feeds, with `read(request) -> FeedReading`.
         providers: whose prices it tells, as far as is known.
         takes: what `--from` takes beside an address.
         most_mib: the largest document, unpacked.

@@ -125,13 +125,13 @@ def merge(reading: PriceReading, passed: Passed, known: Catalog, stored: Iterabl
     }
     late = outdated(read.values(), before.values())
     fresh = {key: offer for key, offer in read.items() if offer not in late}
-    gone = tuple(_gone(reading, passed, before, fresh))
-    not_told = before.keys() - fresh.keys() - {_key(offer) for offer in gone}
+    withdrawn = tuple(_gone(reading, passed, before, fresh))
+    not_told = before.keys() - fresh.keys() - {_key(offer) for offer in withdrawn}
     now = replaced(fresh.values(), (before[key] for key in sorted(not_told)))
     ends = {_key(old): ended(old, new, new.as_of) for old, new in now.items()}
-    settled = {*fresh, *ends, *(_key(offer) for offer in gone)}
+    settled = {*fresh, *ends, *(_key(offer) for offer in withdrawn)}
     sources = {reading.source, *(row["source"] for row in reading.rows)}
-    kept = [
+    remaining = [
         row
         for row in stored
         if _key(row) not in settled or not _is_of(row, reading.read_on, sources)
@@ -142,11 +142,11 @@ def merge(reading: PriceReading, passed: Passed, known: Catalog, stored: Iterabl
         if key in before and before[key].usd_per_hour != offer.usd_per_hour
     }
     return Update(
-        rows=_thinned((*kept, *fresh.values(), *gone, *ends.values())),
+        rows=_thinned((*remaining, *fresh.values(), *withdrawn, *ends.values())),
         new=tuple(offer for key, offer in sorted(fresh.items()) if key not in before),
         changed=tuple(offer for _, offer in sorted(changed.items())),
         same=tuple(o for k, o in sorted(fresh.items()) if k in before and k not in changed),
-        withdrawn=gone,
+        withdrawn=withdrawn,
         replaced=tuple(sorted(now, key=_order)),
         outdated=tuple(sorted(late, key=_order)),
     )
@@ -185,12 +185,12 @@ def _is_of(row: Offer, day: date, sources: set[str]) -> bool:
     return row.as_of == day and row.source in sources
 
 
-def _completed(offer: Offer, known: Offer | None) -> Offer:
+def _completed(offer: Offer, machine: Offer | None) -> Offer:
     """Return the offer with what the answer leaves out about the machine, as far as it is known."""
     missing = {
-        name: getattr(known, name)
+        name: getattr(machine, name)
         for name in _MACHINE
-        if known is not None and getattr(offer, name) is None
+        if machine is not None and getattr(offer, name) is None
     }
     if offer.gpu_count <= 1 and offer.interconnect is None:
         missing["interconnect"] = "single"
@@ -210,13 +210,17 @@ def _withdrawn(offer: Offer, reading: PriceReading) -> Offer:
 
 def _thinned(rows: Iterable[Offer]) -> tuple[Offer, ...]:
     """Return the rows without those that stand between two of the same price and source."""
-    kept: list[Offer] = []
+    rows_left: list[Offer] = []
     for row in sorted(rows, key=_order):
-        if len(kept) > 1 and _repeats(kept[-2], kept[-1]) and _repeats(kept[-1], row):
-            kept[-1] = row
+        if (
+            len(rows_left) > 1
+            and _repeats(rows_left[-2], rows_left[-1])
+            and _repeats(rows_left[-1], row)
+        ):
+            rows_left[-1] = row
         else:
-            kept.append(row)
-    return tuple(kept)
+            rows_left.append(row)
+    return tuple(rows_left)
 
 
 def _repeats(earlier: Offer, later: Offer) -> bool:
@@ -252,13 +256,13 @@ def replaced(fresh: Iterable[Offer], before: Iterable[Offer]) -> dict[Offer, Off
     fresh = tuple(fresh)
     names = {offer.instance_type for offer in fresh}
     index = _by_hardware(fresh)
-    found = {}
+    successors = {}
     for old in before:
         for new in index.get(_hardware(old), ()):
             if _takes_place(new, old, names):
-                found[old] = new
+                successors[old] = new
                 break
-    return found
+    return successors
 
 
 def outdated(fresh: Iterable[Offer], before: Iterable[Offer]) -> dict[Offer, Offer]:
@@ -270,18 +274,18 @@ def outdated(fresh: Iterable[Offer], before: Iterable[Offer]) -> dict[Offer, Off
         fresh -> the known one.
     """
     fresh, before = tuple(fresh), tuple(before)
-    told = {offer.instance_type for offer in fresh}
-    known = {offer.instance_type for offer in before}
-    index = _by_hardware(offer for offer in before if offer.instance_type not in told)
-    found = {}
+    fresh_names = {offer.instance_type for offer in fresh}
+    known_names = {offer.instance_type for offer in before}
+    index = _by_hardware(offer for offer in before if offer.instance_type not in fresh_names)
+    newer = {}
     for new in fresh:
-        if new.instance_type in known:
+        if new.instance_type in known_names:
             continue
         for old in index.get(_hardware(new), ()):
             if _same_host(new, old) and _in(old, new) and not _is_newer(new, old):
-                found[new] = old
+                newer[new] = old
                 break
-    return found
+    return newer
 
 
 def ended(old: Offer, new: Offer, day: date) -> Offer:
@@ -302,7 +306,7 @@ def _by_hardware(offers: Iterable[Offer]) -> Mapping[_Hardware, tuple[Offer, ...
     index: dict[_Hardware, list[Offer]] = {}
     for offer in offers:
         index.setdefault(_hardware(offer), []).append(offer)
-    return {key: tuple(found) for key, found in index.items()}
+    return {key: tuple(same) for key, same in index.items()}
 
 
 def _hardware(offer: Offer) -> _Hardware:
@@ -322,17 +326,17 @@ def _in(new: Offer, old: Offer) -> bool:
     return new.region == old.region or EVERYWHERE in (new.region, old.region)
 
 
-def _same_host(one: Offer, other: Offer) -> bool:
+def _same_host(first: Offer, second: Offer) -> bool:
     """Return whether the hosts are of one class.
 
     What is not known of one of them is not a difference.
     """
-    pairs = ((one.vcpus, other.vcpus), (one.ram_gib, other.ram_gib))
+    pairs = ((first.vcpus, second.vcpus), (first.ram_gib, second.ram_gib))
     return all(_near(a, b) for a, b in pairs if a and b)
 
 
-def _near(one: float, other: float) -> bool:
-    return abs(one - other) <= LARGEST_DIFFERENCE * max(one, other)
+def _near(first: float, second: float) -> bool:
+    return abs(first - second) <= LARGEST_DIFFERENCE * max(first, second)
 
 
 def _is_newer(new: Offer, old: Offer) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pricing.errors import InputError
 from pricing.feeds.feeds import FEEDS, reader
-from pricing.refresh.reading import Asked, FeedReading, PriceReading
+from pricing.refresh.reading import FeedReading, FeedRequest, PriceReading
 from providers.price_feed import FeedFiles
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -14,7 +14,9 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 def feed_of(name: str, place: Path, as_of: date | None = None) -> FeedReading:
     """Return what a feed's reader makes of a file or a folder."""
     feed = FEEDS[name]
-    return reader(feed)(Asked(answers=FeedFiles(feed=feed, place=place), now=NOW, as_of=as_of))
+    return reader(feed)(
+        FeedRequest(answers=FeedFiles(feed=feed, place=place), now=NOW, as_of=as_of)
+    )
 
 
 def readings_of(name: str, place: Path, as_of: date | None = None) -> tuple[PriceReading, ...]:
