@@ -9,9 +9,8 @@ from page_text import MADE, prose, table
 from planner.profile.codec import rules
 from planner.profile.metrics import SLOTS
 from planner.profile.model import Host
-from telemetry.formats.sniff import FORMATS
-from telemetry.formats.unread import UNREAD, UNREAD_LAST
-from telemetry.readers.column_names import METRICS, meaning
+from telemetry.formats import sniff
+from telemetry.readers.column_names import meaning, metrics
 from telemetry.readers.hints import Hints
 from telemetry.readers.units import MAPPABLE, Meaning, target_of
 
@@ -31,7 +30,7 @@ def formats() -> Iterator[str]:
         "the reason, in `provenance` of the profile."
     )
     yield ""
-    rows = [(f"`{row.name}`", row.title, row.seen, row.tells, row.lacks) for row in FORMATS]
+    rows = [(f"`{row.name}`", row.title, row.seen, row.tells, row.lacks) for row in sniff.formats()]
     ready = ("`profile`", "a finished profile.json", "", "all that it holds", "")
     yield from table(
         ("`--format`", "what it is", "read of", "tells", "cannot tell"), [*rows, ready]
@@ -92,7 +91,7 @@ def formats() -> Iterator[str]:
     yield from ("", "## Recognised and refused", "")
     yield from prose("These are named in the message, with what to give instead (exit 2):")
     yield ""
-    yield from prose("; ".join(row.what for row in (*UNREAD, *UNREAD_LAST)) + ".")
+    yield from prose("; ".join(row.kind for row in sniff.refused_kinds()) + ".")
 
 
 def _map_row(name: str) -> tuple[str, str, str]:
@@ -139,4 +138,4 @@ _ROLES = {
 
 
 def _named() -> list[tuple[str, Meaning]]:
-    return [(name, found) for name, found in METRICS.items() if found.target in SLOTS]
+    return [(name, found) for name, found in metrics().items() if found.target in SLOTS]

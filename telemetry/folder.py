@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from planner.profile.join import join_runs
 from planner.profile.model import SAMPLES, STEPS, Profile, Series
 from pricing.errors import InputError
-from telemetry.formats.form import Format
-from telemetry.formats.sniff import StrangerError
+from telemetry.formats.sniff import Format, UnknownFormatError
 from telemetry.formats.stored_runs import is_run_folder
 from telemetry.source_file import open_source, profiles_of, profiles_or_format
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 # A folder of measurements holds hundreds of files, one of training data millions.
 MOST_FILES = 20_000
-_OURS = {"gpucost.toml": "the settings of gpucost"}
+_OWN_FILES = {"gpucost.toml": "the settings of gpucost"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +88,7 @@ def files_below(folder: str) -> FolderListing:
     return listing
 
 
-def _walk(folder: Path, listing: FolderListing, seen: dict[tuple[int, int], Path]) -> None:
+def _walk(folder: Path, listing: FolderListing, visited: dict[tuple[int, int], Path]) -> None:
     """Look at the entries of one folder, then into its subfolders."""
     try:
         state = folder.stat()
@@ -97,7 +96,7 @@ def _walk(folder: Path, listing: FolderListing, seen: dict[tuple[int, int], Path
     except OSError as error:
         listing.skip(folder, f"cannot be listed ({_reason(error)})", expected=False)
         return
-    first = seen.setdefault((state.st_dev, state.st_ino), folder)
+    first = visited.setdefault((state.st_dev, state.st_ino), folder)
     if first is not folder:
         listing.skip(folder, f"the same folder as {first}")
         return
@@ -107,10 +106,10 @@ def _walk(folder: Path, listing: FolderListing, seen: dict[tuple[int, int], Path
             why = f"over {MOST_FILES:,} files are there; give the folder of the measurements"
             listing.skip(path, f"{why} (it and what follows is not read)", expected=False)
             return
-        _take(path, listing, seen)
+        _take(path, listing, visited)
 
 
-def _take(path: Path, listing: FolderListing, seen: dict[tuple[int, int], Path]) -> None:
+def _take(path: Path, listing: FolderListing, visited: dict[tuple[int, int], Path]) -> None:
     if path.name.startswith("."):
         listing.skip(path, "hidden")
         return
@@ -123,13 +122,13 @@ def _take(path: Path, listing: FolderListing, seen: dict[tuple[int, int], Path])
         listing.files.append(path)
         return
     if stat.S_ISDIR(state.st_mode):
-        _walk(path, listing, seen)
+        _walk(path, listing, visited)
         return
-    first = seen.setdefault((state.st_dev, state.st_ino), path)
+    first = visited.setdefault((state.st_dev, state.st_ino), path)
     if not stat.S_ISREG(state.st_mode):
         listing.skip(path, "no regular file")
-    elif path.name in _OURS:
-        listing.skip(path, _OURS[path.name])
+    elif path.name in _OWN_FILES:
+        listing.skip(path, _OWN_FILES[path.name])
     elif first is not path:
         listing.skip(path, f"the same file as {first}")
     else:
@@ -150,8 +149,8 @@ class Belonging:
     def add(self, path: Path, profile: Profile) -> None:
         """Note which files beside it a profile names: its series, and what it was made from."""
         series = profile.series or Series()
-        beside = (path.stem + ending for ending in (SAMPLES, STEPS))
-        for name in (*beside, series.samples, series.steps):
+        names = (path.stem + ending for ending in (SAMPLES, STEPS))
+        for name in (*names, series.samples, series.steps):
             if name and Path(name).name == name:
                 self._series[path.with_name(name)] = path
         for source in profile.provenance.sources:
@@ -186,7 +185,7 @@ _BOTH = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _FileProfile:
     """A profile and the file that it came from, the first one by name where they are several."""
 
     path: Path
@@ -194,22 +193,22 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderManner:
+class FolderReadOptions:
     """How a folder is read.
 
     Attributes:
         jobs_by: "file": every telemetry file is a job, with what has no GPU of its own (a server's
             page) beside it, where it is the only one in its folder; "folder": the telemetry of one
             folder complements each other.
-        told: called with the number of telemetry files read and of all.
+        progress: called with the number of telemetry files read and of all.
     """
 
     jobs_by: str
-    told: Callable[[int, int], None] | None = None
+    progress: Callable[[int, int], None] | None = None
 
 
 def read_folder(
-    folder: str, hints: Hints, skipped: list[Skipped], manner: FolderManner
+    folder: str, hints: Hints, skipped: list[Skipped], options: FolderReadOptions
 ) -> tuple[Profile, ...]:
     """Return the profiles of every file in a folder and below it that gpucost knows, by path.
 
@@ -221,58 +220,59 @@ def read_folder(
         folder: where to look.
         hints: what the files do not say themselves.
         skipped: takes what is left out, with the reason.
-        manner: which files are of one job.
+        options: which files are of one job.
 
     Raises:
         InputError: nothing in it can be read.
     """
     listing = files_below(folder)
-    ready, telemetry = _recognised(listing, hints)
-    apart = manner.jobs_by == "file"
-    found = ready + _of_telemetry(telemetry, ready, listing, hints, manner)
-    if apart:
-        found = _completed(found, telemetry, hints)
+    ready, telemetry = _recognize(listing, hints)
+    jobs = ready + _of_telemetry(telemetry, ready, listing, hints, options)
+    if options.jobs_by == "file":
+        jobs = _completed(jobs, telemetry, hints)
     skipped += listing.skipped
-    if not found:
-        reasons = [f"{one.path}: {one.why}." for one in listing.skipped]
+    if not jobs:
+        reasons = [f"{skip.path}: {skip.why}." for skip in listing.skipped]
         raise InputError([f"{folder}: nothing in it is a profile or telemetry.", *reasons])
-    return _named_apart(_joined(sorted(found, key=lambda one: one.path)), Path(folder))
+    return _named_apart(_joined(sorted(jobs, key=lambda job: job.path)), Path(folder))
 
 
-def _recognised(listing: FolderListing, hints: Hints) -> tuple[list[_Found], dict[Path, Hints]]:
+def _recognize(
+    listing: FolderListing, hints: Hints
+) -> tuple[list[_FileProfile], dict[Path, Hints]]:
     """Return the finished profiles, and the telemetry that is not part of one.
 
-    Each file of telemetry comes with hints that name its format, so that it is recognised once.
+    Each file of telemetry comes with hints that name its format, so that it is recognized once.
     """
-    ready: list[_Found] = []
-    other: list[tuple[Path, Hints | str]] = []
+    ready: list[_FileProfile] = []
+    remaining: list[tuple[Path, Hints | str]] = []
     belonging = Belonging()
     for path in listing.files:
         try:
-            found = profiles_or_format(str(path), hints)
-            if isinstance(found, Format):
-                other.append((path, replace(hints, format=found.name)))
+            content = profiles_or_format(str(path), hints)
+            if isinstance(content, Format):
+                remaining.append((path, replace(hints, format=content.name)))
                 continue
-            for profile in found:
-                ready.append(_Found(path=path, profile=profile))
+            for profile in content:
+                ready.append(_FileProfile(path=path, profile=profile))
                 belonging.add(path, profile)
-        except StrangerError as error:
-            other.append((path, error.what))
+        except UnknownFormatError as error:
+            remaining.append((path, error.kind))
         except InputError as error:
             listing.damaged(path, error)
     telemetry = {}
-    captures = {path.with_name(_CAPTURED.sub("", path.name)): path for path, _ in other}
-    for path, known in other:
+    captures = {path.with_name(_CAPTURED.sub("", path.name)): path for path, _ in remaining}
+    for path, holds in remaining:
         part = belonging.why(path)
-        name = None if isinstance(known, str) else _series_name(path, known)
+        name = None if isinstance(holds, str) else _series_name(path, holds)
         if part is not None:
             listing.skipped.append(part)
         elif name in captures:
             listing.skip(path, f"a series of {captures[name].name}")
-        elif isinstance(known, str):
-            listing.skip(path, known)
+        elif isinstance(holds, str):
+            listing.skip(path, holds)
         else:
-            telemetry[path] = known
+            telemetry[path] = holds
     return ready, telemetry
 
 
@@ -298,45 +298,48 @@ def _groups(telemetry: Mapping[Path, Hints], *, apart: bool) -> list[list[Path]]
     return list(groups.values())
 
 
-def _completed(found: list[_Found], telemetry: dict[Path, Hints], hints: Hints) -> list[_Found]:
+def _completed(
+    jobs: list[_FileProfile], telemetry: dict[Path, Hints], hints: Hints
+) -> list[_FileProfile]:
     """Return the jobs with what has no GPU of its own in the one job that lies beside it."""
-    beside: dict[Path, list[_Found]] = defaultdict(list)
-    for one in found:
-        if one.path in telemetry and not is_run_folder(one.path):
-            beside[one.path.parent].append(one)
+    by_folder: dict[Path, list[_FileProfile]] = defaultdict(list)
+    for job in jobs:
+        if job.path in telemetry and not is_run_folder(job.path):
+            by_folder[job.path.parent].append(job)
     of_one_job = {path: group for group in _groups(telemetry, apart=True) for path in group}
-    together: dict[Path, _Found] = {}
+    completed: dict[Path, _FileProfile] = {}
     parts: set[Path] = set()
-    for members in beside.values():
-        jobs = [one for one in members if one.profile.gpus]
-        rest = [one for one in members if not one.profile.gpus]
-        if len(jobs) != 1 or not rest:
+    for members in by_folder.values():
+        with_gpus = [job for job in members if job.profile.gpus]
+        without = [job.path for job in members if not job.profile.gpus]
+        if len(with_gpus) != 1 or not without:
             continue
-        paths = [*of_one_job[jobs[0].path], *(one.path for one in rest)]
+        job = with_gpus[0]
+        paths = [*of_one_job[job.path], *without]
         try:
             joined = profiles_of([open_source(str(path), telemetry[path]) for path in paths], hints)
         except InputError:
             continue
         if len(joined) == 1:
-            job = replace(joined[0].job, name=jobs[0].profile.job.name)
-            together[jobs[0].path] = replace(jobs[0], profile=replace(joined[0], job=job))
-            parts |= {one.path for one in rest}
-    return [together.get(one.path, one) for one in found if one.path not in parts]
+            named = replace(joined[0].job, name=job.profile.job.name)
+            completed[job.path] = replace(job, profile=replace(joined[0], job=named))
+            parts |= set(without)
+    return [completed.get(job.path, job) for job in jobs if job.path not in parts]
 
 
 def _of_telemetry(
     telemetry: dict[Path, Hints],
-    ready: list[_Found],
+    ready: list[_FileProfile],
     listing: FolderListing,
     hints: Hints,
-    manner: FolderManner,
-) -> list[_Found]:
-    found: list[_Found] = []
+    options: FolderReadOptions,
+) -> list[_FileProfile]:
+    jobs: list[_FileProfile] = []
     total, done = len(telemetry), 0
-    for group in _groups(telemetry, apart=manner.jobs_by == "file"):
+    for group in _groups(telemetry, apart=options.jobs_by == "file"):
         done += len(group)
-        if manner.told is not None:
-            manner.told(done, total)
+        if options.progress is not None:
+            options.progress(done, total)
         opened = []
         for path in group:
             try:
@@ -350,46 +353,46 @@ def _of_telemetry(
             continue
         for profile in profiles:
             path = group[0].with_name(str(profile.provenance.sources[0].path))
-            finished = next((one for one in ready if _captured(path, profile, one)), None)
+            finished = next((job for job in ready if _is_capture_of(job, path, profile)), None)
             if finished is None:
-                found.append(_Found(path=path, profile=profile))
+                jobs.append(_FileProfile(path=path, profile=profile))
             else:
                 listing.skip(path, f"the capture of {finished.path.name}, which is finished")
-    return found
+    return jobs
 
 
-def _captured(path: Path, profile: Profile, finished: _Found) -> bool:
+def _is_capture_of(finished: _FileProfile, path: Path, profile: Profile) -> bool:
     """Return whether a capture is of the measurement whose finished profile lies beside it."""
-    beside = finished.path.with_suffix("") == path.with_name(_CAPTURED.sub("", path.name))
-    if not beside or not _CAPTURED.search(path.name):
+    same_name = finished.path.with_suffix("") == path.with_name(_CAPTURED.sub("", path.name))
+    if not same_name or not _CAPTURED.search(path.name):
         return False
     same_job = finished.profile.job.name == profile.job.name
-    starts = [one.window.start for one in (finished.profile, profile) if one.window]
-    known = [start.timestamp() for start in starts if start is not None]
-    return same_job and len(known) == _BOTH and abs(known[0] - known[1]) <= _SAME_START_S
+    windows = [job.window for job in (finished.profile, profile)]
+    starts = [w.start.timestamp() for w in windows if w is not None and w.start is not None]
+    return same_job and len(starts) == _BOTH and abs(starts[0] - starts[1]) <= _SAME_START_S
 
 
-def _joined(found: list[_Found]) -> list[_Found]:
+def _joined(jobs: list[_FileProfile]) -> list[_FileProfile]:
     """Return the parts of one run as one, where its first part lies."""
-    place = {id(one.profile): one.path for one in found}
-    first = found[0].path
+    place = {id(job.profile): job.path for job in jobs}
+    first = jobs[0].path
     return [
-        _Found(path=place.get(id(profile), first), profile=profile)
-        for profile in join_runs([one.profile for one in found])
+        _FileProfile(path=place.get(id(profile), first), profile=profile)
+        for profile in join_runs([job.profile for job in jobs])
     ]
 
 
-def _named_apart(found: list[_Found], folder: Path) -> tuple[Profile, ...]:
+def _named_apart(jobs: list[_FileProfile], folder: Path) -> tuple[Profile, ...]:
     """Add the folder's name to jobs of one name in different folders."""
     folders = defaultdict(set)
-    for one in found:
-        folders[one.profile.job.name].add(one.path.parent)
+    for job in jobs:
+        folders[job.profile.job.name].add(job.path.parent)
     named = []
-    for one in found:
-        name, below = one.profile.job.name, one.path.parent.relative_to(folder)
+    for job in jobs:
+        name, below = job.profile.job.name, job.path.parent.relative_to(folder)
         if len(folders[name]) > 1 and below.parts:
-            job = replace(one.profile.job, name="-".join((name, *below.parts)))
-            named.append(replace(one.profile, job=job))
+            renamed = replace(job.profile.job, name="-".join((name, *below.parts)))
+            named.append(replace(job.profile, job=renamed))
         else:
-            named.append(one.profile)
+            named.append(job.profile)
     return tuple(named)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from planner.capacity.queueing import TracedJob, TraceReading, ordered
 from pricing.errors import InputError
-from telemetry.formats.cluster.slurm_cells import gpus_held, length_s
+from telemetry.readers.records import slurm_gpus, slurm_length_s
 
 SLOTS = ("submit", "start", "end", "duration", "gpus", "limit", "job")
 # What columns are called in sacct, Philly, Helios, PAI, Acme and by hand; anything else: --map.
@@ -99,7 +99,7 @@ def _columns(name: str, header: Sequence[str], mapped: Mapping[str, str]) -> Map
     Raises:
         InputError: names everything that is wrong with the columns at once.
     """
-    problems, found = [], dict[str, _Column]()
+    problems, columns = [], dict[str, _Column]()
     for column, target in mapped.items():
         slot, _, unit = target.partition(":")
         if column not in header:
@@ -110,17 +110,17 @@ def _columns(name: str, header: Sequence[str], mapped: Mapping[str, str]) -> Map
                 f"{', '.join(_UNIT_S)}."
             )
         else:
-            found[slot] = _Column(header.index(column), _UNIT_S.get(unit))
+            columns[slot] = _Column(header.index(column), _UNIT_S.get(unit))
     for place, column in enumerate(header):
         slot = _NAMES.get(column.lower().replace(" ", "_").replace("-", "_"), "")
-        if slot and slot not in found and column not in mapped:
-            found[slot] = _Column(place, None)
+        if slot and slot not in columns and column not in mapped:
+            columns[slot] = _Column(place, None)
     missing = [
-        wanted
-        for wanted, enough in (
-            ("submit", "submit" in found or "start" in found),
-            ("duration", "duration" in found or {"start", "end"} <= set(found)),
-            ("gpus", "gpus" in found),
+        slot
+        for slot, enough in (
+            ("submit", "submit" in columns or "start" in columns),
+            ("duration", "duration" in columns or {"start", "end"} <= set(columns)),
+            ("gpus", "gpus" in columns),
         )
         if not enough
     ]
@@ -131,7 +131,7 @@ def _columns(name: str, header: Sequence[str], mapped: Mapping[str, str]) -> Map
         )
     if problems:
         raise InputError(problems)
-    return found
+    return columns
 
 
 def _job(columns: Mapping[str, _Column], row: Sequence[str]) -> tuple[TracedJob, float | None]:
@@ -173,9 +173,9 @@ def _gpus(text: str) -> int:
     """
     if not text:
         raise _UnusableRowError("held no GPU")
-    held = gpus_held(text)[0] or sum(map(int, _GPUS_OF_GRES.findall(text)))
-    if held:
-        return held
+    allocated = slurm_gpus(text)[0] or sum(map(int, _GPUS_OF_GRES.findall(text)))
+    if allocated:
+        return allocated
     try:
         count = float(text)
     except ValueError:
@@ -210,5 +210,5 @@ def _seconds(text: str, column: _Column | None) -> float | None:
     try:
         seconds = float(text) * unit_s
     except ValueError:
-        return length_s(text)
+        return slurm_length_s(text)
     return seconds if math.isfinite(seconds) else None

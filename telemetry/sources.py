@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.join import join_runs
 from pricing.errors import InputError
-from telemetry.folder import FolderManner, read_folder
+from telemetry.folder import FolderReadOptions, read_folder
 from telemetry.formats.stored_runs import is_run_folder
 from telemetry.lake.place import place_of
 from telemetry.source_file import SourceFile, open_source, profiles_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from telemetry.readers.hints import Hints
 
 
-BY_FILE, BY_FOLDER = FolderManner(jobs_by="file"), FolderManner(jobs_by="folder")
+BY_FILE, BY_FOLDER = FolderReadOptions(jobs_by="file"), FolderReadOptions(jobs_by="folder")
 
 
 def read_source(
@@ -28,7 +28,7 @@ def read_source(
     hints: Hints,
     stdin: BinaryIO | None = None,
     skipped: list[Skipped] | None = None,
-    manner: FolderManner = BY_FILE,
+    options: FolderReadOptions = BY_FILE,
 ) -> tuple[Profile, ...]:
     """Return the profiles of one SOURCE.
 
@@ -39,7 +39,7 @@ def read_source(
         hints: what the source does not say itself.
         stdin: what `-` reads; the process's standard input when None.
         skipped: takes what was left out of a folder.
-        manner: how folders are read; each telemetry file in them is a job unless it says otherwise.
+        options: how folders are read; each telemetry file in them is a job unless they say else.
 
     Returns:
         The profiles of a file in its order, those of telemetry by job name, those of a folder by
@@ -48,11 +48,10 @@ def read_source(
     Raises:
         InputError: nothing of it can be read, with every problem of every file.
     """
-    if (counted := _of_table(path, hints)) is not None:
-        return counted
+    if (of_table := _of_table(path, hints)) is not None:
+        return of_table
     if _is_folder(path):
-        left_out = [] if skipped is None else skipped
-        return read_folder(path, hints, left_out, manner)
+        return read_folder(path, hints, [] if skipped is None else skipped, options)
     return profiles_of([open_source(path, hints, stdin)], hints)
 
 
@@ -61,7 +60,7 @@ def read_telemetry(
     hints: Hints,
     stdin: BinaryIO | None = None,
     skipped: list[Skipped] | None = None,
-    manner: FolderManner = BY_FOLDER,
+    options: FolderReadOptions = BY_FOLDER,
 ) -> tuple[Profile, ...]:
     """Return the profiles of files that complement each other, usually one.
 
@@ -75,33 +74,33 @@ def read_telemetry(
         hints: what they do not say themselves.
         stdin: what `-` reads.
         skipped: takes what was left out of folders.
-        manner: how folders are read.
+        options: how folders are read.
 
     Raises:
         InputError: a file cannot be read, with every problem of every file; a profile beside
             telemetry; no such job; one name for several.
     """
-    found: list[Profile] = []
+    profiles: list[Profile] = []
     opened, problems = list[SourceFile](), list[str]()
     left_out: list[Skipped] = [] if skipped is None else skipped
     for path in paths:
         try:
-            if (counted := _of_table(path, hints)) is not None:
-                found += counted
+            if (of_table := _of_table(path, hints)) is not None:
+                profiles += of_table
             elif _is_folder(path):
-                found += read_folder(path, hints, left_out, manner)
+                profiles += read_folder(path, hints, left_out, options)
             else:
                 opened.append(open_source(path, hints, stdin))
         except InputError as error:
             problems += error.problems
-    problems += _unfit(opened)
-    if not (problems or opened or found):
+    problems += _mixed(opened)
+    if not (problems or opened or profiles):
         problems.append("no SOURCE given. Give telemetry files: gpucost import smi.csv.")
     if problems:
         raise InputError(sorted(problems))
     if opened:
-        found += profiles_of((opened.pop() for _ in tuple(opened)), hints)  # none is held here
-    joined = join_runs(found)
+        profiles += profiles_of((opened.pop() for _ in tuple(opened)), hints)  # frees them
+    joined = join_runs(profiles)
     if hints.name is not None and len(joined) > 1:
         names = ", ".join(profile.job.name for profile in joined)
         raise InputError(f"--name {hints.name}: {len(joined)} jobs ({names}) cannot share a name.")
@@ -118,8 +117,8 @@ def _of_table(path: str, hints: Hints) -> tuple[Profile, ...] | None:
     return profiles_of_place(place, {}, hints)
 
 
-def _unfit(opened: Sequence[SourceFile]) -> list[str]:
-    ready = [one.payload.name for one in opened if one.format is None]
+def _mixed(opened: Sequence[SourceFile]) -> list[str]:
+    ready = [file.payload.name for file in opened if file.format is None]
     if not 0 < len(ready) < len(opened):
         return []
     names = ", ".join(sorted(ready))

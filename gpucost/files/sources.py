@@ -8,7 +8,7 @@ from planner.models.interruption import Availability, parse_trace
 from planner.profile.join import join_runs
 from planner.profile.model import Profile
 from pricing.errors import InputError
-from telemetry.folder import FolderManner, Skipped
+from telemetry.folder import Skipped
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 
@@ -39,13 +39,13 @@ def read_sources(
     if not paths:
         paths = (_default_source(),)
 
-    manner = FolderManner(jobs_by=jobs_by or "file", told=told)
+    options = FolderReadOptions(jobs_by=jobs_by or "file", progress=told)
     profiles: list[Profile] = []
     problems: list[str] = []
     skipped: list[Skipped] = []
     for path in paths:
         try:
-            profiles.extend(read_source(path, Hints(), skipped=skipped, manner=manner))
+            profiles.extend(read_source(path, Hints(), skipped=skipped, options=options))
         except InputError as error:
             problems.extend(error.problems)
     if problems:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from gpucost.live.recording_rules import metric_of
 from pricing.errors import InputError, ProviderError, UnreachableError
 from telemetry.formats.pods import LABELS_METRIC
-from telemetry.live.answer import AnswerError, answer_of
-from telemetry.live.recording_rules import metric_of
-from telemetry.readers.column_names import IDENTITY_METRIC, METRICS
+from telemetry.live import AnswerError, answer_of
+from telemetry.readers.column_names import IDENTITY_METRIC, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import urllib3
 
     from gpucost.live.kept_answers import KeptAnswers
-    from telemetry.live.answer import RangeAnswer
+    from telemetry.live import RangeAnswer
 
     _Fields = Sequence[tuple[str, str]]
     _Ask = Callable[[str, _Fields], bytes]
@@ -246,13 +246,13 @@ def _fits(labels: Mapping[str, str], selector: str) -> bool:
 def _names(query: LiveQuery, ask: _Ask) -> list[str]:
     fields = [("start", str(query.start_s)), ("end", str(query.end_s))]
     body = json.loads(ask("label/__name__/values", fields))
-    known = {*METRICS, IDENTITY_METRIC}
-    names = body.get("data") if isinstance(body, dict) else None
-    said = [name for name in names or () if isinstance(name, str)]
+    readable = {*metrics(), IDENTITY_METRIC}
+    listed = body.get("data") if isinstance(body, dict) else None
+    names = [name for name in listed or () if isinstance(name, str)]
     if query.recorded:
-        metrics = {name: metric_of(name) for name in said}
-        return sorted(name for name, of in metrics.items() if of and of.lower() in known)
-    return sorted(name for name in said if name.lower() in known)
+        recorded = {name: metric_of(name) for name in names}
+        return sorted(name for name, of in recorded.items() if of and of.lower() in readable)
+    return sorted(name for name in names if name.lower() in readable)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from telemetry.live.answer import RangeAnswer
+    from telemetry.live import RangeAnswer
 
 _VERSION = 2
 _RUN_BYTES = 3 * 4

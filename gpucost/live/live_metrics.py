@@ -21,8 +21,9 @@ from gpucost.live.asking import (
     server_of,
 )
 from gpucost.live.kept_answers import KeptAnswers
+from gpucost.live.recording_rules import NOTE, STEP_S
 from pricing.errors import InputError
-from telemetry.live.recording_rules import NOTE, STEP_S
+from telemetry.lake import place as lake_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +67,7 @@ def read_live(
         InputError: there is another SOURCE beside it, or the address or an option is wrong.
         ProviderError: the server does not answer, or with an error.
     """
-    from telemetry.live.prometheus import pods_of, profiles_live  # noqa: PLC0415 - pandas
+    from telemetry.live import pods_of, profiles_live  # noqa: PLC0415 - pandas
 
     if len(sources) != 1:
         raise InputError("a server of metrics is imported alone; give one SOURCE.")
@@ -108,3 +109,21 @@ def _headers() -> dict[str, str]:
 
     pair = f"{user}:{os.environ.get(PASSWORD, '')}"
     return {"Authorization": urllib3.make_headers(basic_auth=pair)["authorization"]}
+
+
+def read_warehouse(sources: Sequence[str], hints: Hints) -> tuple[Profile, ...]:
+    """Return the profiles of a table that an engine counts where it lies.
+
+    Raises:
+        InputError: there is another SOURCE beside it, or it names no table of readings.
+        UnreachableError: the engine does not answer.
+    """
+    if len(sources) != 1:
+        raise InputError("a table of a warehouse is imported alone; give one SOURCE.")
+    from telemetry.lake.profiles import profiles_of_place  # noqa: PLC0415 - pandas comes in
+
+    place = lake_place.place_of(sources[0])
+    if place is None:
+        raise InputError(f"{sources[0]}: not a table.")
+    who = {name: os.environ.get(name) for name in (lake_place.USER, lake_place.PASSWORD)}
+    return profiles_of_place(place, who, hints)

@@ -104,7 +104,7 @@ def _load() -> None:
     import duckdb  # noqa: F401, PLC0415 - it loads beside
 
     import gpucost.profiling.run_files  # noqa: F401, PLC0415 - the same
-    import telemetry.formats.own.capture  # noqa: PLC0415 - the same
+    import telemetry.formats.capture  # noqa: PLC0415 - the same
     import telemetry.profiling.jobs  # noqa: F401, PLC0415 - the same
 
 
@@ -145,14 +145,15 @@ def _write(
     from gpucost.profiling.run_files import write_series  # noqa: PLC0415 - pandas
     from planner.profile.codec import dump  # noqa: PLC0415 - lazy
     from planner.proof.experiment import of_blocks  # noqa: PLC0415 - lazy
-    from telemetry.formats.own import capture  # noqa: PLC0415 - pandas
+    from telemetry.formats.capture import read_capture  # noqa: PLC0415 - pandas
     from telemetry.profiling import jobs  # noqa: PLC0415 - pandas
     from telemetry.readers.hints import Hints  # noqa: PLC0415 - lazy
     from telemetry.readers.payload import Stream  # noqa: PLC0415 - lazy
+    from telemetry.readers.recording_builder import RecordingBuilder  # noqa: PLC0415 - pandas
 
     hints = Hints(**known_hints)
     with Stream(str(capture_path)) as stream:
-        recording = capture.read(stream.load(), hints)
+        recording = read_capture(RecordingBuilder(stream.load(), "gpucost-capture"), hints)
     (measured,) = jobs.profiles([recording], hints)
     if recording.observed is not None and recording.observed.turns is not None:
         measured = replace(measured, experiment=of_blocks(recording.observed.turns))
@@ -171,15 +172,17 @@ def _write(
 
 def _judged(question: Mapping[str, Any]) -> dict[str, str]:
     """Return the first finding of the last minutes, through the same door as a finished capture."""
-    from telemetry.formats.own import capture  # noqa: PLC0415 - pandas
+    from telemetry.formats.capture import read_capture  # noqa: PLC0415 - pandas
     from telemetry.profiling import jobs  # noqa: PLC0415 - pandas
     from telemetry.readers.hints import Hints  # noqa: PLC0415 - lazy
     from telemetry.readers.payload import Payload  # noqa: PLC0415 - lazy
+    from telemetry.readers.recording_builder import RecordingBuilder  # noqa: PLC0415 - pandas
 
     hints = Hints(**question["hints"])
     payload = Payload(name="so far", data="\n".join(question["lines"]).encode(), sha256="")
     try:
-        (profile,) = jobs.profiles([capture.read(payload, hints)], hints)
+        recording = read_capture(RecordingBuilder(payload, "gpucost-capture"), hints)
+        (profile,) = jobs.profiles([recording], hints)
     except InputError:
         return {"words": "too little measured yet"}
     verdict = _verdict(profile)

@@ -1,4 +1,5 @@
-"""One module for each format that is read, in folders by family, and the tables that tell them.
+"""The formats that are read: formats.toml lists them and how each is recognized.
 
-A family's `rows.py` says how a source of each of its formats begins; `sniff` tries them all.
+A file reads the formats of a family; `sniff` finds the format of a source. What the columns of a
+format hold stands in `readers/columns.toml`.
 """

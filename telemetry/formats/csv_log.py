@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
-from telemetry.formats.unread import UNREAD_LAST, booking, refusal, unread
+from telemetry.formats.sniff import booking, refused
 from telemetry.readers import clock, csv_text
 from telemetry.readers.column_names import BITMASK, FLAG, ambiguous, meaning
 from telemetry.readers.csv_text import Numbers, numbers, throttled
@@ -24,33 +24,30 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from telemetry.readers.hints import Hints
-    from telemetry.readers.payload import Payload
     from telemetry.readers.units import Meaning
 
-FORMAT = "nvidia-smi-csv"
 _MEMORY = "memory.total"
 _DEFAULT_INTERVAL_S = 1.0
 _LEAST_USED = 0.1  # of the rows; a log cut or garbled here and there keeps far more
 _HEAD_CHARACTERS = 65_536
 
 
-def read(payload: Payload, hints: Hints) -> Recording:
+def read(builder: RecordingBuilder, hints: Hints) -> Recording:
     """Return the readings of a CSV log.
 
     Raises:
         InputError: no header names a measurement, or no row stands under one.
     """
-    text = payload.text
+    text = builder.text
     rows = csv_text.split(text, hints)
     if rows is None:
-        raise InputError(_no_header(payload.name, text[:_HEAD_CHARACTERS]))
+        raise InputError(_no_header(builder.name, text[:_HEAD_CHARACTERS]))
     filled = [table for table in rows.tables if table.lines]
     if not filled:
         raise InputError(
-            f"{payload.name}: a header and no row under it, so nothing was measured. "
+            f"{builder.name}: a header and no row under it, so nothing was measured. "
             "Let nvidia-smi run with `-l 1` while the job runs."
         )
-    builder = RecordingBuilder(payload, FORMAT)
     builder.dropped += rows.dropped
     sheet = joined([sheet_of(table, rows.delimiter, hints, builder) for table in filled])
     blocks = np.concatenate([np.array(table.blocks, dtype=np.int64) for table in filled])
@@ -58,7 +55,7 @@ def read(payload: Payload, hints: Hints) -> Recording:
     recording = _recording(builder, sheet, blocks, hints)
     if recording.rows_used < _LEAST_USED * len(blocks):
         raise InputError(
-            f"{payload.name}: only {recording.rows_used:,} of {len(blocks):,} rows below it "
+            f"{builder.name}: only {recording.rows_used:,} of {len(blocks):,} rows below it "
             "could be read, so this is not a log of GPU readings, or a damaged one. Give another, "
             "or name its columns with --map COLUMN=SLOT."
         )
@@ -66,9 +63,9 @@ def read(payload: Payload, hints: Hints) -> Recording:
 
 
 def _no_header(name: str, head: str) -> str:
-    known = unread(head, UNREAD_LAST)
-    if known is not None:
-        return refusal(name, known)
+    row = refused(head, late=True)
+    if row is not None:
+        return row.refusal(name)
     first = next((line.strip() for line in head.splitlines() if line.strip()), "")[:70]
     if re.search(r"\d{3}|\d [%MW]", first):
         return (
@@ -97,12 +94,12 @@ def _recording(
         ticks = samples.groupby(GPU, sort=False).cumcount().to_numpy(dtype=float)
         t_s = np.asarray(ticks * (hints.interval_s or _DEFAULT_INTERVAL_S), dtype=np.float64)
     samples[TIME] = t_s
-    known = np.isfinite(samples[TIME].to_numpy(dtype=np.float64))
-    if not known.all():
-        builder.dropped["timestamp not readable"] += int((~known).sum())
+    readable = np.isfinite(samples[TIME].to_numpy(dtype=np.float64))
+    if not readable.all():
+        builder.dropped["timestamp not readable"] += int((~readable).sum())
     if times is not None and times.stepped_back:
         builder.notes.append("the clock was set back within the file (end of summer time?).")
-    samples, host = host_of(samples[known], builder)
+    samples, host = host_of(samples[readable], builder)
     return builder.recording(
         samples,
         _identities(sheet, keys),
@@ -217,28 +214,28 @@ def sheet_of(
 ) -> Sheet:
     """Return a table's columns; figures and missing values are counted in the draft."""
     named = {i: meaning(cell, hints) for i, cell in enumerate(table.header)}
-    wanted = {i: known for i, known in named.items() if known is not None}
+    columns = {i: holds for i, holds in named.items() if holds is not None}
     for i, cell in enumerate(table.header):
         if ambiguous(cell) and named[i] is None:
             builder.notes.append(
                 f"column {cell.strip()!r} may be capacity or controller time, so it is not used; "
                 f"say which with --map '{cell.strip()}=util.mem_controller'."
             )
-    cells = csv_text.frame(table, delimiter, sorted(wanted))
-    index, model = _index(cells, wanted, builder)
-    named_model = _text(cells, wanted, "name")
-    time = _text(cells, wanted, "timestamp")
+    cells = csv_text.frame(table, delimiter, sorted(columns))
+    index, model = _index(cells, columns, builder)
+    named_model = _text(cells, columns, "name")
+    time = _text(cells, columns, "timestamp")
     if time is None and any(table.dates):
         time = pd.Series(table.dates, dtype=object)
     return Sheet(
-        readings=_readings(table, cells, wanted, delimiter, builder),
+        readings=_readings(table, cells, columns, delimiter, builder),
         index=index,
-        uuid=_text(cells, wanted, "uuid"),
-        bus=_text(cells, wanted, "bus"),
-        host=_text(cells, wanted, "host"),
+        uuid=_text(cells, columns, "uuid"),
+        bus=_text(cells, columns, "bus"),
+        host=_text(cells, columns, "host"),
         model=model if named_model is None else named_model,
         time=time,
-        mig=_text(cells, wanted, "mig"),
+        mig=_text(cells, columns, "mig"),
     )
 
 
@@ -265,39 +262,39 @@ def joined(sheets: Sequence[Sheet]) -> Sheet:
 def _readings(
     table: csv_text.CsvTable,
     cells: pd.DataFrame,
-    wanted: dict[int, Meaning],
+    columns: dict[int, Meaning],
     delimiter: str,
     builder: RecordingBuilder,
 ) -> pd.DataFrame:
     parsed: dict[str, list[tuple[int, int, Numbers]]] = {}
-    columns: dict[str, NDArray[np.float64]] = {}
-    for i, known in sorted(wanted.items()):
-        if known.target in {BITMASK, FLAG}:
-            held = throttled(cells[i])
-            columns[_THROTTLE] = np.fmax(columns.get(_THROTTLE, held), held)
-        elif known.scale is not None:
+    readings: dict[str, NDArray[np.float64]] = {}
+    for i, holds in sorted(columns.items()):
+        if holds.target in {BITMASK, FLAG}:
+            flags = throttled(cells[i])
+            readings[_THROTTLE] = np.fmax(readings.get(_THROTTLE, flags), flags)
+        elif holds.scale is not None:
             sign = _SIGNS.get(delimiter, ",")
-            got = numbers(cells[i], scale=known.scale, to=known.to, sign=sign, typical=known.unit)
-            parsed.setdefault(known.target, []).append((known.rank, i, got))
-    for target, found in parsed.items():
-        best = sorted(found, key=lambda item: (not np.isfinite(item[2].raw).any(), *item[:2]))
+            got = numbers(cells[i], scale=holds.scale, to=holds.to, sign=sign, typical=holds.unit)
+            parsed.setdefault(holds.target, []).append((holds.rank, i, got))
+    for target, parts in parsed.items():
+        best = sorted(parts, key=lambda item: (not np.isfinite(item[2].raw).any(), *item[:2]))
         used = range(len(best) if target.startswith("counter.") else 1)
         for n, (_, i, got) in enumerate(best):
             slot = target if n in used else None
-            builder.column(table.header[i].strip(), slot, wanted[i].scale, got.raw)
+            builder.column(table.header[i].strip(), slot, columns[i].scale, got.raw)
         # Causes of throttling add up; other columns of one target repeat each other.
-        columns[target] = np.sum([best[n][2].scaled for n in used], axis=0)
+        readings[target] = np.sum([best[n][2].scaled for n in used], axis=0)
         builder.missing += best[0][2].missing
-    return pd.DataFrame(columns, index=cells.index)
+    return pd.DataFrame(readings, index=cells.index)
 
 
-def _text(cells: pd.DataFrame, wanted: dict[int, Meaning], target: str) -> pd.Series | None:
-    found = sorted((known.rank, i) for i, known in wanted.items() if known.target == target)
-    return cells[found[0][1]].str.strip() if found else None
+def _text(cells: pd.DataFrame, columns: dict[int, Meaning], target: str) -> pd.Series | None:
+    places = sorted((holds.rank, i) for i, holds in columns.items() if holds.target == target)
+    return cells[places[0][1]].str.strip() if places else None
 
 
 def _index(
-    cells: pd.DataFrame, wanted: dict[int, Meaning], builder: RecordingBuilder
+    cells: pd.DataFrame, columns: dict[int, Meaning], builder: RecordingBuilder
 ) -> tuple[pd.Series | None, pd.Series | None]:
     """Return the index column that tells most devices apart, and a `gpu` column that holds names.
 
@@ -305,15 +302,15 @@ def _index(
     """
     numbered: list[tuple[int, int, int, pd.Series]] = []
     model: pd.Series | None = None
-    for i, known in sorted(wanted.items()):
-        if known.target != "index":
+    for i, holds in sorted(columns.items()):
+        if holds.target != "index":
             continue
         codes, unique = pd.factorize(cells[i])
         texts = pd.Series(unique.astype(object))
         digits = texts.str.extract(r"^\s*(?:[A-Za-z_: ]*?)(\d{1,4})\s*$")[0].astype(float)
         column = pd.Series(digits.to_numpy()[codes])
         if column.notna().mean() > _MOSTLY:
-            numbered.append((-column.nunique(), known.rank, i, column))
+            numbered.append((-column.nunique(), holds.rank, i, column))
         elif model is None:
             model = cells[i].str.strip()
     numbered.sort(key=lambda item: item[:3])
@@ -363,8 +360,8 @@ def keys_by_position(
 
 def _at_once(t_s: NDArray[np.float64]) -> bool:
     """Return whether all rows are of one moment: one query that was answered GPU by GPU."""
-    known = t_s[np.isfinite(t_s)]
-    return 1 < len(known) <= _MOST_GPUS and float(np.ptp(known)) <= _ONE_QUERY_S
+    times = t_s[np.isfinite(t_s)]
+    return 1 < len(times) <= _MOST_GPUS and float(np.ptp(times)) <= _ONE_QUERY_S
 
 
 def _rows_of_a_tick(sizes: NDArray[np.int64], *, timed: bool) -> int | None:
@@ -381,9 +378,9 @@ def _rows_of_a_tick(sizes: NDArray[np.int64], *, timed: bool) -> int | None:
 
 def _ticks(t_s: NDArray[np.float64]) -> NDArray[np.int64]:
     steps = np.diff(t_s, prepend=t_s[:1])
-    known = np.abs(steps[np.isfinite(steps)])
+    finite = np.abs(steps[np.isfinite(steps)])
     # With up to 16 GPUs at least one step in 16 is a whole interval.
-    interval = float(np.quantile(known, 1 - 1 / (_MOST_GPUS + 4))) if len(known) else 0.0
+    interval = float(np.quantile(finite, 1 - 1 / (_MOST_GPUS + 4))) if len(finite) else 0.0
     return np.asarray(np.cumsum(~(np.abs(steps) < interval / 2)), dtype=np.int64)
 
 
@@ -401,10 +398,10 @@ def host_of(
     columns = [str(name) for name in samples.columns if name in HOST_UNITS]
     if not columns:
         return samples, None
-    found = samples[[TIME, *columns]].copy()
+    host = samples[[TIME, *columns]].copy()
     for name in columns:
-        found[name] = _possible(found[name], name, builder)
-    rows = found.groupby(TIME, as_index=False).mean().dropna(how="all", subset=columns)
+        host[name] = _possible(host[name], name, builder)
+    rows = host.groupby(TIME, as_index=False).mean().dropna(how="all", subset=columns)
     host = rows.rename(columns=lambda name: name.removeprefix(_PREFIX))
     return samples.drop(columns=columns), host if len(host) else None
 
@@ -416,5 +413,5 @@ def _possible(values: pd.Series, name: str, builder: RecordingBuilder) -> pd.Ser
         reason = "below 0 or above 100 %" if np.isfinite(most) else "below 0"
         builder.missing[f"{name} {reason}"] += int(wrong.sum())
         builder.notes.append(f"{name}: {int(wrong.sum())} values left out: {reason}.")
-    kept = values.where(~wrong)
-    return kept.clip(upper=1.0) if np.isfinite(most) else kept
+    possible = values.where(~wrong)
+    return possible.clip(upper=1.0) if np.isfinite(most) else possible

@@ -35,7 +35,7 @@ _JOB = (
     "app_kubernetes_io_name",
     "app",
 )
-_WHOSE = {
+_LABEL_NAMES = {
     "team": ("team", "squad"),
     "owner": ("owner",),
     "cost_center": ("cost_center", "costcenter", "cost_centre"),
@@ -62,17 +62,22 @@ class Pods:
     notes: tuple[str, ...]
 
 
-def pods(found: Iterable[SampledSeries]) -> Pods:
+def pods(members: Iterable[SampledSeries]) -> Pods:
     """Return the series by job in place of by pod, and whose the jobs are."""
-    every = tuple(found)
-    about = [one.labels for one in every if one.name.lower() == LABELS_METRIC]
-    by = by_job([one for one in every if one.name.lower() != LABELS_METRIC], about)
-    series, notes = shared(by.series)
-    return replace(by, series=series, notes=notes)
+    about: list[Mapping[str, str]] = []
+    measured: list[SampledSeries] = []
+    for member in members:
+        if member.name.lower() == LABELS_METRIC:
+            about.append(member.labels)
+        else:
+            measured.append(member)
+    named = by_job(measured, about)
+    series, notes = shared(named.series)
+    return replace(named, series=series, notes=notes)
 
 
 def by_job(
-    found: Sequence[SampledSeries],
+    members: Sequence[SampledSeries],
     about: Iterable[Mapping[str, str]],
     job_label: str | None = None,
 ) -> Pods:
@@ -81,75 +86,76 @@ def by_job(
     Jobs of one name in several namespaces are several jobs.
 
     Args:
-        found: series of other metrics than `kube_pod_labels`.
+        members: series of other metrics than `kube_pod_labels`.
         about: the label sets of `kube_pod_labels`.
         job_label: the one label, of a series or else of its pod, that names jobs; None for those
             that Kubernetes and its operators set, and else the pod.
     """
-    known = _labels_of_pods(about)
-    told = [known.get((_namespace(one), str(one.job)), {}) for one in found]
-    if job_label is None:
-        names = [
-            next((own[key] for key in _JOB if own.get(key)), one.job)
-            for one, own in zip(found, told, strict=True)
-        ]
-    else:
-        label = _UNFIT.sub("_", job_label.lower())
-        names = [
-            one.labels.get(job_label.lower()) or one.labels.get(label) or own.get(label) or None
-            for one, own in zip(found, told, strict=True)
-        ]
+    labels_of_pods = _labels_of_pods(about)
+    pod_labels = [labels_of_pods.get((_namespace(m), str(m.job)), {}) for m in members]
+    pairs = list(zip(members, pod_labels, strict=True))
+    names = [_job_name(member, own, job_label) for member, own in pairs]
     spaces: dict[str, set[str]] = defaultdict(set)
-    for one, name in zip(found, names, strict=True):
+    for member, name in zip(members, names, strict=True):
         if name is not None and job_label is None:
-            spaces[name].add(_namespace(one))
+            spaces[name].add(_namespace(member))
     series: list[SampledSeries] = []
     labels: dict[str, JobLabels] = {}
-    for one, own, name in zip(found, told, names, strict=True):
+    for (member, own), name in zip(pairs, names, strict=True):
         job = name
-        if name is not None and len(spaces[name]) > 1 and _namespace(one):
-            job = f"{_namespace(one)}/{name}"
-        series.append(one if job == one.job else _renamed(one, job))
-        whose = _whose({**one.labels, **own})
-        if job is not None and whose != JobLabels():
-            labels[job] = whose
+        if name is not None and len(spaces[name]) > 1 and _namespace(member):
+            job = f"{_namespace(member)}/{name}"
+        series.append(member if job == member.job else _renamed(member, job))
+        job_labels = _job_labels({**member.labels, **own})
+        if job is not None and job_labels != JobLabels():
+            labels[job] = job_labels
     return Pods(series=tuple(series), labels=labels, notes=())
+
+
+def _job_name(
+    member: SampledSeries, pod_labels: Mapping[str, str], job_label: str | None
+) -> str | None:
+    if job_label is None:
+        return next((pod_labels[key] for key in _JOB if pod_labels.get(key)), member.job)
+    label = _UNFIT.sub("_", job_label.lower())
+    own = member.labels.get(job_label.lower()) or member.labels.get(label)
+    return own or pod_labels.get(label) or None
 
 
 def _labels_of_pods(about: Iterable[Mapping[str, str]]) -> dict[tuple[str, str], dict[str, str]]:
     """Return the labels of each pod, by namespace and name; those that changed are left out."""
-    found: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    pods: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for labels in about:
         pod = next((labels[label] for label in _POD if labels.get(label)), None)
         if pod is not None:
             space = labels.get("exported_namespace") or labels.get("namespace", "")
             for key, value in labels.items():
                 if value:
-                    found[space, pod][key.removeprefix(_PREFIX)].add(value)
+                    pods[space, pod][key.removeprefix(_PREFIX)].add(value)
     return {
         pod: {key: next(iter(values)) for key, values in keys.items() if len(values) == 1}
-        for pod, keys in found.items()
+        for pod, keys in pods.items()
     }
 
 
-def _namespace(one: SampledSeries) -> str:
-    exported = one.labels.get("exported_namespace")
-    return exported or one.labels.get("namespace", "")
+def _namespace(member: SampledSeries) -> str:
+    exported = member.labels.get("exported_namespace")
+    return exported or member.labels.get("namespace", "")
 
 
-def _renamed(one: SampledSeries, job: str | None) -> SampledSeries:
+def _renamed(member: SampledSeries, job: str | None) -> SampledSeries:
     """Return a series whose workload is a job, or nothing."""
     if job is not None:
-        return replace(one, labels={**one.labels, _POD[0]: job})
-    return replace(one, labels={k: v for k, v in one.labels.items() if k not in JOB_LABELS})
+        return replace(member, labels={**member.labels, _POD[0]: job})
+    return replace(member, labels={k: v for k, v in member.labels.items() if k not in JOB_LABELS})
 
 
-def _whose(labels: Mapping[str, str]) -> JobLabels:
-    told = {
+def _job_labels(labels: Mapping[str, str]) -> JobLabels:
+    texts = {
         field: next((labels[name] for name in names if labels.get(name)), None)
-        for field, names in _WHOSE.items()
+        for field, names in _LABEL_NAMES.items()
     }
-    return JobLabels(**told)
+    return JobLabels(**texts)
 
 
 def shared(series: Sequence[SampledSeries]) -> tuple[tuple[SampledSeries, ...], tuple[str, ...]]:
@@ -159,12 +165,11 @@ def shared(series: Sequence[SampledSeries]) -> tuple[tuple[SampledSeries, ...], 
     device's own value, newer ones give each pod what its processes use.
     """
     turns: dict[tuple[str, str, str], list[SampledSeries]] = defaultdict(list)
-    for one in series:
-        if one.labels.get("vgpu"):
-            device = one.uuid or f"{one.host} {one.index}"
-            turns[device, one.instance or "", one.name.lower()].append(one)
-    own = {key for key, members in turns.items() if len(members) > 1 and _differ(members)}
-    apart = {(device, part) for device, part, _ in own}
+    for member in series:
+        if member.labels.get("vgpu"):
+            turns[_turn(member)].append(member)
+    differing = {key for key, copies in turns.items() if len(copies) > 1 and _differ(copies)}
+    apart = {(device, part) for device, part, _ in differing}
     copied = {(device, part) for device, part, _ in turns} - apart
     notes = []
     if copied:
@@ -177,22 +182,28 @@ def shared(series: Sequence[SampledSeries]) -> tuple[tuple[SampledSeries, ...], 
             f"{len(apart)} GPUs are shared by pods in turns; readings are those of a pod's own "
             "processes where they differ."
         )
-    memory = {key for key in own if key[2] == _PROCESS_MEMORY}
-    found = tuple(
-        replace(one, name=PROCESS_MEMORY_METRIC)
-        if one.labels.get("vgpu")
-        and (one.uuid or f"{one.host} {one.index}", one.instance or "", one.name.lower()) in memory
-        else one
-        for one in series
+    memory = {key for key in differing if key[2] == _PROCESS_MEMORY}
+    renamed = tuple(
+        replace(member, name=PROCESS_MEMORY_METRIC)
+        if member.labels.get("vgpu") and _turn(member) in memory
+        else member
+        for member in series
     )
-    return found, tuple(notes)
+    return renamed, tuple(notes)
+
+
+def _turn(member: SampledSeries) -> tuple[str, str, str]:
+    device = member.uuid or f"{member.host} {member.index}"
+    return device, member.instance or "", member.name.lower()
 
 
 def _differ(members: Sequence[SampledSeries]) -> bool:
     """Return whether copies of one metric differ where they were read at the same time."""
     first = members[0]
-    for other in members[1:]:
-        _, mine, theirs = np.intersect1d(first.t_s, other.t_s, return_indices=True)
-        if len(mine) and not np.array_equal(first.readings[mine], other.readings[theirs]):
+    for copy in members[1:]:
+        _, first_places, other_places = np.intersect1d(first.t_s, copy.t_s, return_indices=True)
+        if len(first_places) and not np.array_equal(
+            first.readings[first_places], copy.readings[other_places]
+        ):
             return True
     return False

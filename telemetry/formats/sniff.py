@@ -1,53 +1,140 @@
-"""Recognises a source by its content, by the tables of the families of formats."""
+"""Recognizes a source by its content, by the table formats.toml."""
 
+from __future__ import annotations
+
+import importlib
 import json
 import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from pricing.errors import InputError
-from telemetry.formats.amd.rows import ROWS as AMD
-from telemetry.formats.cluster.rows import ROWS as CLUSTER
-from telemetry.formats.form import Format, json_with
-from telemetry.formats.metrics.rows import ROWS as METRICS
-from telemetry.formats.own.rows import ROWS as OWN
-from telemetry.formats.profilers.rows import ROWS as PROFILERS
-from telemetry.formats.smi.rows import LAST
-from telemetry.formats.smi.rows import ROWS as SMI
-from telemetry.formats.trackers.rows import ROWS as TRACKERS
-from telemetry.formats.unread import UNREAD, UNREAD_LAST, Unread, booking, refusal, unread
-from telemetry.formats.wandb.rows import ROWS as WANDB
+from telemetry.readers.column_names import csv_header
 from telemetry.readers.hints import Hints
-from telemetry.readers.payload import decode
+from telemetry.readers.payload import Payload, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from telemetry.readers.recording_builder import RecordingBuilder
+    from telemetry.recording.recording import Recording
+
+    _Read = Callable[[RecordingBuilder, Hints], Recording]
 
 PROFILE = "profile"
 _MOST_BINARY = 0.1
 _READING = re.compile(r"[-+]?[\d.]+\s*(%|[kMG]?i?B|m?W|MHz|C)?")
 _FEWEST_READINGS = 3
+_SHOWN_CHARACTERS = 80
+# A schema of ours settles it: a profile's provenance names columns of every other format.
+_says_profile = re.compile(r'\s*\[?\s*\{\s*"schema"\s*:\s*"gpucost\.profile/').match
+_OURS = r'^\s*\[?\s*\{\s*"schema"\s*:\s*"gpucost\.'
+_PROFILE_KEYS = r'"(schema|hardware|job|gpus|window)"\s*:'
 
 
-class StrangerError(InputError):
+class UnknownFormatError(InputError):
     """A source is nothing that gpucost reads.
 
     Attributes:
-        what: what it is, as the end of a sentence.
+        kind: what it is, as the end of a sentence.
     """
 
-    def __init__(self, sentence: str, what: str) -> None:
+    def __init__(self, sentence: str, kind: str) -> None:
         super().__init__(sentence)
-        self.what = what
+        self.kind = kind
 
 
-# A schema of ours settles it: a profile's provenance names columns of every other format.
-_says_profile = re.compile(r'\s*\[?\s*\{\s*"schema"\s*:\s*"gpucost\.profile/').match
-_says_ours = json_with(r'^\s*\[?\s*\{\s*"schema"\s*:\s*"gpucost\.')
-_is_profile = json_with(r'"(schema|hardware|job|gpus|window)"\s*:')
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One format that can be read; its fields are explained in formats.toml."""
+
+    name: str
+    title: str
+    reader: str
+    json: str = ""
+    text: str = ""
+    binary: bool = False
+    seen: str
+    tells: str
+    lacks: str
+
+    def fits(self, head: str) -> bool:
+        """Return whether the first characters of a source are of this format.
+
+        Args:
+            head: of a binary source, one character stands for each byte.
+        """
+        if self.json and _is_json(head) and re.search(self.json, head):
+            return True
+        if self.text:
+            return bool(re.search(self.text, head, re.MULTILINE | re.IGNORECASE))
+        return self.name in TESTS and TESTS[self.name](head)
+
+    def read(self, payload: Payload, hints: Hints) -> Recording:
+        """Return what the source holds; the reader's module is imported on first use."""
+        from telemetry.readers.recording_builder import (  # noqa: PLC0415 - pandas
+            RecordingBuilder,
+        )
+
+        module, _, function = self.reader.partition(":")
+        read = getattr(importlib.import_module(f"telemetry.formats.{module}"), function)
+        return cast("_Read", read)(RecordingBuilder(payload, self.name), hints)
 
 
-# The first row that fits is the one.
-FORMATS = (*OWN, *METRICS, *WANDB, *TRACKERS, *PROFILERS, *AMD, *CLUSTER, *SMI, *LAST)
-NAMES = (PROFILE, *(row.name for row in FORMATS))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """One kind of content that is recognized and refused.
+
+    Attributes:
+        kind: what it is, in the sender's words.
+        sign: a pattern in the first characters of such content, and of no readable format.
+        why: why it is refused.
+        instead: what to give.
+        late: whether the readable formats are tried first.
+    """
+
+    kind: str
+    sign: str
+    why: str = "is recognised but not read by this version"
+    instead: str = "query"
+    late: bool = False
+
+    def refusal(self, name: str) -> str:
+        """Return the sentence that refuses a source of this kind."""
+        return f"{name}: this is {self.kind}, which {self.why}. {self.instead}."
 
 
-def recognise(name: str, head: bytes, hints: Hints) -> Format | None:
+@cache
+def _tables() -> tuple[tuple[Format, ...], tuple[Refused, ...]]:
+    tables = tomllib.loads(Path(__file__).with_name("formats.toml").read_text(encoding="utf-8"))
+    instead = tables["instead"]
+    rows = ({"instead": "query", **row} for row in tables["refused"])
+    refused = (
+        Refused(**{**row, "instead": instead.get(row["instead"], row["instead"])}) for row in rows
+    )
+    return tuple(Format(**row) for row in tables["format"]), tuple(refused)
+
+
+def formats() -> tuple[Format, ...]:
+    """Return every format, in the order in which they are tried."""
+    return _tables()[0]
+
+
+def refused_kinds() -> tuple[Refused, ...]:
+    """Return every kind of content that is refused, in the order in which they are tried."""
+    return _tables()[1]
+
+
+def refused(head: str, *, late: bool) -> Refused | None:
+    """Return the row that knows this content, None where no row does."""
+    rows = (row for row in refused_kinds() if row.late is late)
+    return next((row for row in rows if re.search(row.sign, head, re.MULTILINE)), None)
+
+
+def recognize(name: str, head: bytes, hints: Hints) -> Format | None:
     """Return the format of a source, None for a `profile.json`.
 
     Args:
@@ -56,51 +143,54 @@ def recognise(name: str, head: bytes, hints: Hints) -> Format | None:
         hints: `format` overrules the content; `map` makes any CSV readable.
 
     Raises:
-        StrangerError: the source is empty, binary, known but not read, or not known.
+        UnknownFormatError: the source is empty, binary, recognized but not read, or unknown.
         InputError: no format has the name that `hints` gives.
     """
     if hints.format is not None:
         return _named(hints.format)
-    if (row := _fitting(head.decode("latin-1"), binary=True)) is not None:
-        return row
     text = decode(head)
-    if not text.strip():
-        raise StrangerError(
-            f"{name}: the file is empty. Give a telemetry file or a profile.json.", "empty"
-        )
     if _says_profile(text):
         return None
-    _refuse(name, text, UNREAD)
-    if _says_ours(text):
+    if (binary := _fitting(head.decode("latin-1"), binary=True)) is not None:
+        return binary
+    if not text.strip():
+        sentence = f"{name}: the file is empty. Give a telemetry file or a profile.json."
+        raise UnknownFormatError(sentence, "empty")
+    _refuse(name, text, late=False)
+    if _is_json(text) and re.search(_OURS, text):
         return None
     if not _is_binary(text):
         if (row := _fitting(text, binary=False)) is not None:
             return row
-        if _is_profile(text):
+        if _is_json(text) and re.search(_PROFILE_KEYS, text):
             return None
         if hints.map and text.lstrip()[:1] not in ("{", "[", "<"):
             return _named("nvidia-smi-csv")
-    _refuse(name, text, UNREAD_LAST)
-    raise StrangerError(_unknown(name, head, text), "not telemetry that gpucost knows")
+    _refuse(name, text, late=True)
+    raise UnknownFormatError(_unknown_format(name, head, text), "not telemetry that gpucost knows")
 
 
 def _fitting(head: str, *, binary: bool) -> Format | None:
-    return next((row for row in FORMATS if row.binary is binary and row.fits(head)), None)
+    return next((row for row in formats() if row.binary is binary and row.fits(head)), None)
 
 
-def _refuse(name: str, text: str, rows: tuple[Unread, ...]) -> None:
-    row = unread(text, rows)
-    if row is not None:
-        raise StrangerError(refusal(name, row), f"{row.what}, which {row.why}")
+def _refuse(name: str, text: str, *, late: bool) -> None:
+    if (row := refused(text, late=late)) is not None:
+        raise UnknownFormatError(row.refusal(name), f"{row.kind}, which {row.why}")
 
 
 def _named(name: str) -> Format | None:
     if name == PROFILE:
         return None
-    for row in FORMATS:
+    for row in formats():
         if row.name == name:
             return row
-    raise InputError(f"--format {name}: no such format. Use one of: {', '.join(NAMES)}.")
+    names = ", ".join((PROFILE, *(row.name for row in formats())))
+    raise InputError(f"--format {name}: no such format. Use one of: {names}.")
+
+
+def _is_json(head: str) -> bool:
+    return head.lstrip()[:1] in ("{", "[")
 
 
 def _is_binary(text: str) -> bool:
@@ -108,22 +198,33 @@ def _is_binary(text: str) -> bool:
     return odd > _MOST_BINARY * len(text[:4096])
 
 
-def _unknown(name: str, head: bytes, text: str) -> str:
-    known = "; ".join(row.title for row in FORMATS)
-    end = f"gpucost reads: profile.json; {known}."
+def _unknown_format(name: str, head: bytes, text: str) -> str:
+    titles = "; ".join(row.title for row in formats())
+    end = f"gpucost reads: profile.json; {titles}."
     if _is_binary(text):
         return f"{name}: binary data of no kind that gpucost knows. {end}"
-    if text.lstrip()[:1] in ("{", "["):
+    if _is_json(text):
         return f"{name}: {_json_problem(head)} {end}"
-    first = next(line.strip() for line in text.splitlines() if line.strip())
-    shown = first if len(first) <= 80 else first[:77] + "..."  # noqa: PLR2004 - a line of a screen
-    more = booking(first) or _headless(first)
+    line = next(line.strip() for line in text.splitlines() if line.strip())
+    shown = line if len(line) <= _SHOWN_CHARACTERS else line[: _SHOWN_CHARACTERS - 3] + "..."
+    more = booking(line) or _headless(line)
     return f"{name}: not telemetry that gpucost knows; it begins {shown!r}.{more} {end}"
 
 
-def _headless(first: str) -> str:
+def booking(header: str) -> str:
+    """Return why a list of reservations is not a measurement, "" for other headers."""
+    words = {word.strip().lower() for word in re.split(r"[,;\t|]", header)}
+    if words & {"hours", "reserved", "booked", "duration", "user"}:
+        return (
+            " Reservations say who held GPUs and for how long, not how busy the GPUs were: "
+            "log nvidia-smi while the job runs (`gpucost import --help` shows how)."
+        )
+    return ""
+
+
+def _headless(line: str) -> str:
     """Return what to do with rows of readings without a header, "" for other lines."""
-    cells = [cell.strip() for cell in re.split(r"[,;\t|]", first)]
+    cells = [cell.strip() for cell in re.split(r"[,;\t|]", line)]
     readings = sum(_READING.fullmatch(cell) is not None for cell in cells)
     if readings < _FEWEST_READINGS or readings < len(cells) / 2:
         return ""
@@ -142,3 +243,93 @@ def _json_problem(head: bytes) -> str:
         return "JSON that is neither a profile nor telemetry, or is damaged."
     keys = ", ".join(list(document)[:8]) if isinstance(document, dict) else "a list"
     return f"JSON, but neither a profile nor telemetry (it holds: {keys or 'nothing'})."
+
+
+# A line of gpustat that tells of a GPU:
+# [0] NVIDIA A100-SXM4-80GB | 41°C,   0 %,   61 / 400 W |     4 / 81920 MB | name(123M)
+GPUSTAT_LINE = re.compile(
+    r"^[ \t>]{0,16}\[(?P<index>\d{1,3})\] (?P<model>[^|\n]{1,80}?) *\|"
+    r" *(?P<temperature>\d{1,3}|\?+)(?:'|°|\ufffd)C,"
+    r"(?: *(?:\d{1,3}|\?+) %,(?=[^|\n]*%))? *(?P<utilization>\d{1,3}|\?+) %"
+    r"(?:, *(?P<power>\d{1,5}|\?+)(?: /? *(?P<limit>\d{1,5}|\?+))? W)?[^|\n]{0,40}\|"
+    r" *(?P<used>\d{1,8}|\?+) / *(?P<total>\d{1,8}|\?+) MB",
+    re.MULTILINE,
+)
+# What heads the tables that `rocm-smi` and `amd-smi monitor` print for people.
+ROCM_HEAD = re.compile(r"^(?:GPU|Device)\s.*\bSCLK\s.*VRAM%\s+GPU%")
+MONITOR_HEAD = re.compile(
+    r"^(?:TIMESTAMP\s+)?GPU\s+(?:XCP\s+)?POWER\b.*\b(?:GFX%|GFX_UTIL\b|GPU_TEMP\b|VRAM_USED\b)"
+)
+_LONGEST_LINE = 400  # characters; a real one has half
+# The columns of tables with one reading a row, by the names that tools give them.
+_TIMES = ("_time", "timestampus", "timestamp_us", "timestamp_ms", "timestamp", "datetime", "time")
+_NAMES = (
+    "_field",
+    "field",
+    "metricname",
+    "metric_name",
+    "metric",
+    "attribute_path",
+    "key",
+    "name",
+)
+_VALUES = ("_value", "value", "values", "metricvalue", "metric_value", "float_value")
+_OF_GPUS = re.compile(r"gpu|dcgm|nvidia", re.IGNORECASE)
+_NVIDIA_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", re.MULTILINE)
+_HEADER_WITHIN = 200
+
+
+def bare_lines(text: str) -> list[str]:
+    """Return the lines of a table, without what a page of text puts around them."""
+    return [line.strip(" \t>|#") for line in text.splitlines() if len(line) < _LONGEST_LINE]
+
+
+def reading_columns(header: str) -> tuple[str, str, str] | None:
+    """Return the columns of time, name and value of a header; None where one is missing."""
+    cells = {cell.strip().strip('"').lower() for cell in header.split(delimiter_of(header))}
+    columns = [
+        next((name for name in row if name in cells), "") for row in (_TIMES, _NAMES, _VALUES)
+    ]
+    return cast("tuple[str, str, str]", tuple(columns)) if all(columns) else None
+
+
+def delimiter_of(line: str) -> str:
+    """Return what stands between the cells of a line."""
+    return max(",;\t|", key=line.count)
+
+
+def is_filled(line: str) -> bool:
+    """Return whether a line is one of a table; InfluxDB's annotations begin with `#`."""
+    return bool(line.strip(" ,\t\r")) and not line.startswith("#")
+
+
+def _is_gpustat(head: str) -> bool:
+    is_query = _is_json(head) and bool(re.search(r'"query_time"\s*:', head))
+    return is_query or bool(GPUSTAT_LINE.search(head))
+
+
+def _is_amd_table(head: str) -> bool:
+    return any(ROCM_HEAD.match(line) or MONITOR_HEAD.match(line) for line in bare_lines(head))
+
+
+def _is_readings(head: str) -> bool:
+    """Return whether a head is a table of times, names and values, some of them of a GPU."""
+    header = next((line for line in head.splitlines() if is_filled(line)), "")
+    return reading_columns(header) is not None and bool(_OF_GPUS.search(head))
+
+
+def _is_csv(head: str) -> bool:
+    if head.lstrip()[:1] in ("{", "[", "<"):
+        return False
+    if _NVIDIA_TIME.search(head):
+        return True
+    return csv_header(head.splitlines()[:_HEADER_WITHIN], Hints()) is not None
+
+
+# Of formats that no pattern recognizes.
+TESTS: Mapping[str, Callable[[str], bool]] = {
+    "gpustat": _is_gpustat,
+    "amd-table": _is_amd_table,
+    "readings-csv": _is_readings,
+    "nvidia-smi-csv": _is_csv,
+}

@@ -11,7 +11,7 @@ from pathlib import Path
 from planner.profile.metrics import SLOTS
 from planner.profile.model import Host
 from pricing.errors import InputError
-from telemetry.readers.payload import MAGIC, MOST_BYTES, Payload, base_name, footer_of
+from telemetry.readers.payload import MOST_BYTES, Payload, base_name, footer_of
 from telemetry.recording.recording import EXTRA, GPU, TIME
 
 _META, _METRICS = "meta.yaml", "metrics"
@@ -63,14 +63,15 @@ def table_payload(path: str) -> Payload:
     except (duckdb.Error, OSError) as error:
         reason = str(error).splitlines()[0][:200]
         raise InputError(f"{name}: a damaged Parquet file ({reason}). Export it again.") from None
-    said = {(run, one): _plain(text) for run, one, text in texts}
+    run_texts = {(run, attribute): _plain(text) for run, attribute, text in texts}
     lines = ["timestamp,host,gpu,job,metric,value"]
-    for run, one, time_ms, value in rows:
-        found = _MONITORED.fullmatch(one)
-        if found is not None:
-            host = said.get((run, f"{found[1]}/hostname")) or found[1]
-            job = said.get((run, "sys/name")) or _plain(run)
-            lines.append(f"{time_ms},{host},{found[3] or 0},{job},monitoring/{found[2]},{value!r}")
+    for run, attribute, time_ms, value in rows:
+        metric = _MONITORED.fullmatch(attribute)
+        if metric is not None:
+            host = run_texts.get((run, f"{metric[1]}/hostname")) or metric[1]
+            job = run_texts.get((run, "sys/name")) or _plain(run)
+            gpu = metric[3] or 0
+            lines.append(f"{time_ms},{host},{gpu},{job},monitoring/{metric[2]},{value!r}")
     return Payload(name=name, path=path, data="\n".join(lines).encode(), sha256=hashed)
 
 
@@ -90,7 +91,7 @@ def run_payload(path: str | Path) -> Payload:
     hashed = hashlib.sha256()
     points: list[dict[str, object]] = []
     size = 0
-    files = sorted(one for one in (folder / _METRICS).rglob("*") if one.is_file())
+    files = sorted(file for file in (folder / _METRICS).rglob("*") if file.is_file())
     if len(files) > _MOST_FILES:
         raise InputError(
             f"{path}: over {_MOST_FILES:,} metrics are in this run; no run has as many."
@@ -132,7 +133,7 @@ def _name(folder: Path) -> str | None:
         text = (folder / _META).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    line = next((one for one in text.splitlines() if one.startswith("run_name:")), "")
+    line = next((row for row in text.splitlines() if row.startswith("run_name:")), "")
     return line.partition(":")[2].strip().strip("'\"") or None
 
 
@@ -148,11 +149,6 @@ OURS = {
 }
 # A column stands in the footer behind its length.
 _NAMED = (b"\x03t_s", b"\x03gpu")
-
-
-def fits_samples(head: str) -> bool:
-    """Return whether bytes of a Parquet file name the columns of samples."""
-    return head.startswith(MAGIC.decode()) and all(name.decode() in head for name in _NAMED)
 
 
 def is_series_table(path: str | Path) -> bool:

@@ -17,7 +17,7 @@ from telemetry.lake.place import TablePlace, in_batches, opened
 from telemetry.profiling.build import Taken, assembled
 from telemetry.profiling.merge import Merged
 from telemetry.profiling.window import ActiveWindow, statistics
-from telemetry.readers.column_names import METRICS, meaning
+from telemetry.readers.column_names import meaning, metrics
 from telemetry.readers.recording_builder import real_uuid
 from telemetry.recording.recording import GpuIdentity
 
@@ -86,7 +86,7 @@ def columns_of(names: Sequence[str], table: str, hints: Hints) -> TableColumns:
     """
     found: dict[str, tuple[int, str, float]] = {}
     for name in names:
-        known = meaning(name, hints) or METRICS.get(name.lower())
+        known = meaning(name, hints) or metrics().get(name.lower())
         target = name if name in SLOTS else known.target if known is not None else None
         scale = 1.0 if name in SLOTS or known is None else known.scale
         if name == "t_s":

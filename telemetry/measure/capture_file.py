@@ -100,7 +100,7 @@ _MOST_WORDS = 2000
 
 
 class CaptureFile:
-    """A capture being written. Reading it back is `telemetry.formats.own.capture`.
+    """A capture being written. Reading it back is `telemetry.formats.capture`.
 
     A write that fails (a full disk) is counted and never raised: the job goes on, later lines are
     tried again, and the reader leaves out what was cut.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from pricing.errors import InputError
-from telemetry.serving.pages import ServingTally, page_of
+from telemetry.serving_metrics import ServingTally, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

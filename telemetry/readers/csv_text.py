@@ -23,9 +23,12 @@ from telemetry.readers.column_names import (
 from telemetry.readers.units import SCALES, THROTTLE_BITS, spelled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from telemetry.readers.hints import Hints
+    from telemetry.readers.recording_builder import RecordingBuilder
 
 _HEADER_WITHIN = 5000
 _UNIT = re.compile(r"[%A-Za-z\]]$")
@@ -262,3 +265,21 @@ def _throttled(cell: str) -> float:
         except ValueError:
             return np.nan
     return _FLAGS.get(cell.lower(), np.nan)
+
+
+def csv_rows(builder: RecordingBuilder, reason: str) -> Iterator[dict[str, str]]:
+    """Yield the rows of a table with commas by the names in its first line.
+
+    Args:
+        builder: where rows are counted.
+        reason: what is said of a row with more or fewer cells than the header.
+    """
+    lines = [line for line in builder.text.splitlines() if line.strip()]
+    header = [cell.strip() for cell in cells_of(lines[0], ",")] if lines else []
+    for line in lines[1:]:
+        cells = [cell.strip() for cell in cells_of(line, ",")]
+        if len(cells) == len(header):
+            builder.rows_read += 1
+            yield dict(zip(header, cells, strict=True))
+        else:
+            builder.leave_out(reason)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 import pandas as pd
 
+from pricing.errors import InputError
 from telemetry.readers import clock
-from telemetry.readers.column_names import BITMASK, FLAG, meaning
-from telemetry.readers.csv_text import Numbers, numbers, throttled
+from telemetry.readers.column_names import BITMASK, FLAG, meaning, names_of
+from telemetry.readers.csv_text import numbers, throttled
 from telemetry.readers.recording_builder import real_uuid
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
 
@@ -30,7 +31,7 @@ _THROTTLE = "throttle.fraction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenDevice:
+class DeviceRow:
     """What a source says of one device at one instant.
 
     Attributes:
@@ -56,27 +57,33 @@ class SeenDevice:
     job: str | None = None
 
 
-def recording(
+def device_recording(
     builder: RecordingBuilder,
-    rows: Sequence[SeenDevice],
-    table: Mapping[str, Meaning],
+    rows: Sequence[DeviceRow],
     hints: Hints,
+    *,
+    empty: str,
     **more: Any,  # noqa: ANN401 - the other fields of a Recording
 ) -> Recording:
     """Return the recording of rows; those without a time of their own lie an interval apart.
 
     Args:
         builder: where figures and missing values are counted; the rows are counted by the caller.
-        rows: in the order of the source, at least one.
-        table: what its names mean; `hints.map` adds to it.
+            Its format has a table of names in columns.toml, to which `hints.map` adds.
+        rows: in the order of the source.
         hints: `map`, `interval_s` and `tz` are used.
+        empty: what is said where there is no row, behind the file's name.
         **more: fields of `Recording`.
+
+    Raises:
+        InputError: there is no row.
     """
-    named = {column: known for column, _ in hints.map if (known := meaning(column, hints))}
-    readings = _readings(builder, rows, {**table, **named})
+    if not rows:
+        raise InputError(f"{builder.name}: {empty}")
+    mapped = {column: holds for column, _ in hints.map if (holds := meaning(column, hints))}
+    readings = _readings(builder, rows, {**names_of(builder.form), **mapped})
     totals = readings.pop(_MEMORY) if _MEMORY in readings else pd.Series(np.nan, index=range(0))
-    keys = pd.Series([row.device for row in rows], dtype=object)
-    samples = readings.assign(**{GPU: keys})
+    samples = readings.assign(**{GPU: pd.Series([row.device for row in rows], dtype=object)})
     if any(row.job is not None for row in rows):
         samples[JOB] = pd.Series([row.job for row in rows], dtype=object)
     times = _times(rows, hints)
@@ -87,7 +94,7 @@ def recording(
     )
 
 
-def _times(rows: Sequence[SeenDevice], hints: Hints) -> clock.SourceClock | None:
+def _times(rows: Sequence[DeviceRow], hints: Hints) -> clock.SourceClock | None:
     if not any(row.time for row in rows):
         return None
     times = clock.parse(pd.Series([row.time or "" for row in rows], dtype=object), hints.zone)
@@ -95,37 +102,29 @@ def _times(rows: Sequence[SeenDevice], hints: Hints) -> clock.SourceClock | None
 
 
 def _readings(
-    builder: RecordingBuilder, rows: Sequence[SeenDevice], table: Mapping[str, Meaning]
+    builder: RecordingBuilder, rows: Sequence[DeviceRow], table: Mapping[str, Meaning]
 ) -> pd.DataFrame:
     present: dict[str, list[int]] = defaultdict(list)
     for i, row in enumerate(rows):
         for name in row.cells:
             if name in table:
                 present[name].append(i)
-    found: dict[str, list[tuple[int, str, NDArray[np.float64]]]] = defaultdict(list)
+    parts: dict[str, list[tuple[int, str, NDArray[np.float64]]]] = defaultdict(list)
     for name, places in sorted(present.items()):
-        known = table[name]
+        holds = table[name]
         texts = pd.Series([rows[i].cells[name] for i in places], dtype=object)
-        if known.target in {BITMASK, FLAG}:
-            found[_THROTTLE].append((0, name, _placed(throttled(texts), places, len(rows))))
-        elif known.scale is not None:
-            got = numbers(texts, scale=known.scale, to=known.to, typical=known.unit)
-            _count(builder, name, known, got)
-            scaled = _placed(got.scaled, places, len(rows))
-            found[known.target].append((known.rank, name, scaled))
-    columns = {target: _merged(target, parts) for target, parts in sorted(found.items())}
+        column = np.full(len(rows), np.nan)
+        if holds.target in {BITMASK, FLAG}:
+            column[places] = throttled(texts)
+            parts[_THROTTLE].append((0, name, column))
+        elif holds.scale is not None:
+            cells = numbers(texts, scale=holds.scale, to=holds.to, typical=holds.unit)
+            builder.column(name, holds.target, holds.scale, cells.raw)
+            builder.missing += cells.missing
+            column[places] = cells.scaled
+            parts[holds.target].append((holds.rank, name, column))
+    columns = {target: _merged(target, columns) for target, columns in sorted(parts.items())}
     return pd.DataFrame(columns, index=range(len(rows)))
-
-
-def _count(builder: RecordingBuilder, name: str, known: Meaning, got: Numbers) -> None:
-    builder.column(name, known.target, known.scale, got.raw)
-    builder.missing += got.missing
-
-
-def _placed(values: NDArray[np.float64], places: Sequence[int], length: int) -> NDArray[np.float64]:
-    column = np.full(length, np.nan)
-    column[list(places)] = values
-    return column
 
 
 def _merged(target: str, parts: list[tuple[int, str, NDArray[np.float64]]]) -> NDArray[np.float64]:
@@ -136,14 +135,14 @@ def _merged(target: str, parts: list[tuple[int, str, NDArray[np.float64]]]) -> N
         if target == _THROTTLE:
             merged = np.fmax(merged, values)
         elif target.startswith("counter."):
-            known = np.isfinite(merged) | np.isfinite(values)
-            merged = np.where(known, np.nan_to_num(merged) + np.nan_to_num(values), np.nan)
+            finite = np.isfinite(merged) | np.isfinite(values)
+            merged = np.where(finite, np.nan_to_num(merged) + np.nan_to_num(values), np.nan)
         else:
             merged = np.where(np.isfinite(merged), merged, values)
     return merged
 
 
-def _identities(rows: Sequence[SeenDevice], totals: pd.Series) -> tuple[GpuIdentity, ...]:
+def _identities(rows: Sequence[DeviceRow], totals: pd.Series) -> tuple[GpuIdentity, ...]:
     of_device: dict[str, list[int]] = defaultdict(list)
     for i, row in enumerate(rows):
         of_device[row.device].append(i)
@@ -153,14 +152,15 @@ def _identities(rows: Sequence[SeenDevice], totals: pd.Series) -> tuple[GpuIdent
     )
 
 
-def _identity(device: str, rows: Sequence[SeenDevice], totals: pd.Series) -> GpuIdentity:
+def _identity(device: str, rows: Sequence[DeviceRow], totals: pd.Series) -> GpuIdentity:
     def first(name: str) -> Any:  # noqa: ANN401 - of whichever type the field is
-        return next((got for row in rows if (got := getattr(row, name)) is not None), None)
+        values = (getattr(row, name) for row in rows)
+        return next((value for value in values if value is not None), None)
 
     uuids = (uuid for row in rows if (uuid := real_uuid(row.uuid)))
-    known = totals.dropna()
+    sizes = totals.dropna()
     partition = first("partition")
-    total = float(known.iloc[0]) if len(known) and known.iloc[0] > 0 else None
+    total = float(sizes.iloc[0]) if len(sizes) and sizes.iloc[0] > 0 else None
     return GpuIdentity(
         key=device,
         index=first("index"),

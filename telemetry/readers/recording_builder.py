@@ -50,19 +50,21 @@ class RecordingBuilder:
     Args:
         payload: the file.
         form: the format's name.
-        ours: whether the file is a capture of our own, whose name and rows tell a user nothing.
 
     Attributes:
+        payload: the file.
+        form: the format's name.
+        is_capture: whether it is a capture of our own, whose name and rows tell a user nothing.
         rows_read: rows or points found.
         dropped: rows left out, by reason.
         missing: values left out, by reason or placeholder.
         notes: what a reader of the profile should know.
     """
 
-    def __init__(self, payload: Payload, form: str, *, ours: bool = False) -> None:
-        self._payload = payload
-        self._ours = ours
-        self._form = form
+    def __init__(self, payload: Payload, form: str) -> None:
+        self.payload = payload
+        self.form = form
+        self.is_capture = False
         self._columns: list[Column] = []
         self._ratios: set[str] = set()
         self.rows_read = 0
@@ -73,7 +75,18 @@ class RecordingBuilder:
     @property
     def name(self) -> str:
         """The file's name, for messages."""
-        return self._payload.name
+        return self.payload.name
+
+    @property
+    def text(self) -> str:
+        """The file as text."""
+        return self.payload.text
+
+    def leave_out(self, reason: str, count: int = 1) -> None:
+        """Count rows that were found and cannot be used."""
+        if count:
+            self.rows_read += count
+            self.dropped[reason] += count
 
     def column(
         self, source: str, slot: str | None, scale: float | None, raw: NDArray[np.float64]
@@ -86,9 +99,9 @@ class RecordingBuilder:
             scale: factor to the slot's unit.
             raw: its values, NaN where missing.
         """
-        known = raw[np.abs(raw) < MOST]
-        figures = (known.mean(), known.min(), known.max()) if len(known) else None
-        self.figures(Column(source=source, slot=slot, scale=scale, n=len(known)), figures)
+        values = raw[np.abs(raw) < MOST]
+        figures = (values.mean(), values.min(), values.max()) if len(values) else None
+        self.figures(Column(source=source, slot=slot, scale=scale, n=len(values)), figures)
 
     def figures(self, column: Column, figures: tuple[float, float, float] | None) -> None:
         """Keep a column whose mean, least and greatest value are known; None: it has none."""
@@ -116,7 +129,7 @@ class RecordingBuilder:
         self._leave_out_blanks(samples)
         for slot in [c for c in samples.columns if c not in (TIME, GPU, JOB)]:
             samples[slot] = self.checked(samples, str(slot), gpus)
-        source, notes = self.told(gpus)
+        source, notes = self.source_and_notes(gpus)
         return Recording(
             samples=samples,
             gpus=gpus,
@@ -160,15 +173,15 @@ class RecordingBuilder:
         """Rows or points that were not left out."""
         return self.rows_read - sum(self.dropped.values())
 
-    def told(self, gpus: tuple[GpuIdentity, ...]) -> tuple[Source, tuple[str, ...]]:
+    def source_and_notes(self, gpus: tuple[GpuIdentity, ...]) -> tuple[Source, tuple[str, ...]]:
         """Return the source with its figures, and the notes on it."""
         used = self.rows_used
-        read_as = f"read as {self._form}: {used} of {self.rows_read} rows used, GPUs: {len(gpus)}."
+        read_as = f"read as {self.form}: {used} of {self.rows_read} rows used, GPUs: {len(gpus)}."
         dropped = {**self.dropped, **{f"value {k}": n for k, n in self.missing.items()}}
         source = Source(
             path=self.name,
-            sha256=self._payload.sha256,
-            format=self._form,
+            sha256=self.payload.sha256,
+            format=self.form,
             columns=tuple(sorted(self._columns, key=lambda c: c.source)),
             dropped=dict(sorted(dropped.items())),
         )
@@ -179,7 +192,7 @@ class RecordingBuilder:
 
         Our own captures are not files of the user's.
         """
-        if self._ours:
+        if self.is_capture:
             return tuple(self.notes)
         return tuple(f"{self.name}: {note}" for note in (read_as, *self.notes))
 
@@ -189,19 +202,19 @@ class RecordingBuilder:
         """Return a slot's values, in its unit, with NaN for what cannot be; that is counted."""
         totals = {gpu.key: gpu.memory_gib for gpu in gpus if gpu.memory_gib}
         values = samples[slot].to_numpy(dtype=float, copy=True)
-        self._drop(values, np.abs(values) > _MOST_FIGURE, slot, "beyond all measure")
-        known = SLOTS.get(slot)
-        if known is not None and known.low is not None:
-            self._drop(values, values < known.low, slot, f"below {known.low:g}")
-        if (known is not None and known.unit == "fraction") or slot == MEMORY_FRACTION:
+        self._blank(values, np.abs(values) > _MOST_FIGURE, slot, "beyond all measure")
+        limits = SLOTS.get(slot)
+        if limits is not None and limits.low is not None:
+            self._blank(values, values < limits.low, slot, f"below {limits.low:g}")
+        if (limits is not None and limits.unit == "fraction") or slot == MEMORY_FRACTION:
             return self._checked_fraction(values, slot)
-        if known is not None and known.high is not None:
-            self._drop(values, values > known.high, slot, f"above {known.high:g}")
+        if limits is not None and limits.high is not None:
+            self._blank(values, values > limits.high, slot, f"above {limits.high:g}")
         if slot == "power.board_w":
             return self._checked_power(values, samples)
         if slot == "mem.used_gib" and totals:
             limit = samples[GPU].map(totals).to_numpy(dtype=float) * _MEMORY_OVER_TOTAL
-            self._drop(values, values > limit, slot, "above the device's memory")
+            self._blank(values, values > limit, slot, "above the device's memory")
         return values
 
     def _checked_fraction(self, values: NDArray[np.float64], slot: str) -> NDArray[np.float64]:
@@ -212,7 +225,7 @@ class RecordingBuilder:
         if slot in self._ratios and _NEARLY_ONE < most <= _MOST_PERCENT:
             self.notes.append(f"{slot}: named a ratio, but up to {most:g}; read as percent.")
             values = values * 0.01
-        self._drop(values, values > _NEARLY_ONE, slot, "above 100 %")
+        self._blank(values, values > _NEARLY_ONE, slot, "above 100 %")
         slightly = int((values > 1.0).sum())
         if slightly:
             self.notes.append(f"{slot}: {slightly} values slightly above 1 taken as 1 (MIG).")
@@ -226,18 +239,18 @@ class RecordingBuilder:
             limits = samples.groupby(GPU, observed=True)["power.limit_w"].transform("median")
             limit = limits.to_numpy(dtype=float) * _POWER_OVER_LIMIT
             most = np.where(np.isfinite(limit), limit, most)
-        over, known = values > most, np.isfinite(values)
+        over, finite = values > most, np.isfinite(values)
         if (
             over.any()
-            and (values[known] * _MILLI <= most[known]).all()
-            and over.sum() > known.sum() / 2
+            and (values[finite] * _MILLI <= most[finite]).all()
+            and over.sum() > finite.sum() / 2
         ):
             self.notes.append("power.board_w: far above what a board draws; read as milliwatts.")
             return values * _MILLI
-        self._drop(values, over, "power.board_w", "above 1.3 x the power limit")
+        self._blank(values, over, "power.board_w", "above 1.3 x the power limit")
         return values
 
-    def _drop(
+    def _blank(
         self, values: NDArray[np.float64], wrong: NDArray[np.bool_], slot: str, reason: str
     ) -> None:
         if count := int(wrong.sum()):

@@ -1,44 +1,62 @@
-"""JSON files with one document, an array of them, or one a line."""
+"""The records inside of a source: JSON, CSV, cells of Slurm, fields of protobuf."""
 
+from __future__ import annotations
+
+import csv
 import json
 import re
+from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
-def documents(text: str, name: str) -> tuple[list[dict[str, object]], int]:
-    """Return the objects of a file, and how many lines were damaged.
+    from telemetry.readers.recording_builder import RecordingBuilder
 
-    Args:
-        text: one JSON document, or one a line; arrays stand for their items.
-        name: the file's name, for messages.
+_OPENING = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
+_MOST_DAMAGED = 100
+_MOST_INDEX = 10_000
+_INDEX_DIGITS = 5
+_SLURM_LENGTH = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_LONGEST_VARINT = 10
+
+
+def documents(builder: RecordingBuilder) -> list[dict[str, object]]:
+    """Return the objects of a file: one JSON document, an array of them, or one a line.
+
+    Damaged lines are counted.
 
     Raises:
         InputError: no object can be read.
     """
+    name = builder.name
     try:
-        whole = json.loads(text)
+        whole = json.loads(builder.text)
     except RecursionError:
         raise InputError(f"{name}: brackets are nested too deeply for telemetry.") from None
     except ValueError as error:
-        found, damaged = _by_line(text)
-        if found:
-            return found, damaged
+        items, damaged = _by_line(builder.text)
+        if items:
+            builder.leave_out("cut line", damaged)
+            return items
         where = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise InputError(
             f"{name}{where}: not valid JSON ({reason}), so nothing in it can be trusted; the file "
             "may be cut short. Export it again."
         ) from None
-    items = whole if isinstance(whole, list) else [whole]
-    found = [item for item in items if isinstance(item, dict)]
-    if not found:
+    listed = whole if isinstance(whole, list) else [whole]
+    items = mappings_in(listed)
+    if not items:
         raise InputError(f"{name}: no JSON object in it, so nothing was measured. Export it again.")
-    return found, len(items) - len(found)
+    builder.leave_out("cut line", len(listed) - len(items))
+    return items
 
 
 def _by_line(text: str) -> tuple[list[dict[str, object]], int]:
-    found: list[dict[str, object]] = []
+    items: list[dict[str, object]] = []
     damaged = 0
     for line in text.split("\n"):
         if not line.strip():
@@ -49,24 +67,21 @@ def _by_line(text: str) -> tuple[list[dict[str, object]], int]:
             damaged += 1
             continue
         if isinstance(item, dict) and len(item) > 0:
-            found.append(item)
+            items.append(item)
         else:
             damaged += 1
-    return (found, damaged) if len(found) >= damaged else ([], damaged)
-
-
-_OPENING = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
-_MOST_DAMAGED = 100
+    return (items, damaged) if len(items) >= damaged else ([], damaged)
 
 
 def values(text: str) -> tuple[list[object], int]:
     """Return the objects and arrays of a text in their order, and how many were damaged.
 
-    What stands between them is passed over; after a damaged one, reading goes on at the next line
-    that opens one. Nothing is returned of what follows the hundredth damaged one.
+    Looped tools print them after each other without commas. Whatever lies between them is skipped;
+    after a damaged one, reading goes on at the next line that opens one. Nothing is returned of
+    what follows the hundredth damaged one.
     """
     decoder = json.JSONDecoder()
-    found: list[object] = []
+    items: list[object] = []
     damaged, at = 0, 0
     while (opening := _next(text, at)) is not None and damaged < _MOST_DAMAGED:
         try:
@@ -76,27 +91,34 @@ def values(text: str) -> tuple[list[object], int]:
             after = text.find("\n", opening)
             at = len(text) if after < 0 else after + 1
             continue
-        found.append(value)
-    return found, damaged
+        items.append(value)
+    return items, damaged
 
 
 def _next(text: str, at: int) -> int | None:
-    rest = text[at : at + 64].lstrip(" \t\r\n,")
-    if rest[:1] in ("{", "[") and rest:
-        return text.index(rest[0], at)
+    following = text[at : at + 64].lstrip(" \t\r\n,")
+    if following[:1] in ("{", "[") and following:
+        return text.index(following[0], at)
     opening = _OPENING.search(text, at)
     return None if opening is None else opening.end() - 1
 
 
 def objects(text: str) -> tuple[list[dict[str, object]], int]:
     """Return the objects of a text, those in arrays too, and how many values were damaged."""
-    found, damaged = values(text)
-    items = [item for value in found for item in (value if isinstance(value, list) else [value])]
-    good = [item for item in items if isinstance(item, dict)]
-    return good, damaged + len(items) - len(good)
+    items, damaged = values(text)
+    flat = [item for value in items for item in (value if isinstance(value, list) else [value])]
+    good = mappings_in(flat)
+    return good, damaged + len(flat) - len(good)
 
 
-_MOST_INDEX = 10_000
+def mapping_of(value: object) -> dict[str, object]:
+    """Return a JSON object, an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def mappings_in(value: object) -> list[dict[str, object]]:
+    """Return the objects of a JSON array; none for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text_of(value: object) -> str | None:
@@ -113,8 +135,89 @@ def text_of(value: object) -> str | None:
 
 def whole_of(value: object) -> int | None:
     """Return a small whole number, as an index is one; None for anything else."""
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 6:  # noqa: PLR2004
-        value = int(value)
+    if isinstance(value, str):
+        decimal = value.isascii() and value.isdecimal() and len(value) <= _INDEX_DIGITS
+        value = int(value) if decimal else None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_INDEX:
         return None
     return value
+
+
+def texts_of(item: dict[str, object], names: Iterable[str]) -> dict[str, str]:
+    """Return those of the named values of an object that are texts or numbers, as texts."""
+    return {name: text for name in names if (text := text_of(item.get(name))) is not None}
+
+
+def csv_cells(line: str) -> list[str]:
+    """Return the cells of a line without the blanks around them; none of a line that is damaged."""
+    try:
+        return [cell.strip() for cell in next(csv.reader([line]), [])]
+    except csv.Error:
+        return []
+
+
+def slurm_length_s(text: str) -> float | None:
+    """Return Slurm's `10:00`, `01:00:00`, `1-00:00:00` or `600` as seconds; else None."""
+    if text.strip().isascii() and text.strip().isdecimal():
+        return float(text)
+    match = _SLURM_LENGTH.fullmatch(text.strip())
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
+def slurm_gpus(tres: str) -> tuple[int, str | None]:
+    """Return the GPUs of an allocation and their type: `gres/gpu=2,gres/gpu:a100=2` are two.
+
+    Slurm before 20.11 wrote `gpu:2` or `gpu:a100:2`.
+    """
+    untyped, typed = 0, {}
+    for part in tres.split(","):
+        if part.startswith("gpu:"):
+            part = "gres/" + "=".join(part.rsplit(":", 1))  # noqa: PLW2901 - the newer spelling
+        name, _, count = part.partition("=")
+        if not count.isdecimal():
+            continue
+        if name == "gres/gpu":
+            untyped = int(count)
+        elif name.startswith("gres/gpu:"):
+            typed[name.partition(":")[2]] = int(count)
+    return untyped or sum(typed.values()), next(iter(typed)) if len(typed) == 1 else None
+
+
+def protobuf_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield number and value of each field of a protobuf message.
+
+    Raises:
+        ValueError: the bytes are not a message, or one of its fields is longer than it.
+        IndexError: it ends within a number.
+    """
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        kind = key & 7
+        if kind == _VARINT:
+            value, at = _varint(data, at)
+            yield key >> 3, value
+            continue
+        if kind == _BYTES:
+            length, at = _varint(data, at)
+        elif kind in (_FIXED64, _FIXED32):
+            length = 8 if kind == _FIXED64 else 4
+        else:
+            raise ValueError("not a field of protobuf")
+        if at + length > len(data):
+            raise ValueError("a field is longer than its message")
+        yield key >> 3, data[at : at + length]
+        at += length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for i in range(_LONGEST_VARINT):
+        byte = data[at + i]
+        value |= (byte & 0x7F) << 7 * i
+        if not byte & 0x80:
+            return value, at + i + 1
+    raise ValueError("a number of protobuf that is too long")

@@ -15,10 +15,10 @@ from telemetry.readers.column_names import (
     BITMASK,
     BLANKS,
     IDENTITY_METRIC,
-    METRICS,
     RATE_OR_COUNTER,
     key_of,
     meaning,
+    metrics,
 )
 from telemetry.readers.csv_text import MOST, THROTTLE_MOST
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
@@ -89,14 +89,14 @@ class SampledSeries:
     @property
     def uuid(self) -> str | None:
         """The device's uuid."""
-        found = (real_uuid(self.labels.get(label)) for label in _UUID_LABELS)
-        return next((text for text in found if text and not text.isdecimal()), None)
+        uuids = (real_uuid(self.labels.get(label)) for label in _UUID_LABELS)
+        return next((text for text in uuids if text and not text.isdecimal()), None)
 
     @property
     def index(self) -> int | None:
         """The device's index."""
-        found = (self.labels.get(label, "") for label in _ID_LABELS)
-        return next((known for text in found if (known := whole_of(text)) is not None), None)
+        numbers = (whole_of(self.labels.get(label, "")) for label in _ID_LABELS)
+        return next((number for number in numbers if number is not None), None)
 
     @property
     def host(self) -> str | None:
@@ -120,9 +120,17 @@ class SampledSeries:
         return None
 
 
+def sampled(
+    name: str, labels: Mapping[str, str], points: Sequence[tuple[float, float]]
+) -> SampledSeries:
+    """Return points in any order, times in seconds and values, as a series of a gauge."""
+    times, values = np.array(sorted(points), dtype=float).T
+    return SampledSeries(name=name, labels=labels, t_s=times, readings=values, counter=False)
+
+
 def recording(
     builder: RecordingBuilder,
-    found: Sequence[SampledSeries],
+    series: Sequence[SampledSeries],
     hints: Hints,
     served: tuple[Served, ...] = (),
     **more: Any,  # noqa: ANN401 - the other fields of a Recording
@@ -131,7 +139,7 @@ def recording(
 
     Args:
         builder: where rows and figures are counted.
-        found: the series, in any order.
+        series: in any order.
         hints: `map` names metrics the table does not know ("value" for one without a name).
         served: what servers of models among them told.
         **more: fields of `Recording`.
@@ -139,55 +147,64 @@ def recording(
     Raises:
         InputError: none of the series is a GPU metric, and none is of a server of models.
     """
-    builder.rows_read += sum(len(one.readings) for one in found)
+    builder.rows_read += sum(len(member.readings) for member in series)
     table = _table(hints)
-    named = [one for one in found if _key(one) in table]
-    if not served and not any(len(one.readings) for one in named):
-        raise InputError(_nothing(builder.name, sorted({one.name for one in found})))
-    others = sum(len(one.readings) for one in found) - sum(len(one.readings) for one in named)
-    others -= sum(one.points for one in served)
-    if others > 0:
-        builder.dropped["point of a metric that is not used"] += others
-    used = [_clean(one, builder) for one in named]
+    named = [member for member in series if _key(member) in table]
+    if not served and not any(len(member.readings) for member in named):
+        raise InputError(_nothing(builder.name, sorted({member.name for member in series})))
+    unused = sum(len(member.readings) for member in series) - sum(
+        len(member.readings) for member in named
+    )
+    unused -= sum(member.points for member in served)
+    if unused > 0:
+        builder.dropped["point of a metric that is not used"] += unused
+    used = [_clean(member, builder) for member in named]
     _figures(builder, used, table)
-    about = [one for one in found if one.name.lower() == IDENTITY_METRIC]
+    identities = [member for member in series if member.name.lower() == IDENTITY_METRIC]
     members = _by_device(used, builder)
-    gpus = tuple(_identity(key, ours, about, table) for key, ours in sorted(members.items()))
-    parts = [frame for key, ours in sorted(members.items()) for frame in _frames(key, ours, table)]
-    samples = pd.concat(parts, ignore_index=True) if parts else _no_samples()
+    gpus = tuple(
+        _identity(key, of_device, identities, table) for key, of_device in sorted(members.items())
+    )
+    parts = [
+        frame
+        for key, of_device in sorted(members.items())
+        for frame in _frames(key, of_device, table)
+    ]
+    samples = pd.concat(parts, ignore_index=True) if parts else no_samples()
     return builder.recording(
-        samples, gpus, mig=any(one.instance for one in used), served=served, **more
+        samples, gpus, mig=any(member.instance for member in used), served=served, **more
     )
 
 
-def _clean(one: SampledSeries, builder: RecordingBuilder) -> SampledSeries:
+def _clean(member: SampledSeries, builder: RecordingBuilder) -> SampledSeries:
     """Return the points that are values."""
-    size = np.abs(one.readings)
-    if (size < _LEAST_BLANK).all() and (clock.placed(one.t_s) == one.t_s).all():
-        return one
+    size = np.abs(member.readings)
+    if (size < _LEAST_BLANK).all() and (clock.placed(member.t_s) == member.t_s).all():
+        return member
     missing = ~(size < MOST)
-    blank = np.isin(one.readings, list(BLANKS))
+    blank = np.isin(member.readings, list(BLANKS))
     for reason, wrong in (("point that is not a number", missing), ("DCGM blank value", blank)):
         if wrong.any():
             builder.dropped[reason] += int(wrong.sum())
-    lost = ~np.isfinite(clock.placed(one.t_s)) & ~(missing | blank)
+    lost = ~np.isfinite(clock.placed(member.t_s)) & ~(missing | blank)
     if lost.any():
         builder.dropped["timestamp not readable"] += int(lost.sum())
-    kept = ~(missing | blank | lost)
-    return replace(one, t_s=one.t_s[kept], readings=one.readings[kept])
+    good = ~(missing | blank | lost)
+    return replace(member, t_s=member.t_s[good], readings=member.readings[good])
 
 
-def _no_samples() -> pd.DataFrame:
+def no_samples() -> pd.DataFrame:
+    """Return samples without a row."""
     return pd.DataFrame({TIME: np.empty(0), GPU: pd.Series(dtype=object)})
 
 
-def _key(one: SampledSeries) -> str:
-    return key_of(one.name, one.labels)
+def _key(member: SampledSeries) -> str:
+    return key_of(member.name, member.labels)
 
 
 def _table(hints: Hints) -> dict[str, Meaning]:
     mapped = {column.lower(): meaning(column, hints) for column, _ in hints.map}
-    return {**METRICS, **{name: known for name, known in mapped.items() if known is not None}}
+    return {**metrics(), **{name: holds for name, holds in mapped.items() if holds is not None}}
 
 
 def _nothing(name: str, others: list[str]) -> str:
@@ -208,13 +225,13 @@ def _figures(
     builder: RecordingBuilder, used: Sequence[SampledSeries], table: Mapping[str, Meaning]
 ) -> None:
     values: dict[tuple[str, str], list[NDArray[np.float64]]] = defaultdict(list)
-    for one in used:
-        values[one.name, _key(one)].append(one.readings)
+    for member in used:
+        values[member.name, _key(member)].append(member.readings)
     for (name, key), parts in sorted(values.items()):
-        known = table[key]
+        holds = table[key]
         raw = np.sort(np.concatenate(parts))
-        slot = "throttle.fraction" if known.target == BITMASK else known.target
-        builder.column(name or "value", slot, known.scale, raw)
+        slot = "throttle.fraction" if holds.target == BITMASK else holds.target
+        builder.column(name or "value", slot, holds.scale, raw)
 
 
 def _by_device(
@@ -225,28 +242,30 @@ def _by_device(
     An index names no uuid of another host.
     """
     uuids: dict[int, set[tuple[str | None, str]]] = defaultdict(set)
-    for one in used:
-        if one.uuid is not None and one.index is not None:
-            uuids[one.index].add((one.host, one.uuid))
+    for member in used:
+        if member.uuid is not None and member.index is not None:
+            uuids[member.index].add((member.host, member.uuid))
     members: dict[str, list[SampledSeries]] = defaultdict(list)
     unlabelled: list[SampledSeries] = []
-    for one in used:
-        if one.labels.get("gpu_partition_id", "0") not in {"", "0"}:
+    for member in used:
+        if member.labels.get("gpu_partition_id", "0") not in {"", "0"}:
             # AMD gives power and activity of a device to its first partition, 0 to the others.
-            builder.dropped["point of a later partition (AMD)"] += len(one.readings)
+            builder.dropped["point of a later partition (AMD)"] += len(member.readings)
             continue
-        named = uuids.get(-1 if one.index is None else one.index, set())
-        same = {uuid for host, uuid in named if None in {host, one.host} or host == one.host}
-        uuid = one.uuid or (next(iter(same)) if len(same) == 1 else None)
-        if uuid is None and one.index is None:
-            unlabelled.append(one)
+        named = uuids.get(-1 if member.index is None else member.index, set())
+        same = {uuid for host, uuid in named if None in {host, member.host} or host == member.host}
+        uuid = member.uuid or (next(iter(same)) if len(same) == 1 else None)
+        if uuid is None and member.index is None:
+            unlabelled.append(member)
             continue
-        device = uuid or f"{one.host or ''} index {one.index}"
-        members[device if one.instance is None else f"{device}/{one.instance}"].append(one)
+        device = uuid or f"{member.host or ''} index {member.index}"
+        members[device if member.instance is None else f"{device}/{member.instance}"].append(member)
     if unlabelled and len(members) <= 1:
         members[next(iter(members), "only")] += unlabelled
     elif unlabelled:
-        builder.dropped["point without a GPU label"] += sum(len(one.readings) for one in unlabelled)
+        builder.dropped["point without a GPU label"] += sum(
+            len(member.readings) for member in unlabelled
+        )
     return dict(members)
 
 
@@ -256,8 +275,8 @@ def _identity(
     about: Sequence[SampledSeries],
     table: Mapping[str, Meaning],
 ) -> GpuIdentity:
-    uuid = next((one.uuid for one in members if one.uuid), None)
-    known = [*members, *(one for one in about if one.uuid == uuid)]
+    uuid = next((member.uuid for member in members if member.uuid), None)
+    labelled = [*members, *(member for member in about if member.uuid == uuid)]
     memory = {target: _last_gib(members, table, target) for target in _MEMORY}
     used, free, reserved = (
         _last_gib(members, table, "mem.used_gib"),
@@ -269,29 +288,29 @@ def _identity(
         total = used + free + reserved
     if total is None and used is not None and memory["memory.rest"] is not None:
         total = used + memory["memory.rest"]
-    instance = next((one.instance for one in members if one.instance), None)
-    profiles = (one.labels.get(label) for one in members for label in _PROFILE_LABELS)
+    instance = next((member.instance for member in members if member.instance), None)
+    profiles = (member.labels.get(label) for member in members for label in _PROFILE_LABELS)
     profile = next((text for text in profiles if text), None)
-    models = (one.labels.get(label) for one in known for label in _MODEL_LABELS)
+    models = (member.labels.get(label) for member in labelled for label in _MODEL_LABELS)
     return GpuIdentity(
         key=key,
-        index=next((one.index for one in known if one.index is not None), None),
+        index=next((member.index for member in labelled if member.index is not None), None),
         uuid=uuid,
         model=next((model for model in models if model), None),
         memory_gib=None if instance else total,
         partition=None if instance is None else f"{profile or 'instance'} {instance}",
-        mig_uuid=next((u for one in members if (u := one.labels.get(_MIG_UUID))), None),
-        host=next((one.host for one in members if one.host), None),
+        mig_uuid=next((u for member in members if (u := member.labels.get(_MIG_UUID))), None),
+        host=next((member.host for member in members if member.host), None),
     )
 
 
 def _last_gib(
     members: Sequence[SampledSeries], table: Mapping[str, Meaning], target: str
 ) -> float | None:
-    for one in members:
-        known = table[_key(one)]
-        if known.target == target and known.scale is not None and len(one.readings):
-            return float(one.readings[-1]) * known.scale
+    for member in members:
+        holds = table[_key(member)]
+        if holds.target == target and holds.scale is not None and len(member.readings):
+            return float(member.readings[-1]) * holds.scale
     return None
 
 
@@ -300,19 +319,19 @@ def _frames(
 ) -> list[pd.DataFrame]:
     """Return one frame a job of a device; readings without a label are the job's while it runs."""
     by_job: dict[str | None, list[SampledSeries]] = defaultdict(list)
-    for one in members:
-        by_job[one.job].append(one)
-    rest = _wide(by_job.pop(None, []), table)
-    taken = np.zeros(len(rest), dtype=bool)
+    for member in members:
+        by_job[member.job].append(member)
+    unlabelled = _wide(by_job.pop(None, []), table)
+    used = np.zeros(len(unlabelled), dtype=bool)
     frames: list[pd.DataFrame] = []
-    for job, ours in sorted(by_job.items(), key=lambda item: str(item[0])):
-        wide = _wide(ours, table)
-        if len(wide) and len(rest):
-            during = (rest.index >= wide.index.min()) & (rest.index <= wide.index.max())
-            taken |= during
-            wide = wide.combine_first(rest[during])
+    for job, of_job in sorted(by_job.items(), key=lambda item: str(item[0])):
+        wide = _wide(of_job, table)
+        if len(wide) and len(unlabelled):
+            during = (unlabelled.index >= wide.index.min()) & (unlabelled.index <= wide.index.max())
+            used |= during
+            wide = wide.combine_first(unlabelled[during])
         frames.append(wide.assign(**{JOB: job}))
-    frames.append(rest[~taken])
+    frames.append(unlabelled[~used])
     return [
         frame.rename_axis(TIME).reset_index().assign(**{GPU: key}) for frame in frames if len(frame)
     ]
@@ -322,18 +341,18 @@ def _wide(members: Sequence[SampledSeries], table: Mapping[str, Meaning]) -> pd.
     """Return one column a target, one row an instant."""
     ranked: dict[str, list[tuple[int, str, pd.Series]]] = defaultdict(list)
     times, index = np.empty(0), pd.Index(np.empty(0))
-    for one in members:
-        known = table[_key(one)]
-        target, values = _in_slot_units(one, known)
-        if not len(times) or not np.array_equal(times, one.t_s):  # most are read together
-            times, index = one.t_s, pd.Index(one.t_s)
+    for member in members:
+        holds = table[_key(member)]
+        target, values = _in_slot_units(member, holds)
+        if not len(times) or not np.array_equal(times, member.t_s):  # most are read together
+            times, index = member.t_s, pd.Index(member.t_s)
         column = pd.Series(values, index=index)
-        if not (np.diff(one.t_s) > 0).all():
+        if not (np.diff(member.t_s) > 0).all():
             column = column.groupby(level=0).last()
-        ranked[target].append((known.rank, one.name, column))
+        ranked[target].append((holds.rank, member.name, column))
     columns: dict[str, pd.Series] = {}
-    for target, found in sorted(ranked.items()):
-        ordered = [column for _, _, column in sorted(found, key=lambda item: item[:2])]
+    for target, parts in sorted(ranked.items()):
+        ordered = [column for _, _, column in sorted(parts, key=lambda item: item[:2])]
         merged = ordered[0]
         for column in ordered[1:]:
             # Causes of throttling add up; other metrics of one target repeat each other.
@@ -347,19 +366,19 @@ def _wide(members: Sequence[SampledSeries], table: Mapping[str, Meaning]) -> pd.
     return wide.drop(columns=[c for c in _MEMORY if c in wide]).dropna(how="all")
 
 
-def _in_slot_units(one: SampledSeries, known: Meaning) -> tuple[str, NDArray[np.float64]]:
-    if known.target == BITMASK:
-        bits = np.clip(one.readings, 0, THROTTLE_MOST).astype(np.int64)
-        held = (bits & THROTTLE_BITS) != 0
-        return "throttle.fraction", held.astype(float)
-    counter = RATE_OR_COUNTER.get(known.target)
-    if counter is not None and _counts(one):
-        return counter, one.readings * (known.scale or 1.0)
-    return known.target, one.readings * (known.scale or 1.0)
+def _in_slot_units(member: SampledSeries, holds: Meaning) -> tuple[str, NDArray[np.float64]]:
+    if holds.target == BITMASK:
+        bits = np.clip(member.readings, 0, THROTTLE_MOST).astype(np.int64)
+        throttled = (bits & THROTTLE_BITS) != 0
+        return "throttle.fraction", throttled.astype(float)
+    counter = RATE_OR_COUNTER.get(holds.target)
+    if counter is not None and _counts(member):
+        return counter, member.readings * (holds.scale or 1.0)
+    return holds.target, member.readings * (holds.scale or 1.0)
 
 
-def _counts(one: SampledSeries) -> bool:
-    if one.counter is not None:
-        return one.counter
-    steps = np.diff(one.readings)
+def _counts(member: SampledSeries) -> bool:
+    if member.counter is not None:
+        return member.counter
+    steps = np.diff(member.readings)
     return len(steps) >= _COUNTER_POINTS and bool((steps >= 0).all() and (steps > 0).any())

@@ -8,13 +8,6 @@ from telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
 MIB = 1 << 20
 GIB = 1 << 30
 THROTTLE_BITS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80  # power cap, slowdowns, thermal, power brake
-COUNTED_SLOWDOWNS = (
-    "sw_power_cap",
-    "sw_thermal_slowdown",
-    "hw_thermal_slowdown",
-    "hw_power_brake_slowdown",
-)
-SLOWDOWNS = (*COUNTED_SLOWDOWNS, "hw_slowdown")  # the reasons that these bits stand for
 
 # (source's unit, slot's unit) -> factor. GB is 10^9 bytes and GiB 2^30; where a tool prints MB and
 # means MiB, its own name table says so.
@@ -143,12 +136,6 @@ class Meaning:
         return SCALES.get((self.unit, self.to))
 
 
-def names(target: str, unit: str, spellings: str) -> dict[str, Meaning]:
-    """Return table rows for the spellings of one target, words, the preferred one first."""
-    words = enumerate(spellings.split())
-    return {name: Meaning(target=target, unit=unit, rank=rank) for rank, name in words}
-
-
 # Besides the readings: who and when a row is about.
 ROLES = ("timestamp", "host", "index", "uuid", "name", "memory.total")
 MAPPABLE = (*SLOTS, *HOST_UNITS, *ROLES)
@@ -179,29 +166,29 @@ def target_of(name: str) -> MapTarget:
     return MapTarget(name=name, units=units, natural=_NATURAL.get(own, own))
 
 
-def mapping_problem(column: str, said: str) -> str | None:
+def mapping_problem(column: str, mapping: str) -> str | None:
     """Return why a mapping cannot be used, None where it can."""
-    name, _, unit = said.partition(":")
+    name, _, unit = mapping.partition(":")
     if name not in MAPPABLE:
         return (
-            f"--map {column}={said}: {name!r} is not a slot, so the column cannot be read. "
+            f"--map {column}={mapping}: {name!r} is not a slot, so the column cannot be read. "
             f"Use one of: {', '.join(MAPPABLE)}."
         )
     units = target_of(name).units
     if unit and spelled(unit) not in units:
-        known = f"Use one of: {', '.join(units)}." if units else "Leave it out: it is a text."
-        return f"--map {column}={said}: {name} is not told in {unit!r}. {known}"
+        choice = f"Use one of: {', '.join(units)}." if units else "Leave it out: it is a text."
+        return f"--map {column}={mapping}: {name} is not told in {unit!r}. {choice}"
     return None
 
 
-def meaning_of(said: str, header_unit: str | None) -> Meaning:
+def meaning_of(mapping: str, header_unit: str | None) -> Meaning:
     """Return what a mapped column holds.
 
     Args:
-        said: the slot, with its unit behind a colon or without.
+        mapping: the slot, with its unit behind a colon or without.
         header_unit: the unit in the column's own name.
     """
-    name, _, unit = said.partition(":")
+    name, _, unit = mapping.partition(":")
     target = target_of(name)
-    found = spelled(unit) or (header_unit if header_unit in target.units else target.natural)
-    return Meaning(target=_COUNTED.get(name, name), unit=found if target.units else "", rank=-1)
+    own = spelled(unit) or (header_unit if header_unit in target.units else target.natural)
+    return Meaning(target=_COUNTED.get(name, name), unit=own if target.units else "", rank=-1)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from planner.profile.codec import dump, parse_profiles
 from planner.profile.model import Profile
-from telemetry.formats.sniff import recognise
+from telemetry.formats.sniff import recognize
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Stream
 from telemetry.recording.recording import Recording
@@ -18,10 +18,10 @@ def path(name: str) -> str:
 
 
 def recorded(source: str | Path, hints: Hints | None = None) -> Recording:
-    """Return a file's recording, recognised by its content."""
+    """Return a file's recording, recognized by its content."""
     hints = hints or Hints()
     with Stream(str(source)) as stream:
-        form = recognise(stream.name, stream.head, hints)
+        form = recognize(stream.name, stream.head, hints)
         assert form is not None
         return form.read(stream.load(), hints)
 

@@ -7,7 +7,7 @@ import pytest
 
 from planner.profile.model import Profile
 from pricing.errors import InputError
-from telemetry.folder import FolderManner
+from telemetry.folder import FolderReadOptions
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source, read_telemetry
 from tests.telemetry.captures import assert_writable, path
@@ -61,10 +61,10 @@ def test_jobs_by_file_or_by_folder(jobs_by: str, expected: list[str], tmp_path: 
     _log(tmp_path / "x" / "n1.csv", "n1", 20)
     _log(tmp_path / "x" / "n2.csv", "n2", 80)
     _log(tmp_path / "y" / "n3.csv", "n3", 50)
-    manner = FolderManner(jobs_by=jobs_by)
+    options = FolderReadOptions(jobs_by=jobs_by)
     for found in (
-        read_source(str(tmp_path), Hints(), manner=manner),
-        read_telemetry([str(tmp_path)], Hints(), manner=manner),
+        read_source(str(tmp_path), Hints(), options=options),
+        read_telemetry([str(tmp_path)], Hints(), options=options),
     ):
         assert _names(found) == expected
 
@@ -75,8 +75,10 @@ def test_progress_is_told_for_each_file(tmp_path: Path) -> None:
         _log(tmp_path / f"n{i}.csv", f"n{i}", 50)
     (tmp_path / "README.md").write_text("# logs\n", encoding="utf-8")
     told: list[tuple[int, int]] = []
-    manner = FolderManner(jobs_by="file", told=lambda done, total: told.append((done, total)))
-    assert len(read_source(str(tmp_path), Hints(), manner=manner)) == 5
+    options = FolderReadOptions(
+        jobs_by="file", progress=lambda done, total: told.append((done, total))
+    )
+    assert len(read_source(str(tmp_path), Hints(), options=options)) == 5
     assert told == [(i + 1, 5) for i in range(5)]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing.errors import InputError
-from telemetry.formats.profilers.intervals import union
+from telemetry.formats.profilers import union
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source, read_telemetry
 from tests.telemetry.captures import assert_writable, path

@@ -8,7 +8,7 @@ import pytest
 
 from planner.profile.model import Profile
 from pricing.errors import InputError
-from telemetry.formats.sniff import StrangerError
+from telemetry.formats.sniff import UnknownFormatError
 from telemetry.readers import clock
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
@@ -141,7 +141,7 @@ def test_a_dashboard_is_no_measurement(tmp_path: Path) -> None:
     """The JSON of a Grafana dashboard names metrics, and is told from an answer of Prometheus."""
     file = tmp_path / "board.json"
     file.write_text('{"panels": [{"targets": [{"expr": "DCGM_FI_DEV_GPU_UTIL"}]}]}')
-    with pytest.raises(StrangerError, match="a Grafana dashboard"):
+    with pytest.raises(UnknownFormatError, match="a Grafana dashboard"):
         _read(file)
 
 

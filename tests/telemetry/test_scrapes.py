@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from planner.profile.codec import dump
 from telemetry import source_file
-from telemetry.formats.metrics.scrape_lines import Scrapes, scrapes_of
+from telemetry.formats.prometheus import Scrapes, scrapes_of
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
 from telemetry.sources import read_telemetry

@@ -10,7 +10,7 @@ from planner.profile.model import Profile
 from planner.profile.serving import Latency
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.serving.names import server_of
+from telemetry.serving_metrics import server_of
 from telemetry.sources import read_source, read_telemetry
 from tests.telemetry.captures import assert_writable, path
 

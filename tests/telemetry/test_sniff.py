@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pricing.errors import InputError
-from telemetry.formats.sniff import FORMATS, recognise
+from telemetry.formats.sniff import formats, recognize
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import HEAD_BYTES, MOST_BYTES, Stream, decode
 from telemetry.sources import read_source
@@ -70,7 +70,7 @@ def test_what_is_no_telemetry_is_refused_with_its_reason(
 def test_a_profile_is_one_whatever_words_of_others_it_holds(form: str, words: str) -> None:
     """The schema that stands first settles it."""
     text = f'{{"schema": "gpucost.profile/v1", "job": {{"name": "a", {words}}}}}'
-    assert recognise("a.json", form.replace("{}", text).encode(), Hints()) is None
+    assert recognize("a.json", form.replace("{}", text).encode(), Hints()) is None
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '{"status":"success","a":', '{"_timestamp":['])
@@ -84,7 +84,7 @@ def test_random_bytes_are_refused_by_their_head(tmp_path: Path) -> None:
     file = tmp_path / "random.bin"
     file.write_bytes(random.Random(1).randbytes(4_000_000))  # noqa: S311 - noise, not a secret
     with Stream(str(file)) as stream, pytest.raises(InputError, match="binary"):
-        recognise(stream.name, stream.head, Hints())
+        recognize(stream.name, stream.head, Hints())
     with file.open("rb") as raw:
         Stream("-", raw)
         assert raw.tell() <= 2 * HEAD_BYTES
@@ -108,7 +108,7 @@ def test_a_cut_gzip_file_is_refused(cut: int, tmp_path: Path) -> None:
 def test_an_unknown_format_name_lists_the_known_ones(tmp_path: Path) -> None:
     """`--format` with a wrong name names all formats."""
     said = refused(tmp_path, ROW.encode(), Hints(format="excel"))
-    assert all(row.name in said for row in FORMATS)
+    assert all(row.name in said for row in formats())
 
 
 @pytest.mark.parametrize(

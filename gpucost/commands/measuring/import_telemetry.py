@@ -17,8 +17,8 @@ from gpucost.arguments.parameters import (
 )
 from gpucost.files.sources import tell_skipped
 from gpucost.files.writing import write_file
-from gpucost.live.live_metrics import LiveOptions, is_server, read_live
-from gpucost.live.warehouse import read_warehouse
+from gpucost.live.live_metrics import LiveOptions, is_server, read_live, read_warehouse
+from gpucost.live.recording_rules import recording_rules
 from gpucost.views.output import READING, Output, common_options
 from planner.profile.codec import dump
 from planner.profile.kinds import KINDS, PRECISIONS
@@ -26,7 +26,6 @@ from planner.profile.model import Profile
 from pricing.errors import InputError
 from pricing.listing import counted, listed
 from telemetry.lake.place import is_address
-from telemetry.live.recording_rules import recording_rules
 
 if TYPE_CHECKING:
     from telemetry.folder import Skipped
@@ -126,7 +125,7 @@ def command(
     sources: tuple[str, ...], target: str, jobs_by: str | None, output: Output, **options: Any
 ) -> None:
     """Turn telemetry files of one job into a profile; the files complement each other."""
-    from telemetry.folder import FolderManner  # noqa: PLC0415 - the same
+    from telemetry.folder import FolderReadOptions  # noqa: PLC0415 - the same
     from telemetry.readers.hints import Hints  # noqa: PLC0415 - pandas comes with the readers
     from telemetry.sources import read_telemetry  # noqa: PLC0415 - the same
 
@@ -145,13 +144,13 @@ def command(
         **options,
     )
     skipped: list[Skipped] = []
-    manner = FolderManner(jobs_by=jobs_by or "folder", told=output.progress(READING))
+    options = FolderReadOptions(jobs_by=jobs_by or "folder", progress=output.progress(READING))
     if any(is_address(source) for source in sources):
         profiles = read_warehouse(sources, hints)
     elif any(is_server(source) for source in sources):
         profiles = read_live(sources, live, hints, output.say)
     else:
-        profiles = read_telemetry(sources, hints, skipped=skipped, manner=manner)
+        profiles = read_telemetry(sources, hints, skipped=skipped, options=options)
     tell_skipped(skipped, output.say)
     _write(profiles, target, output)
     tell_profiles(profiles, output)

@@ -15,11 +15,12 @@ from gpucost.files.writing import write_file
 from gpucost.profiling.run_files import write_series
 from planner.profile.codec import dump
 from pricing.errors import InputError
-from telemetry.formats.own import capture
+from telemetry.formats.capture import read_capture
 from telemetry.formats.stored_runs import is_series_table
 from telemetry.measure.capture_file import CaptureFile
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload
+from telemetry.readers.recording_builder import RecordingBuilder
 from telemetry.recording.recording import GpuIdentity
 from telemetry.sources import read_source, read_telemetry
 
@@ -61,7 +62,9 @@ def _measured(folder: Path, name: str = "train", gpus: int = 2, busy: float = 0.
     payload = Payload(name=captured.name, data=captured.read_bytes(), sha256=None)
     (profile,) = read_source(str(captured), Hints())
     target = folder / f"{name}.json"
-    profile = write_series(profile, capture.read(payload, Hints()), target)
+    profile = write_series(
+        profile, read_capture(RecordingBuilder(payload, "gpucost-capture"), Hints()), target
+    )
     write_file(str(target), dump((profile,)))
     captured.unlink()
     return profile

@@ -6,10 +6,9 @@ from random import Random
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from telemetry.formats.own.capture_serving import served_in
+from telemetry.formats.capture import served_in
 from telemetry.recording.recording import SERVING, Served
-from telemetry.serving.names import metric_of
-from telemetry.serving.pages import Page, ServingTally, page_of
+from telemetry.serving_metrics import Page, ServingTally, metric_of, page_of
 from tests.conftest import ROOT
 
 PAGES = ROOT / "tests" / "fixtures" / "serving"

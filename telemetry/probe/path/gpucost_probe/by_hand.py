@@ -5,7 +5,7 @@ measurements it writes nothing.
 
 `begin`, `step` and `end` are for who measures devices and host beside the program, as
 `gpucost.measure` does. `Measurement` does without: it writes a capture, in the format of
-`telemetry.formats.own.capture`, of what a process can see by itself.
+`telemetry.formats.capture`, of what a process can see by itself.
 """
 
 from __future__ import annotations

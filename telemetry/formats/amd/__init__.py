@@ -1,1 +1,0 @@
-"""What the tools and the exporter of AMD GPUs give."""

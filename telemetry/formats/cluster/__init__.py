@@ -1,1 +1,0 @@
-"""Schedulers, servers of models and clouds: what they count of a job."""

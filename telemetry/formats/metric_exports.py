@@ -1,0 +1,330 @@
+"""Reads metrics that were exported: OTLP JSON, CloudWatch JSON, and tables with a reading a row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import pandas as pd
+
+from planner.profile.metrics import SLOTS
+from pricing.errors import InputError
+from telemetry.formats.serving import recording_by_job
+from telemetry.formats.sniff import delimiter_of, is_filled, reading_columns
+from telemetry.readers import clock, series
+from telemetry.readers.column_names import key_of, meaning, metrics
+from telemetry.readers.records import documents, mapping_of, mappings_in
+from telemetry.readers.series import SampledSeries
+from telemetry.readers.units import ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.recording_builder import RecordingBuilder
+    from telemetry.recording.recording import Recording
+
+    _Key = tuple[str, tuple[tuple[str, str], ...]]
+
+_KINDS = ("gauge", "sum")
+_NS_A_S = 1e9
+
+
+@dataclass(slots=True)
+class _Points:
+    """Points of one metric and label set; whether it counts up."""
+
+    counter: bool
+    t_s: list[float] = field(default_factory=list)
+    readings: list[float] = field(default_factory=list)
+
+
+def read_otlp(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the gauges and sums of GPUs in one export request of OTLP JSON, or one a line.
+
+    Names are OpenTelemetry's hardware metrics (`hw.gpu.*`, status Development in August 2026) and
+    Google's `gpu.dcgm.*`. What was measured without attributes of a device lies in those of its
+    resource.
+
+    Raises:
+        InputError: it holds no metric of a GPU.
+    """
+    points: dict[_Key, _Points] = {}
+    for request in documents(builder):
+        for labels, metric in _metrics(request):
+            _take_metric(metric, labels, points, builder)
+    if not points:
+        raise InputError(
+            f"{builder.name}: OpenTelemetry data without a gauge or a sum, so no GPU was measured. "
+            "Export metrics (hw.gpu.*), not traces or logs."
+        )
+    members = [
+        SampledSeries(
+            name=name,
+            labels=dict(labels),
+            t_s=np.array(member.t_s),
+            readings=np.array(member.readings),
+            counter=member.counter,
+        )
+        for (name, labels), member in sorted(points.items(), key=lambda item: item[0])
+    ]
+    return recording_by_job(builder, members, hints)
+
+
+def _metrics(request: Mapping[str, object]) -> Iterator[tuple[dict[str, str], dict[str, object]]]:
+    """Yield each metric with the attributes of its resource."""
+    for resource in mappings_in(request.get("resourceMetrics")):
+        labels = _attributes(mapping_of(resource.get("resource")))
+        scopes = (resource.get(key) for key in ("scopeMetrics", "instrumentationLibraryMetrics"))
+        for scope in mappings_in(
+            next((listed for listed in scopes if isinstance(listed, list)), [])
+        ):
+            for metric in mappings_in(scope.get("metrics")):
+                yield labels, metric
+
+
+def _take_metric(
+    metric: Mapping[str, object],
+    labels: Mapping[str, str],
+    points: dict[_Key, _Points],
+    builder: RecordingBuilder,
+) -> None:
+    name = str(metric.get("name") or "")
+    for kind in _KINDS:
+        body = mapping_of(metric.get(kind))
+        for point in mappings_in(body.get("dataPoints")):
+            reading = _reading(point)
+            if reading is None:
+                builder.leave_out("point without a time or a value")
+                continue
+            own = tuple(sorted({**labels, **_attributes(point)}.items()))
+            counts = kind == "sum" and body.get("isMonotonic") is True
+            member = points.setdefault((name, own), _Points(counter=counts))
+            member.t_s.append(reading[0])
+            member.readings.append(reading[1])
+
+
+def _reading(point: Mapping[str, object]) -> tuple[float, float] | None:
+    value = point.get("asDouble", point.get("asInt"))
+    try:
+        t_s = float(str(point.get("timeUnixNano"))) / _NS_A_S
+        return (t_s, float(str(value))) if np.isfinite(t_s) and t_s > 0 else None
+    except ValueError:
+        return None
+
+
+def _attributes(holder: Mapping[str, object]) -> dict[str, str]:
+    """Return attributes as labels: names in lower case, underscores in place of dots."""
+    labels: dict[str, str] = {}
+    for attribute in mappings_in(holder.get("attributes")):
+        value = attribute.get("value")
+        if isinstance(value, dict) and len(value) == 1:
+            (plain,) = value.values()
+            labels[str(attribute.get("key")).lower().replace(".", "_")] = str(plain)
+    return labels
+
+
+_INSTANCE = re.compile(r"\bi-[0-9a-f]{8,17}\b")
+_INDEX = re.compile(r"(?:^|[\s,;:=/])(\d{1,2})(?=$|[\s,;])")
+_MODEL = re.compile(r"(?:NVIDIA|Tesla)[ \w-]+?(?=$|\s\d{1,2}(?:\s|$)|,|;)")
+
+
+def read_cloudwatch(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the GPU metrics of `aws cloudwatch get-metric-data` and `get-metric-statistics`.
+
+    Names are those of the CloudWatch agent's `nvidia_gpu` section and of Container Insights; the
+    label, else the id says which metric and GPU it is. A value is the mean of a period: what
+    happened inside a period is lost, so quantiles are those of the means.
+
+    Raises:
+        InputError: no result is of a metric that is known.
+    """
+    answers = documents(builder)
+    results = [result for answer in answers for result in _results(answer)]
+    if not results:
+        raise InputError(
+            f"{builder.name}: the answer holds no results. Ask for nvidia_smi_utilization_gpu, "
+            "nvidia_smi_memory_used and nvidia_smi_power_draw of namespace CWAgent."
+        )
+    if any(answer.get("NextToken") for answer in answers):
+        builder.notes.append("the answer goes on on another page (NextToken), which is not here.")
+    builder.notes.append("each value is the mean of a period: peaks inside a period are not seen.")
+    members = [_cloudwatch_series(*result, hints) for result in results]
+    return series.recording(builder, members, hints)
+
+
+def _results(answer: Mapping[str, object]) -> Iterator[tuple[str, list[str], list[float]]]:
+    """Yield label, times and values of each result of either command."""
+    for result in mappings_in(answer.get("MetricDataResults")):
+        times, values = result.get("Timestamps"), result.get("Values")
+        if isinstance(times, list) and isinstance(values, list):
+            # The id is what the caller called it: it may say what a label of theirs does not.
+            label = str(result.get("Label") or "")
+            text = label if _metric_in(label) else f"{result.get('Id') or ''} {label}"
+            yield text, [str(t) for t in times], [_number(v) for v in values]
+    points = answer.get("Datapoints")
+    if isinstance(points, list):
+        rows = mappings_in(points)
+        times = [str(row.get("Timestamp")) for row in rows]
+        yield str(answer.get("Label") or ""), times, [_number(row.get("Average")) for row in rows]
+
+
+def _metric_in(text: str) -> str | None:
+    words = re.split(r"[\s,;:=/]+", text)
+    return next((word for word in words if word.lower() in metrics()), None)
+
+
+def _cloudwatch_series(
+    label: str, times: list[str], values: list[float], hints: Hints
+) -> SampledSeries:
+    metric = _metric_in(label)
+    text = label.replace(metric, " ", 1) if metric else label
+    instance, index, model = _INSTANCE.search(text), _INDEX.search(text), _MODEL.search(text)
+    labels = {
+        # Without an index a metric is of the instance's only GPU, or of all of them together.
+        "index": index[1] if index else "0",
+        **({"host": instance[0]} if instance else {}),
+        **({"name": model[0].strip()} if model else {}),
+    }
+    count = min(len(times), len(values))
+    t_s = clock.parse(pd.Series(times[:count], dtype=object), hints.zone).t_s
+    order = np.argsort(t_s, kind="stable")
+    return SampledSeries(
+        name=metric or label,
+        labels=labels,
+        t_s=t_s[order],
+        readings=np.array(values[:count])[order],
+        counter=False,
+    )
+
+
+def _number(value: object) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(cast("float", value)) if is_number else float("nan")
+
+
+_MEASUREMENT = "_measurement"
+# Columns by which readings of one name are told apart.
+_LABELS = {
+    **dict.fromkeys(("gpuid", "gpu_id", "gpu", "index", "device"), "gpu"),
+    **dict.fromkeys(("uuid", "gpu_uuid"), "uuid"),
+    **dict.fromkeys(("hostname", "host", "node"), "hostname"),
+    "pod": "pod",
+    **dict.fromkeys(("job", "run_id", "run id"), "job"),
+    **dict.fromkeys(("model", "modelname"), "modelname"),
+}
+# Numbers that DCGM has for its fields, of those that fill a slot.
+_DCGM_FIELDS = {
+    "100": "DCGM_FI_DEV_SM_CLOCK",
+    "150": "DCGM_FI_DEV_GPU_TEMP",
+    "155": "DCGM_FI_DEV_POWER_USAGE",
+    "156": "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+    "203": "DCGM_FI_DEV_GPU_UTIL",
+    "204": "DCGM_FI_DEV_MEM_COPY_UTIL",
+    "250": "DCGM_FI_DEV_FB_TOTAL",
+    "251": "DCGM_FI_DEV_FB_FREE",
+    "252": "DCGM_FI_DEV_FB_USED",
+    "1002": "DCGM_FI_PROF_SM_ACTIVE",
+    "1003": "DCGM_FI_PROF_SM_OCCUPANCY",
+    "1004": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+    "1005": "DCGM_FI_PROF_DRAM_ACTIVE",
+    "1006": "DCGM_FI_PROF_PIPE_FP64_ACTIVE",
+    "1007": "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
+    "1009": "DCGM_FI_PROF_PCIE_TX_BYTES",
+    "1010": "DCGM_FI_PROF_PCIE_RX_BYTES",
+}
+_NUMBERED = re.compile(r"(gpu[._])(\d{1,4})(?=[._])", re.IGNORECASE)
+
+
+def read_readings(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of a table with one reading a row: when, of what, how much, which GPU.
+
+    DCGM's recorders, Telegraf and InfluxDB, exports of MLflow, Comet and Neptune write such tables.
+    A name may carry the GPU's number (`system/gpu_0_power_usage_watts`), or a column does.
+
+    Raises:
+        InputError: it has no row, or no GPU is among what it names.
+    """
+    lines = [line for line in builder.text.splitlines() if is_filled(line)]
+    columns = reading_columns(lines[0]) if lines else None
+    if columns is None or len(lines) == 1:
+        raise InputError(
+            f"{builder.name}: a table without a row under columns of a time, a name and a value, "
+            "so nothing was measured. Export it again."
+        )
+    table = _table(lines)
+    builder.leave_out("row that is not complete", len(lines) - 1 - len(table))
+    table = table[table[columns[2]] != columns[2]]  # InfluxDB writes its header again
+    members = _readings(table, columns, hints)
+    return series.recording(builder, members, _with_columns(members, hints))
+
+
+def _table(lines: list[str]) -> pd.DataFrame:
+    delimiter = delimiter_of(lines[0])
+    header = [cell.strip().strip('"').lower() for cell in lines[0].split(delimiter)]
+    whole = [line for line in lines[1:] if line.count(delimiter) >= len(header) - 1]
+    table = (
+        pd.read_csv(
+            io.StringIO("\n".join(whole)),
+            sep=delimiter,
+            names=list(range(len(header))),
+            usecols=list(range(len(header))),
+            index_col=False,
+            dtype=str,
+            keep_default_na=False,
+            quoting=csv.QUOTE_NONE,
+            engine="c",
+            on_bad_lines="skip",
+        )
+        if whole
+        else pd.DataFrame({place: [] for place in range(len(header))}, dtype=str)
+    )
+    stripped = {name: table[place].str.strip().str.strip('"') for place, name in enumerate(header)}
+    return pd.DataFrame(stripped)
+
+
+def _readings(
+    table: pd.DataFrame, columns: tuple[str, str, str], hints: Hints
+) -> list[SampledSeries]:
+    time, name, value = columns
+    t_s = clock.parse(table[time].astype(object), hints.zone).t_s
+    numbers = pd.to_numeric(table[value].str.rstrip(" %WCMiBHz"), errors="coerce")
+    by = [name, *(c for c in (_MEASUREMENT, *_LABELS) if c in table and c not in columns)]
+    readings = numbers.to_numpy(dtype=float, na_value=np.nan)
+    members = []
+    for key, places in sorted(table.groupby(by, sort=False).indices.items()):
+        texts = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
+        order = places[np.argsort(t_s[places], kind="stable")]
+        metric, labels = _metric_of(texts, name)
+        members.append(
+            SampledSeries(name=metric, labels=labels, t_s=t_s[order], readings=readings[order])
+        )
+    return members
+
+
+def _metric_of(texts: Mapping[str, object], name: str) -> tuple[str, dict[str, str]]:
+    """Return the metric of a row by the table of names, and its labels."""
+    metric = str(texts[name])
+    labels = {
+        _LABELS[column]: str(text) for column, text in texts.items() if column in _LABELS and text
+    }
+    metric = _DCGM_FIELDS.get(metric, metric)
+    if (number := _NUMBERED.search(metric)) is not None:
+        labels.setdefault("gpu", number[2])
+        metric = _NUMBERED.sub(r"\1n", metric)
+    whole = f"{texts.get(_MEASUREMENT, '')}_{metric}"
+    return (whole if key_of(whole, {}) in metrics() else metric), labels
+
+
+def _with_columns(members: Sequence[SampledSeries], hints: Hints) -> Hints:
+    """Return hints that also know names which are known as columns of a CSV."""
+    more = []
+    for name in sorted({member.name for member in members}):
+        holds = meaning(name, hints) if key_of(name, {}) not in metrics() else None
+        if holds is not None and holds.scale is not None and holds.target in (*SLOTS, *ROLES):
+            more.append((key_of(name, {}), f"{holds.target}:{holds.unit}"))
+    return replace(hints, map=(*hints.map, *more))

@@ -1,1 +1,0 @@
-"""Metrics with labels, as exporters and monitoring systems give them."""

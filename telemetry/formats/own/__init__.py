@@ -1,1 +1,0 @@
-"""The captures that `gpucost profile` itself writes."""

@@ -1,0 +1,471 @@
+"""Reads traces of profilers: PyTorch's (Kineto), and Nsight Systems exported as SQLite."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+from array import array
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import ijson
+import numpy as np
+import pandas as pd
+
+from pricing.errors import InputError
+from telemetry.readers.records import mappings_in, text_of, whole_of
+from telemetry.readers.series import no_samples
+from telemetry.readers.units import GIB
+from telemetry.recording.observed import STEP_COLUMNS, Observed, RankSeen, add_up, of_line
+from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
+    from telemetry.readers.recording_builder import RecordingBuilder
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Intervals that do not overlap, ascending; times in one unit."""
+
+    begins: NDArray[np.float64]
+    ends: NDArray[np.float64]
+
+    @property
+    def total(self) -> float:
+        """The length of all of them."""
+        return float((self.ends - self.begins).sum())
+
+    def until(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Return how much is covered before each time."""
+        at = np.asarray(times, dtype=float)
+        if not len(self.begins):
+            return np.zeros_like(at)
+        edges = np.column_stack((self.begins, self.ends)).ravel()
+        lengths = np.cumsum(self.ends - self.begins)
+        covered = np.column_stack((np.append(0.0, lengths[:-1]), lengths)).ravel()
+        return np.asarray(np.interp(at, edges, covered), dtype=float)
+
+    def within(self, begins: ArrayLike, ends: ArrayLike) -> NDArray[np.float64]:
+        """Return how much of each stretch is covered."""
+        return np.maximum(0.0, self.until(ends) - self.until(begins))
+
+
+def union(begins: Sequence[float], lengths: Sequence[float]) -> Covered:
+    """Return the union of intervals by begin and length, in any order."""
+    start = np.array(begins, dtype=float)
+    end = start + np.maximum(np.array(lengths, dtype=float), 0.0)
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order]) if len(order) else end
+    first = np.ones(len(start), dtype=bool)
+    first[1:] = start[1:] > end[:-1]
+    places = np.flatnonzero(first)
+    last = np.append(places[1:], len(start)) - 1 if len(places) else places
+    return Covered(start[places], end[last])
+
+
+PARTS = 100
+_MOST_S = 1e8  # three years: nobody profiles longer
+
+
+def _doubles() -> array[float]:
+    return array("d")
+
+
+@dataclass(slots=True)
+class DeviceTime:
+    """What ran on the devices; times in seconds.
+
+    Attributes:
+        begins: by device, of everything that ran on it, likewise `lengths`.
+        exchange_begins: of what exchanged data between GPUs, of all devices, likewise the lengths.
+        compute_begins: of the other kernels.
+    """
+
+    begins: dict[int, array[float]] = field(default_factory=lambda: defaultdict(_doubles))
+    lengths: dict[int, array[float]] = field(default_factory=lambda: defaultdict(_doubles))
+    exchange_begins: array[float] = field(default_factory=_doubles)
+    exchange_lengths: array[float] = field(default_factory=_doubles)
+    compute_begins: array[float] = field(default_factory=_doubles)
+    compute_lengths: array[float] = field(default_factory=_doubles)
+
+    def add(self, device: int, begin_s: float, length_s: float, kernel: str | None) -> None:
+        """Add what ran; `kernel` is its name, None for copies and fills."""
+        self.begins[device].append(begin_s)
+        self.lengths[device].append(length_s)
+        if kernel is None:
+            return
+        lowered = kernel.lower()
+        if "nccl" in lowered or "rccl" in lowered:
+            self.exchange_begins.append(begin_s)
+            self.exchange_lengths.append(length_s)
+        else:
+            self.compute_begins.append(begin_s)
+            self.compute_lengths.append(length_s)
+
+    def busy(self) -> dict[int, Covered]:
+        """Return when each device was busy."""
+        return {d: union(self.begins[d], self.lengths[d]) for d in sorted(self.begins)}
+
+    def exchange(self) -> Covered:
+        """Return when data were exchanged between GPUs."""
+        return union(self.exchange_begins, self.exchange_lengths)
+
+    def compute(self) -> Covered:
+        """Return when other kernels ran."""
+        return union(self.compute_begins, self.compute_lengths)
+
+
+def samples_of(
+    busy: dict[int, Covered], begin_s: float, end_s: float, builder: RecordingBuilder
+) -> pd.DataFrame:
+    """Return the busy share of each device in equal parts of a window, at their begins."""
+    edges = np.linspace(begin_s, end_s, PARTS + 1)
+    frames = []
+    for device, covered in busy.items():
+        share = covered.within(edges[:-1], edges[1:]) / ((end_s - begin_s) / PARTS)
+        share = np.minimum(share, 1.0)  # sums of binary fractions
+        builder.column(f"GPU {device}: busy share", "util.kernel_time", 1.0, share)
+        builder.column(f"GPU {device}: busy [s]", None, None, np.array([covered.total]))
+        frames.append(
+            pd.DataFrame({TIME: edges[:-1], GPU: f"index {device}", "util.kernel_time": share})
+        )
+    if not frames:
+        return no_samples()
+    return pd.concat(frames, ignore_index=True)
+
+
+def plausible(begin_s: float, length_s: float) -> bool:
+    """Return whether a time and a length are some that a profiler measures."""
+    return 0.0 <= length_s < _MOST_S and 0.0 <= begin_s < 1e11  # noqa: PLR2004 - the year 5138
+
+
+_ON_DEVICE = {"kernel": True, "gpu_memcpy": False, "gpu_memset": False, "memcpy": False}
+_STEP, _LOADER, _OPTIMIZER = "ProfilerStep#", "enumerate(DataLoader)#", "Optimizer.step#"
+_HOST = frozenset(("user_annotation", "cpu_op", "operator", "python_function"))
+_MICRO = 1e-6
+_EPOCH_S = 1e9  # since 2001: older profilers write the time of day, newer ones that of a clock
+_MOST_HEADER = 200_000
+
+
+@dataclass(slots=True)
+class _Trace:
+    """What was found; times in seconds, lists of begin and length."""
+
+    device: DeviceTime = field(default_factory=DeviceTime)
+    steps: dict[str, tuple[float, float]] = field(default_factory=dict)
+    loader: list[tuple[float, float]] = field(default_factory=list)
+    optimizer: list[tuple[float, float]] = field(default_factory=list)
+    first_s: float = np.inf
+    last_s: float = -np.inf
+
+
+def read_kineto(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return busy shares over time, and the steps, of a trace; the events are streamed.
+
+    A GPU is busy while a kernel, copy or fill runs on it. Steps are the `ProfilerStep#N` of the
+    host; without any, the window goes from the first event to the last. The profiler itself costs
+    time, most of all where stacks and shapes are recorded.
+
+    Raises:
+        InputError: it holds neither work of a GPU nor a step.
+    """
+    del hints
+    payload, trace = builder.payload, _Trace()
+    for event in _events(payload, builder):
+        builder.rows_read += 1
+        _take(event, trace)
+    if not trace.device.begins and not trace.steps:
+        raise InputError(
+            f"{payload.name}: a trace with neither work of a GPU nor a step, so nothing was "
+            "measured. Profile with ProfilerActivity.CUDA, and call prof.step() in the loop."
+        )
+    steps = _steps(trace)
+    begin_s, end_s = (
+        (float(steps["t_s"].iloc[0]), float(steps["t_s"].iloc[-1]))
+        if steps is not None
+        else (trace.first_s, trace.last_s)
+    )
+    builder.notes.append("a profiler costs time itself: steps are shorter without it.")
+    if steps is None:
+        builder.notes.append("no ProfilerStep in it: busy shares are of the whole trace.")
+    samples = samples_of(trace.device.busy(), begin_s, max(end_s, begin_s + _MICRO), builder)
+    return builder.recording(
+        samples,
+        _gpus(payload.data, trace),
+        observed=_observed(payload.data, steps),
+        absolute=begin_s > _EPOCH_S,
+    )
+
+
+def _events(payload: Payload, builder: RecordingBuilder) -> Iterator[dict[str, Any]]:
+    """Yield the events, one at a time; a trace that was cut ends where it was cut."""
+    bare = payload.data.lstrip()[:1] == b"["
+    prefix = "item" if bare else "traceEvents.item"
+    try:
+        for event in ijson.items(io.BytesIO(payload.data), prefix, use_float=True):
+            if isinstance(event, dict):
+                yield event
+    except (ijson.JSONError, UnicodeDecodeError, ValueError, OverflowError, RecursionError):
+        builder.leave_out("cut or damaged, and all behind it")
+
+
+def _take(event: dict[str, Any], trace: _Trace) -> None:
+    name, category = event.get("name"), event.get("cat")
+    ts, dur = event.get("ts"), event.get("dur")
+    if event.get("ph") != "X" or not isinstance(name, str) or not isinstance(category, str):
+        return
+    if not isinstance(ts, int | float) or not isinstance(dur, int | float):
+        return
+    begin_s, length_s = ts * _MICRO, dur * _MICRO
+    if not plausible(begin_s, length_s):
+        return
+    kind = category.lower()
+    if kind == "trace":  # the profiler's own span, begun before the first event
+        return
+    trace.first_s = min(trace.first_s, begin_s)
+    trace.last_s = max(trace.last_s, begin_s + length_s)
+    if kind in _ON_DEVICE:
+        arguments = event.get("args")
+        named = arguments.get("device") if isinstance(arguments, dict) else None
+        device = whole_of(named if named is not None else event.get("pid"))
+        trace.device.add(device or 0, begin_s, length_s, name if _ON_DEVICE[kind] else None)
+    elif kind in _HOST:
+        if name.startswith(_STEP):
+            trace.steps.setdefault(name, (begin_s, length_s))
+        elif name.startswith(_LOADER):
+            trace.loader.append((begin_s, length_s))
+        elif name.startswith(_OPTIMIZER):
+            trace.optimizer.append((begin_s, length_s))
+
+
+def _steps(trace: _Trace) -> pd.DataFrame | None:
+    """Return the steps as rows, behind a row of none that says when the first one began."""
+    spans = sorted(step for step in trace.steps.values() if step[1] > 0)
+    if not spans:
+        return None
+    begins = np.array([begin for begin, _ in spans])
+    lengths = np.array([length for _, length in spans])
+    exchange, compute = trace.device.exchange(), trace.device.compute()
+    exposed = None
+    if trace.device.exchange_begins:
+        covered = union(
+            [*trace.device.exchange_begins, *trace.device.compute_begins],
+            [*trace.device.exchange_lengths, *trace.device.compute_lengths],
+        )
+        ends = begins + lengths
+        exposed = covered.within(begins, ends) - compute.within(begins, ends)
+        exposed = np.minimum(np.maximum(exposed, 0.0), exchange.within(begins, ends))
+    rows = pd.DataFrame(
+        {
+            **dict.fromkeys(STEP_COLUMNS, np.nan),
+            "t_s": begins + lengths,
+            "step": np.arange(1, len(spans) + 1),
+            "n": 1,
+            "step_s": lengths,
+            "data_wait_s": _inside(trace.loader, begins, lengths),
+            "optimizer_s": _inside(trace.optimizer, begins, lengths),
+            "comm_s": np.nan if exposed is None else exposed,
+        }
+    )
+    begin = pd.DataFrame({**dict.fromkeys(rows.columns, np.nan), "t_s": begins[:1], "n": 0})
+    begin["step"] = 0
+    return pd.concat([begin, rows], ignore_index=True)
+
+
+def _inside(
+    spans: list[tuple[float, float]], begins: NDArray[np.float64], lengths: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the time of each step in which spans ran; NaN where there are none at all."""
+    if not spans:
+        return np.full(len(begins), np.nan)
+    covered = union([begin for begin, _ in spans], [length for _, length in spans])
+    return covered.within(begins, begins + lengths)
+
+
+def _observed(data: bytes, steps: pd.DataFrame | None) -> Observed | None:
+    if steps is None:
+        return None
+    timed = steps[steps["n"] > 0]
+    waits = timed["data_wait_s"]
+    about = _header(data, b'"distributedInfo"')
+    rank = whole_of(about.get("rank")) if isinstance(about, dict) else None
+    world = whole_of(about.get("world_size")) if isinstance(about, dict) else None
+    rank_steps = RankSeen(
+        rank=rank,
+        steps=len(timed),
+        mean_s=float(timed["step_s"].mean()),
+        data_wait_s=float(waits.mean()) if waits.notna().any() else None,
+    )
+    return Observed(
+        framework="pytorch",
+        counted_by="program",
+        steps=steps,
+        step_count=len(timed),
+        step_times=add_up(of_line({"n": 1, "step_s": float(s)}) for s in timed["step_s"]),
+        ranks=(rank_steps,) if rank is not None and world is not None and world > 1 else (),
+    )
+
+
+def _gpus(data: bytes, trace: _Trace) -> tuple[GpuIdentity, ...]:
+    properties = _header(data, b'"deviceProperties"')
+    about = {
+        index: item
+        for item in mappings_in(properties)
+        if (index := whole_of(item.get("id"))) is not None
+    }
+    return tuple(
+        GpuIdentity(
+            key=f"index {device}",
+            index=device,
+            model=text_of(about.get(device, {}).get("name")),
+            memory_gib=_gib(about.get(device, {}).get("totalGlobalMem")),
+        )
+        for device in sorted(trace.device.begins)
+    )
+
+
+def _gib(total: object) -> float | None:
+    if isinstance(total, bool) or not isinstance(total, int):
+        return None
+    return total / GIB if 0 < total < 1 << 50 else None
+
+
+def _header(data: bytes, key: bytes) -> Any:  # noqa: ANN401 - JSON
+    """Return the value of a key of the trace itself; it stands before or behind the events."""
+    at = data.find(key)
+    if at < 0:
+        return None
+    text = data[at + len(key) : at + len(key) + _MOST_HEADER].decode("utf-8", "replace")
+    try:
+        return json.JSONDecoder().raw_decode(text.lstrip(" \t\r\n:"))[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+_NANO = 1e-9
+_WORK = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
+_KERNEL = _WORK[0]
+_AT_ONCE = 10_000
+# Of SQLite's own instructions: far above what reading the largest export takes.
+_INSTRUCTIONS, _MOST_CALLS = 1_000_000, 5_000
+
+
+def read_nsys(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the busy share of each GPU over a report: `nsys export --type sqlite`.
+
+    Raises:
+        InputError: it is damaged, or holds no work of a GPU.
+    """
+    del hints
+    device_time = DeviceTime()
+    try:
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.deserialize(builder.payload.data)
+            database.set_progress_handler(_Patience(), _INSTRUCTIONS)
+            tables = _tables(database)
+            for device, begin_s, length_s, kernel in _work(database, tables):
+                if plausible(begin_s, length_s):
+                    builder.rows_read += 1
+                    device_time.add(device, begin_s, length_s, kernel)
+                else:
+                    builder.leave_out("time not readable")
+            gpus = _nsys_gpus(database, tables, device_time)
+    except (sqlite3.Error, OverflowError, ValueError, MemoryError) as error:
+        raise InputError(
+            f"{builder.name}: the SQLite database is damaged or cut off ({error}), so nothing in "
+            "it can be trusted. Run `nsys export --type sqlite` again."
+        ) from None
+    if not device_time.begins:
+        raise InputError(
+            f"{builder.name}: a report without work of a GPU, so nothing was measured. Profile "
+            "with `nsys profile --trace=cuda`."
+        )
+    begin_s = min(min(begins) for begins in device_time.begins.values())
+    end_s = max(
+        begin + length
+        for device in device_time.begins
+        for begin, length in zip(
+            device_time.begins[device], device_time.lengths[device], strict=True
+        )
+    )
+    builder.notes.append(
+        "busy shares are from the first to the last work of a GPU; a profiler costs time itself."
+    )
+    samples = samples_of(device_time.busy(), begin_s, max(end_s, begin_s + _NANO), builder)
+    return builder.recording(samples, gpus, absolute=False)
+
+
+class _Patience:
+    """Ends a query that goes on without end, as a table that is a view in truth may make it."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    def __call__(self) -> int:
+        self._calls += 1
+        return int(self._calls > _MOST_CALLS)
+
+
+def _tables(database: sqlite3.Connection) -> dict[str, set[str]]:
+    """Return the columns of each table; views are none."""
+    names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    read = (*_WORK, "StringIds", "TARGET_INFO_GPU")
+    return {
+        name: {row[1] for row in database.execute(f"PRAGMA table_info({name})")}
+        for (name,) in names
+        if name in read
+    }
+
+
+def _work(
+    database: sqlite3.Connection, tables: dict[str, set[str]]
+) -> Iterator[tuple[int, float, float, str | None]]:
+    """Yield device, begin and length in seconds, and the name of a kernel."""
+    for table in _WORK:
+        if not {"start", "end", "deviceId"} <= tables.get(table, set()):
+            continue
+        query = f'SELECT start, "end", deviceId, NULL FROM {table}'  # noqa: S608 - our own names
+        if table == _KERNEL:
+            named = "shortName" in tables[table] and {"id", "value"} <= tables.get(
+                "StringIds", set()
+            )
+            query = (
+                f'SELECT k.start, k."end", k.deviceId, s.value FROM {table} k '  # noqa: S608
+                "LEFT JOIN StringIds s ON s.id = k.shortName"
+                if named
+                else f"SELECT start, \"end\", deviceId, '' FROM {table}"  # noqa: S608
+            )
+        cursor = database.execute(query)
+        while rows := cursor.fetchmany(_AT_ONCE):
+            for start, end, device, name in rows:
+                if isinstance(start, int) and isinstance(end, int) and isinstance(device, int):
+                    kernel = str(name or "") if table == _KERNEL else None
+                    yield device, start * _NANO, (end - start) * _NANO, kernel
+
+
+def _nsys_gpus(
+    database: sqlite3.Connection, tables: dict[str, set[str]], device_time: DeviceTime
+) -> tuple[GpuIdentity, ...]:
+    about: dict[int, tuple[object, object]] = {}
+    if {"id", "name", "totalMemory"} <= tables.get("TARGET_INFO_GPU", set()):
+        rows = database.execute("SELECT id, name, totalMemory FROM TARGET_INFO_GPU")
+        about = {row[0]: (row[1], row[2]) for row in rows.fetchmany(_AT_ONCE)}
+    return tuple(
+        GpuIdentity(
+            key=f"index {device}",
+            index=device if device >= 0 else None,
+            model=name if isinstance(name, str) and name else None,
+            memory_gib=total / GIB if isinstance(total, int) and total > 0 else None,
+        )
+        for device in sorted(device_time.begins)
+        for name, total in [about.get(device, (None, None))]
+    )

@@ -1,1 +1,0 @@
-"""Traces and summaries of profilers: kernels, steps, energy."""

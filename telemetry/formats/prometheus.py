@@ -1,0 +1,321 @@
+"""Reads Prometheus: answers of its HTTP API, and scrapes of exporters and servers of models."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+from prometheus_client.parser import text_string_to_metric_families
+
+from pricing.errors import InputError
+from pricing.listing import listed
+from telemetry.formats.serving import recording_by_job
+from telemetry.readers.payload import Stream, decode
+from telemetry.readers.records import documents, mapping_of
+from telemetry.readers.series import SampledSeries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
+    from telemetry.readers.recording_builder import RecordingBuilder
+    from telemetry.recording.recording import Recording
+
+_POINTS = {"matrix": "values", "vector": "value"}
+
+
+def read_answers(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of answers: a matrix, or a vector as a snapshot.
+
+    A file holds one answer, an array of answers, or one a line.
+
+    Raises:
+        InputError: an answer is an error or of another kind, or holds no GPU metric.
+    """
+    answers = documents(builder)
+    problems: list[str] = []
+    series: list[SampledSeries] = []
+    for number, answer in enumerate(answers):
+        where = builder.name if len(answers) == 1 else f"{builder.name}: answer {number + 1}"
+        try:
+            series += series_of(answer, where, builder)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    if not series:
+        raise InputError(
+            f"{builder.name}: the query found no series that can be read, so nothing was measured. "
+            "Check the metric's name and the time range of the query."
+        )
+    return recording_by_job(builder, series, hints)
+
+
+def series_of(
+    answer: dict[str, object], where: str, builder: RecordingBuilder
+) -> list[SampledSeries]:
+    """Return the series of one answer.
+
+    Raises:
+        InputError: it is an error, or of another kind.
+    """
+    if answer.get("status") != "success":
+        reason = f"{answer.get('errorType', 'error')}: {answer.get('error', 'no reason given')}"
+        raise InputError(
+            f"{where}: Prometheus answered with an error ({reason[:200]}), not with data. "
+            "Correct the query and save its answer again."
+        )
+    body = mapping_of(answer.get("data"))
+    kind, result = body.get("resultType"), body.get("result")
+    if not isinstance(kind, str) or kind not in _POINTS or not isinstance(result, list):
+        raise InputError(
+            f"{where}: resultType is {kind!r}, which holds no series. Use /api/v1/query_range (a "
+            "matrix), or /api/v1/query of a GPU metric (a vector)."
+        )
+    members = (_series(mapping_of(item), _POINTS[kind], builder) for item in result)
+    return [member for member in members if member is not None]
+
+
+def _series(
+    item: dict[str, object], points_key: str, builder: RecordingBuilder
+) -> SampledSeries | None:
+    labels, points = item.get("metric"), item.get(points_key)
+    if not isinstance(labels, dict) or not isinstance(points, list):
+        builder.leave_out("series of a wrong shape")
+        return None
+    times, values = _columns([points] if points_key == "value" else points, builder)
+    named = {str(key).lower(): str(value) for key, value in labels.items()}
+    return SampledSeries(name=named.pop("__name__", ""), labels=named, t_s=times, readings=values)
+
+
+def _columns(
+    points: list[object], builder: RecordingBuilder
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    try:
+        table = np.array(points, dtype=float).reshape(-1, 2)
+    except (ValueError, TypeError, OverflowError):
+        pairs = [pair for point in points if (pair := _pair(point)) is not None]
+        builder.leave_out("point of a wrong shape", len(points) - len(pairs))
+        table = np.array(pairs, dtype=float).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+def _pair(point: object) -> tuple[float, float] | None:
+    if not isinstance(point, list) or len(point) != 2:  # noqa: PLR2004 - time and value
+        return None
+    try:
+        time, value = float(point[0]), float(point[1])
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return (time, value) if np.isfinite(time) else None
+
+
+_LINE = re.compile(r"([A-Za-z_:][\w:]*)\s*(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\d+))?")
+_LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_TYPE = re.compile(r"# TYPE (\S+) (\w+)")
+_TOTAL = "_total"
+_KINDS = {"counter": True, "gauge": False}
+_BLOCK, _HEAD = 1 << 20, 512
+_MARK = b"\xef\xbb\xbf"
+_DEFAULT_INTERVAL_S = 1.0
+_SHOWN_LINES = 20
+NO_VALUE = "line without a plain value"
+
+_Key = tuple[str, tuple[tuple[str, str], ...]]
+
+
+def read_scrapes(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of one or more scrapes, also hand-elided and appended ones.
+
+    A scrape is one instant. Where a file holds several, one after the other and without times of
+    their own, they count as `hints.interval_s` apart.
+
+    Raises:
+        InputError: no line is a metric of a GPU or of a server of models.
+    """
+    scrapes = scrapes_of(builder.payload)
+    builder.rows_read += sum(scrapes.dropped.values())
+    builder.dropped += scrapes.dropped
+    if scrapes.broken:
+        lines = listed([str(line) for line in scrapes.broken], _SHOWN_LINES)
+        builder.notes.append(f"labels elided or broken, read by what is left: lines {lines}.")
+    timed = scrapes.timed
+    step = hints.interval_s or _DEFAULT_INTERVAL_S
+    series = [
+        SampledSeries(
+            name=name,
+            labels=dict(labels),
+            t_s=np.array(column.times)
+            if timed
+            else step * np.arange(len(column.values), dtype=float),
+            readings=np.array(column.values),
+            counter=scrapes.counter(name),
+        )
+        for (name, labels), column in sorted(scrapes.columns.items(), key=lambda item: item[0])
+    ]
+    return recording_by_job(
+        builder,
+        series,
+        hints,
+        clocked=timed or hints.interval_s is not None,
+        timed=timed,
+        absolute=timed,
+    )
+
+
+@dataclass(slots=True)
+class ScrapeColumn:
+    """The points of one series, in the order of their lines.
+
+    Attributes:
+        values: as written.
+        times: in seconds; fewer than values where some lines have none.
+    """
+
+    values: array[float] = field(default_factory=lambda: array("d"))
+    times: array[float] = field(default_factory=lambda: array("d"))
+
+
+@dataclass(slots=True)
+class Scrapes:
+    """What the lines of one source say; labels are parsed once, not once a line.
+
+    Attributes:
+        columns: the points by name and labels, labels by name in lower case.
+        dropped: lines left out, by reason.
+        broken: numbers of lines whose labels were read by what is left of them.
+    """
+
+    columns: dict[_Key, ScrapeColumn] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+    broken: list[int] = field(default_factory=list)
+    _kinds: dict[str, str] = field(default_factory=dict)
+    _plain: dict[bytes, Callable[[float], None]] = field(default_factory=dict)
+    _timed: dict[bytes, ScrapeColumn] = field(default_factory=dict)
+    _line: int = 0
+
+    @property
+    def timed(self) -> bool:
+        """Whether every line says when it was read."""
+        columns = self.columns.values()
+        return bool(columns) and all(len(c.times) == len(c.values) for c in columns)
+
+    def counter(self, name: str) -> bool | None:
+        """Return whether a metric is declared a counter; None where nothing is said."""
+        kind = self._kinds.get(name) or self._kinds.get(name.removesuffix(_TOTAL), "")
+        return _KINDS.get(kind)
+
+    def read(self, block: bytes) -> None:
+        """Add whole lines."""
+        plain, timed = self._plain, self._timed
+        for line in block.split(b"\n"):
+            self._line += 1
+            before, _, last = line.rpartition(b" ")
+            add = plain.get(before)
+            try:
+                if add is not None and b"_" not in last:
+                    add(float(last))
+                    continue
+                if add is None and before:
+                    series, _, value = before.rpartition(b" ")
+                    column = timed.get(series)
+                    if column is not None and b"_" not in before[len(series) :] + last:
+                        reading, time = float(value), int(last) / 1000
+                        column.values.append(reading)
+                        column.times.append(time)
+                        continue
+            except (ValueError, OverflowError):
+                pass
+            self._parse(line)
+
+    def _parse(self, line: bytes) -> None:
+        """Read a line of a series that is new, a comment, or a line that is damaged."""
+        text = decode(line).strip()
+        if not text or text.startswith("#"):
+            if declared := _TYPE.match(text):
+                self._kinds[declared[1]] = declared[2]
+            return
+        try:
+            (sample,) = (s for f in text_string_to_metric_families(text) for s in f.samples)
+            parsed = sample.name, dict(sample.labels), float(sample.value), sample.timestamp
+        except (ValueError, KeyError, IndexError, TypeError, OverflowError):
+            self._tolerate(text)
+            return
+        name, labels, value, time = parsed
+        column = self._column(name, labels)
+        column.values.append(value)
+        before, _, _ = line.rpartition(b" ")
+        if time is None:
+            self._plain.setdefault(before, column.values.append)
+        else:
+            column.times.append(float(time))
+            self._timed.setdefault(before.rpartition(b" ")[0], column)
+
+    def _tolerate(self, text: str) -> None:
+        """Count a line with a plain value by the labels that are still there."""
+        match = _LINE.fullmatch(text)
+        value = _number(match[3]) if match else None
+        if match is None or value is None:
+            self.dropped[NO_VALUE] += 1
+            return
+        if _LABEL.sub("", match[2] or "").strip(", "):
+            self.broken.append(self._line)
+        column = self._column(match[1], dict(_LABEL.findall(match[2] or "")))
+        column.values.append(value)
+        if match[4]:
+            column.times.append(int(match[4]) / 1000)
+
+    def _column(self, name: str, labels: dict[str, str]) -> ScrapeColumn:
+        key = (name, tuple(sorted((label.lower(), text) for label, text in labels.items())))
+        return self.columns.setdefault(key, ScrapeColumn())
+
+
+def scrapes_of(payload: Payload) -> Scrapes:
+    """Return what a source says; one that was not loaded is read in parts from its file."""
+    scrapes = Scrapes()
+    if payload.data or not payload.path:
+        parts = (payload.data[at : at + _BLOCK] for at in range(0, len(payload.data), _BLOCK))
+        for block in _blocks(_plain_parts(parts)):
+            scrapes.read(block)
+        return scrapes
+    with Stream(payload.path) as stream:
+        for block in _blocks(_plain_parts(stream.chunks())):
+            scrapes.read(block)
+    return scrapes
+
+
+def _plain_parts(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield text as UTF-8 without its mark, holes and carriage returns."""
+    first = next(parts, b"")
+    if first[:2] in {b"\xff\xfe", b"\xfe\xff"} or b"\0" in first[:_HEAD]:
+        whole = decode(b"".join(chain([first], parts)))
+        yield whole.replace("\r", "").encode("utf-8", "replace")
+        return
+    for part in chain([first.removeprefix(_MARK)], parts):
+        yield part.translate(None, b"\0\r")
+
+
+def _blocks(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield blocks of whole lines, without the last line's end."""
+    tail = b""
+    for part in parts:
+        lines, newline, tail = (tail + part).rpartition(b"\n")
+        if newline:
+            yield lines
+    if tail:
+        yield tail
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,170 @@
+"""Reads what stands beside a profile as sources themselves: its samples and its steps."""
+
+from __future__ import annotations
+
+import json
+import re
+from math import isfinite
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from pricing.errors import InputError
+from telemetry.formats.stored_runs import HOST, OURS
+from telemetry.readers.series import no_samples
+from telemetry.recording.observed import STEP_COLUMNS, Observed, add_up, of_line
+from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
+    from telemetry.readers.recording_builder import RecordingBuilder
+
+# `3`, `3/1g.10gb`; with the number of its machine, where a run has several: `1/3`, `1/3/1g.10gb`.
+_DEVICE = re.compile(r"(?:(\d+)/)?(\d+)(?:/(\D*\d+[a-z].*))?")
+_ANSWER = "SELECT * FROM read_parquet(?) ORDER BY t_s, gpu"
+
+
+def read_samples(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the samples beside a profile, `NAME.samples.parquet`: of every device and the host.
+
+    Raises:
+        InputError: the file is damaged, or has other columns.
+    """
+    del hints
+    frame = _frame(builder.payload)
+    strange = sorted(set(frame.columns) - OURS)
+    if strange or not {TIME, GPU} <= set(frame.columns):
+        shown = ", ".join(strange or frame.columns)
+        raise InputError(
+            f"{builder.name}: a Parquet table of other columns ({shown[:200]}), not samples of "
+            "`gpucost profile`. Give it alone, as a file: gpucost import FILE.parquet."
+        )
+    builder.rows_read = len(frame)
+    timed = frame[frame[TIME].notna()]
+    if len(timed) < len(frame):
+        builder.dropped["no time"] += len(frame) - len(timed)
+    columns = [str(c) for c in timed.columns if not str(c).startswith(HOST)]
+    samples = timed[timed[GPU].notna()][columns]
+    for slot in (c for c in columns if c not in {TIME, GPU}):
+        builder.column(slot, slot, 1.0, samples[slot].to_numpy(dtype=float))
+    gpus = tuple(_identity(key) for key in sorted(samples[GPU].unique()))
+    return builder.recording(
+        samples,
+        gpus,
+        host=_host(timed, builder, {gpu.host for gpu in gpus}),
+        mig=any(gpu.partition for gpu in gpus),
+    )
+
+
+def _frame(payload: Payload) -> pd.DataFrame:
+    """Return the table; the library reads files, and the bytes may be of a packed one."""
+    import duckdb  # noqa: PLC0415 - only where there is such a file
+
+    with TemporaryDirectory(prefix="gpucost-") as folder:
+        file = Path(folder, "samples.parquet")
+        file.write_bytes(payload.data)
+        try:
+            with duckdb.connect() as engine:
+                frame: pd.DataFrame = engine.execute(_ANSWER, [str(file)]).df()
+                return _numbers(frame)
+        except (duckdb.Error, ValueError, TypeError) as error:
+            reason = str(error).splitlines()[0][:200].replace(str(file), payload.name)
+            raise InputError(
+                f"{payload.name}: damaged samples ({reason}). Copy the file again."
+            ) from None
+
+
+def _numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    floats = {c: float for c in frame if c != GPU and c in OURS}
+    typed = frame.astype(floats)
+    if GPU in typed:
+        typed[GPU] = typed[GPU].astype(object).where(typed[GPU].notna(), None)
+        typed[GPU] = typed[GPU].map(lambda cell: cell if cell is None else str(cell))
+    return typed
+
+
+def _identity(key: str) -> GpuIdentity:
+    match = _DEVICE.fullmatch(key)
+    if match is None:
+        return GpuIdentity(key=key)
+    machine, index, partition = match.groups()
+    return GpuIdentity(key=key, index=int(index), partition=partition, host=machine)
+
+
+def _host(
+    timed: pd.DataFrame, builder: RecordingBuilder, machines: Iterable[str | None]
+) -> pd.DataFrame | None:
+    """Return the host's readings, which stand beside each device's; None without any.
+
+    Of several machines they cannot be told apart from one another's.
+    """
+    columns = [str(c) for c in timed.columns if str(c).startswith(HOST)]
+    if not columns:
+        return None
+    if len(set(machines)) > 1:
+        builder.notes.append("readings of several hosts are in it; none of them is used.")
+        return None
+    rows = timed[[TIME, *columns]].dropna(how="all", subset=columns)
+    once = rows.drop_duplicates(TIME, ignore_index=True)
+    return once.rename(columns=lambda c: c.removeprefix(HOST)) if len(once) else None
+
+
+_AS_IT_IS = ("t_s", "step", "n", "loss")  # the others are means over the row's steps
+_MOST = 1e15
+
+
+def read_steps(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the steps beside a profile, `NAME.steps.jsonl`; no reading of a device is among them.
+
+    Raises:
+        InputError: no step is in it.
+    """
+    del hints
+    lines = [line for line in builder.text.splitlines() if line.strip()]
+    rows = [row for line in lines if (row := _row(line)) is not None]
+    builder.rows_read += len(rows)
+    builder.leave_out("no step", len(lines) - len(rows))
+    if not rows:
+        raise InputError(
+            f"{builder.name}: no step in it, so it tells nothing. Measure again: gpucost profile "
+            "-- COMMAND."
+        )
+    rows.sort(key=lambda row: row["t_s"])
+    return builder.recording(no_samples(), (), observed=_observed(rows))
+
+
+def _row(line: str) -> dict[str, float] | None:
+    """Return the sums over a row's steps; None where that cannot be read."""
+    try:
+        item = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(item, dict):
+        return None
+    row = {name: item[name] for name in STEP_COLUMNS if _is_number(item.get(name))}
+    if "t_s" not in row:
+        return None
+    n = float(row.setdefault("n", 1))
+    if n < 0:
+        return None
+    return {name: float(v if name in _AS_IT_IS else v * n) for name, v in row.items()}
+
+
+def _is_number(value: Any) -> bool:  # noqa: ANN401 - of JSON
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and isfinite(value) and abs(value) < _MOST
+
+
+def _observed(rows: list[dict[str, float]]) -> Observed:
+    """Return the steps; the first row carries start-up, so its lengths do not count."""
+    frame = pd.DataFrame(rows, columns=list(STEP_COLUMNS)).astype(float)
+    return Observed(
+        steps=frame,
+        step_count=int(sum(row["n"] for row in rows)),
+        step_times=add_up(of_line(row) for row in rows[1:]),
+    )

@@ -1,0 +1,449 @@
+"""What servers of models count over a stretch of time, and what benchmarks of servers report."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.profile.kinds import JobKind
+from planner.profile.serving import Latency, Serving
+from pricing.errors import InputError
+from telemetry.formats.pods import pods
+from telemetry.profiling.window import durations, usual_interval
+from telemetry.readers import series
+from telemetry.readers.records import documents
+from telemetry.recording.recording import Served
+from telemetry.serving_metrics import FRAMEWORKS, NAMES, RANKS, MetricName, metric_of, stem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.recording_builder import RecordingBuilder
+    from telemetry.readers.series import SampledSeries
+    from telemetry.recording.recording import Recording
+
+_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_DIGITS = 6
+
+
+def recording_by_job(
+    builder: RecordingBuilder,
+    members: Iterable[SampledSeries],
+    hints: Hints,
+    *,
+    clocked: bool = True,
+    **more: Any,  # noqa: ANN401 - the other fields of a Recording
+) -> Recording:
+    """Return the recording of series by job in place of pod, with what servers among them reported.
+
+    Args:
+        builder: where rows and figures are counted.
+        members: series of any metrics, in any order.
+        hints: `map` names metrics that the table does not know.
+        clocked: whether their times are known.
+        **more: fields of `Recording`.
+
+    Raises:
+        InputError: none of the series is a GPU metric, and none is of a server of models.
+    """
+    by_job = pods(members)
+    builder.notes += by_job.notes
+    servers = served(by_job.series, clocked=clocked)
+    return series.recording(
+        builder, by_job.series, hints, served=servers, labels=by_job.labels, **more
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Member:
+    """One series of a server."""
+
+    name: str
+    metric: MetricName
+    series: SampledSeries
+
+
+def served(members: Iterable[SampledSeries], *, clocked: bool = True) -> tuple[Served, ...]:
+    """Return what the servers among the series reported, one value a job, by its name.
+
+    Counters count from one reading to the next (a restart begins at 0 again). A single reading says
+    what is running and waiting now, and latencies since the server's start; it has no rates.
+
+    Args:
+        members: series of any metrics; those of no server are passed over.
+        clocked: whether their times are metric.
+    """
+    jobs: dict[tuple[str, str], list[_Member]] = defaultdict(list)
+    for member in members:
+        named = metric_of(member.name, member.labels)
+        finite = np.isfinite(member.readings) & np.isfinite(member.t_s)
+        if named is not None and finite.any():
+            server, name, metric = named
+            points = replace(member, t_s=member.t_s[finite], readings=member.readings[finite])
+            jobs[server, _pod(points)].append(_Member(name=name, metric=metric, series=points))
+    return tuple(
+        _server(server, job, series_of_job, clocked=clocked)
+        for (server, job), series_of_job in sorted(jobs.items(), key=lambda item: item[0])
+    )
+
+
+def _pod(member: SampledSeries) -> str:
+    """Return the pod of a server; the name of a scrape says nothing of the GPU's job."""
+    return member.labels.get("exported_pod") or member.labels.get("pod") or ""
+
+
+def _server(server: str, job: str, members: Sequence[_Member], *, clocked: bool) -> Served:
+    parts = _by_part(server, members)
+    times = np.concatenate([member.series.t_s for member in members])
+    several = bool(times.max() > times.min())
+    length = float(times.max() - times.min()) if clocked else 0.0
+    notes: list[str] = []
+    latency = {
+        part: _latency(parts.get(part, ()), several=several, notes=notes)
+        for part in ("latency", "queue", "first", "each")
+    }
+    answered = _counted(parts.get("answered") or _ending(parts.get("latency", ()), "_count"))
+    generated = _counted(parts.get("generated", ()))
+    for part in ("latency", "queue"):
+        latency[part] = latency[part] or _mean_of(parts.get(f"{part}_total", ()), answered)
+
+    def rate(part: str) -> float | None:
+        return _rate(_counted(parts.get(part, ())), length)
+
+    serving = Serving(
+        kv_cache_fraction=_share(parts.get("cache", ())),
+        requests_running=_sum_of_means(parts.get("running", ())),
+        requests_waiting=_sum_of_means(parts.get("waiting", ())),
+        preemptions_per_s=rate("preempted"),
+        prompt_tokens_per_s=rate("prompt"),
+        generated_tokens_per_s=rate("generated"),
+        failures_per_s=rate("failed"),
+        queue_ms=latency["queue"],
+        first_token_ms=latency["first"],
+        token_ms=latency["each"],
+    )
+    return Served(
+        job=job or None,
+        framework=FRAMEWORKS[server],
+        kind=JobKind.INFERENCE_ONLINE,
+        serving=None if serving == Serving() else serving,
+        requests_per_s=_rate(answered, length),
+        latency_ms=latency["latency"],
+        unit="request" if generated is None else "token",
+        done=(answered if generated is None else generated) if several else None,
+        start_s=float(times.min()),
+        length_s=length,
+        interval_s=usual_interval(times) if length > 0 else None,
+        points=len(times),
+        notes=tuple(notes),
+    )
+
+
+def _by_part(server: str, members: Sequence[_Member]) -> dict[str, list[_Member]]:
+    """Return the series of each part: those of the first of its names that is there."""
+    stems = {stem(member.name) for member in members}
+    chosen: dict[str, str] = {}
+    for name, metric in NAMES[server].items():
+        if stem(name) in stems:
+            chosen.setdefault(metric.part, stem(name))
+    parts: dict[str, list[_Member]] = defaultdict(list)
+    for member in members:
+        if chosen.get(member.metric.part, stem(member.name)) == stem(member.name):
+            parts[member.metric.part].append(member)
+    return dict(parts)
+
+
+def _ending(members: Sequence[_Member], end: str) -> list[_Member]:
+    return [member for member in members if member.name.endswith(end)]
+
+
+def _rate(count: float | None, length_s: float) -> float | None:
+    return None if count is None or length_s <= 0 else round(count / length_s, _DIGITS)
+
+
+def _copies(members: Sequence[_Member]) -> list[list[SampledSeries]]:
+    """Return the series by their labels without ranks."""
+    copies: dict[tuple[tuple[str, str], ...], list[SampledSeries]] = defaultdict(list)
+    for member in members:
+        labels = ((k, v) for k, v in member.series.labels.items() if k not in RANKS)
+        copies[tuple(sorted(labels))].append(member.series)
+    return list(copies.values())
+
+
+def _mean(member: SampledSeries) -> float:
+    return float(np.average(member.readings, weights=durations(member.t_s)))
+
+
+def _means(members: Sequence[_Member]) -> list[float]:
+    """Return the mean over time of each copy; of its ranks the greatest."""
+    return [max(_mean(member) for member in ranks) for ranks in _copies(members)]
+
+
+def _sum_of_means(members: Sequence[_Member]) -> float | None:
+    return round(sum(_means(members)), _DIGITS) if members else None
+
+
+def _share(members: Sequence[_Member]) -> float | None:
+    means = [mean for mean in _means(members) if 0 <= mean <= 1]
+    return round(sum(means) / len(means), _DIGITS) if means else None
+
+
+def _increase(member: SampledSeries) -> float:
+    """Return how far a counter counted; member that fell began at 0 again."""
+    steps = np.diff(member.readings)
+    return float(np.where(steps < 0, member.readings[1:], steps).sum())
+
+
+def _counted(members: Sequence[_Member]) -> float | None:
+    if not members:
+        return None
+    return sum(max(_increase(member) for member in ranks) for ranks in _copies(members))
+
+
+def _latency(members: Sequence[_Member], *, several: bool, notes: list[str]) -> Latency | None:
+    """Return a latency by its histogram, else by the quantiles that a server tells itself."""
+    to_ms = members[0].metric.to_ms if members else 1.0
+    buckets = _ending(members, "_bucket")
+    quantiles = _by_histogram(buckets, several=several) if buckets else _by_quantile(members)
+    timed, total = (_total(_ending(members, end), several=several) for end in ("_count", "_sum"))
+    if timed and total is not None:
+        quantiles["mean"] = total / timed
+    elif not quantiles:
+        return None
+    if buckets and not all(name in quantiles for name in _QUANTILES):
+        longest = max(_bounds(buckets), default=0.0) * to_ms
+        notes.append(
+            f"{stem(buckets[0].name)}: some requests took longer than {longest:g} ms, the last "
+            "bound of its histogram."
+        )
+    if not several:
+        notes.append(f"{stem(members[0].name)}: since the server's start, as one reading is given.")
+    return Latency(**{name: round(value * to_ms, _DIGITS) for name, value in quantiles.items()})
+
+
+def _mean_of(total: Sequence[_Member], answered: float | None) -> Latency | None:
+    """Return the mean of what is told in sum; its quantiles are unmetric."""
+    spent = _counted(total)
+    if spent is None or not answered:
+        return None
+    return Latency(mean=round(spent / answered * total[0].metric.to_ms, _DIGITS))
+
+
+def _total(members: Sequence[_Member], *, several: bool) -> float | None:
+    if several or not members:
+        return _counted(members)
+    return float(sum(member.series.readings[-1] for member in members))
+
+
+def _bounds(buckets: Sequence[_Member]) -> list[float]:
+    bounds = (_number(member.series.labels.get("le", "")) for member in buckets)
+    return sorted({bound for bound in bounds if bound is not None and np.isfinite(bound)})
+
+
+def _by_histogram(buckets: Sequence[_Member], *, several: bool) -> dict[str, float]:
+    """Return quantiles, straight lines inside a bucket as in Prometheus' `histogram_quantile`.
+
+    A quantile beyond the last bound is left out.
+    """
+    count: dict[float, float] = defaultdict(float)
+    for member in buckets:
+        bound = _number(member.series.labels.get("le", ""))
+        if bound is not None:
+            count[bound] += (
+                _increase(member.series) if several else float(member.series.readings[-1])
+            )
+    bounds = sorted(count)
+    counts: list[float] = np.maximum.accumulate([count[bound] for bound in bounds]).tolist()
+    if not counts or counts[-1] <= 0:
+        return {}
+    quantiles = {name: _quantile(bounds, counts, share) for name, share in _QUANTILES.items()}
+    return {name: value for name, value in quantiles.items() if value is not None}
+
+
+def _quantile(bounds: Sequence[float], counts: Sequence[float], share: float) -> float | None:
+    rank = share * counts[-1]
+    place = int(np.searchsorted(counts, rank))
+    if not np.isfinite(bounds[place]):
+        return None
+    low = 0.0 if place == 0 else bounds[place - 1]
+    below = 0.0 if place == 0 else counts[place - 1]
+    within = counts[place] - below
+    part = (rank - below) / within if within > 0 else 1.0
+    return float(low + (bounds[place] - low) * part)
+
+
+def _by_quantile(members: Sequence[_Member]) -> dict[str, float]:
+    """Return the quantiles that a summary tells; of several models the greatest."""
+    quantiles: dict[str, float] = {}
+    for member in members:
+        share = _number(member.series.labels.get("quantile", ""))
+        name = next((name for name, quantile in _QUANTILES.items() if quantile == share), None)
+        if name is not None:
+            quantiles[name] = max(quantiles.get(name, 0.0), _mean(member.series))
+    return quantiles
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+_LOAD = "the load is a benchmark's ({load}): what it takes to serve your users may differ."
+_P = {"mean": ("mean", "avg"), "p50": ("median", "p50"), "p95": ("p95",), "p99": ("p99",)}
+_MS_A_S = 1000.0
+
+
+def read_benchmark(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the last result of `vllm bench` (serve, throughput, latency) or `bench_serving`.
+
+    Names are those of vLLM 0.6 to 0.11 and SGLang 0.5; vLLM appends results to one file. The load
+    is the benchmark's: what users will ask for is another matter, and a note says so.
+
+    Raises:
+        InputError: no result of a benchmark is in it, or its length is missing.
+    """
+    del hints
+    results = documents(builder)
+    builder.rows_read += len(results)
+    if len(results) > 1:
+        builder.dropped["result before the last one"] += len(results) - 1
+        builder.notes.append(f"{len(results)} results are in it; the last one is read.")
+    result = results[-1]
+    run = _latency_run(result) or _throughput_run(result) or _serve_run(result)
+    if run is None:
+        raise InputError(
+            f"{builder.name}: no result of a benchmark of a server with its duration and requests. "
+            "Give the file of `vllm bench serve --save-result`."
+        )
+    return builder.recording(series.no_samples(), (), served=(run,), absolute=False)
+
+
+def _serve_run(result: Mapping[str, object]) -> Served | None:
+    length, answered = _figure(result, "duration"), _figure(result, "completed")
+    if length is None or answered is None or length <= 0:
+        return None
+    generated = _figure(result, "total_output_tokens")
+    rate, at_a_time = result.get("request_rate"), _figure(result, "max_concurrency")
+    load = f"{rate} requests a second" if rate not in (None, "inf") else "all requests at once"
+    load += "" if at_a_time is None else f", at most {at_a_time:g} at a time"
+    failed = _figure(result, "failed")
+    return Served(
+        framework=_framework(result),
+        kind=JobKind.INFERENCE_ONLINE,
+        serving=Serving(
+            prompt_tokens_per_s=_per(_figure(result, "total_input_tokens"), length),
+            generated_tokens_per_s=_per(generated, length),
+            failures_per_s=_per(failed, length),
+            first_token_ms=_percentiles(result, "ttft_ms") or _measured(_numbers(result, "ttfts")),
+            token_ms=_percentiles(result, "itl_ms") or _percentiles(result, "tpot_ms"),
+        ),
+        requests_per_s=_per(answered, length),
+        latency_ms=_percentiles(result, "e2el_ms", "e2e_latency_ms") or _measured(_whole(result)),
+        unit="request" if generated is None else "token",
+        done=answered if generated is None else generated,
+        length_s=length,
+        interval_s=length,
+        points=1,
+        notes=(_LOAD.format(load=load),),
+    )
+
+
+def _throughput_run(result: Mapping[str, object]) -> Served | None:
+    length, tokens = _figure(result, "elapsed_time"), _figure(result, "total_num_tokens")
+    if length is None or tokens is None or length <= 0:
+        return None
+    return Served(
+        framework=_framework(result),
+        kind=JobKind.INFERENCE_OFFLINE,
+        requests_per_s=_per(_figure(result, "num_requests"), length),
+        done=tokens,
+        length_s=length,
+        interval_s=length,
+        points=1,
+        notes=("tokens are those of prompts and answers together.",),
+    )
+
+
+def _latency_run(result: Mapping[str, object]) -> Served | None:
+    latencies = _numbers(result, "latencies")
+    if not latencies or _figure(result, "avg_latency") is None:
+        return None
+    return Served(
+        framework=_framework(result),
+        kind=JobKind.INFERENCE_ONLINE,
+        latency_ms=_measured(latencies),
+        unit="request",
+        length_s=sum(latencies),
+        interval_s=sum(latencies),
+        points=1,
+        notes=("latency is of a whole batch, one batch at a time (`vllm bench latency`).",),
+    )
+
+
+def _framework(result: Mapping[str, object]) -> str:
+    server = f"{result.get('backend') or ''} {result.get('endpoint_type') or ''}"
+    return next((name for name in ("sglang", "tgi", "lmdeploy") if name in server), "vllm")
+
+
+def _percentiles(result: Mapping[str, object], *endings: str) -> Latency | None:
+    """Return the percentiles that are told under a name such as `p99_ttft_ms`."""
+    for ending in endings:
+        percentiles = {
+            part: value
+            for part, words in _P.items()
+            for word in words
+            if (value := _figure(result, f"{word}_{ending}")) is not None
+        }
+        if any(percentiles.values()):
+            return Latency(**percentiles)
+    return None
+
+
+def _whole(result: Mapping[str, object]) -> list[float]:
+    """Return how long each request took: its first token, and the pauses between the others."""
+    pauses, firsts = result.get("itls"), _numbers(result, "ttfts")
+    if not isinstance(pauses, list) or len(pauses) != len(firsts):
+        return []
+    totals = [first + _sum(waits) for first, waits in zip(firsts, pauses, strict=True)]
+    return [total for total in totals if total > 0]
+
+
+def _sum(values: object) -> float:
+    return sum(_plain(values)) if isinstance(values, list) else 0.0
+
+
+def _measured(seconds: Iterable[float]) -> Latency | None:
+    values = np.array([value for value in seconds if value > 0]) * _MS_A_S
+    if not len(values):
+        return None
+    percentiles = {
+        "mean": values.mean(),
+        **{f"p{p}": np.percentile(values, p) for p in (50, 95, 99)},
+    }
+    return Latency(**{part: round(float(value), _DIGITS) for part, value in percentiles.items()})
+
+
+def _numbers(result: Mapping[str, object], name: str) -> list[float]:
+    values = result.get(name)
+    return _plain(values) if isinstance(values, list) else []
+
+
+def _plain(values: Iterable[object]) -> list[float]:
+    return [float(v) for v in values if isinstance(v, int | float) and np.isfinite(v)]
+
+
+def _figure(result: Mapping[str, object], name: str) -> float | None:
+    value = result.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if np.isfinite(value) and value >= 0 else None
+
+
+def _per(count: float | None, length_s: float) -> float | None:
+    return None if count is None else round(count / length_s, _DIGITS)

@@ -1,0 +1,472 @@
+"""Reads Slurm's accounting: `sacct -P`, `sacct --json`, and what Jobstats stores of a job.
+
+A job's row says what was allocated (`AllocTRES`, whose typed and untyped GPUs are the same ones),
+the rows of its steps what was used (`TRESUsageIn...`, `gres/gpuutil` in percent, summed over the
+processes of a step). Where both are 0 on every step nothing was collected: that is unknown, not
+idle. A job that was requeued has a row for each time it ran. `AdminComment` may hold the data of
+Jobstats: of each GPU the mean utilization over the job and the most memory that was in use.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import zlib
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pricing.errors import InputError
+from telemetry.profiling.machines import MACHINE
+from telemetry.readers import clock
+from telemetry.readers.records import documents, mapping_of, mappings_in, slurm_gpus, slurm_length_s
+from telemetry.readers.units import GIB
+from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, JobLabels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.recording_builder import RecordingBuilder
+    from telemetry.recording.recording import Recording
+
+    _Row = Mapping[str, str]
+
+_SIZE = re.compile(r"([\d.]+)([KMGT]?)")
+_TO_GIB = {"": 2**-30, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2.0**10}
+_ID, _ALLOCATED = "JobID", "AllocTRES"
+# Columns that older versions of Slurm, or other questions, give in place of the first.
+_OLDER = {_ID: "JobIDRaw", _ALLOCATED: "AllocGRES", "Elapsed": "ElapsedRaw"}
+_USED = ("TRESUsageInTot", "TRESUsageInAve", "TRESUsageInMax")
+_COLUMNS = (
+    _ID,
+    _ALLOCATED,
+    "JobName",
+    "Account",
+    "Start",
+    "Elapsed",
+    "NodeList",
+    "AdminComment",
+    *_USED,
+    *_OLDER.values(),
+)
+_FOLDED = {name.lower(): name for name in _COLUMNS}  # sacct heads a column as it was asked for
+_PERCENT = 0.01
+_UTILIZATION, _MEMORY = "gres/gpuutil", "gres/gpumem"
+_SUMMED = (
+    "utilisation is Slurm's own figure (gres/gpuutil), summed over processes and divided by the "
+    "GPUs of the job: which GPU did what is not known."
+)
+_ASK = (
+    "Ask for sacct -P -o JobID,JobName,Account,State,Start,End,Elapsed,AllocTRES,TRESUsageInTot,"
+    "AdminComment; Slurm counts GPUs with AccountingStorageTRES=gres/gpuutil,gres/gpumem alone."
+)
+
+
+@dataclass(slots=True)
+class _Job:
+    """One time that a job ran."""
+
+    name: str
+    start_s: float
+    length_s: float
+    gpus: int
+    model: str | None
+    account: str | None
+    host: str
+    jobstats: _Jobstats | None
+    steps: list[_Row] = field(default_factory=list)
+
+
+def read_sacct(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of every job of `sacct -P` that held GPUs and was watched.
+
+    Raises:
+        InputError: a column is missing, or no job held a GPU and was watched.
+    """
+    header, *lines = [line for line in builder.text.splitlines() if line.strip()] or [""]
+    names = header.split("|")
+    blank = dict.fromkeys(names, "")  # a line may be cut
+    rows = [_named(blank | dict(zip(names, line.split("|"), strict=False))) for line in lines]
+    if not rows:
+        raise InputError(f"{builder.name}: no row under the header. {_ASK}")
+    missing = [name for name in (_ID, _ALLOCATED) if name not in rows[0]]
+    if missing:
+        raise InputError(f"{builder.name}: column {', '.join(missing)} is missing. {_ASK}")
+    return _recording(rows, builder, hints, local_time=hints.tz is None)
+
+
+def _named(cells: dict[str, str]) -> dict[str, str]:
+    """Return a row with the older names of its columns beside the newer ones."""
+    named = {_FOLDED.get(name.strip().lower(), name.strip()): cell for name, cell in cells.items()}
+    for newer, older in _OLDER.items():
+        if newer not in named and older in named:
+            named[newer] = named[older]
+    return named
+
+
+def _recording(
+    rows: Sequence[_Row], builder: RecordingBuilder, hints: Hints, *, local_time: bool
+) -> Recording:
+    """Return the readings of jobs and their steps.
+
+    Args:
+        rows: by the names of sacct's columns, a job's before those of its steps.
+        builder: where rows are counted.
+        hints: the zone of times.
+        local_time: whether the times carry no zone and none is known.
+
+    Raises:
+        InputError: no job held a GPU and was watched.
+    """
+    builder.rows_read += len(rows)
+    samples: list[dict[str, object]] = []
+    gpus: list[GpuIdentity] = []
+    labels: dict[str, JobLabels] = {}
+    unwatched: list[_Job] = []
+    jobs = _jobs(rows, builder, hints)
+    for number, job in enumerate(jobs):
+        readings, devices = _readings(job, number, builder)
+        samples += readings
+        gpus += devices
+        unwatched += [] if readings else [job]
+        if readings and job.account:
+            labels[job.name] = JobLabels(team=job.account)
+    if not samples:
+        reasons = ", ".join(f"{why}: {count}" for why, count in sorted(builder.dropped.items()))
+        raise InputError(
+            f"{builder.name}: no job in it held a GPU and was watched ({reasons or 'no jobs'})."
+            f"{_unwatched_hours(unwatched, jobs)} {_ASK}"
+        )
+    if unwatched:
+        builder.notes.append(_unwatched_hours(unwatched, jobs).strip())
+    return builder.recording(
+        pd.DataFrame(samples), tuple(gpus), labels=labels, local_time=local_time
+    )
+
+
+def _unwatched_hours(unwatched: Sequence[_Job], jobs: Sequence[_Job]) -> str:
+    """Return how long jobs held GPUs of which nobody knows what they did; "" for none."""
+    if not unwatched:
+        return ""
+    hours, total = (
+        sum(job.gpus * job.length_s for job in some) / 3600 for some in (unwatched, jobs)
+    )
+    return (
+        f" {len(unwatched):,} of {len(jobs):,} jobs held GPUs for {hours:,.1f} of {total:,.1f} GPU "
+        "hours and were not watched: what they cost is in no figure here."
+    )
+
+
+def _jobs(rows: Sequence[_Row], builder: RecordingBuilder, hints: Hints) -> list[_Job]:
+    """Return each time that a job with GPUs ran, with the rows of its steps."""
+    starts = clock.parse(
+        pd.Series([row.get("Start") or "" for row in rows], dtype=object), hints.zone
+    ).t_s
+    counts: dict[str, int] = defaultdict(int)
+    for row in rows:
+        if "." not in row[_ID]:
+            counts[row.get("JobName") or "job"] += 1
+    current: dict[str, _Job] = {}
+    jobs: list[_Job] = []
+    for row, start in zip(rows, starts, strict=True):
+        number, _, step = row[_ID].partition(".")
+        if step:
+            if number in current:
+                current[number].steps.append(row)
+            continue
+        current.pop(number, None)
+        job = _job(row, number, float(start), counts, builder)
+        if job is not None:
+            current[number] = job
+            jobs.append(job)
+    return jobs
+
+
+def _job(
+    row: _Row, number: str, start: float, counts: Mapping[str, int], builder: RecordingBuilder
+) -> _Job | None:
+    gpus, model = slurm_gpus(row.get(_ALLOCATED) or "")
+    length = slurm_length_s(row.get("Elapsed") or "")
+    if not gpus:
+        builder.dropped["job without GPUs"] += 1
+        return None
+    if not np.isfinite(start) or not length:
+        builder.dropped["job that never ran, or without a start"] += 1
+        return None
+    name, node = row.get("JobName") or "job", (row.get("NodeList") or "").strip()
+    is_one_node = node.isascii() and node.replace("-", "").isalnum()
+    return _Job(
+        name=name if counts[name] == 1 else f"{name}-{number}",
+        start_s=start,
+        length_s=length,
+        gpus=gpus,
+        model=model,
+        account=(row.get("Account") or "").strip() or None,
+        host=node if is_one_node else f"{MACHINE}of {number}",
+        jobstats=_decoded(row.get("AdminComment") or ""),
+        steps=[row],
+    )
+
+
+def _readings(
+    job: _Job, number: int, builder: RecordingBuilder
+) -> tuple[list[dict[str, object]], list[GpuIdentity]]:
+    if job.jobstats is not None and job.jobstats.gpus:
+        _note_once(builder, _MEANS)
+        samples = list(_jobstats_samples(job.jobstats, job.start_s, job.name))
+        return samples, list(_jobstats_gpus(job.jobstats))
+    busy, used_gib = _usage_of_steps(job)
+    if busy is None and used_gib is None:
+        builder.dropped["job of which no use of its GPUs was collected"] += 1
+        return [], []
+    _note_once(builder, _SUMMED)
+    devices = [
+        GpuIdentity(key=f"{job.name} {number} {index}", index=index, model=job.model, host=job.host)
+        for index in range(job.gpus)
+    ]
+    rows: list[dict[str, object]] = [
+        {
+            TIME: t_s,
+            GPU: device.key,
+            JOB: job.name,
+            "util.kernel_time": np.nan if busy is None else min(1.0, busy / job.gpus),
+            "mem.used_gib": np.nan if used_gib is None else used_gib / job.gpus,
+        }
+        for device in devices
+        for t_s in (job.start_s, job.start_s + job.length_s / 2)
+    ]
+    return rows, devices
+
+
+def _note_once(builder: RecordingBuilder, note: str) -> None:
+    if note not in builder.notes:
+        builder.notes.append(note)
+
+
+def _usage_of_steps(job: _Job) -> tuple[float | None, float | None]:
+    """Return what the job's steps used, shares and GiB over all GPUs; None where not collected."""
+    usages = [_usage(row) for row in job.steps]
+    busy = max((usage[_UTILIZATION] for usage in usages if _UTILIZATION in usage), default=0.0)
+    memory = max((usage[_MEMORY] for usage in usages if _MEMORY in usage), default=0.0)
+    if busy <= 0 and memory <= 0:
+        return None, None
+    return busy * _PERCENT, memory if memory > 0 else None
+
+
+def _usage(row: _Row) -> dict[str, float]:
+    text = next((row[name] for name in _USED if row.get(name)), "")
+    pairs = (part.partition("=") for part in text.split(","))
+    cells = {name: value for name, _, value in pairs}
+    usage = {}
+    if (match := _SIZE.fullmatch(cells.get(_UTILIZATION, ""))) is not None:
+        usage[_UTILIZATION] = float(match[1])
+    if (match := _SIZE.fullmatch(cells.get(_MEMORY, ""))) is not None:
+        usage[_MEMORY] = float(match[1]) * _TO_GIB[match[2]]
+    return usage
+
+
+_MOST_SECONDS = 10**11
+_SUMS = {"total": "TRESUsageInTot", "average": "TRESUsageInAve", "max": "TRESUsageInMax"}
+
+
+def read_sacct_json(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of every job of `sacct --json` that held GPUs and was watched.
+
+    What a step used stands under `tres.requested` (Slurm's TRESUsageIn), what it wrote under
+    `consumed`. Times are seconds since 1970. Numbers may be wrapped: `{"set": true, "number": 6}`.
+
+    Raises:
+        InputError: no job in it, or none that held a GPU and was watched.
+    """
+    answers = documents(builder)
+    rows = [
+        row for answer in answers for job in mappings_in(answer.get("jobs")) for row in _rows(job)
+    ]
+    if not rows:
+        raise InputError(
+            f"{builder.name}: no job in it, so nothing was measured. Ask for "
+            "`sacct --json --starttime 2026-07-01 --allusers`."
+        )
+    return _recording(rows, builder, hints, local_time=False)
+
+
+def _rows(job: dict[str, object]) -> Iterator[dict[str, str]]:
+    times, number = mapping_of(job.get("time")), _text(job.get("job_id")) or "0"
+    yield {
+        _ID: number,
+        "JobName": _text(job.get("name")),
+        "Account": _text(job.get("account")),
+        "Start": _instant(_text(times.get("start"))),
+        "Elapsed": _text(times.get("elapsed")),
+        _ALLOCATED: _tres(mapping_of(job.get("tres")).get("allocated")),
+        "NodeList": _text(job.get("nodes")),
+        "AdminComment": _text(mapping_of(job.get("comment")).get("administrator")),
+    }
+    steps = job.get("steps")
+    for place, step in enumerate(steps if isinstance(steps, list) else []):
+        used = mapping_of(mapping_of(mapping_of(step).get("tres")).get("requested"))
+        yield {
+            _ID: f"{number}.{place}",
+            **{column: _tres(used.get(name)) for name, column in _SUMS.items()},
+        }
+
+
+def _tres(listed: object) -> str:
+    """Return what is counted as Slurm's text of it: `cpu=4,gres/gpu:a100=2`."""
+    parts = []
+    for item in map(mapping_of, listed if isinstance(listed, list) else []):
+        name = "/".join(filter(None, (_text(item.get("type")), _text(item.get("name")))))
+        parts.append(f"{name}={_text(item.get('count'))}")
+    return ",".join(parts)
+
+
+def _instant(seconds: str) -> str:
+    """Return seconds since 1970 as a time; "" where a job never began."""
+    if not seconds.isascii() or not seconds.isdecimal() or not 0 < int(seconds) < _MOST_SECONDS:
+        return ""
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=int(seconds))).isoformat()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict):  # a number that may be missing or without end
+        value = value.get("number") if value.get("set", True) else None
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+_PACKED = re.compile(r"JS1:([A-Za-z0-9+/=]+)")
+_MOST_BYTES = 16 << 20
+_MEANS = (
+    "Jobstats keeps the mean utilisation and the most memory of each GPU: how either moved over "
+    "time is not known."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JobstatsGpu:
+    """What is stored of one GPU: shares of time, GiB; None where not stored."""
+
+    host: str
+    index: int
+    busy: float | None
+    used_gib: float | None
+    total_gib: float | None
+
+    @property
+    def key(self) -> str:
+        return f"{self.host} index {self.index}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Jobstats:
+    """What is stored of one job: seconds that it ran, and its GPUs."""
+
+    length_s: float
+    gpus: tuple[_JobstatsGpu, ...]
+
+
+def read_jobstats(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the recording of one job of Jobstats: `JS1:` and base64 of gzipped JSON, or the JSON.
+
+    `Short` and `None` in place of the data say that nothing was stored.
+
+    Raises:
+        InputError: nothing was stored of it, or no GPU is in it.
+    """
+    del hints
+    job = _decoded(builder.text)
+    if job is None or not job.gpus:
+        raise InputError(
+            f"{builder.name}: Jobstats kept nothing of a GPU in it (a short job, or one without "
+            "GPUs). Give the AdminComment of another job, or its nvidia-smi log."
+        )
+    builder.rows_read = len(job.gpus)
+    builder.notes.append(_MEANS)
+    samples = pd.DataFrame(list(_jobstats_samples(job, 0.0))).drop(columns=JOB)
+    return builder.recording(samples, _jobstats_gpus(job), absolute=False)
+
+
+def _decoded(text: str) -> _Jobstats | None:
+    """Return what a comment of Slurm or its JSON says; None where nothing was stored."""
+    packed = _PACKED.search(text)
+    try:
+        document = json.loads(_unpacked(packed[1]) if packed else text)
+    except (ValueError, OSError, EOFError, zlib.error, RecursionError):
+        return None
+    nodes = mapping_of(document).get("nodes")
+    length = _number(mapping_of(document).get("total_time"))
+    if not isinstance(nodes, dict) or not length or length <= 0:
+        return None
+    gpus = tuple(gpu for host, node in sorted(nodes.items()) for gpu in _gpus(str(host), node))
+    return _Jobstats(length_s=length, gpus=gpus)
+
+
+def _jobstats_samples(
+    job: _Jobstats, start_s: float, name: str | None = None
+) -> Iterator[dict[str, object]]:
+    """Yield samples that stand for the whole of a job: one at its start, one half way."""
+    for gpu in job.gpus:
+        for t_s in (start_s, start_s + job.length_s / 2):
+            yield {
+                TIME: t_s,
+                GPU: gpu.key,
+                JOB: name,
+                "util.kernel_time": np.nan if gpu.busy is None else gpu.busy,
+                "mem.used_gib": np.nan if gpu.used_gib is None else gpu.used_gib,
+            }
+
+
+def _jobstats_gpus(job: _Jobstats) -> tuple[GpuIdentity, ...]:
+    return tuple(
+        GpuIdentity(key=gpu.key, index=gpu.index, memory_gib=gpu.total_gib, host=gpu.host)
+        for gpu in job.gpus
+    )
+
+
+def _gpus(host: str, node: object) -> Iterator[_JobstatsGpu]:
+    figures = mapping_of(node)
+    busy = _by_index(figures.get("gpu_utilization"), _PERCENT)
+    used = _by_index(figures.get("gpu_used_memory"), 1 / GIB)
+    total = _by_index(figures.get("gpu_total_memory"), 1 / GIB)
+    for index in sorted(busy.keys() | used.keys()):
+        yield _JobstatsGpu(
+            host=host,
+            index=index,
+            busy=busy.get(index),
+            used_gib=used.get(index),
+            total_gib=total.get(index),
+        )
+
+
+def _by_index(values: object, scale: float) -> Mapping[int, float]:
+    numbers = {str(index): _number(value) for index, value in mapping_of(values).items()}
+    return {
+        int(index): value * scale
+        for index, value in numbers.items()
+        if index.isdecimal() and value is not None
+    }
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        return None
+    return float(value)
+
+
+def _unpacked(text: str) -> bytes:
+    """Return the JSON of a packed comment.
+
+    Raises:
+        ValueError: it is not base64, or larger than any job's.
+    """
+    packed = base64.b64decode(text, validate=True)
+    unpacked = zlib.decompressobj(wbits=31).decompress(packed, _MOST_BYTES)
+    if len(unpacked) >= _MOST_BYTES:
+        raise ValueError("too large")
+    return unpacked or gzip.decompress(packed)

@@ -1,0 +1,303 @@
+"""Reads experiment trackers besides W&B: MLflow, Comet, ClearML and TensorBoard's event files."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import defaultdict
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import pandas as pd
+
+from pricing.errors import InputError
+from telemetry.readers import series
+from telemetry.readers.column_names import key_of, metrics
+from telemetry.readers.records import documents, mapping_of, mappings_in, protobuf_fields
+from telemetry.readers.series import SampledSeries, sampled
+from telemetry.readers.units import SCALES
+from telemetry.recording.recording import TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.recording_builder import RecordingBuilder
+    from telemetry.recording.recording import Recording
+
+    _Points = dict[str, list[tuple[float, float]]]
+
+_MS_A_S = 1000.0
+_WRONG_SHAPE = "point of a wrong shape"
+_MLFLOW_GPU = re.compile(r"system/(?:([\w.-]+)/)?gpu_(\d+)_(\w+)")
+_HOST = {
+    "cpu_utilization_percentage": ("cpu_util", 0.01),
+    "system_memory_usage_megabytes": ("ram_used_gib", SCALES["MB", "GiB"]),
+}
+_MLFLOW_HOST = re.compile(rf"system/(?:[\w.-]+/)?({'|'.join(_HOST)})")
+
+
+def read_mlflow(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of an MLflow run: its folder in `mlruns`, or answers of get-history.
+
+    MLflow logs all GPUs of the machine, every 10 s, each value a mean rounded to 0.1. Folders come
+    as one line of JSON that `stored_runs` makes of them.
+
+    Raises:
+        InputError: no GPU is among the metrics.
+    """
+    points: _Points = defaultdict(list)
+    for answer in documents(builder):
+        listed = answer.get("metrics")
+        for item in listed if isinstance(listed, list) else []:
+            _take_point(mapping_of(item), ("key", "timestamp", "value"), points, builder)
+    gpus = {key: match for key in sorted(points) if (match := _MLFLOW_GPU.fullmatch(key))}
+    if not gpus:
+        raise InputError(
+            f"{builder.name}: no system metric of a GPU among its metrics ({_shown(points)}). Run "
+            "with mlflow.enable_system_metrics_logging(); ask for "
+            "system/gpu_0_utilization_percentage."
+        )
+    builder.notes.append(
+        "MLflow logs every GPU of the machine, also those that the run does not use."
+    )
+    members = [
+        sampled(
+            f"system/gpu_N_{gpu[3]}",
+            {"gpu": gpu[2], **({"host": gpu[1]} if gpu[1] else {})},
+            points[key],
+        )
+        for key, gpu in gpus.items()
+    ]
+    return series.recording(builder, members, hints, host=_mlflow_host(points))
+
+
+def _take_point(
+    item: Mapping[str, object],
+    keys: tuple[str, str, str],
+    points: _Points,
+    builder: RecordingBuilder,
+) -> None:
+    """Keep a point by its metric; its time is in milliseconds since 1970."""
+    name, *numbers = keys
+    try:
+        time, value = (float(cast("float", item[key])) for key in numbers)
+        points[str(item[name])].append((time / _MS_A_S, value))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        builder.leave_out(_WRONG_SHAPE)
+
+
+def _shown(points: _Points) -> str:
+    return ", ".join(sorted(points)[:5]) or "none"
+
+
+def _mlflow_host(points: _Points) -> pd.DataFrame | None:
+    columns = {}
+    for key, rows in points.items():
+        match = _MLFLOW_HOST.fullmatch(key)
+        if match is not None:
+            name, scale = _HOST[match[1]]
+            times, values = np.array(sorted(rows), dtype=float).T
+            columns[name] = pd.Series(values * scale, index=times).groupby(level=0).last()
+    if not columns:
+        return None
+    return pd.DataFrame(columns).rename_axis(TIME).reset_index()
+
+
+_COMET_GPU = re.compile(r"(?:.*[/.])?sys\.gpu\.(\d{1,4})\.([\w.]+)")
+
+
+def read_comet(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the system metrics of a Comet experiment: answers of `APIExperiment.get_metrics()`.
+
+    `cometx download` writes the same as `metrics.jsonl`. Comet passes on what the driver says:
+    power in milliwatts, memory in bytes.
+
+    Raises:
+        InputError: no GPU is among its metrics.
+    """
+    points: _Points = defaultdict(list)
+    for document in documents(builder):
+        listed = document.get("metrics")
+        for item in mappings_in(listed if isinstance(listed, list) else [document]):
+            if "metricName" not in item or _COMET_GPU.fullmatch(str(item["metricName"])):
+                _take_point(item, ("metricName", "timestamp", "metricValue"), points, builder)
+    if not points:
+        raise InputError(
+            f"{builder.name}: no sys.gpu metric among those of the experiment, so no GPU was "
+            "measured. Comet logs them with nvidia-ml-py installed (`log_env_gpu`)."
+        )
+    gpus = ((cast("re.Match[str]", _COMET_GPU.fullmatch(key)), key) for key in sorted(points))
+    members = [sampled(f"sys.gpu.n.{gpu[2]}", {"gpu": gpu[1]}, points[key]) for gpu, key in gpus]
+    return series.recording(builder, members, hints)
+
+
+_CLEARML_TITLE = ":monitor:gpu"
+_CLEARML_GPU = re.compile(r"gpu_(\d+)_(\w+)")
+_EPOCH_MS = 1e11
+_FULL, _FEW = 100.0, 10
+
+
+def read_clearml(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the scalars of a ClearML task: `Task.get_reported_scalars()`, written as JSON.
+
+    Its monitor averages over 30 s. Where a driver reports no utilization (MIG), ClearML writes a
+    constant 100 %: that is taken for unknown. Without `x_axis="timestamp"` times are seconds since
+    the task's start.
+
+    Raises:
+        InputError: no GPU is among its scalars.
+    """
+    members = []
+    for task in documents(builder):
+        scalars = task.get("scalars") if isinstance(task.get("scalars"), dict) else task
+        for name, plot in sorted(mapping_of(mapping_of(scalars).get(_CLEARML_TITLE)).items()):
+            member = _clearml_series(str(name), plot)
+            if member is not None and not _is_always_full(member, builder):
+                members.append(member)
+    if not members:
+        raise InputError(
+            f"{builder.name}: no readings of {_CLEARML_TITLE} among its scalars, so no GPU was "
+            "measured. Write Task.get_reported_scalars(x_axis='timestamp') as JSON."
+        )
+    dated = all(member.t_s.min() > _EPOCH_MS / _MS_A_S for member in members)
+    return series.recording(builder, members, hints, absolute=dated)
+
+
+def _clearml_series(name: str, plot: object) -> SampledSeries | None:
+    match = _CLEARML_GPU.fullmatch(name)
+    x, y = mapping_of(plot).get("x"), mapping_of(plot).get("y")
+    if match is None or not isinstance(x, list) or not isinstance(y, list) or not x or not y:
+        return None
+    try:
+        times, values = np.array(x, dtype=float), np.array(y, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    count = min(len(times), len(values))
+    order = np.argsort(times[:count], kind="stable")
+    t_s = times[:count][order]
+    return SampledSeries(
+        name=f"{_CLEARML_TITLE}/gpu_N_{match[2]}",
+        labels={"gpu": match[1]},
+        t_s=t_s / _MS_A_S if t_s[0] > _EPOCH_MS else t_s,
+        readings=values[:count][order],
+        counter=False,
+    )
+
+
+def _is_always_full(member: SampledSeries, builder: RecordingBuilder) -> bool:
+    is_long = member.name.endswith("utilization") and len(member.readings) >= _FEW
+    if not is_long or not (member.readings == _FULL).all():
+        return False
+    builder.leave_out("constant 100 %", len(member.readings))
+    builder.notes.append(
+        f"GPU {member.index}: 100 % at every reading, which ClearML also writes where the driver "
+        "reports no utilisation (MIG): taken for unknown."
+    )
+    return True
+
+
+# The framing of TensorBoard's files is TFRecord's: length, checksum, data, checksum. The fields are
+# those of TensorFlow's `event.proto` and `summary.proto`: wall time 1, summary 5; of its values tag
+# 1, simple value 2, tensor 8 with float values 5, double values 6 or raw content 4.
+_HEAD, _TAIL = 12, 4
+_WALL_TIME, _SUMMARY, _VALUE = 1, 5, 1
+_TAG, _SIMPLE, _TENSOR = 1, 2, 8
+_CONTENT, _FLOATS, _DOUBLES = 4, 5, 6
+_FLOAT_FORMS = {4: "<f", 8: "<d"}
+# Where a tag says which GPU: `gpu_id: 0/utilization.gpu (%)`, `system/gpu_0_...`, `gpu.0.memory`.
+_TAG_GPU = re.compile(r"gpu_id[:_][ _](\d+)/|gpu[_.](\d+)[_./]|cuda:(\d+)[./]")
+
+
+def read_tensorboard(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the scalars of GPUs that Lightning and others log to TensorBoard's event files.
+
+    Checksums are not compared; a damaged end is left out and counted.
+
+    Raises:
+        InputError: no scalar of the file is a reading of a GPU.
+    """
+    mapped = {column.lower() for column, _ in hints.map}
+    points: _Points = defaultdict(list)
+    for event in _events(builder):
+        try:
+            for t_s, tag, value in _scalars(event):
+                points[tag].append((t_s, value))
+        except (ValueError, struct.error, IndexError, RecursionError):
+            builder.leave_out("damaged event")
+    members = []
+    for tag, rows in sorted(points.items()):
+        name, index = _tag_name(tag)
+        if name.lower() in mapped or key_of(name, {}) in metrics():
+            members.append(sampled(name, {"gpu": index}, rows))
+        else:
+            builder.leave_out("point of a metric that is not used", len(rows))
+    if not members:
+        raise InputError(
+            f"{builder.name}: no reading of a GPU among its scalars ({_shown(points)}). Log them "
+            "with Lightning's DeviceStatsMonitor, or name a scalar with --map TAG=slot."
+        )
+    return series.recording(builder, members, hints)
+
+
+def _tag_name(tag: str) -> tuple[str, str]:
+    """Return a tag without what comes before the metric, with N for the GPU, and the GPU."""
+    match = _TAG_GPU.search(tag)
+    index = next((text for text in match.groups() if text), "0") if match else "0"
+    if match and match[1]:
+        return tag[match.end() :], index
+    plain = tag.replace(f"gpu_{index}_", "gpu_N_")
+    return (plain if key_of(plain, {}) in metrics() else plain.rpartition("/")[2]), index
+
+
+def _events(builder: RecordingBuilder) -> Iterator[bytes]:
+    data, at = builder.payload.data, 0
+    while at + _HEAD <= len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        start = at + _HEAD
+        if start + length + _TAIL > len(data):
+            break
+        yield data[start : start + length]
+        at = start + length + _TAIL
+    if at < len(data):
+        builder.leave_out("cut event")
+
+
+def _scalars(event: bytes) -> Iterator[tuple[float, str, float]]:
+    """Yield time, tag and value of each scalar of an event."""
+    t_s, summaries = None, []
+    for number, value in protobuf_fields(event):
+        if number == _WALL_TIME and isinstance(value, bytes):
+            (t_s,) = struct.unpack("<d", value)
+        elif number == _SUMMARY and isinstance(value, bytes):
+            summaries.append(value)
+    for summary in summaries:
+        for number, value in protobuf_fields(summary):
+            if number == _VALUE and isinstance(value, bytes) and t_s is not None:
+                tag, scalar = _scalar(value)
+                if tag and scalar is not None:
+                    yield t_s, tag, scalar
+
+
+def _scalar(value: bytes) -> tuple[str, float | None]:
+    tag, scalar = "", None
+    for number, part in protobuf_fields(value):
+        if not isinstance(part, bytes):
+            continue
+        if number == _TAG:
+            tag = part.decode("utf-8", "replace")
+        elif number == _SIMPLE and len(part) == struct.calcsize("<f"):
+            (scalar,) = struct.unpack("<f", part)
+        elif number == _TENSOR:
+            scalar = _tensor_scalar(part)
+    return tag, scalar
+
+
+def _tensor_scalar(tensor: bytes) -> float | None:
+    """Return the number in a tensor of one element; None for any other."""
+    for number, part in protobuf_fields(tensor):
+        if number in (_CONTENT, _FLOATS, _DOUBLES) and isinstance(part, bytes):
+            form = _FLOAT_FORMS.get(len(part))
+            if form is not None:
+                return float(struct.unpack(form, part)[0])
+    return None

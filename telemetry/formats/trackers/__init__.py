@@ -1,1 +1,0 @@
-"""Experiment trackers besides W&B."""

@@ -1,0 +1,319 @@
+"""One answer to a range query as columns of numbers: no point becomes an object of its own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+import numpy as np
+
+from pricing.errors import InputError
+from telemetry.formats.pods import by_job, shared
+from telemetry.profiling import jobs
+from telemetry.readers import series
+from telemetry.readers.column_names import IDENTITY_METRIC
+from telemetry.readers.payload import Payload
+from telemetry.readers.recording_builder import RecordingBuilder
+from telemetry.readers.series import SampledSeries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from planner.profile.model import Profile
+    from telemetry.readers.hints import Hints
+    from telemetry.recording.recording import JobLabels
+
+_POINTS, _END = b'"values":[[', b"]]"
+_PLAIN = bytes.maketrans(b'[]"', b"   ")
+_KEPT_AS = ("<i2", "<i4", "<f4", "<f8")  # the first that holds every value exactly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeAnswer:
+    """The series of one metric over one stretch of time.
+
+    Attributes:
+        labels: of each series, as the server writes them.
+        runs: a row for points that follow each other without a gap: which series, how many steps
+            after the begin its first point lies, how many points it has; by series and time.
+        values: the points' values, in the order of the runs.
+        warnings: what the server said beside its data.
+    """
+
+    labels: tuple[Mapping[str, str], ...]
+    runs: NDArray[np.int32]
+    values: NDArray[Any]
+    warnings: tuple[str, ...] = ()
+
+
+class AnswerError(Exception):
+    """An answer that is not all of the data, or none; asked again it may be whole."""
+
+
+def answer_of(body: bytes, begin_s: int, step_s: int) -> RangeAnswer:
+    """Return an answer, its values in the smallest type that holds them exactly.
+
+    Args:
+        body: the server's words: a matrix.
+        begin_s: the first instant asked for.
+        step_s: time between instants.
+
+    Raises:
+        AnswerError: it is cut off, partial, no matrix, or of other times than those asked for.
+    """
+    rest, points = _cut(body)
+    try:
+        told = msgspec.json.decode(rest)
+        partial, result = bool(told.get("isPartial")), told["data"]["result"]
+        labels = tuple({str(k): str(v) for k, v in one["metric"].items()} for one in result)
+        if len(points) == len(labels) and all(one["values"] == [] for one in result):
+            pairs = [_pairs(one) for one in points]
+        else:  # as a proxy may write it
+            pairs = [_table(one["values"]) for one in msgspec.json.decode(body)["data"]["result"]]
+        kind = told["data"]["resultType"]
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        raise AnswerError("the answer is cut off, or not a matrix of series") from None
+    if partial:
+        raise AnswerError("the answer is partial: a part of its storage did not answer")
+    if kind != "matrix":
+        raise AnswerError("the answer is not a matrix of series")
+    runs, values = _runs(pairs, begin_s, step_s)
+    warnings = tuple(str(one)[:200] for one in told.get("warnings") or ())
+    return RangeAnswer(labels=labels, runs=runs, values=_small(values), warnings=warnings)
+
+
+def _table(points: list[Any]) -> NDArray[np.float64]:
+    return np.array(points, dtype=np.float64).reshape(-1, 2)
+
+
+def _cut(body: bytes) -> tuple[bytes, list[bytes]]:
+    """Return an answer without its points, and the points of each series.
+
+    Within a text the quotes of `"values"` carry a backslash, so that it is never found there.
+    """
+    rest: list[bytes] = []
+    points: list[bytes] = []
+    at = 0
+    while (place := body.find(_POINTS, at)) >= 0:
+        begin = place + len(_POINTS) - 1
+        end = body.find(_END, begin)
+        if end < 0:
+            break
+        rest.append(body[at:begin])
+        points.append(body[begin:end])
+        at = end + 1
+    rest.append(body[at:])
+    return b"".join(rest), points
+
+
+def _pairs(points: bytes) -> NDArray[np.float64]:
+    """Return times and values: `[1700000000,"80"],[1700000060,"NaN"` without the last bracket."""
+    flat = b"[" + points.translate(_PLAIN) + b"]"
+    try:
+        found = np.array(msgspec.json.decode(flat), dtype=np.float64)
+    except (ValueError, TypeError):  # NaN and +Inf are not JSON
+        found = np.array([float(cell) for cell in flat[1:-1].split(b",")])
+    return found.reshape(-1, 2)
+
+
+def _runs(
+    pairs: list[NDArray[np.float64]], begin_s: int, step_s: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    if not pairs:
+        return np.empty((0, 3), dtype=np.int32), np.empty(0)
+    points = np.concatenate(pairs)
+    series = np.repeat(np.arange(len(pairs)), [len(one) for one in pairs])
+    exact = (points[:, 0] - begin_s) / step_s
+    place = np.rint(exact)
+    if not np.array_equal(exact, place) or (place < 0).any():
+        raise AnswerError("the answer's times are not those asked for")
+    broken = (np.diff(series) != 0) | (np.diff(place) != 1)
+    first = np.flatnonzero(np.concatenate(([True], broken)))
+    length = np.diff(np.append(first, len(points)))
+    runs = np.column_stack((series[first], place[first], length))
+    return runs.astype(np.int32), np.ascontiguousarray(points[:, 1])
+
+
+def _small(values: NDArray[np.float64]) -> NDArray[Any]:
+    """Return the values in the smallest type that holds each of them exactly."""
+    for kind in _KEPT_AS[:-1]:
+        with np.errstate(invalid="ignore", over="ignore"):
+            kept = values.astype(kind)
+        if np.array_equal(kept.astype(np.float64), values):
+            return kept
+    return values
+
+
+_SHOWN = 20
+_LINES = 10  # that say how far the making of profiles is
+
+
+class StoredSeries(Protocol):
+    """What a server answered, by series.
+
+    Attributes:
+        keys: name and labels of each series, labels by name in lower case.
+        notes: what a reader of the profiles should know.
+    """
+
+    keys: list[tuple[str, dict[str, str]]]
+    notes: list[str]
+
+    def read(self, series: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return times in seconds since 1970, and values, by time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _ServerSeries:
+    """What the labels of all series say.
+
+    Attributes:
+        found: each series without its points, with its job.
+        place: where each of them stands among the answers.
+        devices: of each device, the numbers of its series that pods share.
+        about: series that only name devices, by uuid.
+        labels: whose each job is.
+    """
+
+    found: tuple[SampledSeries, ...]
+    place: Sequence[int]
+    devices: Mapping[str, Sequence[int]]
+    about: Mapping[str | None, Sequence[SampledSeries]]
+    labels: Mapping[str, JobLabels]
+
+
+def pods_of(answers: StoredSeries) -> set[str]:
+    """Return the pods that the series name."""
+    empty = np.empty(0)
+    named = (
+        SampledSeries(name=name, labels=labels, t_s=empty, readings=empty).job
+        for name, labels in answers.keys
+        if "exported_pod" in labels or "pod" in labels
+    )
+    return {name for name in named if name is not None}
+
+
+def profiles_live(
+    server: tuple[str, StoredSeries, Iterable[Mapping[str, str]]],
+    hints: Hints,
+    say: Callable[[str], None],
+) -> tuple[Profile, ...]:
+    """Return one profile a workload, by name; a machine is one where no label names any.
+
+    Args:
+        server: its name, its answers to range queries, and label sets of `kube_pod_labels`.
+        hints: what the server does not say; `job_label` names the workload.
+        say: told what is in no profile, and how far it is.
+
+    Raises:
+        InputError: nothing of it can be read.
+    """
+    host, answers, about_pods = server
+    known = _known(answers, about_pods, hints)
+    groups = _groups(known.found, say)
+    if hints.job is not None:
+        if hints.job not in groups:
+            names = ", ".join(sorted(groups)[:_SHOWN]) or "none"
+            raise InputError(f"--job {hints.job}: no such job. Jobs on the server: {names}.")
+        groups = {hints.job: groups[hints.job]}
+    if hints.name is not None and len(groups) > 1:
+        raise InputError(f"--name {hints.name}: {len(groups)} jobs cannot share a name.")
+    profiles: list[Profile] = []
+    for done, (name, ours) in enumerate(sorted(groups.items()), start=1):
+        profiles += _of_job(host, answers, known, (name, ours), hints)
+        if len(groups) > _LINES and done * _LINES // len(groups) > (done - 1) * _LINES // len(
+            groups
+        ):
+            say(f"{done:,} of {len(groups):,} profiles made")
+    return tuple(profiles)
+
+
+def _known(
+    answers: StoredSeries, about_pods: Iterable[Mapping[str, str]], hints: Hints
+) -> _ServerSeries:
+    empty = np.empty(0)
+    light = [
+        SampledSeries(name=name, labels=labels, t_s=empty, readings=empty)
+        for name, labels in answers.keys
+    ]
+    order = sorted(
+        range(len(light)), key=lambda i: (light[i].name, sorted(light[i].labels.items()))
+    )
+    place = [i for i in order if light[i].name.lower() != IDENTITY_METRIC]
+    about: dict[str | None, list[SampledSeries]] = defaultdict(list)
+    for i in order:
+        if light[i].name.lower() == IDENTITY_METRIC:
+            about[light[i].uuid].append(light[i])
+    named = by_job([light[i] for i in place], about_pods, hints.job_label)
+    devices: dict[str, list[int]] = defaultdict(list)
+    for number, one in enumerate(named.series):
+        if one.labels.get("vgpu"):
+            devices[_device(one)].append(number)
+    return _ServerSeries(named.series, place, devices, about, named.labels)
+
+
+def _device(one: SampledSeries) -> str:
+    return one.uuid or f"{one.host or ''} index {one.index}"
+
+
+def _of_job(
+    host: str,
+    answers: StoredSeries,
+    known: _ServerSeries,
+    job: tuple[str, Sequence[int]],
+    hints: Hints,
+) -> tuple[Profile, ...]:
+    name, ours = job
+    builder = RecordingBuilder(
+        Payload(name=host, data=b"", sha256=None, path=host), "prometheus-json"
+    )
+    builder.notes += answers.notes
+    mine = set(ours)
+    beside = sorted(
+        {
+            number
+            for i in ours
+            if known.found[i].labels.get("vgpu")
+            for number in known.devices[_device(known.found[i])]
+        }
+        - mine
+    )
+    loaded = [_loaded(answers, known, number) for number in (*ours, *beside)]
+    if any(one.labels.get("vgpu") for one in loaded):
+        told, notes = shared(loaded)
+        loaded = list(told)
+        builder.notes += notes
+    uuids = {one.uuid for one in loaded}
+    about = [one for uuid in uuids if uuid is not None for one in known.about.get(uuid, ())]
+    labels = {key: whose for key, whose in known.labels.items() if key == name}
+    recording = series.recording(builder, [*loaded[: len(ours)], *about], hints, labels=labels)
+    return jobs.all_profiles([recording], replace(hints, job=None, name=hints.name or name))
+
+
+def _loaded(answers: StoredSeries, known: _ServerSeries, number: int) -> SampledSeries:
+    t_s, readings = answers.read(known.place[number])
+    return replace(known.found[number], t_s=t_s, readings=readings)
+
+
+def _groups(found: Sequence[SampledSeries], say: Callable[[str], None]) -> dict[str, list[int]]:
+    """Return the numbers of each workload's series; of each machine's where none is named."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    held: set[str] = set()
+    free: set[str] = set()
+    for number, one in enumerate(found):
+        if (job := one.job) is not None:
+            groups[job].append(number)
+            held.add(_device(one))
+        else:
+            free.add(_device(one))
+    if not groups:
+        for number, one in enumerate(found):
+            groups[one.host or "job"].append(number)
+    elif free - held:
+        say(f"{len(free - held)} GPUs carry no job label all the time, so they are in no profile.")
+    return dict(groups)

@@ -1,1 +1,0 @@
-"""What a server of metrics answered, as the profiles of its jobs."""

@@ -1,0 +1,285 @@
+"""The names under which servers of models count.
+
+Names are those of the documentation of vLLM 0.3 to 0.32, SGLang 0.5, Triton 2.60 and TGI 3. A
+prefix in front of them (`ray_`, `kserve_`) and `_` in place of `:` are known, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from prometheus_client.parser import text_string_to_metric_families
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pricing.tables import Json, JsonObject
+
+FRAMEWORKS = {"vllm": "vllm", "sglang": "sglang", "nv_inference": "triton", "tgi": "tgi"}
+_SERVER = re.compile(rf"(?:^|[_:])({'|'.join(FRAMEWORKS)})[:_](\w+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricName:
+    """What a name holds: a part of what is served, and the factor to milliseconds of a time."""
+
+    part: str
+    to_ms: float = 1.0
+
+
+_S, _US = 1e3, 1e-3
+ENDS = ("_bucket", "_sum", "_count")
+
+
+def _gauges(**parts: str) -> dict[str, MetricName]:
+    """Return rows for parts and their names, words."""
+    return {name: MetricName(part=part) for part, names in parts.items() for name in names.split()}
+
+
+def _times(to_ms: float, **parts: str) -> dict[str, MetricName]:
+    """Return rows for histograms and summaries, with the endings that their series have."""
+    return {
+        name + end: MetricName(part=part, to_ms=to_ms)
+        for part, names in parts.items()
+        for name in names.split()
+        for end in ("", *ENDS)
+    }
+
+
+# A share of the cache counts to 1 though its name ends in `perc`. Of names that mean one part, as
+# those of older versions, the first that is there counts.
+NAMES: Mapping[str, Mapping[str, MetricName]] = {
+    "vllm": {
+        **_gauges(
+            running="num_requests_running",
+            waiting="num_requests_waiting",
+            cache="kv_cache_usage_perc gpu_cache_usage_perc",
+            preempted="num_preemptions_total num_preemptions",
+            answered="request_success_total request_success",
+            prompt="prompt_tokens_total prompt_tokens",
+            generated="generation_tokens_total generation_tokens",
+        ),
+        **_times(
+            _S,
+            latency="e2e_request_latency_seconds",
+            queue="request_queue_time_seconds",
+            first="time_to_first_token_seconds",
+            each="inter_token_latency_seconds time_per_output_token_seconds",
+        ),
+    },
+    "sglang": {
+        **_gauges(
+            running="num_running_reqs",
+            waiting="num_queue_reqs",
+            cache="token_usage",
+            preempted="num_retracted_requests_total",
+            answered="num_requests_total",
+            failed="num_aborted_requests_total",
+            prompt="prompt_tokens_total",
+            generated="generation_tokens_total",
+        ),
+        **_times(
+            _S,
+            latency="e2e_request_latency_seconds",
+            queue="queue_time_seconds",
+            first="time_to_first_token_seconds",
+            each="inter_token_latency_seconds time_per_output_token_seconds",
+        ),
+    },
+    "nv_inference": {
+        **_gauges(
+            waiting="pending_request_count", answered="request_success", failed="request_failure"
+        ),
+        **_times(_US, latency="request_summary_us", queue="queue_summary_us"),
+        "request_duration_us": MetricName(part="latency_total", to_ms=_US),
+        "queue_duration_us": MetricName(part="queue_total", to_ms=_US),
+    },
+    "tgi": {
+        **_gauges(
+            running="batch_current_size",
+            waiting="queue_size",
+            answered="request_success_total request_success",
+            failed="request_failure_total request_failure",
+            generated="request_generated_tokens_sum",
+            prompt="request_input_length_sum",
+        ),
+        **_times(
+            _S,
+            latency="request_duration",
+            queue="request_queue_duration",
+            each="request_mean_time_per_token_duration",
+        ),
+    },
+}
+# What stands at the moment; all else counts up, but for the quantiles of a summary.
+GAUGES = frozenset(("running", "waiting", "cache"))
+QUANTILE = "quantile"
+# Requests that ended otherwise than answered: what they are instead, None for nothing that is told.
+_REASON = "finished_reason"
+_ENDED: Mapping[str, str | None] = {"error": "failed", "abort": None}
+# Ranks of one engine tell the same figure; copies of a server add up.
+RANKS = ("tp_rank", "pp_rank", "moe_ep_rank")
+
+
+def server_of(name: str) -> tuple[str, str] | None:
+    """Return the server and the name that a metric has there, None for a metric of no server."""
+    found = _SERVER.search(name.lower())
+    if found is None or found[2] not in NAMES[found[1]]:
+        return None
+    return found[1], found[2]
+
+
+def metric_of(name: str, labels: Mapping[str, str]) -> tuple[str, str, MetricName] | None:
+    """Return the server, the name there and what the sample is, by its labels, too."""
+    found = server_of(name)
+    if found is None:
+        return None
+    server, own = found
+    known = NAMES[server][own]
+    part = _ENDED.get(labels.get(_REASON, ""), known.part)
+    return None if part is None else (server, own, replace(known, part=part))
+
+
+def stem(name: str) -> str:
+    """Return the name of the histogram or summary that a series is of, or the name itself."""
+    end = next((end for end in ENDS if name.endswith(end)), "")
+    return name.removesuffix(end)
+
+
+# Of a server that shows the metrics of another, which it runs: whose figures count.
+_FIRST = ("vllm", "sglang", "tgi", "nv_inference")
+_CACHE = "cache"
+_KEPT = ("le", QUANTILE, "finished_reason")
+
+Labels = tuple[tuple[str, str], ...]
+Key = tuple[str, Labels]
+"""A name, and those of its labels that say what a sample is; the others only say whose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page, reduced to what is known of it.
+
+    Attributes:
+        server: whose page it is, a key of `FRAMEWORKS`; None where nothing on it is known.
+        counts: what has been counted since the server's start, by whose it is.
+        gauges: what stands at the moment, all engines together.
+    """
+
+    server: str | None = None
+    counts: Mapping[Key, Mapping[Labels, float]] = field(default_factory=dict)
+    gauges: Mapping[Key, float] = field(default_factory=dict)
+
+
+def page_of(text: str) -> Page:
+    """Return what a page of metrics says; an unknown page gives an empty one.
+
+    Raises:
+        ValueError: a line with a known name is not in the text format of Prometheus.
+    """
+    kept = [line for line in text.split("\n") if server_of(_name_of(line)) is not None]
+    found = [
+        (known, sample)
+        for family in text_string_to_metric_families("\n".join([*kept, ""]))
+        for sample in family.samples
+        if (known := metric_of(sample.name, sample.labels)) is not None
+    ]
+    servers = {known[0] for known, _ in found}
+    server = next((one for one in _FIRST if one in servers), None)
+    counts: dict[Key, dict[Labels, float]] = defaultdict(dict)
+    gauges: dict[Key, dict[Labels, float]] = defaultdict(dict)
+    for (whose, _, metric), sample in found:
+        # Below 0 and NaN stand for "nothing to tell yet".
+        if whose != server or not sample.value >= 0:
+            continue
+        now = metric.part in GAUGES or QUANTILE in sample.labels
+        labels = sample.labels.items()
+        key = (sample.name, tuple(sorted((k, v) for k, v in labels if k in _KEPT)))
+        own = tuple(sorted((k, v) for k, v in labels if k not in _KEPT and k not in RANKS))
+        where = gauges[key] if now else counts[key]
+        where[own] = max(where.get(own, 0.0), float(sample.value))
+    return Page(
+        server=server,
+        counts=counts,
+        gauges={key: _together(key, [*values.values()]) for key, values in gauges.items()},
+    )
+
+
+def _name_of(line: str) -> str:
+    return line.partition("{")[0].partition(" ")[0]
+
+
+def _together(key: Key, values: list[float]) -> float:
+    """Return what engines hold together; of a share or a quantile of several the mean."""
+    name, labels = key
+    known = metric_of(name, dict(labels))
+    share = known is not None and known[2].part not in GAUGES - {_CACHE}
+    return sum(values) / len(values) if share else sum(values)
+
+
+@dataclass(slots=True)
+class ServingTally:
+    """What the pages of one server add up to.
+
+    Attributes:
+        pages: how many were taken.
+        server: whose pages they are, None before the first that is known.
+        from_s: when the first was taken.
+        to_s: when the last was.
+    """
+
+    pages: int = 0
+    server: str | None = None
+    from_s: float = 0.0
+    to_s: float = 0.0
+    _last: dict[Key, dict[Labels, float]] = field(default_factory=dict)
+    _grown: dict[Key, float] = field(default_factory=dict)
+    _gauges: dict[Key, tuple[float, int]] = field(default_factory=dict)
+
+    def take(self, t_s: float, page: Page) -> None:
+        """Add a page; pages come in the order of their times.
+
+        Args:
+            t_s: when it was taken, seconds since 1970 UTC.
+            page: what it says; one that is not known is left out.
+        """
+        if page.server is None:
+            return
+        if not self.pages:
+            self.server, self.from_s = page.server, t_s
+        for key, series in page.counts.items():
+            before = self._last.setdefault(key, {})
+            for own, value in series.items():
+                grown = _growth(before.get(own, 0.0), value) if self.pages else 0.0
+                self._grown[key] = self._grown.get(key, 0.0) + grown
+                before[own] = value
+        for key, value in page.gauges.items():
+            total, n = self._gauges.get(key, (0.0, 0))
+            self._gauges[key] = (total + value, n + 1)
+        self.pages, self.to_s = self.pages + 1, t_s
+
+    def as_json(self) -> JsonObject:
+        """Return the tally: `grown` and `means` are lists of name, labels, value."""
+        grown: list[Json] = [_row(key, value) for key, value in self._grown.items()]
+        means: list[Json] = [_row(key, total / n) for key, (total, n) in self._gauges.items()]
+        return {
+            "server": None if self.server is None else FRAMEWORKS[self.server],
+            "pages": self.pages,
+            "from_s": round(self.from_s, 3),
+            "to_s": round(self.to_s, 3),
+            "grown": grown,
+            "means": means,
+        }
+
+
+def _row(key: Key, value: float) -> Json:
+    name, labels = key
+    return [name, dict(labels), round(value, 9)]
+
+
+def _growth(before: float, now: float) -> float:
+    """Return how much a counter grew; one that fell was started anew and counts from 0."""
+    return now - before if now >= before else now
