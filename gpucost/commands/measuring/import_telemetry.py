@@ -144,13 +144,13 @@ def command(
         **options,
     )
     skipped: list[Skipped] = []
-    options = FolderReadOptions(jobs_by=jobs_by or "folder", progress=output.progress(READING))
+    reading = FolderReadOptions(jobs_by=jobs_by or "folder", progress=output.progress(READING))
     if any(is_address(source) for source in sources):
         profiles = read_warehouse(sources, hints)
     elif any(is_server(source) for source in sources):
         profiles = read_live(sources, live, hints, output.say)
     else:
-        profiles = read_telemetry(sources, hints, skipped=skipped, options=options)
+        profiles = read_telemetry(sources, hints, skipped=skipped, options=reading)
     tell_skipped(skipped, output.say)
     _write(profiles, target, output)
     tell_profiles(profiles, output)
