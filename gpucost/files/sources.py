@@ -8,7 +8,7 @@ from planner.models.interruption import Availability, parse_trace
 from planner.profile.join import join_runs
 from planner.profile.model import Profile
 from pricing.errors import InputError
-from telemetry.folder import Skipped
+from telemetry.folder import FolderReadOptions, Skipped
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 

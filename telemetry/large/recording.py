@@ -122,7 +122,7 @@ def read_large(path: str, hints: Hints) -> LargeRecording:
     _leave_out_impossible(readings, gpus, codes, builder)
     if times.stepped_back:
         builder.notes.append("the clock was set back within the file (end of summer time?).")
-    source, notes = builder.told(gpus)
+    source, notes = builder.source_and_notes(gpus)
     return LargeRecording(
         t_s=t_s,
         codes=codes,
