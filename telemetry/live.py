@@ -65,16 +65,16 @@ def answer_of(body: bytes, begin_s: int, step_s: int) -> RangeAnswer:
     Raises:
         AnswerError: it is cut off, partial, no matrix, or of other times than those asked for.
     """
-    rest, points = _cut(body)
+    head, points = _cut(body)
     try:
-        told = msgspec.json.decode(rest)
-        partial, result = bool(told.get("isPartial")), told["data"]["result"]
-        labels = tuple({str(k): str(v) for k, v in one["metric"].items()} for one in result)
-        if len(points) == len(labels) and all(one["values"] == [] for one in result):
-            pairs = [_pairs(one) for one in points]
+        answer = msgspec.json.decode(head)
+        partial, result = bool(answer.get("isPartial")), answer["data"]["result"]
+        labels = tuple({str(k): str(v) for k, v in item["metric"].items()} for item in result)
+        if len(points) == len(labels) and all(item["values"] == [] for item in result):
+            pairs = [_pairs(item) for item in points]
         else:  # as a proxy may write it
-            pairs = [_table(one["values"]) for one in msgspec.json.decode(body)["data"]["result"]]
-        kind = told["data"]["resultType"]
+            pairs = [_table(item["values"]) for item in msgspec.json.decode(body)["data"]["result"]]
+        kind = answer["data"]["resultType"]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         raise AnswerError("the answer is cut off, or not a matrix of series") from None
     if partial:
@@ -82,7 +82,7 @@ def answer_of(body: bytes, begin_s: int, step_s: int) -> RangeAnswer:
     if kind != "matrix":
         raise AnswerError("the answer is not a matrix of series")
     runs, values = _runs(pairs, begin_s, step_s)
-    warnings = tuple(str(one)[:200] for one in told.get("warnings") or ())
+    warnings = tuple(str(text)[:200] for text in answer.get("warnings") or ())
     return RangeAnswer(labels=labels, runs=runs, values=_small(values), warnings=warnings)
 
 
@@ -95,7 +95,7 @@ def _cut(body: bytes) -> tuple[bytes, list[bytes]]:
 
     Within a text the quotes of `"values"` carry a backslash, so that it is never found there.
     """
-    rest: list[bytes] = []
+    head: list[bytes] = []
     points: list[bytes] = []
     at = 0
     while (place := body.find(_POINTS, at)) >= 0:
@@ -103,21 +103,21 @@ def _cut(body: bytes) -> tuple[bytes, list[bytes]]:
         end = body.find(_END, begin)
         if end < 0:
             break
-        rest.append(body[at:begin])
+        head.append(body[at:begin])
         points.append(body[begin:end])
         at = end + 1
-    rest.append(body[at:])
-    return b"".join(rest), points
+    head.append(body[at:])
+    return b"".join(head), points
 
 
 def _pairs(points: bytes) -> NDArray[np.float64]:
     """Return times and values: `[1700000000,"80"],[1700000060,"NaN"` without the last bracket."""
     flat = b"[" + points.translate(_PLAIN) + b"]"
     try:
-        found = np.array(msgspec.json.decode(flat), dtype=np.float64)
+        pairs = np.array(msgspec.json.decode(flat), dtype=np.float64)
     except (ValueError, TypeError):  # NaN and +Inf are not JSON
-        found = np.array([float(cell) for cell in flat[1:-1].split(b",")])
-    return found.reshape(-1, 2)
+        pairs = np.array([float(cell) for cell in flat[1:-1].split(b",")])
+    return pairs.reshape(-1, 2)
 
 
 def _runs(
@@ -126,7 +126,7 @@ def _runs(
     if not pairs:
         return np.empty((0, 3), dtype=np.int32), np.empty(0)
     points = np.concatenate(pairs)
-    series = np.repeat(np.arange(len(pairs)), [len(one) for one in pairs])
+    series = np.repeat(np.arange(len(pairs)), [len(part) for part in pairs])
     exact = (points[:, 0] - begin_s) / step_s
     place = np.rint(exact)
     if not np.array_equal(exact, place) or (place < 0).any():
@@ -142,9 +142,9 @@ def _small(values: NDArray[np.float64]) -> NDArray[Any]:
     """Return the values in the smallest type that holds each of them exactly."""
     for kind in _KEPT_AS[:-1]:
         with np.errstate(invalid="ignore", over="ignore"):
-            kept = values.astype(kind)
-        if np.array_equal(kept.astype(np.float64), values):
-            return kept
+            small = values.astype(kind)
+        if np.array_equal(small.astype(np.float64), values):
+            return small
     return values
 
 
@@ -173,14 +173,14 @@ class _ServerSeries:
     """What the labels of all series say.
 
     Attributes:
-        found: each series without its points, with its job.
+        series: each series without its points, with its job.
         place: where each of them stands among the answers.
         devices: of each device, the numbers of its series that pods share.
         about: series that only name devices, by uuid.
         labels: whose each job is.
     """
 
-    found: tuple[SampledSeries, ...]
+    series: tuple[SampledSeries, ...]
     place: Sequence[int]
     devices: Mapping[str, Sequence[int]]
     about: Mapping[str | None, Sequence[SampledSeries]]
@@ -214,8 +214,8 @@ def profiles_live(
         InputError: nothing of it can be read.
     """
     host, answers, about_pods = server
-    known = _known(answers, about_pods, hints)
-    groups = _groups(known.found, say)
+    server_series = _series_of_server(answers, about_pods, hints)
+    groups = _groups(server_series.series, say)
     if hints.job is not None:
         if hints.job not in groups:
             names = ", ".join(sorted(groups)[:_SHOWN]) or "none"
@@ -224,8 +224,8 @@ def profiles_live(
     if hints.name is not None and len(groups) > 1:
         raise InputError(f"--name {hints.name}: {len(groups)} jobs cannot share a name.")
     profiles: list[Profile] = []
-    for done, (name, ours) in enumerate(sorted(groups.items()), start=1):
-        profiles += _of_job(host, answers, known, (name, ours), hints)
+    for done, (name, members) in enumerate(sorted(groups.items()), start=1):
+        profiles += _of_job(host, answers, server_series, (name, members), hints)
         if len(groups) > _LINES and done * _LINES // len(groups) > (done - 1) * _LINES // len(
             groups
         ):
@@ -233,7 +233,7 @@ def profiles_live(
     return tuple(profiles)
 
 
-def _known(
+def _series_of_server(
     answers: StoredSeries, about_pods: Iterable[Mapping[str, str]], hints: Hints
 ) -> _ServerSeries:
     empty = np.empty(0)
@@ -251,69 +251,72 @@ def _known(
             about[light[i].uuid].append(light[i])
     named = by_job([light[i] for i in place], about_pods, hints.job_label)
     devices: dict[str, list[int]] = defaultdict(list)
-    for number, one in enumerate(named.series):
-        if one.labels.get("vgpu"):
-            devices[_device(one)].append(number)
+    for number, member in enumerate(named.series):
+        if member.labels.get("vgpu"):
+            devices[_device(member)].append(number)
     return _ServerSeries(named.series, place, devices, about, named.labels)
 
 
-def _device(one: SampledSeries) -> str:
-    return one.uuid or f"{one.host or ''} index {one.index}"
+def _device(member: SampledSeries) -> str:
+    return member.uuid or f"{member.host or ''} index {member.index}"
 
 
 def _of_job(
     host: str,
     answers: StoredSeries,
-    known: _ServerSeries,
+    of_server: _ServerSeries,
     job: tuple[str, Sequence[int]],
     hints: Hints,
 ) -> tuple[Profile, ...]:
-    name, ours = job
+    name, members = job
     builder = RecordingBuilder(
         Payload(name=host, data=b"", sha256=None, path=host), "prometheus-json"
     )
     builder.notes += answers.notes
-    mine = set(ours)
-    beside = sorted(
+    own = set(members)
+    sharing = sorted(
         {
             number
-            for i in ours
-            if known.found[i].labels.get("vgpu")
-            for number in known.devices[_device(known.found[i])]
+            for i in members
+            if of_server.series[i].labels.get("vgpu")
+            for number in of_server.devices[_device(of_server.series[i])]
         }
-        - mine
+        - own
     )
-    loaded = [_loaded(answers, known, number) for number in (*ours, *beside)]
-    if any(one.labels.get("vgpu") for one in loaded):
-        told, notes = shared(loaded)
-        loaded = list(told)
+    loaded = [_loaded(answers, of_server, number) for number in (*members, *sharing)]
+    if any(member.labels.get("vgpu") for member in loaded):
+        apart, notes = shared(loaded)
+        loaded = list(apart)
         builder.notes += notes
-    uuids = {one.uuid for one in loaded}
-    about = [one for uuid in uuids if uuid is not None for one in known.about.get(uuid, ())]
-    labels = {key: whose for key, whose in known.labels.items() if key == name}
-    recording = series.recording(builder, [*loaded[: len(ours)], *about], hints, labels=labels)
+    uuids = {member.uuid for member in loaded}
+    about = [
+        member for uuid in uuids if uuid is not None for member in of_server.about.get(uuid, ())
+    ]
+    labels = {key: job_labels for key, job_labels in of_server.labels.items() if key == name}
+    recording = series.recording(builder, [*loaded[: len(members)], *about], hints, labels=labels)
     return jobs.all_profiles([recording], replace(hints, job=None, name=hints.name or name))
 
 
-def _loaded(answers: StoredSeries, known: _ServerSeries, number: int) -> SampledSeries:
-    t_s, readings = answers.read(known.place[number])
-    return replace(known.found[number], t_s=t_s, readings=readings)
+def _loaded(answers: StoredSeries, of_server: _ServerSeries, number: int) -> SampledSeries:
+    t_s, readings = answers.read(of_server.place[number])
+    return replace(of_server.series[number], t_s=t_s, readings=readings)
 
 
-def _groups(found: Sequence[SampledSeries], say: Callable[[str], None]) -> dict[str, list[int]]:
+def _groups(series: Sequence[SampledSeries], say: Callable[[str], None]) -> dict[str, list[int]]:
     """Return the numbers of each workload's series; of each machine's where none is named."""
     groups: dict[str, list[int]] = defaultdict(list)
-    held: set[str] = set()
+    labelled: set[str] = set()
     free: set[str] = set()
-    for number, one in enumerate(found):
-        if (job := one.job) is not None:
+    for number, member in enumerate(series):
+        if (job := member.job) is not None:
             groups[job].append(number)
-            held.add(_device(one))
+            labelled.add(_device(member))
         else:
-            free.add(_device(one))
+            free.add(_device(member))
     if not groups:
-        for number, one in enumerate(found):
-            groups[one.host or "job"].append(number)
-    elif free - held:
-        say(f"{len(free - held)} GPUs carry no job label all the time, so they are in no profile.")
+        for number, member in enumerate(series):
+            groups[member.host or "job"].append(number)
+    elif free - labelled:
+        count = len(free - labelled)
+        say(f"{count} GPUs carry no job label all the time, so they are in no profile.")
     return dict(groups)

@@ -126,21 +126,21 @@ RANKS = ("tp_rank", "pp_rank", "moe_ep_rank")
 
 def server_of(name: str) -> tuple[str, str] | None:
     """Return the server and the name that a metric has there, None for a metric of no server."""
-    found = _SERVER.search(name.lower())
-    if found is None or found[2] not in NAMES[found[1]]:
+    match = _SERVER.search(name.lower())
+    if match is None or match[2] not in NAMES[match[1]]:
         return None
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def metric_of(name: str, labels: Mapping[str, str]) -> tuple[str, str, MetricName] | None:
     """Return the server, the name there and what the sample is, by its labels, too."""
-    found = server_of(name)
-    if found is None:
+    named = server_of(name)
+    if named is None:
         return None
-    server, own = found
-    known = NAMES[server][own]
-    part = _ENDED.get(labels.get(_REASON, ""), known.part)
-    return None if part is None else (server, own, replace(known, part=part))
+    server, own = named
+    metric = NAMES[server][own]
+    part = _ENDED.get(labels.get(_REASON, ""), metric.part)
+    return None if part is None else (server, own, replace(metric, part=part))
 
 
 def stem(name: str) -> str:
@@ -180,20 +180,20 @@ def page_of(text: str) -> Page:
     Raises:
         ValueError: a line with a known name is not in the text format of Prometheus.
     """
-    kept = [line for line in text.split("\n") if server_of(_name_of(line)) is not None]
-    found = [
-        (known, sample)
-        for family in text_string_to_metric_families("\n".join([*kept, ""]))
+    lines = [line for line in text.split("\n") if server_of(_name_of(line)) is not None]
+    samples = [
+        (named, sample)
+        for family in text_string_to_metric_families("\n".join([*lines, ""]))
         for sample in family.samples
-        if (known := metric_of(sample.name, sample.labels)) is not None
+        if (named := metric_of(sample.name, sample.labels)) is not None
     ]
-    servers = {known[0] for known, _ in found}
-    server = next((one for one in _FIRST if one in servers), None)
+    servers = {named[0] for named, _ in samples}
+    server = next((name for name in _FIRST if name in servers), None)
     counts: dict[Key, dict[Labels, float]] = defaultdict(dict)
     gauges: dict[Key, dict[Labels, float]] = defaultdict(dict)
-    for (whose, _, metric), sample in found:
+    for (owner, _, metric), sample in samples:
         # Below 0 and NaN stand for "nothing to tell yet".
-        if whose != server or not sample.value >= 0:
+        if owner != server or not sample.value >= 0:
             continue
         now = metric.part in GAUGES or QUANTILE in sample.labels
         labels = sample.labels.items()
@@ -215,8 +215,8 @@ def _name_of(line: str) -> str:
 def _together(key: Key, values: list[float]) -> float:
     """Return what engines hold together; of a share or a quantile of several the mean."""
     name, labels = key
-    known = metric_of(name, dict(labels))
-    share = known is not None and known[2].part not in GAUGES - {_CACHE}
+    named = metric_of(name, dict(labels))
+    share = named is not None and named[2].part not in GAUGES - {_CACHE}
     return sum(values) / len(values) if share else sum(values)
 
 

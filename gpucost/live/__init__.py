@@ -1,1 +1,1 @@
-"""Servers of metrics as SOURCE: who asks, what is asked, and what is kept until all has come."""
+"""Servers of metrics as SOURCE: who asks, what is asked, and where answers are stored."""

@@ -1,4 +1,4 @@
-"""Asks a server of Prometheus's HTTP API for GPU metrics over time, in parts that are kept."""
+"""Asks a server of Prometheus's HTTP API for GPU metrics over time, in parts that are stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import urllib3
 
-    from gpucost.live.kept_answers import KeptAnswers
+    from gpucost.live.stored_answers import StoredAnswers
     from telemetry.live import RangeAnswer
 
     _Fields = Sequence[tuple[str, str]]
@@ -74,8 +74,8 @@ class LiveQuery:
     @property
     def digest(self) -> str:
         """A name for what is asked for, whenever that was and whoever asks."""
-        told = (self.url, self.step_s, self.recorded, *self.matchers)
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+        parts = (self.url, self.step_s, self.recorded, *self.matchers)
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def parts(self) -> Iterator[tuple[int, int]]:
         """Yield the first and last instant of each part, which do not depend on `start_s`."""
@@ -114,20 +114,20 @@ def matcher(text: str) -> str:
     Raises:
         InputError: it has another form.
     """
-    found = _MATCHER.fullmatch(text)
-    if found is None:
+    match = _MATCHER.fullmatch(text)
+    if match is None:
         raise InputError(
             f"--match {text}: not LABEL=VALUE. Write --match cluster=a or --match pod=~train.*"
         )
-    return f"{found[1]}{found[2]}{json.dumps(found[3].strip(chr(34)), ensure_ascii=False)}"
+    return f"{match[1]}{match[2]}{json.dumps(match[3].strip(chr(34)), ensure_ascii=False)}"
 
 
-def ask_all(query: LiveQuery, kept: KeptAnswers, say: Callable[[str], None]) -> None:
-    """Ask for every metric that gpucost knows, part by part; what is kept is not asked again.
+def ask_all(query: LiveQuery, answers: StoredAnswers, say: Callable[[str], None]) -> None:
+    """Ask for every metric that gpucost knows, part by part; stored parts are not asked for again.
 
     Args:
         query: what is asked for.
-        kept: takes what has come.
+        answers: where the parts are stored.
         say: told what is asked.
 
     Raises:
@@ -149,40 +149,40 @@ def ask_all(query: LiveQuery, kept: KeptAnswers, say: Callable[[str], None]) -> 
             )
         parts = list(query.parts())
         todo = [(name, begin, end) for name in names for begin, end in parts]
-        told: set[str] = set()
-        for (name, begin, _), file, answer in _in_order(query, ask, kept, todo):
-            if name not in told:
-                told.add(name)
-                number = f"{len(told)} of {len(names)}"
+        named: set[str] = set()
+        for (name, begin, _), file, answer in _in_order(query, ask, answers, todo):
+            if name not in named:
+                named.add(name)
+                number = f"{len(named)} of {len(names)}"
                 say(f"{query.name}: {name}, {number}, in {len(parts)} parts")
             if answer is not None:
-                kept.keep(file, answer)
-                kept.take(file, metric_of(name) or name, begin)
+                answers.keep(file, answer)
+                answers.take(file, metric_of(name) or name, begin)
 
 
 def _in_order(
-    query: LiveQuery, ask: _Ask, kept: KeptAnswers, todo: Sequence[_Asked]
+    query: LiveQuery, ask: _Ask, answers: StoredAnswers, todo: Sequence[_Asked]
 ) -> Iterator[tuple[_Asked, Path, RangeAnswer | None]]:
-    """Yield each part with its answer, None where it is kept; the next ones are asked meanwhile."""
-    places = [kept.file(*one) for one in todo]
+    """Yield each part with its answer, None where it is stored; the next are asked meanwhile."""
+    places = [answers.file(*part) for part in todo]
     ready = [
-        kept.take(file, metric_of(one[0]) or one[0], one[1])
-        for one, file in zip(todo, places, strict=True)
+        answers.take(file, metric_of(part[0]) or part[0], part[1])
+        for part, file in zip(todo, places, strict=True)
     ]
-    waiting = deque(one for one, known in zip(todo, ready, strict=True) if not known)
+    waiting = deque(part for part, is_stored in zip(todo, ready, strict=True) if not is_stored)
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         coming: deque[Future[RangeAnswer]] = deque()
         try:
-            for one, file, known in zip(todo, places, ready, strict=True):
+            for part, file, is_stored in zip(todo, places, ready, strict=True):
                 while waiting and len(coming) < _AT_ONCE:
                     coming.append(threads.submit(_part, query, ask, waiting.popleft()))
-                yield one, file, None if known else coming.popleft().result()
+                yield part, file, None if is_stored else coming.popleft().result()
         finally:
             threads.shutdown(wait=True, cancel_futures=True)
 
 
-def _part(query: LiveQuery, ask: _Ask, asked: _Asked) -> RangeAnswer:
-    name, begin, end = asked
+def _part(query: LiveQuery, ask: _Ask, part: _Asked) -> RangeAnswer:
+    name, begin, end = part
     selector = name + ("{" + ",".join(query.matchers) + "}" if query.matchers else "")
     # The last point of each step alone: a bare name would repeat what a pod that has ended told
     # last for up to five minutes, and each server for a time of its own.
@@ -213,34 +213,34 @@ def pod_labels(query: LiveQuery, pods: Iterable[str]) -> list[dict[str, str]]:
         ProviderError: it answers with an error.
     """
     names = sorted(set(pods))
-    found: list[dict[str, str]] = []
+    label_sets: list[dict[str, str]] = []
     with _server(query) as ask:
         for place in range(0, len(names), _PODS):
             some = "|".join(_SPECIAL.sub(r"\\\g<0>", name) for name in names[place : place + _PODS])
             value = json.dumps(some, ensure_ascii=False)
             match = [f"{LABELS_METRIC}{{{label}=~{value}}}" for label in ("exported_pod", "pod")]
             fields = [("start", str(query.start_s)), ("end", str(query.end_s))]
-            body = json.loads(ask("series", [*(("match[]", one) for one in match), *fields]))
+            body = json.loads(ask("series", [*(("match[]", text) for text in match), *fields]))
             data = body.get("data") if isinstance(body, dict) else None
-            found += [
-                {str(key).lower(): str(text) for key, text in one.items() if key != "__name__"}
-                for one in data or ()
-                if isinstance(one, dict)
+            label_sets += [
+                {str(key).lower(): str(text) for key, text in item.items() if key != "__name__"}
+                for item in data or ()
+                if isinstance(item, dict)
             ]
-    return [one for one in found if all(_fits(one, text) for text in query.matchers)]
+    return [labels for labels in label_sets if all(_fits(labels, text) for text in query.matchers)]
 
 
 def _fits(labels: Mapping[str, str], selector: str) -> bool:
     """Return whether a label set does not contradict a selector, as `matcher` writes it."""
-    found = _MATCHER.fullmatch(selector)
-    if found is None or found[1].lower() not in labels:
+    match = _MATCHER.fullmatch(selector)
+    if match is None or match[1].lower() not in labels:
         return True
-    text, wanted = labels[found[1].lower()], json.loads(found[3])
+    text, value = labels[match[1].lower()], json.loads(match[3])
     try:
-        same = re.fullmatch(wanted, text) is not None if "~" in found[2] else text == wanted
+        same = re.fullmatch(value, text) is not None if "~" in match[2] else text == value
     except re.error:  # RE2 knows forms that Python does not
         return True
-    return same is not found[2].startswith("!")
+    return same is not match[2].startswith("!")
 
 
 def _names(query: LiveQuery, ask: _Ask) -> list[str]:
@@ -268,10 +268,10 @@ def _server(query: LiveQuery) -> Iterator[_Ask]:
         redirect=False,
     )
     with urllib3.PoolManager(retries=retries, timeout=_TIMEOUT_S, maxsize=_AT_ONCE) as pool:
-        yield lambda path, fields: _asked(query, pool, path, fields)
+        yield lambda path, fields: _request(query, pool, path, fields)
 
 
-def _asked(query: LiveQuery, pool: urllib3.PoolManager, path: str, fields: _Fields) -> bytes:
+def _request(query: LiveQuery, pool: urllib3.PoolManager, path: str, fields: _Fields) -> bytes:
     import urllib3  # noqa: PLC0415 - only where a server is asked
 
     url = f"{query.url}/api/v1/{path}"
@@ -288,10 +288,10 @@ def _asked(query: LiveQuery, pool: urllib3.PoolManager, path: str, fields: _Fiel
             f"{query.name}: refuses the request ({answer.status}). Set {TOKEN}, or {USER} and "
             f"{PASSWORD}."
         )
-    said = _error(answer.data)
-    if answer.status != 200 or said is not None:  # noqa: PLR2004 - HTTP's OK
+    problem = _error(answer.data)
+    if answer.status != 200 or problem is not None:  # noqa: PLR2004 - HTTP's OK
         raise ProviderError(
-            f"{query.name}: answered {answer.status} to {path}: {said or 'no data'}."
+            f"{query.name}: answered {answer.status} to {path}: {problem or 'no data'}."
         )
     return bytes(answer.data)
 
@@ -305,5 +305,5 @@ def _error(body: bytes) -> str | None:
         return "not JSON, so this is not Prometheus's HTTP API"
     if isinstance(answer, dict) and answer.get("status") == "success":
         return None
-    said = answer.get("error") if isinstance(answer, dict) else None
-    return str(said or "no reason given")[:200]
+    reason = answer.get("error") if isinstance(answer, dict) else None
+    return str(reason or "no reason given")[:200]

@@ -20,8 +20,8 @@ from gpucost.live.asking import (
     pod_labels,
     server_of,
 )
-from gpucost.live.kept_answers import KeptAnswers
 from gpucost.live.recording_rules import NOTE, STEP_S
+from gpucost.live.stored_answers import StoredAnswers
 from pricing.errors import InputError
 from telemetry.lake import place as lake_place
 
@@ -90,11 +90,11 @@ def read_live(
         recorded=options.recorded,
     )
     folder = cache_folder() / "live" / query.digest
-    kept = KeptAnswers(folder=folder, step_s=query.step_s)
-    ask_all(query, kept, say)
-    kept.notes += [NOTE] if options.recorded else []
-    told = pod_labels(query, pods_of(kept))
-    profiles = profiles_live((query.name, kept, told), hints, say)
+    answers = StoredAnswers(folder=folder, step_s=query.step_s)
+    ask_all(query, answers, say)
+    answers.notes += [NOTE] if options.recorded else []
+    labels = pod_labels(query, pods_of(answers))
+    profiles = profiles_live((query.name, answers, labels), hints, say)
     shutil.rmtree(folder, ignore_errors=True)
     return profiles
 

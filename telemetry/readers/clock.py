@@ -148,8 +148,8 @@ def of_day(texts: pd.Series) -> SourceClock | None:
     seconds = (parts[0] * 3600 + parts[1] * 60 + parts[2]).to_numpy(dtype=float)
     if np.isfinite(seconds).sum() <= len(seconds) / 2:
         return None
-    known = pd.Series(seconds).ffill().bfill().to_numpy()
-    midnights = np.cumsum(np.diff(known, prepend=known[:1]) < -_DAY_S / 2)
+    filled = pd.Series(seconds).ffill().bfill().to_numpy()
+    midnights = np.cumsum(np.diff(filled, prepend=filled[:1]) < -_DAY_S / 2)
     return SourceClock(t_s=placed(seconds + midnights * _DAY_S), absolute=False)
 
 
@@ -181,17 +181,17 @@ def _seconds(times: pd.Series) -> NDArray[np.float64]:
 
 
 def _steps_back(seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
-    known = pd.Series(seconds).ffill().to_numpy()
-    steps = np.diff(known, prepend=known[:1])
+    filled = pd.Series(seconds).ffill().to_numpy()
+    steps = np.diff(filled, prepend=filled[:1])
     return np.asarray(np.cumsum(steps < -_STEP_BACK_S) > 0)
 
 
 def _to_utc(
     naive: NDArray[np.float64], after_step: NDArray[np.bool_], zone: tzinfo
 ) -> NDArray[np.float64]:
-    known = np.isfinite(naive)
-    whole = np.rint(np.where(known, naive, 0.0) * 1e6).astype("int64")
+    finite = np.isfinite(naive)
+    whole = np.rint(np.where(finite, naive, 0.0) * 1e6).astype("int64")
     stamps = pd.Series(whole.astype("datetime64[us]"))
     # The hour that happens twice: rows after the clock went back are its second pass.
     local = stamps.dt.tz_localize(zone, ambiguous=~after_step, nonexistent="shift_forward")
-    return np.where(known, _seconds(local.dt.tz_convert("UTC")), np.nan)
+    return np.where(finite, _seconds(local.dt.tz_convert("UTC")), np.nan)

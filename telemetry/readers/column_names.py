@@ -101,10 +101,10 @@ def meaning(header: str, hints: Hints) -> Meaning | None:
     if (printed := _printed(header)) is not None:
         return printed
     name, unit = _fold(header)
-    known = _csv_names().get(name)
-    if known is None or unit is None or known.unit == "":
-        return known
-    renamed = Meaning(target=known.target, unit=unit, rank=known.rank)
+    holds = _csv_names().get(name)
+    if holds is None or unit is None or holds.unit == "":
+        return holds
+    renamed = Meaning(target=holds.target, unit=unit, rank=holds.rank)
     return renamed if renamed.scale is not None else None
 
 
@@ -137,8 +137,8 @@ def is_header(cells: Sequence[str], hints: Hints) -> bool:
     if any(said is not None and said.partition(":")[0] not in ROLES for said in mapped):
         return True
     # What nvidia-smi's own table says in its middle heads no column of a log.
-    known = (meaning(cell, hints) for cell in cells if _printed(cell) is None)
-    return any(m is not None and m.target.startswith(_MEASURES) for m in known)
+    meanings = (meaning(cell, hints) for cell in cells if _printed(cell) is None)
+    return any(m is not None and m.target.startswith(_MEASURES) for m in meanings)
 
 
 _DELIMITERS = ",;\t|"

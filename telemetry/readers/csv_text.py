@@ -74,10 +74,10 @@ class Rows:
 def split(text: str, hints: Hints) -> Rows | None:
     """Return the rows of a log; None when no header names a measurement."""
     lines = [line.rstrip("\r") for line in text.split("\n")]
-    found = csv_header(lines[:_HEADER_WITHIN], hints) or _late_header(lines, hints)
-    if found is None:
+    first_header = csv_header(lines[:_HEADER_WITHIN], hints) or _late_header(lines, hints)
+    if first_header is None:
         return None
-    delimiter, header, first = found
+    delimiter, header, first = first_header
     tables = {tuple(header): CsvTable(header=tuple(header))}
     table = tables[tuple(header)]
     dropped: Counter[str] = Counter()
@@ -240,8 +240,8 @@ def _plain(text: str, sign: str) -> str:
 def _factor(unit: str | None, scale: float, to: str, typical: str) -> float | None:
     if unit is None:
         return scale
-    known = spelled(unit)
-    return scale if known == typical else SCALES.get((known or "", to))
+    unit_name = spelled(unit)
+    return scale if unit_name == typical else SCALES.get((unit_name or "", to))
 
 
 def _kind(text: str) -> str:

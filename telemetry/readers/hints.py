@@ -58,12 +58,12 @@ class Hints:
             if (problem := mapping_problem(column, slot)) is not None
         ]
         problems += [
-            f"{option} {word}: not known. Use one of: {', '.join(known)}."
-            for option, word, known in (
+            f"{option} {word}: not known. Use one of: {', '.join(choices)}."
+            for option, word, choices in (
                 ("--kind", self.kind, KINDS),
                 ("--precision", self.precision, PRECISIONS),
             )
-            if word is not None and word not in known
+            if word is not None and word not in choices
         ]
         problems += [
             f"--label {name}={value}: not known. Use one of: {', '.join(LABELS)}, each with a text."

@@ -255,10 +255,10 @@ class _Pull(io.RawIOBase):
         return size
 
 
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+def _chain(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
     if first:
         yield first
-    yield from rest
+    yield from chunks
 
 
 def base_name(path: str) -> str:

@@ -44,7 +44,7 @@ def _read(file: Path) -> tuple[dict[str, Any], NDArray[np.int32], int] | None:
 
 
 @dataclass(slots=True)
-class KeptAnswers:
+class StoredAnswers:
     """Answers to range queries of one step, in a folder, by series.
 
     Attributes:
@@ -94,8 +94,8 @@ class KeptAnswers:
             return False
         head, runs, values_at = read
         kind = np.dtype(head["kind"])
-        told = [f"the server warned: {text}" for text in head["warnings"]]
-        self.notes += [note for note in told if note not in self.notes]
+        warnings = [f"the server warned: {text}" for text in head["warnings"]]
+        self.notes += [note for note in warnings if note not in self.notes]
         series = np.array([self._place(name, labels) for labels in head["labels"]], dtype=np.int64)
         lengths = runs[:, 2].astype(np.int64)
         offsets = np.cumsum(lengths) - lengths
@@ -127,8 +127,8 @@ class KeptAnswers:
         for _, number, first, length, offset in self._runs_of(series).tolist():
             part = self._parts[number]
             at = part.values_at + offset * part.kind.itemsize
-            found = np.fromfile(part.file, dtype=part.kind, count=length, offset=at)
-            values.append(found.astype(np.float64))
+            points = np.fromfile(part.file, dtype=part.kind, count=length, offset=at)
+            values.append(points.astype(np.float64))
             times.append(part.begin_s + self.step_s * np.arange(first, first + length, dtype=float))
         if not times:
             return np.empty(0), np.empty(0)
