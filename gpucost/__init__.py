@@ -127,18 +127,18 @@ def _check_ours(package: str) -> None:
     Raises:
         ImportError: one sentence: which file has the name of our package, and what to do.
     """
-    ours = Path(__file__).resolve().parent.parent / package / "__init__.py"
-    found = _found(package)
-    if found is None or found.resolve() != ours:
+    expected = Path(__file__).resolve().parent.parent / package / "__init__.py"
+    actual = _module_place(package)
+    if actual is None or actual.resolve() != expected:
         raise ImportError(
-            f"gpucost cannot be used in this program: {found or 'another module'} has the name of "
+            f"gpucost cannot be used in this program: {actual or 'another module'} has the name of "
             f"its package {package!r}; rename that, take its folder off sys.path, or call the "
             "gpucost command in a process of its own, which it does not disturb.",
             name=package,
         )
 
 
-def _found(package: str) -> Path | None:
+def _module_place(package: str) -> Path | None:
     """Return the file or folder that the name stands for; None where that cannot be said."""
     try:
         spec = find_spec(package)

@@ -124,12 +124,12 @@ def _class_of(modules: tuple[str, ...], name: str, package: str) -> type:
     Raises:
         ImportError: none is.
     """
-    for module in sorted(modules, key=lambda one: one not in sys.modules):
+    for module in sorted(modules, key=lambda name_of: name_of not in sys.modules):
         try:
-            found: type = getattr(import_module(module), name)
+            kind: type = getattr(import_module(module), name)
         except ModuleNotFoundError:
             continue
-        return found
+        return kind
     raise ImportError(
         f"this callback is for {package}, which is not installed here: pip install {package}."
     )
@@ -145,7 +145,7 @@ def __getattr__(name: str) -> type:
     """Make a callback when it is first asked for."""
     if name not in _MADE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    made = _MADE[name]()
-    made.__qualname__ = name  # so that it can be pickled for a process that is spawned
-    globals()[name] = made
-    return made
+    callback = _MADE[name]()
+    callback.__qualname__ = name  # so that it can be pickled for a process that is spawned
+    globals()[name] = callback
+    return callback

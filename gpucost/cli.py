@@ -30,13 +30,13 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
-    for number in ours:
+    signals = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in signals:
         signal.signal(number, _interrupt)
     try:
         yield
     finally:
-        for number in ours:
+        for number in signals:
             signal.signal(number, signal.SIG_DFL)
 
 
@@ -116,13 +116,13 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name, command, rest = super().resolve_command(ctx, args)
-        quiet = ctx.resilient_parsing or _only_help(rest)  # completion, help
+        name, command, arguments = super().resolve_command(ctx, args)
+        quiet = ctx.resilient_parsing or _only_help(arguments)  # completion, help
         if name is not None and command is not None and not quiet:
             from gpucost.arguments.settings import load_settings  # noqa: PLC0415 - not for --version
 
             ctx.default_map = {name: load_settings(command, COMMANDS)}
-        return name, command, rest
+        return name, command, arguments
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

@@ -63,17 +63,17 @@ class _Values(ShellComplete):
         if args and args[0] in _OF_FILES and not flag and not incomplete.startswith("-"):
             return [_Item(incomplete, type="file")]
         argument = _OF_COMMANDS.get(args[0]) if args and not incomplete.startswith("-") else None
-        found = [] if argument and not flag else super().get_completions(args, incomplete)
-        if not found and argument:
-            found = _offered(argument, args, "", incomplete)
-        if found or incomplete.startswith("-"):
-            return found
+        items = [] if argument and not flag else super().get_completions(args, incomplete)
+        if not items and argument:
+            items = _offered(argument, args, "", incomplete)
+        if items or incomplete.startswith("-"):
+            return items
         return [_Item(incomplete, type="file")]
 
 
-def _offered(known: _Known, args: list[str], before: str, typed: str) -> list[_Item]:
+def _offered(values_of: _Known, args: list[str], before: str, typed: str) -> list[_Item]:
     """Return the values that go on from what is typed; a name with blanks is none for a shell."""
-    texts = dict.fromkeys(text for text in known(args, typed) if text.startswith(typed))
+    texts = dict.fromkeys(text for text in values_of(args, typed) if text.startswith(typed))
     return [_Item(before + text) for text in texts if not any(map(str.isspace, text))]
 
 
@@ -110,20 +110,20 @@ def _regions(args: list[str], _typed: str) -> Iterator[str]:
     named = {word for before, word in pairwise(args) if before == "--provider"}
     rows = read_csv("regions.csv")
     elsewhere = {row["region"] for row in rows if named and row["provider"] not in named}
-    here = {row["region"] for row in rows if row["provider"] in named}
-    return iter(sorted(known_regions(()) - (elsewhere - here)))
+    own = {row["region"] for row in rows if row["provider"] in named}
+    return iter(sorted(known_regions(()) - (elsewhere - own)))
 
 
 def _offers(_args: list[str], typed: str) -> Iterator[str]:
     """Yield PROVIDER/TYPE; its regions once the type is typed."""
-    provider, _, rest = typed.partition("/")
+    provider, _, place_text = typed.partition("/")
     for name in _providers([], ""):
         if not (name.startswith(provider) if "/" not in typed else name == provider):
             continue
         rows = [row for row in read_csv(f"offers/{name}.csv") if row["status"] == "current"]
         for row in rows:
             place = f"{name}/{row['instance_type']}"
-            in_type = rest.startswith(f"{row['instance_type']}/")
+            in_type = place_text.startswith(f"{row['instance_type']}/")
             everywhere = row["region"] == EVERYWHERE
             yield f"{place}/{row['region']}" if in_type and not everywhere else place
 
@@ -135,8 +135,8 @@ def _options(args: list[str], _typed: str) -> Iterator[str]:
         if path.stat().st_size > _MOST_BYTES:
             return
         for job in json.loads(path.read_text(encoding="utf-8"))["jobs"]:
-            for one in ("o0", *(option["id"] for option in job["options"])):
-                yield f"{job['name']}/{one}"
+            for option_id in ("o0", *(option["id"] for option in job["options"])):
+                yield f"{job['name']}/{option_id}"
 
 
 def _runs(_args: list[str], _typed: str) -> Iterator[str]:

@@ -66,8 +66,8 @@ class CostGate:
         """
         if self.limit_usd is None and self.base is None:
             return 0
-        found = plan.recommended
-        if found is not None and found.at_least:
+        total = plan.recommended
+        if total is not None and total.at_least:
             output.say(_NOT_COMPARED)
         return self._told(recommended_usd(plan), plan.period, output)
 

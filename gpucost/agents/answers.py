@@ -62,18 +62,18 @@ def readable_paths(root: Path, names: Iterable[str]) -> list[str]:
         InputError: all that is wrong with them, at once.
     """
     problems: list[str] = []
-    found = []
+    paths = []
     for name in names:
         try:
-            found.append(str(_below(root, name)))
+            paths.append(str(_below(root, name)))
         except InputError as error:
             problems += error.problems
-    problems += [] if problems else _too_much(root, found)
-    if not found and not problems:
+    problems += [] if problems else _too_much(root, paths)
+    if not paths and not problems:
         problems.append("sources: name at least one file or folder.")
     if problems:
         raise InputError(problems)
-    return found
+    return paths
 
 
 def new_plan(root: Path, name: str) -> str:
@@ -114,13 +114,13 @@ def _too_much(root: Path, paths: Iterable[str]) -> list[str]:
     files = size = 0
     for path in paths:
         walked = [path] if os.path.isfile(path) else _files(path)  # noqa: PTH113 - text, as walked
-        for one in walked:
+        for file in walked:
             files += 1
             if files > MOST_FILES:
                 return [f"sources: more than {MOST_FILES} files; name fewer."]
-            if not Path(one).resolve().is_relative_to(root):
-                return [f"{shown(one)}: it leads out of {root}, which is all that may be read."]
-            size += Path(one).stat().st_size if Path(one).exists() else 0
+            if not Path(file).resolve().is_relative_to(root):
+                return [f"{shown(file)}: it leads out of {root}, which is all that may be read."]
+            size += Path(file).stat().st_size if Path(file).exists() else 0
     if size > MOST_BYTES:
         return [f"sources: more than {MOST_BYTES >> 20} MiB; `gpucost plan` itself reads them."]
     return []
@@ -282,22 +282,22 @@ class AgentPlan:
 
 def provision_schema() -> Schema:
     """Return the JSON Schema (2020-12) of the answers of `provision`: a preview, then a run."""
-    said = "A launch before it is confirmed; the run, once it is."
-    made = one_of("agent-provision", said, (AgentPreview, DeploymentDocument))
-    made["$defs"]["DeploymentDocument"]["properties"]["schema"] = {"const": RUN_SCHEMA}
-    return made
+    description = "A launch before it is confirmed; the run, once it is."
+    schema = one_of("agent-provision", description, (AgentPreview, DeploymentDocument))
+    schema["$defs"]["DeploymentDocument"]["properties"]["schema"] = {"const": RUN_SCHEMA}
+    return schema
 
 
 def priced(offers: list[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the answer of `prices` of what the command prints."""
     names = tuple(AgentOffer.__dataclass_fields__)
-    return shortened({"offers": [{n: one[n] for n in names} for one in offers]}, "offers")
+    return shortened({"offers": [{n: offer[n] for n in names} for offer in offers]}, "offers")
 
 
 def planned(plan: Plan, file: str) -> dict[str, Any]:
     """Return the answer of `plan`."""
     total = plan.recommended
-    told = AgentPlan(
+    answer = AgentPlan(
         file=file,
         as_of=plan.as_of,
         period=plan.period,
@@ -307,7 +307,7 @@ def planned(plan: Plan, file: str) -> dict[str, Any]:
         jobs=tuple(_job(plan, job) for job in plan.jobs),
         left_out=0,
     )
-    return shortened(encode(told), "jobs")
+    return shortened(encode(answer), "jobs")
 
 
 def _job(plan: Plan, job: JobPlan) -> AgentPlannedJob:
@@ -331,20 +331,20 @@ def _job(plan: Plan, job: JobPlan) -> AgentPlannedJob:
     )
 
 
-def shortened(told: Mapping[str, Any], name: str) -> dict[str, Any]:
+def shortened(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return a document with so many of a list as an answer holds, and how many were left out.
 
     Raises:
         InputError: not even the first of them can be answered.
     """
-    whole = list(told[name])
-    rest = len(json.dumps({**told, name: [], "left_out": len(whole)}, ensure_ascii=False))
-    kept: list[Any] = []
-    for one in whole:
-        rest += len(json.dumps(one, ensure_ascii=False)) + 2
-        if rest > MOST_ANSWER:
+    whole = list(document[name])
+    length = len(json.dumps({**document, name: [], "left_out": len(whole)}, ensure_ascii=False))
+    entries: list[Any] = []
+    for entry in whole:
+        length += len(json.dumps(entry, ensure_ascii=False)) + 2
+        if length > MOST_ANSWER:
             break
-        kept.append(one)
-    if whole and not kept:
+        entries.append(entry)
+    if whole and not entries:
         raise InputError(f"the answer is longer than {MOST_ANSWER:,} characters; ask for less.")
-    return {**told, name: kept, "left_out": len(whole) - len(kept)}
+    return {**document, name: entries, "left_out": len(whole) - len(entries)}

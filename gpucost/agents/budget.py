@@ -96,16 +96,16 @@ class Budget:
                 "`gpucost mcp --budget USD`."
             )
         with self._opened() as file:
-            left = self.usd - _spent(_caps(file, self.folder / FILE), billed)
-            if cap > left:
+            remaining = self.usd - _spent(_caps(file, self.folder / FILE), billed)
+            if cap > remaining:
                 raise RefusedError(
                     f"max_usd {show(cap)} is more than what is left of the budget: "
-                    f"${show(max(left, Decimal(0)))} of ${show(self.usd)}. Runs count with their "
-                    "cap until they are ended (`down`), then with their bill."
+                    f"${show(max(remaining, Decimal(0)))} of ${show(self.usd)}. Runs count with "
+                    "their cap until they are ended (`down`), then with their bill."
                 )
             if run:
                 _write(file, run, cap)
-        return left - cap
+        return remaining - cap
 
     def release(self, run: str) -> None:
         """Count a run with nothing: nothing was made for it."""
@@ -137,8 +137,8 @@ def _caps(file: int, path: Path) -> dict[str, Decimal]:
     caps = {}
     for number, line in enumerate(text.splitlines(), start=1):
         try:
-            told = json.loads(line)
-            caps[str(told["run"])] = Decimal(told["cap_usd"])
+            entry = json.loads(line)
+            caps[str(entry["run"])] = Decimal(entry["cap_usd"])
         except (ValueError, KeyError, TypeError, InvalidOperation):
             raise RefusedError(
                 f"{path}:{number} is damaged: what agents launched is not known, and nothing more "
@@ -219,30 +219,30 @@ class BudgetGuard:
         self._tokens: dict[str, _Shown] = {}
         self._lock = threading.Lock()
 
-    def preview(self, asked: AgentLaunch) -> AgentPreview:
+    def preview(self, request: AgentLaunch) -> AgentPreview:
         """Return what a launch would do and cost, with the token that confirms just that.
 
         Raises:
             GpucostError: it would be refused.
         """
         with self._lock:
-            _, seen = _previewed(asked)
-            left = self.budget.check(asked.max_usd, bills())
+            _, launch = _previewed(request)
+            remaining = self.budget.check(request.max_usd, bills())
             token = secrets.token_urlsafe(24)
             now = self._clock()
-            kept = [(key, one) for key, one in self._tokens.items() if one.until > now]
-            self._tokens = dict(kept[-_MOST_TOKENS + 1 :])
-            self._tokens[token] = _Shown(asked=asked, terms=_terms(seen), until=now + VALID_S)
+            valid = [(key, shown) for key, shown in self._tokens.items() if shown.until > now]
+            self._tokens = dict(valid[-_MOST_TOKENS + 1 :])
+            self._tokens[token] = _Shown(asked=request, terms=_terms(launch), until=now + VALID_S)
         return AgentPreview(
-            preview=tuple(preview_lines(seen)),
-            worst_case_usd=cents_up(seen.spec.max_usd),
-            budget_left_after_usd=cents(left),
+            preview=tuple(preview_lines(launch)),
+            worst_case_usd=cents_up(launch.spec.max_usd),
+            budget_left_after_usd=cents(remaining),
             confirm=token,
             next=f"call again with the same arguments and confirm within {VALID_S} s; nothing "
             "was launched yet",
         )
 
-    def launch(self, asked: AgentLaunch, token: str) -> str:
+    def launch(self, request: AgentLaunch, token: str) -> str:
         """Launch what the token was given for, and return the run as JSON.
 
         Raises:
@@ -256,24 +256,24 @@ class BudgetGuard:
                 raise RefusedError(
                     "confirm: this token is unknown, was used, or is too old; ask for a preview."
                 )
-            if shown.asked != asked:
+            if shown.asked != request:
                 raise RefusedError(
                     "confirm: the token is of a preview with other arguments, and is void now."
                 )
-            cloud, seen = _previewed(asked)
-            if _terms(seen) != shown.terms:
+            cloud, launch = _previewed(request)
+            if _terms(launch) != shown.terms:
                 raise RefusedError(
                     "the price, the offer or the plan changed since the preview; nothing was "
                     "launched. Ask for another preview."
                 )
-            return self._launched(cloud, seen)
+            return self._launched(cloud, launch)
 
-    def _launched(self, cloud: Cloud, seen: Preview) -> str:
-        run, printed = seen.spec.marks.run, StringIO()
-        self.budget.reserve(run, seen.spec.max_usd, bills())
+    def _launched(self, cloud: Cloud, launch: Preview) -> str:
+        run, printed = launch.spec.marks.run, StringIO()
+        self.budget.reserve(run, launch.spec.max_usd, bills())
         try:
             with redirect_stdout(printed):
-                launch_confirmed(cloud, seen.spec, Output(format="json"), wait=True)
+                launch_confirmed(cloud, launch.spec, Output(format="json"), wait=True)
         except GpucostError:
             with open_journal() as journal:
                 is_known = journal.deployment(run) is not None
@@ -292,51 +292,55 @@ def bills() -> dict[str, Decimal]:
     with open_journal() as journal:
         runs = journal.deployments()
     ended = [(run, run.ended_at) for run in runs if run.state == "ended"]
-    known = {run.marks.run: bill_run(run, at).usd for run, at in ended if at is not None}
-    return {run: usd for run, usd in known.items() if usd is not None}
+    amounts = {run.marks.run: bill_run(run, at).usd for run, at in ended if at is not None}
+    return {run: usd for run, usd in amounts.items() if usd is not None}
 
 
-def _previewed(asked: AgentLaunch) -> tuple[Cloud, Preview]:
+def _previewed(request: AgentLaunch) -> tuple[Cloud, Preview]:
     """Return the provider, and what a launch there would be now.
 
     Raises:
         GpucostError: it would be refused.
     """
-    choice = _choice(asked)
-    options = LaunchOptions(ttl_s=asked.lease_s, max_usd=asked.max_usd)
+    choice = _choice(request)
+    options = LaunchOptions(ttl_s=request.lease_s, max_usd=request.max_usd)
     check_machine(choice, options)
     check_self_destroy(choice.provider, self_destroy=True, waits=True)
     cloud = open_cloud(choice.provider)
-    seen = previewed(cloud, choice, options)
-    if seen.refusals:
-        raise RefusedError(seen.refusals)
-    if seen.most is None:
+    launch = previewed(cloud, choice, options)
+    if launch.refusals:
+        raise RefusedError(launch.refusals)
+    if launch.most is None:
         raise RefusedError("what it costs at most is not known; nothing is launched.")
-    return cloud, seen
+    return cloud, launch
 
 
-def _choice(asked: AgentLaunch) -> LaunchChoice:
+def _choice(request: AgentLaunch) -> LaunchChoice:
     """Return what is to be launched, at its first place only: the one that is previewed."""
-    if bool(asked.type) == bool(asked.plan):
+    if bool(request.type) == bool(request.plan):
         raise InputError(
             "nothing to launch: give type (PROVIDER/TYPE), or plan and option; not both."
         )
     catalog = load_catalog(today())
-    if asked.type:
-        choice = choose_type(asked.type, asked.region or None, None, asked.count or 1, catalog)
+    if request.type:
+        choice = choose_type(
+            request.type, request.region or None, None, request.count or 1, catalog
+        )
     else:
-        found = choose_option(asked.plan, asked.option or None, catalog)
-        choice = change(found, asked.count, None, catalog)
+        planned = choose_option(request.plan, request.option or None, catalog)
+        choice = change(planned, request.count, None, catalog)
     if choice.provider == OWN:
         raise InputError("a machine of your own is not rented; nothing is launched for it.")
     first = replace(choice, offers=choice.offers[:1], machines=choice.machines[:1])
     return with_dearest(first, catalog)
 
 
-def _terms(seen: Preview) -> str:
+def _terms(launch: Preview) -> str:
     """Return a digest of what a confirmation is of: places, prices, number, life, cap, bill."""
-    spec = seen.spec
-    places = [(one.provider, one.text, one.region, repr(one.offer)) for one in spec.places]
-    most = "" if seen.most is None else str(seen.most.exact)
-    told = (places, spec.count, str(spec.ttl_s), str(spec.max_usd), most, spec.marks.plan)
-    return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
+    spec = launch.spec
+    places = [
+        (place.provider, place.text, place.region, repr(place.offer)) for place in spec.places
+    ]
+    most = "" if launch.most is None else str(launch.most.exact)
+    terms = (places, spec.count, str(spec.ttl_s), str(spec.max_usd), most, spec.marks.plan)
+    return hashlib.sha256(msgspec.json.encode(terms)).hexdigest()

@@ -65,9 +65,9 @@ class MainThread:
 
     async def run(self, call: _Call) -> CallToolResult:
         """Return what a call makes, once its turn has come."""
-        made: Future[CallToolResult] = Future()
-        self._calls.put((call, made))
-        return await asyncio.wrap_future(made)
+        answer: Future[CallToolResult] = Future()
+        self._calls.put((call, answer))
+        return await asyncio.wrap_future(answer)
 
     def serve(self, server: MCPServer) -> bool:
         """Answer calls until the client ends the server; return whether a signal did."""
@@ -96,28 +96,28 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def _work(call: _Call, made: "Future[CallToolResult]") -> None:
-    if not made.set_running_or_notify_cancel():
+def _work(call: _Call, answer: "Future[CallToolResult]") -> None:
+    if not answer.set_running_or_notify_cancel():
         return
     try:
-        found = call()
+        result = call()
     except KeyboardInterrupt:
-        _tell(made, ToolError("interrupted: the server was told to end; nothing was changed."))
+        _tell(answer, ToolError("interrupted: the server was told to end; nothing was changed."))
         raise
     except ToolError as error:
-        _tell(made, error)
+        _tell(answer, error)
         if isinstance(error.__context__, LaunchInterruptedError):
             raise KeyboardInterrupt from error
     except BaseException as error:  # noqa: BLE001 - the caller is told, and the server goes on
-        _tell(made, error)
+        _tell(answer, error)
     else:
         with suppress(InvalidStateError):
-            made.set_result(found)
+            answer.set_result(result)
 
 
-def _tell(made: "Future[CallToolResult]", error: BaseException) -> None:
+def _tell(answer: "Future[CallToolResult]", error: BaseException) -> None:
     with suppress(InvalidStateError):
-        made.set_exception(error)
+        answer.set_exception(error)
 
 
 Commands = Mapping[str, click.Command]
@@ -162,22 +162,22 @@ class ToolServer:
 
     async def do(self, work: Work, context: Context[Any, Any], doing: str) -> CallToolResult:
         """Return an answer that is not too long; while it is made, tell how far it is."""
-        told, refused, found = _Progress(context, doing), None, None
+        progress, refused, result = _Progress(context, doing), None, None
         async with anyio.create_task_group() as group:
-            group.start_soon(told.beat)
+            group.start_soon(progress.beat)
             try:
-                found = await self.runner(lambda: self._done(work, told))
+                result = await self.runner(lambda: self._done(work, progress))
             except ToolError as error:  # a group would raise it within another one
                 refused = error
-            told.end()
+            progress.end()
             group.cancel_scope.cancel()
-        if found is None:
+        if result is None:
             raise refused or ToolError("nothing was answered")
-        return found
+        return result
 
-    def _done(self, work: Work, told: "_Progress") -> CallToolResult:
+    def _done(self, work: Work, progress: "_Progress") -> CallToolResult:
         try:
-            with self._one, told.listening():
+            with self._one, progress.listening():
                 answer = work()
         except GpucostError as error:
             raise ToolError(_cut(redact("\n".join(error.problems)))) from None
@@ -191,18 +191,18 @@ class ToolServer:
             raise ToolError(f"unexpected failure, a bug: {type(error).__name__}") from None
         document = json.loads(redact(json.dumps(answer.document, ensure_ascii=False)))
         text = json.dumps(document, ensure_ascii=False) if answer.text is None else answer.text
-        texts = [_cut(redact(one)) for one in (text, answer.notes) if one]
-        blocks = [TextContent(type="text", text=one) for one in texts]
+        texts = [_cut(redact(text)) for text in (text, answer.notes) if text]
+        blocks = [TextContent(type="text", text=text) for text in texts]
         return CallToolResult(content=[*blocks], structured_content=document)
 
     def command(self, name: str, *arguments: str) -> tuple[str, str]:
         """Return what a command prints, and what it says beside that."""
-        printed, said = StringIO(), _SaidLines(_listener.get())
-        with redirect_stdout(printed), redirect_stderr(said):
+        printed, messages = StringIO(), _SaidLines(_listener.get())
+        with redirect_stdout(printed), redirect_stderr(messages):
             self.commands[name].main(
                 [*arguments], prog_name=f"gpucost {name}", standalone_mode=False
             )
-        return printed.getvalue(), said.getvalue().strip()
+        return printed.getvalue(), messages.getvalue().strip()
 
 
 async def in_a_thread(work: Callable[[], CallToolResult]) -> CallToolResult:
@@ -213,9 +213,9 @@ async def in_a_thread(work: Callable[[], CallToolResult]) -> CallToolResult:
 @contextmanager
 def heard() -> Iterator[StringIO]:
     """Tell what is said in the block on standard error as progress; yield it, too."""
-    said = _SaidLines(_listener.get())
-    with redirect_stderr(said):
-        yield said
+    messages = _SaidLines(_listener.get())
+    with redirect_stderr(messages):
+        yield messages
 
 
 _listener: ContextVar[Callable[[str], None]] = ContextVar("_listener")
@@ -305,7 +305,7 @@ def make_server(
         runner: where calls are worked off, one after another.
     """
     desk = ToolServer(commands=commands, root=root.resolve(), spending=spending, runner=runner)
-    tools = [*_known(desk), _diagnose(desk), _plan(desk), *_machines(desk)]
+    tools = [*_price_tools(desk), _diagnose(desk), _plan(desk), *_machines(desk)]
     tools += [] if spending.budget.usd is None else [_provision(desk)]
     return MCPServer(
         "gpucost",
@@ -321,12 +321,12 @@ def _tool(
     work: Callable[..., Any], document: str, annotations: ToolAnnotations, name: str | None = None
 ) -> Tool:
     """Return a tool whose answers are documents of that name."""
-    made = Tool.from_function(work, name, annotations=annotations, structured_output=False)
-    made.fn_metadata.output_schema = {"type": "object", **DOCUMENTS[document].schema}
-    return made
+    tool = Tool.from_function(work, name, annotations=annotations, structured_output=False)
+    tool.fn_metadata.output_schema = {"type": "object", **DOCUMENTS[document].schema}
+    return tool
 
 
-def _known(desk: ToolServer) -> list[Tool]:
+def _price_tools(desk: ToolServer) -> list[Tool]:
     """Return the tools that look up what gpucost knows."""
 
     async def explain(code: Text, call: Call) -> CallToolResult:
@@ -347,10 +347,10 @@ def _known(desk: ToolServer) -> list[Tool]:
         max_usd: Text = "",
     ) -> CallToolResult:
         """List known prices by the hour, cheapest first, with the day of each."""
-        asked = {"gpu": gpu, "provider": provider, "region": region, "gpus": gpus}
+        filters = {"gpu": gpu, "provider": provider, "region": region, "gpus": gpus}
 
         def work() -> ToolAnswer:
-            options = _options({**asked, "max-price": max_usd})
+            options = _options({**filters, "max-price": max_usd})
             printed, notes = desk.command("prices", "list", *options, "-f", "json")
             return ToolAnswer(document=priced(json.loads(printed)), notes=notes)
 
@@ -363,11 +363,11 @@ def _known(desk: ToolServer) -> list[Tool]:
         count: Annotated[int, Field(ge=1, le=64)] = 1,
     ) -> CallToolResult:
         """Price one use of PROVIDER/TYPE[/REGION], to the cent, such as for 90m."""
-        asked = {"duration": duration, "count": str(count)}
+        terms = {"duration": duration, "count": str(count)}
 
         def work() -> ToolAnswer:
             place = plain_word("type", type)
-            printed, notes = desk.command("quote", place, *_options(asked), "-f", "json")
+            printed, notes = desk.command("quote", place, *_options(terms), "-f", "json")
             return ToolAnswer(document=json.loads(printed), notes=notes)
 
         return await desk.do(work, call, "pricing")
@@ -417,8 +417,8 @@ def _machines(desk: ToolServer) -> list[Tool]:
 
         def work() -> ToolAnswer:
             printed, notes = desk.command("list", "-f", "json")
-            told = {key: one for key, one in json.loads(printed).items() if key != "schema"}
-            return ToolAnswer(document=shortened(told, "runs"), notes=notes)
+            document = {key: value for key, value in json.loads(printed).items() if key != "schema"}
+            return ToolAnswer(document=shortened(document, "runs"), notes=notes)
 
         return await desk.do(work, call, "asking the providers")
 
@@ -459,7 +459,7 @@ def _provision(desk: ToolServer) -> Tool:
         """
 
         def work() -> ToolAnswer:
-            asked = AgentLaunch(
+            launch = AgentLaunch(
                 type=plain_word("type", type) if type else "",
                 region=plain_word("region", region) if region else "",
                 plan=readable_paths(desk.root, [plan])[0] if plan else "",
@@ -472,11 +472,11 @@ def _provision(desk: ToolServer) -> Tool:
                 raise InputError("region goes with type; an option of a plan has its own.")
             if option and not plan:
                 raise InputError("option goes with plan.")
-            with heard() as said:
+            with heard() as messages:
                 if confirm:
-                    launched = json.loads(desk.spending.launch(asked, confirm))
-                    return ToolAnswer(document=launched, notes=said.getvalue().strip())
-                return ToolAnswer(document=encode(desk.spending.preview(asked)))
+                    launched = json.loads(desk.spending.launch(launch, confirm))
+                    return ToolAnswer(document=launched, notes=messages.getvalue().strip())
+                return ToolAnswer(document=encode(desk.spending.preview(launch)))
 
         return await desk.do(work, call, "launching" if confirm else "asking the provider")
 

@@ -54,9 +54,11 @@ class SubCommand(click.Command):
         group = ctx.parent.command if ctx.parent else None
         if isinstance(group, DefaultGroup):
             own = long_options(self)
-            others = {flag for one in group.commands.values() for flag in long_options(one)}
-            given = dict.fromkeys(_flags(args))
-            wrong = [flag for flag in given if flag in others and flag not in own]
+            foreign = {
+                flag for command in group.commands.values() for flag in long_options(command)
+            }
+            flags = dict.fromkeys(_flags(args))
+            wrong = [flag for flag in flags if flag in foreign and flag not in own]
             if wrong:
                 name = group.full_name(ctx, self)
                 raise InputError(
@@ -86,9 +88,9 @@ class DefaultGroup(click.Group):
         self,
         *args: Any,  # noqa: ANN401 - click's
         meant: Callable[[list[str]], str],
-        **rest: Any,  # noqa: ANN401 - click's
+        **options: Any,  # noqa: ANN401 - click's
     ) -> None:
-        super().__init__(*args, **rest)
+        super().__init__(*args, **options)
         self.meant = meant
 
     def full_name(self, ctx: click.Context, command: click.Command) -> str:
@@ -113,20 +115,20 @@ class DefaultGroup(click.Group):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the usage of what is meant, and of the others."""
-        meant = self.commands[self.meant([])]
-        others = "|".join(name for name in self.commands if name != meant.name)
-        return [f"[{others}]", *meant.collect_usage_pieces(ctx)]
+        default = self.commands[self.meant([])]
+        names = "|".join(name for name in self.commands if name != default.name)
+        return [f"[{names}]", *default.collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of what is meant, what the others take beside them, then all names."""
-        meant = self.commands[self.meant([])]
-        meant.format_options(ctx, formatter)
-        for name, one in self.commands.items():
-            known = {flag for option in meant.params for flag in option.opts}
+        default = self.commands[self.meant([])]
+        default.format_options(ctx, formatter)
+        for name, command in self.commands.items():
+            shown = {flag for option in default.params for flag in option.opts}
             records = [
                 record
-                for option in one.params
-                if known.isdisjoint(option.opts) and (record := option.get_help_record(ctx))
+                for option in command.params
+                if shown.isdisjoint(option.opts) and (record := option.get_help_record(ctx))
             ]
             if records:
                 with formatter.section(f"Options of {name}"):

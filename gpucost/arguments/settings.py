@@ -85,12 +85,12 @@ def load_settings(command: click.Command, commands: Iterable[str]) -> dict[str, 
         InputError: a file cannot be read, is not TOML, or names what there is not; all of a file's
             problems at once.
     """
-    known = tuple(commands)
+    names = tuple(commands)
     merged: dict[str, object] = {}
     own = _user_file()
     for path in (own, PROJECT_FILE):
         document = _read(path)
-        problems = [*_stray(document, known, path)]
+        problems = [*_stray(document, names, path)]
         if path is PROJECT_FILE:
             problems += _not_for_a_project(document, command, own)
         options = document.get(command.name or "", {})
@@ -116,18 +116,18 @@ def load_section(name: str) -> tuple[dict[str, object], str]:
 
 def name_variables(command: click.Command) -> None:
     """Give every option of a command its environment variable, named after its long flag."""
-    for one in _with_subcommands(command):
-        for flag, option in _own_options(one).items():
+    for member in _with_subcommands(command):
+        for flag, option in _own_options(member).items():
             words = (_PREFIX, command.name or "", flag)
             option.envvar = "_".join(words).upper().replace("-", "_")
 
 
 def long_options(command: click.Command) -> dict[str, click.Option]:
     """Return the options of a command and of its sub-commands by long flag, without dashes."""
-    found: dict[str, click.Option] = {}
-    for one in _with_subcommands(command):
-        found = {**_own_options(one), **found}
-    return found
+    options: dict[str, click.Option] = {}
+    for member in _with_subcommands(command):
+        options = {**_own_options(member), **options}
+    return options
 
 
 def _with_subcommands(command: click.Command) -> tuple[click.Command, ...]:
@@ -176,16 +176,16 @@ def _not_for_a_project(
 
 def _adopt(
     options: dict[str, object],
-    known: dict[str, click.Option],
+    allowed: dict[str, click.Option],
     merged: dict[str, object],
     where: str,
 ) -> list[str]:
     """Put the options of one section into `merged`; return what is wrong with them."""
     problems = []
     for key, value in options.items():
-        option = known.get(key.replace("_", "-"))
+        option = allowed.get(key.replace("_", "-"))
         if option is None or option.name is None:
-            near = difflib.get_close_matches(key, known, 1, 0.0)
+            near = difflib.get_close_matches(key, allowed, 1, 0.0)
             problems.append(f"{where} {key} is not an option" + (f"; {near[0]}?" if near else "."))
         elif isinstance(value, dict) or (isinstance(value, list) and not option.multiple):
             problems.append(f"{where} {key} takes one value, not {value!r:.40}.")

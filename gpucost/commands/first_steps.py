@@ -68,21 +68,21 @@ class FirstSettings:
         return replace(self, regions=regions)
 
 
-def ask(said: FirstSettings, catalog: Catalog) -> FirstSettings:
+def ask(settings: FirstSettings, catalog: Catalog) -> FirstSettings:
     """Return the settings with what was not said asked for, on standard error.
 
     A name that the catalog does not have is told and asked for again; an empty answer leaves the
     built-in default.
     """
-    regions = _names(lambda given: _unknown_regions(given, catalog))
-    providers = _names(lambda given: _unknown_providers(given, catalog))
+    regions = _names(lambda names: _unknown_regions(names, catalog))
+    providers = _names(lambda names: _unknown_providers(names, catalog))
     return FirstSettings(
-        providers=said.providers or _prompt("Providers to use [all]", "", providers),
-        regions=said.regions
+        providers=settings.providers or _prompt("Providers to use [all]", "", providers),
+        regions=settings.regions
         or _prompt("Regions to keep the data in: eu, us ... [all]", "", regions),
-        hours_per_month=said.hours_per_month
+        hours_per_month=settings.hours_per_month
         or _prompt("Hours per month that a GPU is rented", HOURS_PER_MONTH, _typed(HOURS_A_MONTH)),
-        engineer_rate=said.engineer_rate
+        engineer_rate=settings.engineer_rate
         or _prompt("Cost of an engineer hour in USD", ENGINEER_USD_PER_HOUR, _typed(DOLLARS)),
     )
 
@@ -106,15 +106,15 @@ def _prompt(question: str, default: object, read: Callable[[str], Any]) -> Any:
     )
 
 
-def _names(unknown: Callable[[tuple[str, ...]], list[str]]) -> Callable[[str], tuple[str, ...]]:
+def _names(problems_of: Callable[[tuple[str, ...]], list[str]]) -> Callable[[str], tuple[str, ...]]:
     """Return a reader of names that stand apart by blanks or commas."""
 
     def read(answer: str) -> tuple[str, ...]:
-        given = tuple(dict.fromkeys(answer.lower().replace(",", " ").split()))
-        problems = unknown(given)
+        names = tuple(dict.fromkeys(answer.lower().replace(",", " ").split()))
+        problems = problems_of(names)
         if problems:
             raise click.UsageError(" ".join(problems))
-        return given
+        return names
 
     return read
 
@@ -123,12 +123,12 @@ def _typed(kind: click.ParamType[Any]) -> Callable[[Any], Decimal]:
     return lambda answer: Decimal(kind.convert(answer, None, None))
 
 
-def _unknown_providers(given: Iterable[str], catalog: Catalog) -> list[str]:
-    return unknown_names("--provider", given, (offer.provider for offer in catalog.offers))
+def _unknown_providers(names: Iterable[str], catalog: Catalog) -> list[str]:
+    return unknown_names("--provider", names, (offer.provider for offer in catalog.offers))
 
 
-def _unknown_regions(given: Iterable[str], catalog: Catalog) -> list[str]:
-    return unknown_names("--region", given, known_regions(catalog.offers))
+def _unknown_regions(names: Iterable[str], catalog: Catalog) -> list[str]:
+    return unknown_names("--region", names, known_regions(catalog.offers))
 
 
 def _listed(names: tuple[str, ...]) -> str | None:
@@ -172,20 +172,20 @@ def init(
     """Write gpucost.toml with the defaults for this folder; prompts for values not given."""
     if PROJECT_FILE.exists() and not force:
         raise InputError(f"{PROJECT_FILE} already exists; edit it, or add --force to replace it.")
-    said = FirstSettings(
+    settings = FirstSettings(
         providers=providers,
         regions=regions,
         hours_per_month=hours_per_month,
         engineer_rate=engineer_rate,
     )
     asking = not yes and sys.stdin.isatty()
-    if said.is_empty and not yes and not asking:
+    if settings.is_empty and not yes and not asking:
         raise InputError(
             "This is not a terminal, and no option was given: add --provider, --region, "
             "--hours-per-month or --engineer-rate, or --yes for the defaults as comments."
         )
     catalog = load_catalog(today(), say=output.say)
-    settings = said.checked(catalog)
+    settings = settings.checked(catalog)
     write_file(str(PROJECT_FILE), settings_text(ask(settings, catalog) if asking else settings))
     output.say(f"wrote {PROJECT_FILE}; `gpucost plan` and `gpucost prices` read it here.")
 
@@ -207,8 +207,8 @@ def demo(report_path: str, output: Output) -> None:
     day = today()
     jobs = parse_profiles(data, EXAMPLE)
     plan = make_plan(jobs, load_bundled(day), Requirements(), as_of=day)
-    ours = _may_write(report_path)
-    if ours:
+    writable = _may_write(report_path)
+    if writable:
         write_file(report_path, render_report(plan))
     if output.format == "json":
         print_json(plan)
@@ -216,7 +216,7 @@ def demo(report_path: str, output: Output) -> None:
         click.echo(render_report(plan), nl=False)
     else:
         print_plan(plan, output)
-    if ours:
+    if writable:
         output.say(f"wrote {report_path}. For your own job: gpucost import LOG, then gpucost plan.")
     else:
         output.say(f"{report_path} is not a gpucost report and was left alone; see --report FILE.")

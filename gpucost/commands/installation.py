@@ -55,7 +55,7 @@ def _provider(provider: str) -> Iterator[tuple[str, str, str]]:
     """Yield the limits, the clock and the orphans at one provider."""
     try:
         cloud = open_cloud(provider)
-        limits, seen = cloud.limits(), cloud.list_owned(None)
+        limits, inventory = cloud.limits(), cloud.list_owned(None)
     except GpucostError as error:
         yield provider, "fail", error.problems[0]
         return
@@ -63,16 +63,20 @@ def _provider(provider: str) -> Iterator[tuple[str, str, str]]:
     wrong = abs(cloud.skew_s) > _MOST_SKEW_S
     skew = f"{provider} is {cloud.skew_s:+.0f} s ahead of this machine"
     yield f"{provider} clock", "fail" if wrong else "ok", skew
-    yield from ((f"{provider} orphans", "fail", one.text) for one in seen.unasked)
-    yield from ((f"{provider} orphans", "fail", one) for one in seen.strangers)
-    there = seen.resources
-    late = {one.marks.run for one in there if one.marks.deadline < CLOCK.at(cloud.skew_s)}
-    machines = sum(one.is_machine for one in there)
-    told = (
+    yield from ((f"{provider} orphans", "fail", resource.text) for resource in inventory.unasked)
+    yield from ((f"{provider} orphans", "fail", resource) for resource in inventory.strangers)
+    resources = inventory.resources
+    late = {
+        resource.marks.run
+        for resource in resources
+        if resource.marks.deadline < CLOCK.at(cloud.skew_s)
+    }
+    machines = sum(resource.is_machine for resource in resources)
+    summary = (
         f"{counted(machines, 'machine')} of ours, {counted(len(late), 'run')} past their deadline"
     )
     advice = "; gpucost reap removes them" if late else ""
-    yield f"{provider} orphans", "fail" if late else "ok", told + advice
+    yield f"{provider} orphans", "fail" if late else "ok", summary + advice
 
 
 _NEED = re.compile(r"[\w.-]+")
@@ -98,13 +102,13 @@ def _checks() -> Iterator[tuple[str, str, str]]:
     yield _packages()
     yield _prices()
     yield _refreshed()
-    for variable in (one for provider in CLOUDS.values() for one in provider.variables):
+    for variable in (variable for provider in CLOUDS.values() for variable in provider.variables):
         yield variable.name, "set" if os.environ.get(variable.name) else "not set", variable.use
     yield from check_launches()
     smi = shutil.which("nvidia-smi")
     yield "nvidia-smi", "found" if smi else "not found", "needed to measure, not to plan"
-    there = PROJECT_FILE.is_file()
-    yield str(PROJECT_FILE), "read" if there else "none", "defaults for this folder"
+    exists = PROJECT_FILE.is_file()
+    yield str(PROJECT_FILE), "read" if exists else "none", "defaults for this folder"
 
 
 def _packages() -> tuple[str, str, str]:
@@ -114,13 +118,13 @@ def _packages() -> tuple[str, str, str]:
         missing = [name for name in _names(needs) if not tuple(distributions(name=name))]
     except PackageNotFoundError:
         return "packages", "unknown", "gpucost is not installed; it runs from its folder"
-    told = f"missing: {', '.join(missing)}; pip install gpucost" if missing else "all installed"
-    return "packages", "fail" if missing else "ok", told
+    detail = f"missing: {', '.join(missing)}; pip install gpucost" if missing else "all installed"
+    return "packages", "fail" if missing else "ok", detail
 
 
 def _names(needs: Iterable[str]) -> Iterator[str]:
     """Yield the names in a list of requirements, without those of extras."""
-    yield from (found[0] for need in needs if ";" not in need and (found := _NEED.match(need)))
+    yield from (match[0] for need in needs if ";" not in need and (match := _NEED.match(need)))
 
 
 def _prices() -> tuple[str, str, str]:
@@ -162,11 +166,11 @@ _KNOWN = {one.name: one for provider in CLOUDS.values() for one in provider.perm
 @common_options
 def iam_policy(provider: str, read_only: bool, output: Output) -> None:  # noqa: FBT001 - click's flag
     """Print the permissions that gpucost needs: an IAM policy, or the scopes of a token."""
-    found = _KNOWN[provider].reading if read_only else _KNOWN[provider].launching
-    if isinstance(found, tuple):
-        print_table(Table(columns=("scope", "for"), rows=found), output)
+    permissions = _KNOWN[provider].reading if read_only else _KNOWN[provider].launching
+    if isinstance(permissions, tuple):
+        print_table(Table(columns=("scope", "for"), rows=permissions), output)
     else:
-        print_json(found)
+        print_json(permissions)
 
 
 _FORMS = {"one": "an object", "list": "an array", "line": "an object a line"}
@@ -183,8 +187,10 @@ def schema(name: str | None, output: Output) -> None:
     if name is not None:
         print_json(DOCUMENTS[name].schema)
         return
-    rows = tuple((one.name, _FORMS[one.form], one.written) for one in DOCUMENTS.values())
+    rows = tuple(
+        (document.name, _FORMS[document.form], document.written) for document in DOCUMENTS.values()
+    )
     if output.format == "json":
-        print_json([{"name": one, "form": form, "written": by} for one, form, by in rows])
+        print_json([{"name": document, "form": form, "written": by} for document, form, by in rows])
     else:
         print_table(Table(columns=("name", "is", "written by"), rows=rows), output)

@@ -52,7 +52,7 @@ def command(budget: Decimal | None, root: Path, output: Output) -> None:
 
     output.say(f"serving over standard input and output; files below {root.resolve()}")
     spending = BudgetGuard(Budget(usd=budget, folder=state_folder()))
-    here = MainThread()
-    if here.serve(make_server(COMMANDS, root, spending, here.run)):
+    main_thread = MainThread()
+    if main_thread.serve(make_server(COMMANDS, root, spending, main_thread.run)):
         output.insist("gpucost: stopped. Launches are recorded: `gpucost list` shows them.")
         leave(LaunchInterruptedError.exit_code)

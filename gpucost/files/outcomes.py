@@ -17,7 +17,7 @@ from providers.private_files import open_private, private_folder
 NAME = "outcomes.jsonl"
 
 
-def record_outcome(folder: Path, one: PastPrediction) -> bool:
+def record_outcome(folder: Path, outcome: PastPrediction) -> bool:
     """Add an outcome to the record in the state folder; return whether it is new there.
 
     The same runs held against the same option are recorded once. A last line that a crash cut off
@@ -33,11 +33,11 @@ def record_outcome(folder: Path, one: PastPrediction) -> bool:
         fcntl.flock(stream, fcntl.LOCK_EX)
         data = stream.read()
         whole = data[: data.rfind(b"\n") + 1]
-        if f'"id":"{one.id}"'.encode() in whole:
+        if f'"id":"{outcome.id}"'.encode() in whole:
             return False
         stream.truncate(len(whole))
         stream.seek(len(whole))
-        stream.write(outcome_line(one).encode())
+        stream.write(outcome_line(outcome).encode())
         stream.flush()
         os.fsync(stream.fileno())
     return True

@@ -56,16 +56,16 @@ def read_sources(
 
 def tell_skipped(skipped: Sequence[Skipped], say: Callable[[str], None]) -> None:
     """Say what was left out of folders: a line each, what was to be expected in a few lines."""
-    for one in (one for one in skipped if not one.expected):
-        say(f"warning: {one}.")
-    expected = [one for one in skipped if one.expected]
+    for file in (file for file in skipped if not file.expected):
+        say(f"warning: {file}.")
+    expected = [file for file in skipped if file.expected]
     shown = expected if len(expected) <= _MOST_LINES else expected[: _MOST_LINES - 1]
-    for one in shown:
-        say(f"{one}.")
-    if rest := expected[len(shown) :]:
-        names = ", ".join(Path(one.path).name for one in rest[:_MOST_LINES])
-        more = ", ..." if len(rest) > _MOST_LINES else ""
-        say(f"skipped {len(rest)} more that are not measurements: {names}{more}")
+    for file in shown:
+        say(f"{file}.")
+    if hidden := expected[len(shown) :]:
+        names = ", ".join(Path(file.path).name for file in hidden[:_MOST_LINES])
+        more = ", ..." if len(hidden) > _MOST_LINES else ""
+        say(f"skipped {len(hidden)} more that are not measurements: {names}{more}")
 
 
 def read_trace(path: str) -> Availability:
@@ -83,12 +83,12 @@ def read_trace(path: str) -> Availability:
 
 def _default_source() -> str:
     if not Path(DEFAULT_PROFILE).exists():
-        others = sorted(str(path) for path in Path().glob("profile.*.json"))
-        if others:
+        profiles = sorted(str(path) for path in Path().glob("profile.*.json"))
+        if profiles:
             raise InputError(
-                f"{DEFAULT_PROFILE}: no such file, but {', '.join(others[:_MOST_LINES])}"
-                f"{', ...' if len(others) > _MOST_LINES else ''}: name the ones that you mean, or "
-                "give `.` for all of them."
+                f"{DEFAULT_PROFILE}: no such file, but {', '.join(profiles[:_MOST_LINES])}"
+                f"{', ...' if len(profiles) > _MOST_LINES else ''}: name the ones that you mean, "
+                "or give `.` for all of them."
             )
         raise InputError(
             f"{DEFAULT_PROFILE}: no such file. `gpucost profile -- COMMAND` measures one, "

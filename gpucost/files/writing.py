@@ -41,7 +41,7 @@ def write_pieces(path: str, pieces: Iterable[str | bytes]) -> None:
         for piece in pieces:
             click.echo(redact(piece) if isinstance(piece, str) else piece.decode(), nl=False)
         return
-    hidden = (one if isinstance(one, bytes) else redact(one).encode() for one in pieces)
+    hidden = (piece if isinstance(piece, bytes) else redact(piece).encode() for piece in pieces)
     if not path or not Path(path).name:
         raise InputError(f"{path!r} names no file; give one, such as plan.json.")
     try:

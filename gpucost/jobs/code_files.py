@@ -52,7 +52,7 @@ class SentFolder:
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(one.size for one in self.files)
+        return sum(file.size for file in self.files)
 
     @property
     def text(self) -> str:
@@ -61,26 +61,28 @@ class SentFolder:
 
     def notes(self) -> list[str]:
         """Return what its user should know before it is sent."""
-        told = []
-        secret = [one.name for one in self.files if Path(one.name).name.startswith(".env")]
+        notes = []
+        secret = [file.name for file in self.files if Path(file.name).name.startswith(".env")]
         if secret:
-            told.append(
+            notes.append(
                 f"{', '.join(secret)} may hold secrets and is sent; name it in .gitignore to keep "
                 "it here"
             )
         if self.size > _MUCH:
-            largest = sorted(self.files, key=lambda one: -one.size)[:_LARGEST]
+            largest = sorted(self.files, key=lambda file: -file.size)[:_LARGEST]
             sizes = ", ".join(f"{o.name} ({o.size / _MEGABYTE:,.0f} MB)" for o in largest)
-            told.append(f"{self.folder}: over 1 GB is sent. The largest: {sizes}")
-        outside = [one.name for one in self.files if one.is_link and _leaves(self.folder, one.name)]
+            notes.append(f"{self.folder}: over 1 GB is sent. The largest: {sizes}")
+        outside = [
+            file.name for file in self.files if file.is_link and _leaves(self.folder, file.name)
+        ]
         if outside:
-            told.append(f"links that lead out of {self.folder} lead nowhere there: {outside[0]}")
-        return told
+            notes.append(f"links that lead out of {self.folder} lead nowhere there: {outside[0]}")
+        return notes
 
     def sums(self) -> list[str]:
         """Return lines as sha256sum writes and checks them; links are not among them."""
         return [
-            _sum_line(self.folder / one.name, one.name) for one in self.files if not one.is_link
+            _sum_line(self.folder / file.name, file.name) for file in self.files if not file.is_link
         ]
 
 
@@ -105,10 +107,10 @@ def code_of(folder: Path) -> SentFolder:
         rules = ("--others", "--exclude-per-directory=.gitignore", "--exclude=.git", "-z")
         names = _git(git, *where, "ls-files", *rules).split("\0")
     tracked = _tracked(git, folder)
-    found = {name for name in (*names, *tracked) if name and ".git" not in name.split("/")}
+    paths = {name for name in (*names, *tracked) if name and ".git" not in name.split("/")}
     for inner in (name for name in names if name.endswith("/")):  # a repository of its own
-        found |= {f"{inner}{one.name}" for one in code_of(folder / inner).files}
-    return _folder(folder, sorted(found))
+        paths |= {f"{inner}{file.name}" for file in code_of(folder / inner).files}
+    return _folder(folder, sorted(paths))
 
 
 def whole_folder(folder: Path) -> SentFolder:
@@ -116,23 +118,23 @@ def whole_folder(folder: Path) -> SentFolder:
     names = [
         os.path.relpath(os.path.join(at, name), folder)  # noqa: PTH118 - one path for each of many
         for at, folders, files in os.walk(folder)
-        for name in (*files, *(one for one in folders if os.path.islink(os.path.join(at, one))))  # noqa: PTH118, PTH114 - the same
+        for name in (*files, *(link for link in folders if os.path.islink(os.path.join(at, link))))  # noqa: PTH118, PTH114 - the same
     ]
     return _folder(folder, sorted(name for name in names if ".git" not in name.split("/")))
 
 
 def _tracked(git: str, folder: Path) -> list[str]:
     """Return what a repository tracks although .gitignore names it."""
-    asked = (git, "-C", str(folder), "ls-files", "--cached", "-z")
-    done = subprocess.run(asked, check=False, capture_output=True)  # noqa: S603 - words of ours
+    command = (git, "-C", str(folder), "ls-files", "--cached", "-z")
+    done = subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - words of ours
     return os.fsdecode(done.stdout).split("\0") if done.returncode == 0 else []
 
 
 def _git(git: str, *words: str) -> str:
     done = subprocess.run((git, *words), check=False, capture_output=True)  # noqa: S603 - words of ours
     if done.returncode != 0:
-        said = " ".join(os.fsdecode(done.stderr).split())
-        raise InputError(f"git cannot say what is to be sent: {said}")
+        errors = " ".join(os.fsdecode(done.stderr).split())
+        raise InputError(f"git cannot say what is to be sent: {errors}")
     return os.fsdecode(done.stdout)
 
 
@@ -140,12 +142,14 @@ def _folder(folder: Path, names: list[str]) -> SentFolder:
     files = []
     for name in names:
         try:
-            found = (folder / name).lstat()
+            status = (folder / name).lstat()
         except FileNotFoundError:
             continue  # git still has it; its user has removed it
-        is_link = stat.S_ISLNK(found.st_mode)
-        if is_link or stat.S_ISREG(found.st_mode):
-            files.append(SentFile(name=name, size=0 if is_link else found.st_size, is_link=is_link))
+        is_link = stat.S_ISLNK(status.st_mode)
+        if is_link or stat.S_ISREG(status.st_mode):
+            files.append(
+                SentFile(name=name, size=0 if is_link else status.st_size, is_link=is_link)
+            )
     return SentFolder(folder=folder, files=tuple(files))
 
 
@@ -155,7 +159,7 @@ def _leaves(folder: Path, name: str) -> bool:
 
 def _sum_line(path: Path, name: str) -> str:
     with path.open("rb") as stream:
-        told = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if "\\" in name or "\n" in name:  # as sha256sum escapes them
-        return f"\\{told}  {name.replace(chr(92), chr(92) * 2).replace(chr(10), chr(92) + 'n')}"
-    return f"{told}  {name}"
+        return f"\\{digest}  {name.replace(chr(92), chr(92) * 2).replace(chr(10), chr(92) + 'n')}"
+    return f"{digest}  {name}"

@@ -86,8 +86,8 @@ def bring_back(job: RunningJob) -> Results:
                 files.append(target / path)
             except (ProviderError, OSError) as error:
                 problems.append(f"{path} of {machine.name} did not come back: {error}")
-        found = _bring_profile(job, machine)
-        profile = found if machine.rank == 0 else profile
+        fetched = _bring_profile(job, machine)
+        profile = fetched if machine.rank == 0 else profile
     return Results(files=tuple(files), profile=profile, problems=tuple(problems))
 
 
@@ -174,8 +174,12 @@ def machines_of(run: Deployment, *, progress: bool = False) -> tuple[JobMachine,
         InputError: there are none.
     """
     door = door_of(run, state_folder())
-    there = [one for one in run.machines if one.state == "made" and one.address]
-    if not there:
+    reachable = [
+        machine_entry
+        for machine_entry in run.machines
+        if machine_entry.state == "made" and machine_entry.address
+    ]
+    if not reachable:
         raise InputError(f"{run.marks.run}: none of its machines is there ({run.state}).")
     return tuple(
         JobMachine(
@@ -184,7 +188,9 @@ def machines_of(run: Deployment, *, progress: bool = False) -> tuple[JobMachine,
             shell=RemoteShell(door=door, address=machine.address),
             progress=progress,
         )
-        for rank, machine in enumerate(sorted(there, key=lambda one: _number(one.name)))
+        for rank, machine in enumerate(
+            sorted(reachable, key=lambda machine_entry: _number(machine_entry.name))
+        )
     )
 
 
@@ -209,8 +215,8 @@ def drive(run: Deployment, journal: Journal, output: Output) -> None:
     request = folder.request()
     if request is None:
         raise InputError(f"{name} has no job: it was launched without --run.")
-    with journal.working_on(f"{name}-job") as mine:
-        if not mine:
+    with journal.working_on(f"{name}-job") as locked:
+        if not locked:
             raise RefusedError(f"{name}: another gpucost follows its job; `gpucost logs {name}`.")
         try:
             _drive(run, request, folder, journal, output)
@@ -239,7 +245,7 @@ def _drive(
     job.note(f"job: its command ended with {code}")
     results = bring_back(job)
     if results.problems:
-        raise PartialError((*results.problems, *_left(run, code)))
+        raise PartialError((*results.problems, *_left_running(run, code)))
     for path in (*results.files, *((results.profile,) if results.profile else ())):
         output.say(f"fetched {path}")
         job.note(f"job: {path.name} came back")
@@ -266,7 +272,7 @@ def _end(job: RunningJob, run: Deployment, journal: Journal) -> list[str]:
         machine.stop()
         machine.shell.close()
     target = RunToTerminate(marks=run.marks, session=job.session, known=run, there=())
-    return [told for error in end(target, journal, job.output) for told in error.problems]
+    return [problem for error in end(target, journal, job.output) for problem in error.problems]
 
 
 def _failed(run: Deployment, code: int) -> list[str]:
@@ -275,7 +281,7 @@ def _failed(run: Deployment, code: int) -> list[str]:
     return [f"the job of {run.marks.run} ended with exit status {code}."]
 
 
-def _left(run: Deployment, code: int) -> list[str]:
+def _left_running(run: Deployment, code: int) -> list[str]:
     name = run.marks.run
     stays = f"So that they are not lost, {name} keeps running {_burning(run)}."
     ways = f"`gpucost ssh {name}` looks, `gpucost logs {name} -f` tries again, "

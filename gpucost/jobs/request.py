@@ -47,64 +47,64 @@ class JobRequest:
     @classmethod
     def from_text(cls, text: str) -> "JobRequest":
         """Return what `to_text` wrote."""
-        told = json.loads(text)
-        return cls(**{**told, "collect": tuple(told["collect"])})
+        fields = json.loads(text)
+        return cls(**{**fields, "collect": tuple(fields["collect"])})
 
 
-def request_job(asked: dict[str, Any]) -> JobRequest | None:
+def request_job(typed: dict[str, Any]) -> JobRequest | None:
     """Return the job of a command line; None where none is asked for.
 
     Args:
-        asked: options of `gpucost provision` by name.
+        typed: options of `gpucost provision` by name.
 
     Raises:
         InputError: all that is wrong with it.
     """
-    command: str | None = asked["run"]
+    command: str | None = typed["run"]
     if command is None:
-        given = [name for name in ("sync", "data", "collect", "container") if asked[name]]
-        if asked["recipe"]:
-            given.append("recipe")
-        if given:
-            flags = ", ".join(f"--{name}" for name in given)
+        flags_given = [name for name in ("sync", "data", "collect", "container") if typed[name]]
+        if typed["recipe"]:
+            flags_given.append("recipe")
+        if flags_given:
+            flags = ", ".join(f"--{name}" for name in flags_given)
             raise InputError(f"{flags}: only with --run, such as --run 'python train.py'.")
         return None
-    problems = [*_problems(asked, command)]
+    problems = [*_problems(typed, command)]
     recipe = ""
-    if asked["recipe"]:
+    if typed["recipe"]:
         try:
-            recipe = _recipe_text(Path(asked["recipe"]))
+            recipe = _recipe_text(Path(typed["recipe"]))
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
-    data = asked["data"] or ""
+    data = typed["data"] or ""
     return JobRequest(
         command=command,
         folder=str(Path.cwd()),
-        sync=str(Path(asked["sync"]).resolve()) if asked["sync"] else "",
+        sync=str(Path(typed["sync"]).resolve()) if typed["sync"] else "",
         data=data if not data or data.startswith(_FETCHED) else str(Path(data).resolve()),
-        collect=tuple(_plain_path(path) for path in asked["collect"]),
+        collect=tuple(_plain_path(path) for path in typed["collect"]),
         recipe=recipe,
-        container=asked["container"] or "",
+        container=typed["container"] or "",
     )
 
 
-def _problems(asked: dict[str, Any], command: str) -> list[str]:
+def _problems(typed: dict[str, Any], command: str) -> list[str]:
     problems = []
     if not command.strip():
         problems.append("--run is empty; give a command, such as --run 'python train.py'.")
-    if not asked["wait"]:
+    if not typed["wait"]:
         problems.append("--run needs machines that are ready, and --no-wait leaves them before.")
-    if asked["placement"] is not None:
+    if typed["placement"] is not None:
         problems.append("--run starts one job; the machine of a --placement is shared by several.")
     for name in ("sync", "data"):
-        folder = asked[name]
+        folder = typed[name]
         fetched = name == "data" and str(folder).startswith(_FETCHED)
         if folder and not fetched and not Path(folder).is_dir():
             also = ", nor an address that begins with s3:// or https://" if name == "data" else ""
             problems.append(f"--{name} {folder}: there is no such folder{also}.")
-    for path in asked["collect"]:
+    for path in typed["collect"]:
         parts = Path(path).parts
         if not parts or Path(path).is_absolute() or ".." in parts:
             problems.append(
@@ -121,12 +121,12 @@ def _plain_path(path: str) -> str:
 def _recipe_text(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
-        told = json.loads(text)
+        recipe = json.loads(text)
     except OSError as error:
         raise InputError(f"--recipe {path}: cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise InputError(f"--recipe {path}: not JSON: {error}.") from error
-    if not isinstance(told, dict) or told.get("schema") != "gpucost.recipe/v1":
+    if not isinstance(recipe, dict) or recipe.get("schema") != "gpucost.recipe/v1":
         raise InputError(
             f"--recipe {path}: not a recipe (gpucost.recipe/v1); `gpucost recipe` writes one."
         )

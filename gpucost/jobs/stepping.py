@@ -57,7 +57,7 @@ class RunningJob:
         """
         for machine in self.machines:
             self.persevere(machine.prepare)
-        for step in (one for one in STEPS if one.needed(self.request)):
+        for step in (job_step for job_step in STEPS if job_step.needed(self.request)):
             begun = [self._start(step, machine) for machine in self.machines]
             if step.name == JOB:
                 return
@@ -90,11 +90,11 @@ class RunningJob:
         self.output.say(f"{machine.name}: {_last_lines(log, 1)}")
 
     def _read(
-        self, step: str, machine: JobMachine, seen: int, wait_s: int
+        self, step: str, machine: JobMachine, offset: int, wait_s: int
     ) -> tuple[TaskState, bytes]:
         """Return how far a step is and what is new in its log, which is kept here, too."""
-        state, more = self.persevere(lambda: machine.read(step, seen, wait_s))
-        self.folder.write_log(step, machine.rank, seen, more)
+        state, more = self.persevere(lambda: machine.read(step, offset, wait_s))
+        self.folder.write_log(step, machine.rank, offset, more)
         return state, more
 
     def follow(self, show: Callable[[str], None]) -> int:
@@ -109,13 +109,13 @@ class RunningJob:
         """
         first, ends, watch = self.machines[0], dict[int, TaskState](), None
         failed: int | None = None
-        seen = [0] * len(self.machines)
+        offsets = [0] * len(self.machines)
         wait_s = _LOOK_S if len(self.machines) == 1 else 1
         while True:
             for machine in self.machines:
-                at = seen[machine.rank]
+                at = offsets[machine.rank]
                 state, more = self._read(JOB, machine, at, wait_s)
-                seen[machine.rank] = at + len(more)
+                offsets[machine.rank] = at + len(more)
                 if machine is first:
                     show(self._decoder.decode(more))
                 if state.word != "running" and not more:
@@ -132,11 +132,11 @@ class RunningJob:
 
     def _exit_status(self, ends: dict[int, TaskState]) -> int:
         codes = [ends[machine.rank].code for machine in self.machines]
-        known = [code for code in codes if code]
-        if not known and None in codes:
+        failed_codes = [code for code in codes if code]
+        if not failed_codes and None in codes:
             machine = self.machines[codes.index(None)]
             raise StepFailedError(_why(JOB, machine.name, ends[machine.rank], b""))
-        return known[0] if known else 0
+        return failed_codes[0] if failed_codes else 0
 
     def persevere(self, action: Callable[[], _T]) -> _T:
         """Do what may be done twice, and again where the connection broke meanwhile.
@@ -145,16 +145,16 @@ class RunningJob:
             PartialError: it could not be had for `PERSEVERES_S` seconds.
         """
         watch = Stopwatch(self.session.clock)
-        told = False
+        reported = False
         while True:
             try:
                 return action()
             except LostConnectionError as error:
                 if watch.elapsed_s >= PERSEVERES_S:
                     raise PartialError(self._given_up(error)) from error
-                if not told:
+                if not reported:
                     self.output.say(f"{error.problems[0]} Trying again ...")
-                    told = True
+                    reported = True
                 watch.pause(self.session.patience.pause_s)
 
     def _given_up(self, error: LostConnectionError) -> tuple[str, str]:
@@ -173,9 +173,9 @@ class RunningJob:
 
 def _why(step: str, machine: str, state: TaskState, log: bytes) -> list[str]:
     how = f"ended with {state.code}" if state.word == "ended" else "was killed, or its machine was"
-    told = [f"step {step} failed on {machine}: it {how}."]
+    reasons = [f"step {step} failed on {machine}: it {how}."]
     lines = _last_lines(log, _LAST_LINES)
-    return [*told, f"its last lines:\n{lines}"] if lines else told
+    return [*reasons, f"its last lines:\n{lines}"] if lines else reasons
 
 
 def _last_lines(log: bytes, count: int) -> str:

@@ -45,11 +45,11 @@ def own_wheel() -> bytes:
     record = f"gpucost-{__version__}.dist-info/RECORD"
     lines = [f"{name},{_sum(data)},{len(data)}" for name, data in files.items()]
     files[record] = "".join(f"{line}\n" for line in (*lines, f"{record},,")).encode()
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as wheel:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as wheel:
         for name, data in files.items():
             wheel.writestr(zipfile.ZipInfo(name, _SAME_TIME), data, zipfile.ZIP_DEFLATED)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
@@ -59,26 +59,29 @@ def _files() -> Iterator[tuple[str, bytes]]:
             name = path.relative_to(folder).as_posix()
             if path.is_file() and not any(part in _LEFT_OUT for part in path.parts):
                 yield f"{package.replace('.', '/')}/{name}", path.read_bytes()
-    told = metadata.distribution("gpucost")
+    distribution = metadata.distribution("gpucost")
     info = f"gpucost-{__version__}.dist-info"
-    yield f"{info}/METADATA", (told.read_text("METADATA") or _pkg_info(told)).encode()
-    yield f"{info}/entry_points.txt", (told.read_text("entry_points.txt") or "").encode()
+    yield (
+        f"{info}/METADATA",
+        (distribution.read_text("METADATA") or _pkg_info(distribution)).encode(),
+    )
+    yield f"{info}/entry_points.txt", (distribution.read_text("entry_points.txt") or "").encode()
     yield f"{info}/WHEEL", _WHEEL.encode()
 
 
-def _pkg_info(told: metadata.Distribution) -> str:
-    return told.read_text("PKG-INFO") or ""
+def _pkg_info(distribution: metadata.Distribution) -> str:
+    return distribution.read_text("PKG-INFO") or ""
 
 
 def _folder(package: str) -> Path:
-    found = util.find_spec(package)
-    places = [] if found is None else list(found.submodule_search_locations or ())
+    spec = util.find_spec(package)
+    places = [] if spec is None else list(spec.submodule_search_locations or ())
     return Path(os.fspath(places[0]))
 
 
 def _sum(data: bytes) -> str:
-    told = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=")
-    return f"sha256={told.decode()}"
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=")
+    return f"sha256={digest.decode()}"
 
 
 _TASK = f'"{ROOT}/var/lib/gpucost/tasks/task"'
@@ -157,9 +160,9 @@ class JobMachine:
             StepFailedError: it does not start.
             LostConnectionError: it may have started; asking again starts it once.
         """
-        given = script.encode()
-        words = f"{_TASK} start {shlex.quote(step)} {len(given)}{' once' if once else ''}"
-        done = self.shell.run(words, given)
+        content = script.encode()
+        words = f"{_TASK} start {shlex.quote(step)} {len(content)}{' once' if once else ''}"
+        done = self.shell.run(words, content)
         if done.code != 0:
             raise StepFailedError(f"{self.name}: {step} does not start: {done.err.strip()}")
 
@@ -236,14 +239,14 @@ def _is_project(path: Path) -> bool:
         return False
 
 
-def _nothing(_: JobRequest, __: JobMachine) -> None:
+def _send_nothing(_: JobRequest, __: JobMachine) -> None:
     """Send nothing."""
 
 
 def _send_data(request: JobRequest, machine: JobMachine) -> None:
     if not request.fetches:
         folder = whole_folder(Path(request.data))
-        names = [one.name for one in folder.files]
+        names = [file.name for file in folder.files]
         machine.files.send(folder.folder, names, f"{machine.work}/data")
 
 
@@ -252,14 +255,14 @@ def _data(request: JobRequest, machine: JobMachine, _: str) -> str:
     if request.fetches:
         return data_script(target, request.data)
     folder = whole_folder(Path(request.data))
-    files = sum(not one.is_link for one in folder.files)
+    files = sum(not file.is_link for file in folder.files)
     return data_sent_script(target, files, folder.size, folder.text)
 
 
 def _send_code(request: JobRequest, machine: JobMachine) -> None:
     if request.sync:
         code = code_of(Path(request.sync))
-        names = [one.name for one in code.files]
+        names = [file.name for file in code.files]
         machine.files.send(code.folder, names, f"{machine.work}/code")
 
 
@@ -273,17 +276,17 @@ def _code(request: JobRequest, machine: JobMachine, _: str) -> str:
 
 def _send_gpucost(_: JobRequest, machine: JobMachine) -> None:
     path = f"{machine.work}/{NAME}"
-    _put(machine, path, own_wheel())
+    _upload(machine, path, own_wheel())
 
 
 def _send_recipe(request: JobRequest, machine: JobMachine) -> None:
     if request.recipe:
-        _put(machine, f"{machine.work}/recipe.json", request.recipe.encode())
+        _upload(machine, f"{machine.work}/recipe.json", request.recipe.encode())
 
 
-def _put(machine: JobMachine, path: str, data: bytes) -> None:
-    put = f"cat >'{path}.new' && [ \"$(wc -c <'{path}.new')\" -eq {len(data)} ]"
-    done = machine.shell.run(f"{put} && mv '{path}.new' '{path}'", data)
+def _upload(machine: JobMachine, path: str, data: bytes) -> None:
+    command = f"cat >'{path}.new' && [ \"$(wc -c <'{path}.new')\" -eq {len(data)} ]"
+    done = machine.shell.run(f"{command} && mv '{path}.new' '{path}'", data)
     if done.code != 0:
         raise StepFailedError(f"{machine.name}: {path} cannot be written: {done.err.strip()}")
 
@@ -303,13 +306,13 @@ def _job(request: JobRequest, machine: JobMachine, run: str) -> str:
 def _data_told(request: JobRequest) -> str:
     if request.fetches:
         return f"{request.data}, fetched there into $GPUCOST_DATA_FOLDER"
-    told = whole_folder(Path(request.data)).text
-    return f"{request.data}, {told}, into $GPUCOST_DATA_FOLDER"
+    size_text = whole_folder(Path(request.data)).text
+    return f"{request.data}, {size_text}, into $GPUCOST_DATA_FOLDER"
 
 
 def _code_told(request: JobRequest) -> str:
-    told = f"{request.sync}, {code_of(Path(request.sync)).text}" if request.sync else "none"
-    return f"{told}, without what .gitignore names" if request.sync else told
+    summary = f"{request.sync}, {code_of(Path(request.sync)).text}" if request.sync else "none"
+    return f"{summary}, without what .gitignore names" if request.sync else summary
 
 
 def _environment_told(request: JobRequest) -> str:
@@ -344,7 +347,7 @@ STEPS = (
         title="make the environment",
         needed=lambda request: bool(environment_of(request)),
         told=_environment_told,
-        send=_nothing,
+        send=_send_nothing,
         script=lambda request, machine, _: environment_script(
             machine.work, environment_of(request), request.container
         ),

@@ -30,8 +30,8 @@ from providers.ssh.address import check_address
 
 def page_of(provider: str) -> str:
     """Return where to rent there; a provider that can be launched on states it in its folder."""
-    known = CLOUDS[provider].page if provider in CLOUDS else sizes.page_of(provider)
-    return known or f"the page of {provider}"
+    page = CLOUDS[provider].page if provider in CLOUDS else sizes.page_of(provider)
+    return page or f"the page of {provider}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +128,11 @@ def choose_type(
     provider, instance_type, in_place = parse_place(place)
     if region and in_place and region != in_place:
         raise InputError(f"--type {place} and --region {region} name two regions; leave one out.")
-    wanted = region or in_place
+    chosen_region = region or in_place
     _check_launchable(provider)
-    offer = catalog.find(provider, instance_type, wanted, purchase or "on_demand")
+    offer = catalog.find(provider, instance_type, chosen_region, purchase or "on_demand")
     machine = plain_settings(max(1, int(offer.gpu_count)), count, offer.vcpus)
-    region = _region(offer, wanted)
+    region = _region(offer, chosen_region)
     return LaunchChoice(offers=(offer,), region=region, count=count, machines=(machine,))
 
 
@@ -143,23 +143,26 @@ def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> LaunchC
         InputError: there is nothing to launch, or gpucost cannot launch it; what can be is named.
     """
     plan = load_plan(plan_path)
-    found = find_option(plan, name) if name is not None else _recommended(plan, plan_path)
-    option = found.option
+    selected = find_option(plan, name) if name is not None else _recommended(plan, plan_path)
+    option = selected.option
     if option is None:
-        raise InputError(_nothing_to_launch(found.job))
+        raise InputError(_nothing_to_launch(selected.job))
     if not _can_launch(option):
-        raise InputError(_instead(found.job, option))
-    options = found.job.options
+        raise InputError(_instead(selected.job, option))
+    options = selected.job.options
     later = options[options.index(option) + 1 :]
-    alike = [o for o in later if _can_launch(o) and _is_fallback(o, option)]
+    fallbacks = [o for o in later if _can_launch(o) and _is_fallback(o, option)]
     return LaunchChoice(
-        offers=tuple(_offer(one.offer, catalog) for one in (option, *alike)),
+        offers=tuple(
+            _offer(choice_option.offer, catalog) for choice_option in (option, *fallbacks)
+        ),
         machines=tuple(
-            read_machine(FoundOption(job=found.job, option=one)) for one in (option, *alike)
+            read_machine(FoundOption(job=selected.job, option=choice_option))
+            for choice_option in (option, *fallbacks)
         ),
         region=_region_text(option.offer.region),
         count=option.count,
-        plan=clean(f"{Path(plan_path).stem}-{found.job.name}-{option.id}"),
+        plan=clean(f"{Path(plan_path).stem}-{selected.job.name}-{option.id}"),
     )
 
 
@@ -172,35 +175,36 @@ def choose_placement(plan_path: str, number: int, catalog: Catalog) -> LaunchCho
     """
     plan = load_plan(plan_path)
     placements = plan.fleet.known if plan.fleet else ()
-    found = next((one for one in placements if one.id == number), None)
-    if found is None:
-        known = ", ".join(str(one.id) for one in placements) or "none"
-        raise InputError(f"--placement {number} is not in {plan_path}; known: {known}.")
-    slices = _slices(found, plan_path)
-    shared = len(found.jobs) > 1 or bool(slices)
-    _check_launchable(found.offer.provider)
-    offer = _offer(found.offer, catalog)
+    placement = next((candidate for candidate in placements if candidate.id == number), None)
+    if placement is None:
+        ids = ", ".join(str(candidate.id) for candidate in placements) or "none"
+        raise InputError(f"--placement {number} is not in {plan_path}; known: {ids}.")
+    slices = _slices(placement, plan_path)
+    shared = len(placement.jobs) > 1 or bool(slices)
+    _check_launchable(placement.offer.provider)
+    offer = _offer(placement.offer, catalog)
     return LaunchChoice(
         offers=(offer,),
-        machines=(_shared(str(found.mode), len(found.jobs), offer),),
-        region=_region_text(found.offer.region),
+        machines=(_shared(str(placement.mode), len(placement.jobs), offer),),
+        region=_region_text(placement.offer.region),
         plan=clean(f"{Path(plan_path).stem}-placement-{number}"),
-        sharing=found.mode if shared else None,
-        jobs=found.jobs if shared else (),
+        sharing=placement.mode if shared else None,
+        jobs=placement.jobs if shared else (),
         slices=slices,
     )
 
 
-def _slices(found: Placement, path: str) -> tuple[str, ...]:
+def _slices(placement: Placement, path: str) -> tuple[str, ...]:
     """Return the MIG profile of each job's slice; empty where they share the whole GPU."""
-    if found.mode != "mig":
+    if placement.mode != "mig":
         return ()
-    told = tuple(word.strip() for word in (found.slice or "").split(",") if word.strip())
-    slices = told * len(found.jobs) if len(told) == 1 else told
-    if len(slices) != len(found.jobs):
+    slices_text = tuple(word.strip() for word in (placement.slice or "").split(",") if word.strip())
+    slices = slices_text * len(placement.jobs) if len(slices_text) == 1 else slices_text
+    if len(slices) != len(placement.jobs):
         raise InputError(
-            f"--placement {found.id} of {path} has {len(found.jobs)} jobs and {len(told)} slices "
-            f"({found.slice or 'none'}); `slice` names one MIG profile, or one for each job."
+            f"--placement {placement.id} of {path} has {len(placement.jobs)} jobs and "
+            f"{len(slices_text)} slices ({placement.slice or 'none'}); `slice` names one MIG "
+            "profile, or one for each job."
         )
     return slices
 
@@ -243,11 +247,11 @@ def with_dearest(choice: LaunchChoice, catalog: Catalog) -> LaunchChoice:
 
 def _dearest(offer: Offer, catalog: Catalog) -> Decimal:
     region = None if offer.region == EVERYWHERE else offer.region
-    known = catalog.history(offer.provider, offer.instance_type, region, offer.purchase)
+    rows = catalog.history(offer.provider, offer.instance_type, region, offer.purchase)
     # A price that another one replaced says nothing of today's.
-    begun = {row.region: row.starts for row in known if row.starts <= catalog.as_of}
-    held = (row.usd_per_hour for row in known if row.starts == begun.get(row.region))
-    return max(offer.usd_per_hour, *held)
+    begun = {row.region: row.starts for row in rows if row.starts <= catalog.as_of}
+    prices = (row.usd_per_hour for row in rows if row.starts == begun.get(row.region))
+    return max(offer.usd_per_hour, *prices)
 
 
 def _recommended(plan: Plan, path: str) -> FoundOption:
@@ -258,12 +262,17 @@ def _recommended(plan: Plan, path: str) -> FoundOption:
     if len(plan.jobs) == 1:
         return find_recommended(plan)
     named = [f"--option {job.name}/{job.recommended}" for job in plan.jobs if job.choice]
-    named += [f"--placement {one.id}" for one in (plan.fleet.recommended if plan.fleet else ())]
+    named += [
+        f"--placement {placement.id}"
+        for placement in (plan.fleet.recommended if plan.fleet else ())
+    ]
     raise InputError(f"{path} has {len(plan.jobs)} jobs; choose one: {', '.join(named) or 'none'}.")
 
 
 def _nothing_to_launch(job: JobPlan) -> str:
-    options = ", ".join(f"{job.name}/{one.id}" for one in job.options if _can_launch(one))
+    options = ", ".join(
+        f"{job.name}/{candidate.id}" for candidate in job.options if _can_launch(candidate)
+    )
     who = f"{job.name}/o0 is" if job.choice else "The plan says"
     return (
         f"{who} to leave {job.name} where it is, so there is nothing to launch. "
@@ -275,12 +284,12 @@ def _can_launch(option: Option) -> bool:
     return option.offer.provider in launchable() and option.offer.purchase in BOUGHT
 
 
-def _is_fallback(other: Option, option: Option) -> bool:
+def _is_fallback(candidate: Option, option: Option) -> bool:
     """Return whether an option may stand in: same provider, purchase and number of machines."""
-    return _alike(other) == _alike(option)
+    return _fallback_key(candidate) == _fallback_key(option)
 
 
-def _alike(option: Option) -> tuple[object, ...]:
+def _fallback_key(option: Option) -> tuple[object, ...]:
     offer = option.offer
     return option.count, offer.provider, offer.purchase, offer.gpu_count
 
@@ -289,16 +298,16 @@ def _instead(job: JobPlan, option: Option) -> list[str]:
     """Return where to get what gpucost cannot launch, and the best option that it can."""
     offer, name = option.offer, f"{job.name}/{option.id}"
     how = "" if offer.purchase in BOUGHT else f", {offer.purchase}"
-    what = f"{offer.provider}/{offer.instance_type}{how}"
-    told = f"{name} is {what}, which gpucost cannot launch. {_elsewhere(name, option)}"
-    best = next((one for one in job.options if _can_launch(one)), None)
+    place_text = f"{offer.provider}/{offer.instance_type}{how}"
+    refusal = f"{name} is {place_text}, which gpucost cannot launch. {_elsewhere(name, option)}"
+    best = next((candidate for candidate in job.options if _can_launch(candidate)), None)
     if best is None:
         again = " ".join(f"--provider {provider}" for provider in sorted(launchable()))
-        return [told, f"No option of {job.name} can be launched; plan again with {again}."]
+        return [refusal, f"No option of {job.name} can be launched; plan again with {again}."]
     place = f"{best.offer.provider}/{best.offer.instance_type}"
     best_name, cost = f"{job.name}/{best.id}", f"${show(best.cost.mid)}"
     can = f"The best option it can launch is {best_name}, {place}, {cost}"
-    return [told, f"{can}: gpucost provision --option {best_name} --ttl 8h"]
+    return [refusal, f"{can}: gpucost provision --option {best_name} --ttl 8h"]
 
 
 def _elsewhere(name: str, option: Option) -> str:
@@ -307,27 +316,28 @@ def _elsewhere(name: str, option: Option) -> str:
     by_hand = f"Rent it at {page_of(option.offer.provider)}."
     if not tools:
         return by_hand
-    told = f"gpucost export --to {tools[0]} --option {name} --ttl 8h --run 'python train.py'"
-    return f"{by_hand} Or launch it with another tool: {told}"
+    command = f"gpucost export --to {tools[0]} --option {name} --ttl 8h --run 'python train.py'"
+    return f"{by_hand} Or launch it with another tool: {command}"
 
 
 def _check_launchable(provider: str) -> None:
     if provider not in launchable():
-        known = ", ".join((*sorted(launchable()), f"{OWN}/USER@HOST"))
+        places = ", ".join((*sorted(launchable()), f"{OWN}/USER@HOST"))
         raise InputError(
-            f"gpucost cannot launch at {provider}, only at {known}. Rent it at {page_of(provider)}."
+            f"gpucost cannot launch at {provider}, only at {places}. "
+            f"Rent it at {page_of(provider)}."
         )
 
 
-def _offer(told: RentedOffer, catalog: Catalog) -> Offer:
+def _offer(rented: RentedOffer, catalog: Catalog) -> Offer:
     """Return the catalog's offer at the planned price."""
-    region = None if told.region == EVERYWHERE else told.region
-    offer = catalog.find(told.provider, told.instance_type, region, told.purchase)
-    return structs.replace(offer, usd_per_hour=told.usd_per_hour)
+    region = None if rented.region == EVERYWHERE else rented.region
+    offer = catalog.find(rented.provider, rented.instance_type, region, rented.purchase)
+    return structs.replace(offer, usd_per_hour=rented.usd_per_hour)
 
 
-def _region(offer: Offer, wanted: str | None) -> str:
-    return wanted or _region_text(offer.region)
+def _region(offer: Offer, region: str | None) -> str:
+    return region or _region_text(offer.region)
 
 
 def _region_text(region: str) -> str:

@@ -65,9 +65,9 @@ def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> Non
     """
     end, title = CLOUDS[provider].end, CLOUDS[provider].title
     if self_destroy and end.lacks:
-        what = "node pool" if CLOUDS[provider].pools_of else "machine"
+        resource = "node pool" if CLOUDS[provider].pools_of else "machine"
         raise InputError(
-            f"a {what} at {title} cannot end itself at its deadline: {end.lacks}. Say "
+            f"a {resource} at {title} cannot end itself at its deadline: {end.lacks}. Say "
             "--no-self-destroy, and let `gpucost watch --install` end it from a computer that runs."
         )
     if not self_destroy or not end.token:
@@ -126,7 +126,7 @@ def _idle(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
 def _mig(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
     if not options.mig and not choice.slices:
         return
-    asked, named = (
+    slices, named = (
         (options.mig, "--mig") if options.mig else (choice.slices, "slices of the placement")
     )
     if options.mig and choice.slices:
@@ -136,14 +136,14 @@ def _mig(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
     if not choice.offers:
         yield "--mig: the machine is yours; slice its GPUs yourself."
     for offer, gpu in _gpus_of(choice):
-        known = {one.profile: one for one in gpu.mig} if gpu else {}
-        if not known:
+        profiles = {profile.profile: profile for profile in gpu.mig} if gpu else {}
+        if not profiles:
             yield f"{named}: {offer.gpu} of {offer.place} cannot be sliced, or how is not known."
             continue
-        wrong = [name for name in asked if name not in known]
+        wrong = [name for name in slices if name not in profiles]
         if wrong:
-            yield f"{named} {', '.join(wrong)}: {offer.gpu} has {', '.join(known)}."
-        elif gpu is not None and (why := gpu.why_not_sliced(asked)):
+            yield f"{named} {', '.join(wrong)}: {offer.gpu} has {', '.join(profiles)}."
+        elif gpu is not None and (why := gpu.why_not_sliced(slices)):
             yield f"{named}: {why}"
 
 
@@ -169,7 +169,11 @@ def _gpus_of(choice: LaunchChoice) -> Iterator[tuple[Offer, Gpu | None]]:
 
 def _largest_first(slices: tuple[str, ...], gpu: Gpu | None) -> tuple[str, ...]:
     """Return profiles in the order to make them: a large one does not fit behind small ones."""
-    size = {one.profile: (one.compute_slices, one.memory_gib) for one in gpu.mig} if gpu else {}
+    size = (
+        {profile.profile: (profile.compute_slices, profile.memory_gib) for profile in gpu.mig}
+        if gpu
+        else {}
+    )
     return tuple(sorted(slices, key=lambda name: size.get(name, (0, 0.0)), reverse=True))
 
 
@@ -229,25 +233,25 @@ _OF_MACHINES = (
 """Options that say what is done on a machine of its own; a cluster sets its nodes up itself."""
 
 
-def check_pool(asked: Mapping[str, Any]) -> None:
+def check_pool(typed: Mapping[str, Any]) -> None:
     """Refuse options that do not fit a node pool, or that only fit one.
 
     Args:
-        asked: options of `gpucost provision` by name.
+        typed: options of `gpucost provision` by name.
 
     Raises:
         InputError: all that is wrong with them, at once.
     """
-    low, high, count = asked["min_nodes"], asked["max_nodes"], asked["count"]
-    if asked["kubernetes"] is None:
-        given = [flag for flag, one in (("--min", low), ("--max", high)) if one is not None]
-        if given:
-            raise InputError(f"{' and '.join(given)}: of which cluster? Give --kubernetes CLUSTER.")
+    low, high, count = typed["min_nodes"], typed["max_nodes"], typed["count"]
+    if typed["kubernetes"] is None:
+        flags = [flag for flag, value in (("--min", low), ("--max", high)) if value is not None]
+        if flags:
+            raise InputError(f"{' and '.join(flags)}: of which cluster? Give --kubernetes CLUSTER.")
         return
     problems = []
-    if not asked["kubernetes"].strip():
+    if not typed["kubernetes"].strip():
         problems.append("--kubernetes is empty; give the name or the id of a cluster.")
-    wrong = [f"--{name.replace('_', '-')}" for name in _OF_MACHINES if asked.get(name)]
+    wrong = [f"--{name.replace('_', '-')}" for name in _OF_MACHINES if typed.get(name)]
     if wrong:
         problems.append(
             f"{', '.join(wrong)}: of machines of their own, and a cluster sets up its nodes "
@@ -263,7 +267,7 @@ def check_pool(asked: Mapping[str, Any]) -> None:
         raise InputError(problems)
 
 
-def pool_of(provider: str, asked: Mapping[str, Any]) -> NodePool:
+def pool_of(provider: str, typed: Mapping[str, Any]) -> NodePool:
     """Return the pool that is asked for, of a provider's machines.
 
     Raises:
@@ -271,19 +275,19 @@ def pool_of(provider: str, asked: Mapping[str, Any]) -> NodePool:
     """
     row = pools_at(provider)
     if row is None:
-        known = ", ".join(sorted(one.pools_of for one in CLOUDS.values() if one.pools_of))
-        raise InputError(f"--kubernetes: gpucost makes no node pools at {provider}; at {known}.")
+        places = ", ".join(sorted(row_of.pools_of for row_of in CLOUDS.values() if row_of.pools_of))
+        raise InputError(f"--kubernetes: gpucost makes no node pools at {provider}; at {places}.")
     return NodePool(
         provider=row.name,
-        cluster=asked["kubernetes"].strip(),
-        min_nodes=asked["min_nodes"],
-        max_nodes=asked["max_nodes"],
+        cluster=typed["kubernetes"].strip(),
+        min_nodes=typed["min_nodes"],
+        max_nodes=typed["max_nodes"],
     )
 
 
-def first_nodes(asked: Mapping[str, Any]) -> int:
+def first_nodes(typed: Mapping[str, Any]) -> int:
     """Return with how many nodes a pool begins: as asked, else the least, and one at least."""
-    return asked["count"] or max(1, asked["min_nodes"] or 1)
+    return typed["count"] or max(1, typed["min_nodes"] or 1)
 
 
 def pool_told(spec: LaunchSpec, pool: NodePool) -> Iterator[str]:

@@ -80,7 +80,7 @@ def read_live(offers: tuple[Offer, ...], region: str) -> LivePrices:
     if provider not in priced():
         return LivePrices(prices={}, before=before, read_at=now, failure=f"{provider} tells none")
     named = dict.fromkeys((region, *(offer.region for offer in offers)))
-    regions = tuple(one for one in named if one not in ("", EVERYWHERE))
+    regions = tuple(name for name in named if name not in ("", EVERYWHERE))
     try:
         reading = fetcher(provider)(Request(now=now, environment=os.environ, regions=regions))
     except MissingCredentialsError:
@@ -90,8 +90,8 @@ def read_live(offers: tuple[Offer, ...], region: str) -> LivePrices:
     prices = {_key(row): usd(row["usd_per_hour"]) for row in reading.rows if _is_price(row)}
     live = LivePrices(prices=prices, before=before, read_at=now)
     if live.now(offers[0]) is None:
-        said = f"the answer does not list {offers[0].instance_type}"
-        return replace(live, failure=said)
+        problem = f"the answer does not list {offers[0].instance_type}"
+        return replace(live, failure=problem)
     return live
 
 
@@ -271,9 +271,9 @@ def _ends_told(spec: LaunchSpec) -> Iterator[str]:
         )
     if (needs_token or end.lacks) and not spec.self_destroy:
         why = f": {end.lacks}" if end.lacks else ""
-        what = "machine" if spec.pool is None else "pool"
+        resource = "machine" if spec.pool is None else "pool"
         yield (
-            f"the {what} does not end itself (--no-self-destroy{why}). `gpucost watch "
+            f"the {resource} does not end itself (--no-self-destroy{why}). `gpucost watch "
             "--install` ends it from this computer: a systemd timer, or a line for cron that it "
             "prints, runs what `gpucost reap --yes` does every ten minutes"
         )

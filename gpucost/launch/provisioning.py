@@ -35,12 +35,12 @@ def dry_run(
     except GpucostError as error:
         problems += error.problems
     spec = build_spec(choice, options, datetime.now(UTC), None)
-    seen = preview(offline(choice.provider), _with_key_to_come(spec), (), None, options)
-    show_preview(seen, None if job is None else preview_job(job), output, dry=True)
-    refusals = (*problems, *seen.refusals)
+    launch = preview(offline(choice.provider), _with_key_to_come(spec), (), None, options)
+    show_preview(launch, None if job is None else preview_job(job), output, dry=True)
+    refusals = (*problems, *launch.refusals)
     for refusal in refusals:
         output.say(f"warning: a launch would be refused: {refusal}")
-    output.say(nothing_made(seen, refused=bool(refusals)))
+    output.say(nothing_made(launch, refused=bool(refusals)))
 
 
 def previewed(cloud: Cloud, choice: LaunchChoice, options: LaunchOptions) -> Preview:
@@ -101,8 +101,8 @@ def _launched(
         return launch(session, spec, open_login(spec) if wait and spec.pool is None else None)
     except GpucostError:
         with contextlib.suppress(JournalError):
-            found = journal.deployment(run)
-            if found is None or found.state == "ended":
+            deployment = journal.deployment(run)
+            if deployment is None or deployment.state == "ended":
                 drop_key(state, run)
         raise
 

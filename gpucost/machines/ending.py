@@ -64,35 +64,37 @@ def find_runs(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsTo
         RefusedError: a run is another owner's.
     """
     named = [journal.deployment(run) for run in dict.fromkeys(runs)]
-    known = [one for one in named if one is not None]
-    if runs and len(known) == len(named):
-        return _known(journal, known, output)
+    recorded = [deployment for deployment in named if deployment is not None]
+    if runs and len(recorded) == len(named):
+        return _recorded_runs(journal, recorded, output)
     return _search(journal, runs, output)
 
 
-def _known(journal: Journal, wanted: list[Deployment], output: Output) -> RunsToTerminate:
+def _recorded_runs(
+    journal: Journal, deployments: list[Deployment], output: Output
+) -> RunsToTerminate:
     """Return runs of the journal: only their providers are opened, and nothing is listed."""
     owner = this_owner()
-    for run in wanted:
+    for run in deployments:
         refuse_others(run.marks, owner)
-    reached = sessions(journal, output, dict.fromkeys(run.provider for run in wanted))
+    reached = sessions(journal, output, dict.fromkeys(run.provider for run in deployments))
     by_name = {session.cloud.name: session for session in reached.sessions}
     targets = [
         RunToTerminate(marks=run.marks, session=by_name[run.provider], known=run, there=())
-        for run in wanted
+        for run in deployments
         if run.provider in by_name
     ]
-    doubts = _unreached(reached, wanted)
+    doubts = _unreached(reached, deployments)
     return RunsToTerminate(targets=targets, doubts=doubts, was_asked=bool(targets))
 
 
-def _unreached(reached: ReachableProviders, wanted: list[Deployment]) -> list[str]:
+def _unreached(reached: ReachableProviders, deployments: list[Deployment]) -> list[str]:
     """Return what is not ended because its provider could not be opened."""
-    told = []
-    for one in reached.missed(wanted):
-        runs = ", ".join(run.marks.run for run in wanted if run.provider == one.provider)
-        told.append(f"{one.text}{f' So {runs} may still be there.' if runs else ''}")
-    return told
+    messages = []
+    for provider in reached.missed(deployments):
+        runs = ", ".join(run.marks.run for run in deployments if run.provider == provider.provider)
+        messages.append(f"{provider.text}{f' So {runs} may still be there.' if runs else ''}")
+    return messages
 
 
 def refuse_others(marks: OwnershipTags, owner: str) -> None:
@@ -111,43 +113,48 @@ def refuse_others(marks: OwnershipTags, owner: str) -> None:
 def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTerminate:
     """Return the runs that providers list and those of the journal; without names, the owner's."""
     owner = this_owner()
-    named = [one for one in map(journal.deployment, runs) if one is not None]
-    known = {one.marks.run: one for one in (*journal.open_deployments(), *named)}
-    open_ = tuple(known.values())
+    named = [item for item in map(journal.deployment, runs) if item is not None]
+    recorded = {item.marks.run: item for item in (*journal.open_deployments(), *named)}
+    open_ = tuple(recorded.values())
     reached = sessions(journal, output)
     targets: list[RunToTerminate] = []
-    doubts = _unreached(reached, [one for one in open_ if not runs or one.marks.run in runs])
+    doubts = _unreached(reached, [item for item in open_ if not runs or item.marks.run in runs])
     for session in reached.sessions:
-        seen = survey(session)
-        doubts += seen.doubts
-        here = {one.marks.run: one for one in open_ if one.provider == session.cloud.name}
-        for run in dict.fromkeys((*here, *(one.marks.run for one in seen.resources))):
-            there = tuple(one for one in seen.resources if one.marks.run == run)
+        inventory = survey(session)
+        doubts += inventory.doubts
+        local = {item.marks.run: item for item in open_ if item.provider == session.cloud.name}
+        for run in dict.fromkeys((*local, *(item.marks.run for item in inventory.resources))):
+            resources = tuple(item for item in inventory.resources if item.marks.run == run)
             marks = latest(
-                [*(one.marks for one in there), *((here[run].marks,) if run in here else ())]
+                [
+                    *(item.marks for item in resources),
+                    *((local[run].marks,) if run in local else ()),
+                ]
             )
             if run in runs:
                 refuse_others(marks, owner)
             if run in runs or (not runs and owns(owner, marks.owner)):
-                known_run = here.get(run)
+                known_run = local.get(run)
                 targets.append(
-                    RunToTerminate(marks=marks, session=session, known=known_run, there=there)
+                    RunToTerminate(marks=marks, session=session, known=known_run, there=resources)
                 )
-    told = {one.marks.run for one in targets} | set(known)
-    unknown = [run for run in runs if run not in told]
-    if unknown and not doubts:
-        raise InputError(f"{run}: no such run, in the journal or at a provider." for run in unknown)
+    listed_runs = {item.marks.run for item in targets} | set(recorded)
+    missing = [run for run in runs if run not in listed_runs]
+    if missing and not doubts:
+        raise InputError(f"{run}: no such run, in the journal or at a provider." for run in missing)
     return RunsToTerminate(targets=targets, doubts=doubts, was_asked=bool(reached.asked))
 
 
 def tell(targets: list[RunToTerminate], output: Output) -> None:
     """Say what each run has that would be ended."""
     for target in targets:
-        kept = () if target.known is None else target.known.resources
+        recorded = () if target.known is None else target.known.resources
         things: tuple[JournaledResource | Resource, ...] = target.there or tuple(
-            one for one in kept if one.state in ("intended", "made")
+            resource for resource in recorded if resource.state in ("intended", "made")
         )
-        names = ", ".join(f"{one.kind} {one.name}" for one in things) or "nothing known"
+        names = (
+            ", ".join(f"{resource.kind} {resource.name}" for resource in things) or "nothing known"
+        )
         output.say(f"{target.marks.run} ({target.session.cloud.name}): {names}")
 
 
@@ -158,20 +165,20 @@ def end(target: RunToTerminate, journal: Journal, output: Output) -> list[Gpucos
         LaunchInterruptedError: interrupted meanwhile; a next `gpucost down` goes on.
     """
     run, session = target.marks.run, target.session
-    with journal.working_on(run) as mine:
-        if not mine:
+    with journal.working_on(run) as locked:
+        if not locked:
             return [
                 PartialError(f"{run}: another gpucost process is working on it; try again later.")
             ]
         adopt(session, target.marks, target.there)
-        known = journal.deployment(run)
-        regions = None if known is None else regions_of(known)
+        recorded = journal.deployment(run)
+        regions = None if recorded is None else regions_of(recorded)
         try:
             session.try_writing(lambda: journal.mark_run(run, "ending", session.now()))
             end_run(session, target.marks, regions)
         except KeyboardInterrupt as error:
-            told = f"interrupted while {run} was ended; `gpucost down {run}` goes on."
-            raise LaunchInterruptedError(told) from error
+            message = f"interrupted while {run} was ended; `gpucost down {run}` goes on."
+            raise LaunchInterruptedError(message) from error
         except GpucostError as error:
             return [error]
     drop_key(state_folder(), run)

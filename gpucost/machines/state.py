@@ -110,8 +110,8 @@ def _journal(go_on: Say | None, *, mend: bool) -> Journal:
         go_on(f"warning: {error.problems[0]}")
         if mend and isinstance(error, DamagedJournalError):
             with contextlib.suppress(JournalError, OSError):
-                aside = set_aside(folder, datetime.now(UTC))
-                go_on(f"warning: set aside as {aside}; what exists is read from the providers.")
+                damaged = set_aside(folder, datetime.now(UTC))
+                go_on(f"warning: set aside as {damaged}; what exists is read from the providers.")
                 return _checked(folder)
         go_on("warning: going on without the journal: what exists is read from the providers.")
         return Journal(folder, lost=error.problems[0])
@@ -197,8 +197,12 @@ class ReachableProviders:
 
     def missed(self, open_runs: Iterable[Deployment]) -> tuple[UnreachableProvider, ...]:
         """Return those that matter: with runs of ours, or whose credentials are named wrongly."""
-        wanted = {run.provider for run in open_runs}
-        return tuple(one for one in self.unreached if one.is_set_up or one.provider in wanted)
+        providers = {run.provider for run in open_runs}
+        return tuple(
+            provider
+            for provider in self.unreached
+            if provider.is_set_up or provider.provider in providers
+        )
 
 
 def sessions(
@@ -210,16 +214,16 @@ def sessions(
     """
     open_at = frozenset(run.provider for run in journal.open_deployments())
     used = [name for name in providers if name in open_at or _is_used(name)]
-    found: list[Session] = []
+    opened: list[Session] = []
     unreached: list[UnreachableProvider] = []
     for provider in used:
         try:
-            found.append(session_with(open_cloud(provider), journal, output))
+            opened.append(session_with(open_cloud(provider), journal, output))
         except GpucostError as error:
             is_set_up = not isinstance(error, MissingCredentialsError)
             why = error.problems[0]
             unreached.append(UnreachableProvider(provider=provider, why=why, is_set_up=is_set_up))
-    return ReachableProviders(sessions=tuple(found), unreached=tuple(unreached), open_at=open_at)
+    return ReachableProviders(sessions=tuple(opened), unreached=tuple(unreached), open_at=open_at)
 
 
 def _is_used(provider: str) -> bool:

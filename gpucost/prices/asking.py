@@ -79,7 +79,7 @@ class _Round:
 
 
 def ask(
-    feeds: Sequence[Feed], providers: Sequence[str], wanted: UpdateScope, say: Callable[[str], None]
+    feeds: Sequence[Feed], providers: Sequence[str], scope: UpdateScope, say: Callable[[str], None]
 ) -> Iterator[SourceResult]:
     """Yield what each source said, in the order of feeds and providers; all are asked at once.
 
@@ -88,18 +88,18 @@ def ask(
     stop = threading.Event()
     with tempfile.TemporaryDirectory(prefix="gpucost-") as folder:
         shared = _Round(
-            wanted=wanted,
+            wanted=scope,
             folder=Path(folder),
-            known={} if wanted.all_anew else read_validators(),
+            known={} if scope.all_anew else read_validators(),
             say=say,
             stop=stop,
             now=datetime.now(UTC),
         )
         executor = ThreadPoolExecutor(max_workers=max(1, len(feeds) + len(providers)))
         try:
-            asked = [executor.submit(_of_feed, feed, shared) for feed in feeds]
-            asked += [executor.submit(_of_provider, name, shared) for name in providers]
-            for future in asked:
+            futures = [executor.submit(_of_feed, feed, shared) for feed in feeds]
+            futures += [executor.submit(_of_provider, name, shared) for name in providers]
+            for future in futures:
                 yield future.result()
         finally:
             stop.set()
@@ -107,17 +107,17 @@ def ask(
 
 
 def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
-    wanted = shared.wanted
+    scope = shared.wanted
     try:
         answers = _answers(feed, shared)
         shared.say(f"reading {feed.title} ...")
-        said = reader(feed)(
+        reading = reader(feed)(
             FeedRequest(
                 answers=answers,
                 now=shared.now,
-                as_of=wanted.as_of,
-                regions=wanted.regions,
-                providers=wanted.providers,
+                as_of=scope.as_of,
+                regions=scope.regions,
+                providers=scope.providers,
                 say=shared.say,
             )
         )
@@ -125,13 +125,13 @@ def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
         return SourceResult(name=feed.name, failure=error, learnt={})
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         return SourceResult(name=feed.name, failure=_strange(feed, error), learnt={})
-    if not said.readings and not said.unchanged:
-        return SourceResult(name=feed.name, failure=_nothing(feed, said, wanted), learnt={})
+    if not reading.readings and not reading.unchanged:
+        return SourceResult(name=feed.name, failure=_no_prices(feed, reading, scope), learnt={})
     return SourceResult(
         name=feed.name,
-        readings=said.readings,
-        problems=said.problems,
-        unchanged=said.unchanged,
+        readings=reading.readings,
+        problems=reading.problems,
+        unchanged=reading.unchanged,
         learnt=answers.learnt if isinstance(answers, FeedServer) else {},
     )
 
@@ -146,17 +146,17 @@ def _answers(feed: Feed, shared: _Round) -> Answers:
 
 
 def _strange(feed: Feed, error: Exception) -> ProviderError:
-    told = f"{type(error).__name__}: {error}"[:120]
+    reason = f"{type(error).__name__}: {error}"[:120]
     return ProviderError(
-        f"{feed.title}: not of the form that is known ({told}); nothing of it was kept."
+        f"{feed.title}: not of the form that is known ({reason}); nothing of it was kept."
     )
 
 
-def _nothing(feed: Feed, said: FeedReading, wanted: UpdateScope) -> GpucostError:
-    whose = f" for {', '.join(wanted.providers)}" if wanted.providers else ""
-    place = wanted.place or feed.title
-    kind = ProviderError if "://" in (wanted.place or feed.url) else InputError
-    return kind(said.problems or (f"{place}: no price in it could be kept{whose}.",))
+def _no_prices(feed: Feed, reading: FeedReading, scope: UpdateScope) -> GpucostError:
+    providers_text = f" for {', '.join(scope.providers)}" if scope.providers else ""
+    place = scope.place or feed.title
+    kind = ProviderError if "://" in (scope.place or feed.url) else InputError
+    return kind(reading.problems or (f"{place}: no price in it could be kept{providers_text}.",))
 
 
 def _of_provider(name: str, shared: _Round) -> SourceResult:
@@ -171,10 +171,10 @@ def _of_provider(name: str, shared: _Round) -> SourceResult:
 def read_validators() -> dict[str, dict[str, str]]:
     """Return how to ask for what has changed only; nothing where prices were removed since."""
     try:
-        told = json.loads((price_folder() / _READ).read_text(encoding="utf-8"))
-        if not set(told["files"]) <= {path.name for path in kept_files()}:
+        stored = json.loads((price_folder() / _READ).read_text(encoding="utf-8"))
+        if not set(stored["files"]) <= {path.name for path in kept_files()}:
             return {}
-        return {str(url): dict(headers) for url, headers in told["documents"].items()}
+        return {str(url): dict(headers) for url, headers in stored["documents"].items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
 
@@ -183,5 +183,5 @@ def write_validators(learnt: Validators) -> None:
     """Remember what was read whole, beside what was remembered before."""
     documents = {**read_validators(), **learnt}
     if learnt and price_folder().is_dir():
-        told = {"files": [path.name for path in kept_files()], "documents": documents}
-        write_file(str(price_folder() / _READ), json.dumps(told, indent=1, sort_keys=True) + "\n")
+        stored = {"files": [path.name for path in kept_files()], "documents": documents}
+        write_file(str(price_folder() / _READ), json.dumps(stored, indent=1, sort_keys=True) + "\n")

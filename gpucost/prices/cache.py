@@ -70,16 +70,18 @@ class PriceCacheWriter:
             ProviderError: a part of the answer is damaged; nothing of it is kept.
             InputError: the cache cannot be written.
         """
-        kept = self._checked(reading)
-        if kept.passed.broken:
-            told = "; ".join(f"{row.name}: {row.detail}" for row in kept.passed.broken[:_NAMED])
+        stored = self._checked(reading)
+        if stored.passed.broken:
+            reasons = "; ".join(
+                f"{row.name}: {row.detail}" for row in stored.passed.broken[:_NAMED]
+            )
             raise ProviderError(
-                f"{reading.provider}: the answer is damaged ({len(kept.passed.broken)} of "
-                f"{len(reading.rows)} rows: {told}), so nothing of it was kept; the last good "
+                f"{reading.provider}: the answer is damaged ({len(stored.passed.broken)} of "
+                f"{len(reading.rows)} rows: {reasons}), so nothing of it was kept; the last good "
                 "prices stay."
             )
-        self._write(kept)
-        return kept
+        self._write(stored)
+        return stored
 
     def keep_good(self, reading: PriceReading) -> StoredReading:
         """Keep the rows of a list that can be believed; of one that is mostly wrong, nothing.
@@ -88,16 +90,16 @@ class PriceCacheWriter:
             ProviderError: most of its rows are wrong.
             InputError: the cache cannot be written.
         """
-        kept = self._checked(reading)
-        wrong = [row for row in kept.passed.kept_out if row.fault in _POISON]
+        stored = self._checked(reading)
+        wrong = [row for row in stored.passed.kept_out if row.fault in _POISON]
         if len(reading.rows) >= _FEWEST and len(wrong) * 2 > len(reading.rows):
             raise ProviderError(
                 f"{reading.source}: {len(wrong)} of {len(reading.rows)} rows are wrong, such as "
                 f"{wrong[0].name}: {wrong[0].detail}; nothing of it was kept."
             )
-        if kept.passed.offers:
-            self._write(kept)
-        return kept
+        if stored.passed.offers:
+            self._write(stored)
+        return stored
 
     @cached_property
     def _stored(self) -> store.CachedReading:
@@ -108,13 +110,15 @@ class PriceCacheWriter:
         return spans(load_bundled(self.day).offers)
 
     def _checked(self, reading: PriceReading) -> StoredReading:
-        mine = self._rows.get(reading.provider, self._stored.of(reading.provider))
-        known = Catalog(as_of=max(self.day, reading.read_on), rows=_all(reading.provider, mine))
-        passed = check(reading, known, market=self._market, accept_jumps=self.accept_jumps)
-        update = store.merge(reading, passed, known, mine)
+        stored_rows = self._rows.get(reading.provider, self._stored.of(reading.provider))
+        catalog = Catalog(
+            as_of=max(self.day, reading.read_on), rows=_all(reading.provider, stored_rows)
+        )
+        passed = check(reading, catalog, market=self._market, accept_jumps=self.accept_jumps)
+        update = store.merge(reading, passed, catalog, stored_rows)
         return StoredReading(reading=reading, passed=passed, update=update)
 
-    def _write(self, kept: StoredReading) -> None:
+    def _write(self, stored: StoredReading) -> None:
         folder = price_folder()
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -122,9 +126,9 @@ class PriceCacheWriter:
             raise InputError(
                 f"{folder}: cannot be made: {error.strerror}. {CACHE} names another folder."
             ) from error
-        path = store.path_of(folder, kept.reading.provider)
-        write_file(str(path), store.to_text(kept.update.rows))
-        self._rows[kept.reading.provider] = kept.update.rows
+        path = store.path_of(folder, stored.reading.provider)
+        write_file(str(path), store.to_text(stored.update.rows))
+        self._rows[stored.reading.provider] = stored.update.rows
 
 
 def _all(provider: str, stored: tuple[Offer, ...]) -> tuple[Offer, ...]:

@@ -71,8 +71,8 @@ def check_prices(day: date, providers: tuple[str, ...], output: Output) -> None:
     catalog = load_catalog(day, say=output.say)
     check_known("--provider", providers, (offer.provider for offer in catalog.offers))
     ages = [age for age in _ages(catalog) if not providers or age.provider in providers]
-    conflicts = [text for name, text in _conflicts(catalog.rows) if _asked(name, providers)]
-    doubts = [text for name, text in _doubts(catalog.offers) if _asked(name, providers)]
+    conflicts = [text for name, text in _conflicts(catalog.rows) if _is_chosen(name, providers)]
+    doubts = [text for name, text in _doubts(catalog.offers) if _is_chosen(name, providers)]
     if output.format == "json":
         print_json(
             CheckedPrices(
@@ -92,7 +92,7 @@ def check_prices(day: date, providers: tuple[str, ...], output: Output) -> None:
     )
 
 
-def _asked(provider: str, providers: tuple[str, ...]) -> bool:
+def _is_chosen(provider: str, providers: tuple[str, ...]) -> bool:
     return not providers or provider in providers
 
 
@@ -130,13 +130,13 @@ def _conflicts(rows: Sequence[Offer]) -> Iterator[tuple[str, str]]:
 
 def _doubts(offers: Sequence[Offer]) -> Iterator[tuple[str, str]]:
     """Yield (provider, sentence) for each type that the hardware table contradicts."""
-    found: dict[tuple[str, str, str], list[Offer]] = {}
+    faults: dict[tuple[str, str, str], list[Offer]] = {}
     for offer in offers:
         for _, detail in offer_faults(offer):
-            found.setdefault((offer.provider, offer.name, detail), []).append(offer)
-    for (provider, name, detail), wrong in found.items():
-        one = f"{wrong[0].place}, {wrong[0].purchase}"
-        which = one if len(wrong) == 1 else f"{name} ({len(wrong)} prices)"
+            faults.setdefault((offer.provider, offer.name, detail), []).append(offer)
+    for (provider, name, detail), wrong in faults.items():
+        offer_text = f"{wrong[0].place}, {wrong[0].purchase}"
+        which = offer_text if len(wrong) == 1 else f"{name} ({len(wrong)} prices)"
         yield provider, f"doubtful: {which}: {detail}"
 
 
@@ -210,52 +210,52 @@ def print_history(
         InputError: a provider or a GPU is not known, or nothing was read of what is wanted.
     """
     models = {gpu.name for name in gpu_names for gpu in matching(name)}
-    everything = (*bundled_history(), *read_from(load_catalog(day, say=output.say).rows))
-    check_known("--provider", providers, (one.provider for one in everything))
-    wanted = [
-        one
-        for one in everything
-        if one.seen_on <= day
-        and (not models or one.gpu in models)
-        and (not providers or one.provider in providers)
-        and one.purchase in purchases
+    readings = (*bundled_history(), *read_from(load_catalog(day, say=output.say).rows))
+    check_known("--provider", providers, (reading.provider for reading in readings))
+    matching_readings = [
+        reading
+        for reading in readings
+        if reading.seen_on <= day
+        and (not models or reading.gpu in models)
+        and (not providers or reading.provider in providers)
+        and reading.purchase in purchases
     ]
-    series = [known for known in by_price(wanted).values() if len(known) > 1]
+    series = [prices for prices in by_price(matching_readings).values() if len(prices) > 1]
     if not series:
         raise InputError(
             "no matching price was read on two days; use fewer filters, or another --purchase."
         )
     if output.format == "json":
-        print_json([_document(known) for known in series])
+        print_json([_document(prices) for prices in series])
         return
     _show(series, output)
 
 
-def sparkline(known: Sequence[SeenPrice], start: date, end: date) -> str:
+def sparkline(readings: Sequence[SeenPrice], start: date, end: date) -> str:
     """Return the price over equal steps of time, lowest to highest; blank before the first one."""
-    prices = [one.usd_per_hour for one in known]
+    prices = [reading.usd_per_hour for reading in readings]
     low, span = min(prices), max(prices) - min(prices)
     days = (end - start).days
     drawn = []
     for step in range(_WIDTH):
         day = date.fromordinal(start.toordinal() + round(days * (step + 1) / _WIDTH))
-        read = [one.usd_per_hour for one in known if one.seen_on <= day]
+        read = [reading.usd_per_hour for reading in readings if reading.seen_on <= day]
         at = 0 if not read or not span else int((read[-1] - low) / span * (len(_BARS) - 1))
         drawn.append(_BARS[at] if read else " ")
     return "".join(drawn)
 
 
 def _show(series: Sequence[Sequence[SeenPrice]], output: Output) -> None:
-    start = min(known[0].seen_on for known in series)
-    end = max(known[-1].seen_on for known in series)
-    ordered = sorted(series, key=lambda known: -abs(_change(known)))
+    start = min(readings[0].seen_on for readings in series)
+    end = max(readings[-1].seen_on for readings in series)
+    ordered = sorted(series, key=lambda readings: -abs(_change(readings)))
     short = output.format == "table" and not output.verbose
     shown = ordered[:_SHOWN] if short else ordered
-    rows = tuple(_row(known, start, end, output) for known in shown)
+    rows = tuple(_row(readings, start, end, output) for readings in shown)
     right = frozenset(("USD/h", "USD/h now", "change"))
     print_table(Table(columns=_COLUMNS, rows=rows, right=right), output)
     hidden = len(ordered) - len(shown)
-    moved = sum(_change(known) != 0 for known in ordered)
+    moved = sum(_change(readings) != 0 for readings in ordered)
     more = f"; {hidden} more with -v" if hidden else ""
     output.say(
         f"{len(ordered)} prices read on two days or more, {start} to {end}; {moved} of them "
@@ -263,8 +263,8 @@ def _show(series: Sequence[Sequence[SeenPrice]], output: Output) -> None:
     )
 
 
-def _row(known: Sequence[SeenPrice], start: date, end: date, output: Output) -> tuple[str, ...]:
-    first, last = known[0], known[-1]
+def _row(readings: Sequence[SeenPrice], start: date, end: date, output: Output) -> tuple[str, ...]:
+    first, last = readings[0], readings[-1]
     return (
         last.provider,
         last.instance_type,
@@ -275,18 +275,18 @@ def _row(known: Sequence[SeenPrice], start: date, end: date, output: Output) -> 
         price_cell(first.usd_per_hour, output),
         last.seen_on.isoformat(),
         price_cell(last.usd_per_hour, output),
-        f"{_change(known):+.1%}" if _change(known) else "0%",
-        sparkline(known, start, end),
+        f"{_change(readings):+.1%}" if _change(readings) else "0%",
+        sparkline(readings, start, end),
     )
 
 
-def _change(known: Sequence[SeenPrice]) -> Decimal:
+def _change(readings: Sequence[SeenPrice]) -> Decimal:
     """Return by what share the last price is above the first."""
-    return known[-1].usd_per_hour / known[0].usd_per_hour - 1
+    return readings[-1].usd_per_hour / readings[0].usd_per_hour - 1
 
 
-def _document(known: Sequence[SeenPrice]) -> PriceSeries:
-    last = known[-1]
+def _document(readings: Sequence[SeenPrice]) -> PriceSeries:
+    last = readings[-1]
     return PriceSeries(
         provider=last.provider,
         region=last.region,
@@ -296,11 +296,11 @@ def _document(known: Sequence[SeenPrice]) -> PriceSeries:
         purchase=last.purchase,
         prices=tuple(
             DatedPrice(
-                date=one.seen_on,
-                usd_per_hour=without_zeros(one.usd_per_hour),
-                confidence=one.confidence,
-                source=one.source,
+                date=reading.seen_on,
+                usd_per_hour=without_zeros(reading.usd_per_hour),
+                confidence=reading.confidence,
+                source=reading.source,
             )
-            for one in known
+            for reading in readings
         ),
     )

@@ -54,15 +54,15 @@ class _Outcome:
     refused: bool = False
     _keeper: PriceCacheWriter | None = None
 
-    def keeper(self, asked: UpdateRequest) -> PriceCacheWriter:
+    def keeper(self, request: UpdateRequest) -> PriceCacheWriter:
         """Return the one keeper of all that comes."""
         if self._keeper is None:
             today = datetime.now(UTC).date()
-            self._keeper = PriceCacheWriter(day=today, accept_jumps=asked.accept_jumps)
+            self._keeper = PriceCacheWriter(day=today, accept_jumps=request.accept_jumps)
         return self._keeper
 
 
-def update_prices(asked: UpdateRequest, output: Output) -> None:
+def update_prices(request: UpdateRequest, output: Output) -> None:
     """Refresh prices and print what changed.
 
     A source that fails loses nothing that was known, and no other source's prices.
@@ -74,7 +74,7 @@ def update_prices(asked: UpdateRequest, output: Output) -> None:
             read of what was asked for; raised after the others were kept.
         MissingCredentialsError: credentials alone could tell the prices that were asked for.
     """
-    outcome = _imported(asked, output) if asked.catalog else _fetched(asked, output)
+    outcome = _imported(request, output) if request.catalog else _fetched(request, output)
     show(tuple(outcome.kept), output)
     for note in outcome.skipped:
         output.say(f"note: skipped: {note}")
@@ -90,93 +90,100 @@ def _raise(failures: list[GpucostError]) -> None:
         return
     problems = [problem for failure in failures for problem in failure.problems]
     kinds = {type(failure) for failure in failures}
-    one = kinds.pop() if len(kinds) == 1 else ProviderError
-    raise one(problems)
+    kind = kinds.pop() if len(kinds) == 1 else ProviderError
+    raise kind(problems)
 
 
-def _imported(asked: UpdateRequest, output: Output) -> _Outcome:
+def _imported(request: UpdateRequest, output: Output) -> _Outcome:
     """Return one feed from a file, a folder or another address."""
-    name, place = asked.catalog or ("", "")
+    name, place = request.catalog or ("", "")
     _check_feeds((name,))
-    wanted = UpdateScope(
-        regions=asked.regions,
-        providers=asked.providers,
-        as_of=asked.as_of,
+    scope = UpdateScope(
+        regions=request.regions,
+        providers=request.providers,
+        as_of=request.as_of,
         urls={},
         place=place,
         all_anew=True,
     )
     outcome = _Outcome()
-    _take(ask((FEEDS[name],), (), wanted, output.say), asked, outcome, named=True)
-    if not any(kept.passed.offers for kept in outcome.kept) and not outcome.failures:
-        whose = f" for {', '.join(asked.providers)}" if asked.providers else ""
-        reasons = (f"{place}: no price in it could be kept{whose}.", *outcome.warnings)
+    _take(ask((FEEDS[name],), (), scope, output.say), request, outcome, named=True)
+    if not any(reading.passed.offers for reading in outcome.kept) and not outcome.failures:
+        providers_text = f" for {', '.join(request.providers)}" if request.providers else ""
+        reasons = (f"{place}: no price in it could be kept{providers_text}.", *outcome.warnings)
         outcome.failures.append(InputError(reasons))
         outcome.warnings.clear()
     return outcome
 
 
-def _fetched(asked: UpdateRequest, output: Output) -> _Outcome:
+def _fetched(request: UpdateRequest, output: Output) -> _Outcome:
     """Return everything that came; a provider that was named is asked itself where possible."""
-    urls = _urls(asked.urls)
-    _check_feeds(name for name in (*asked.feeds, *urls) if name != NONE)
-    _check_providers(asked.providers)
-    wanted = UpdateScope(
-        regions=asked.regions, providers=asked.providers, urls=urls, all_anew=asked.accept_jumps
+    urls = _urls(request.urls)
+    _check_feeds(name for name in (*request.feeds, *urls) if name != NONE)
+    _check_providers(request.providers)
+    scope = UpdateScope(
+        regions=request.regions,
+        providers=request.providers,
+        urls=urls,
+        all_anew=request.accept_jumps,
     )
     outcome = _Outcome()
-    own = () if set(asked.feeds) - {NONE} else priced()
-    if asked.providers:
-        own = tuple(name for name in asked.providers if name in own)
-        _take(ask((), own, wanted, output.say), asked, outcome)
-        left = tuple(name for name in asked.providers if name not in outcome.asked)
-        feeds = _feeds(asked, left)
-        only = replace(wanted, providers=left)
-        _take(ask(feeds, (), only, output.say), asked, outcome, named=bool(asked.feeds))
+    own = () if set(request.feeds) - {NONE} else priced()
+    if request.providers:
+        own = tuple(name for name in request.providers if name in own)
+        _take(ask((), own, scope, output.say), request, outcome)
+        remaining = tuple(name for name in request.providers if name not in outcome.asked)
+        feeds = _feeds(request, remaining)
+        only = replace(scope, providers=remaining)
+        _take(ask(feeds, (), only, output.say), request, outcome, named=bool(request.feeds))
     else:
-        feeds = _feeds(asked, ())
-        _take(ask(feeds, own, wanted, output.say), asked, outcome, named=bool(asked.feeds))
+        feeds = _feeds(request, ())
+        _take(ask(feeds, own, scope, output.say), request, outcome, named=bool(request.feeds))
     if not outcome.kept and not outcome.unchanged and not outcome.failures:
-        outcome.failures.append(_nothing(outcome, only_credentials=not feeds))
+        outcome.failures.append(_no_prices(outcome, only_credentials=not feeds))
         outcome.warnings.clear()
         outcome.skipped.clear()
     return outcome
 
 
-def _nothing(outcome: _Outcome, *, only_credentials: bool) -> GpucostError:
+def _no_prices(outcome: _Outcome, *, only_credentials: bool) -> GpucostError:
     if only_credentials:
         return MissingCredentialsError(outcome.skipped)
     return ProviderError((*outcome.warnings, *outcome.skipped) or ("no price was read.",))
 
 
-def _feeds(asked: UpdateRequest, providers: tuple[str, ...]) -> tuple[Feed, ...]:
+def _feeds(request: UpdateRequest, providers: tuple[str, ...]) -> tuple[Feed, ...]:
     """Return the feeds to read: those named, else all that tell prices of the providers."""
-    if asked.feeds:
-        return tuple(FEEDS[name] for name in asked.feeds if name != NONE)
-    if asked.providers:
-        wanted = frozenset(providers)
-        return tuple(feed for feed in FEEDS.values() if feed.providers & wanted)
+    if request.feeds:
+        return tuple(FEEDS[name] for name in request.feeds if name != NONE)
+    if request.providers:
+        names = frozenset(providers)
+        return tuple(feed for feed in FEEDS.values() if feed.providers & names)
     return tuple(feed for feed in FEEDS.values() if not feed.asked_only)
 
 
 def _take(
-    came: Iterable[SourceResult], asked: UpdateRequest, outcome: _Outcome, *, named: bool = False
+    results: Iterable[SourceResult],
+    request: UpdateRequest,
+    outcome: _Outcome,
+    *,
+    named: bool = False,
 ) -> None:
     """Keep what came, source by source."""
-    for one in came:
-        if one.failure is not None:
-            _note_failure(one, one.failure, outcome, named=named)
+    for result in results:
+        if result.failure is not None:
+            _note_failure(result, result.failure, outcome, named=named)
             continue
-        outcome.asked.add(one.name)
-        outcome.unchanged += one.unchanged
-        outcome.warnings += one.problems
+        outcome.asked.add(result.name)
+        outcome.unchanged += result.unchanged
+        outcome.warnings += result.problems
         try:
-            keeper = outcome.keeper(asked)
-            keep = keeper.keep_whole if one.own else keeper.keep_good
-            for reading in one.readings:
-                _keep(keep, reading, outcome, own=one.own)
+            keeper = outcome.keeper(request)
+            keep = keeper.keep_whole if result.own else keeper.keep_good
+            for reading in result.readings:
+                _keep(keep, reading, outcome, own=result.own)
         finally:
-            write_validators({} if outcome.refused else one.learnt)
+            write_validators({} if outcome.refused else result.learnt)
 
 
 def _keep(
@@ -197,13 +204,13 @@ def _keep(
 
 
 def _note_failure(
-    one: SourceResult, failure: GpucostError, outcome: _Outcome, *, named: bool
+    result: SourceResult, failure: GpucostError, outcome: _Outcome, *, named: bool
 ) -> None:
     if isinstance(failure, MissingCredentialsError):
         outcome.skipped += failure.problems
         return
-    outcome.asked.add(one.name)
-    if one.own or named:
+    outcome.asked.add(result.name)
+    if result.own or named:
         outcome.failures.append(failure)
     else:
         outcome.warnings += failure.problems
@@ -225,18 +232,19 @@ def _urls(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _check_feeds(names: Iterable[str]) -> None:
-    unknown = [name for name in names if name not in FEEDS]
-    if unknown:
-        raise InputError(f"{name} is not a feed; there are {', '.join(FEEDS)}." for name in unknown)
+    missing = [name for name in names if name not in FEEDS]
+    if missing:
+        raise InputError(f"{name} is not a feed; there are {', '.join(FEEDS)}." for name in missing)
 
 
 def _check_providers(names: Iterable[str]) -> None:
-    told = {provider for feed in FEEDS.values() for provider in feed.providers}
-    unknown = [name for name in names if name not in told | set(priced())]
-    if unknown:
-        known = ", ".join(sorted(told | set(priced())))
+    covered = {provider for feed in FEEDS.values() for provider in feed.providers}
+    missing = [name for name in names if name not in covered | set(priced())]
+    if missing:
+        names_text = ", ".join(sorted(covered | set(priced())))
         raise InputError(
-            f"--provider {name}: no feed tells its prices; {known} can be read." for name in unknown
+            f"--provider {name}: no feed tells its prices; {names_text} can be read."
+            for name in missing
         )
 
 
@@ -287,11 +295,11 @@ class UpdatedPrices:
     notes: tuple[str, ...]
 
 
-def show(everything: tuple[StoredReading, ...], output: Output) -> None:
+def show(readings: tuple[StoredReading, ...], output: Output) -> None:
     """Print a row or a document a reading, and what changed on standard error."""
     if output.format == "json":
-        print_json([_document(kept) for kept in everything])
-    elif everything:
+        print_json([_document(reading) for reading in readings])
+    elif readings:
         columns = (
             "provider",
             "read",
@@ -303,60 +311,60 @@ def show(everything: tuple[StoredReading, ...], output: Output) -> None:
             "kept out",
             "from",
         )
-        rows = tuple(_row(kept) for kept in everything)
+        rows = tuple(_row(reading) for reading in readings)
         print_table(Table(columns=columns, rows=rows, right=frozenset(columns[2:8])), output)
-    for kept in everything:
-        for line in _details(kept, None if output.verbose else _NAMED):
+    for reading in readings:
+        for line in _details(reading, None if output.verbose else _NAMED):
             output.say(line)
 
 
-def _row(kept: StoredReading) -> tuple[str, ...]:
-    update = kept.update
+def _row(reading: StoredReading) -> tuple[str, ...]:
+    update = reading.update
     fresh = len(update.new) + len(update.changed) + len(update.same)
     counts = (fresh, *(len(n) for n in (update.new, update.changed, update.withdrawn)))
     return (
-        kept.reading.provider,
-        kept.reading.read_on.isoformat(),
+        reading.reading.provider,
+        reading.reading.read_on.isoformat(),
         *(str(count) for count in counts),
         str(len(update.replaced)),
-        str(len(kept.passed.kept_out) + len(update.outdated)),
-        kept.reading.source,
+        str(len(reading.passed.kept_out) + len(update.outdated)),
+        reading.reading.source,
     )
 
 
-def _details(kept: StoredReading, most: int | None) -> Iterator[str]:
-    update = kept.update
+def _details(reading: StoredReading, most: int | None) -> Iterator[str]:
+    update = reading.update
     yield from _some("new", [f"{_priced(offer)}" for offer in update.new], most)
     yield from _some("changed", [f"{_priced(offer)}" for offer in update.changed], most)
     yield from _some("withdrawn", [offer.place for offer in update.withdrawn], most)
     yield from _some("replaced", [offer.place for offer in update.replaced], most)
-    out = [f"{row.name}: {row.detail}" for row in kept.passed.kept_out]
+    out = [f"{row.name}: {row.detail}" for row in reading.passed.kept_out]
     out += [f"{offer.place}: {_KNOWN}" for offer in update.outdated]
     yield from _some("kept out", out, most)
-    yield from _some("note", list(kept.reading.notes), most)
+    yield from _some("note", list(reading.reading.notes), most)
 
 
 _KNOWN = "a newer or more reliable source has this machine under another name"
 
 
-def _some(what: str, lines: list[str], most: int | None) -> Iterator[str]:
+def _some(label: str, lines: list[str], most: int | None) -> Iterator[str]:
     shown = lines if most is None else lines[:most]
     for line in shown:
-        yield f"{what}: {line}"
+        yield f"{label}: {line}"
     if len(lines) > len(shown):
-        yield f"{what}: {len(lines) - len(shown)} more with -v"
+        yield f"{label}: {len(lines) - len(shown)} more with -v"
 
 
 def _priced(offer: Offer) -> str:
     return f"{offer.place}, {offer.purchase}: {price_text(offer.usd_per_hour)} USD/h"
 
 
-def _document(kept: StoredReading) -> UpdatedPrices:
-    update = kept.update
+def _document(reading: StoredReading) -> UpdatedPrices:
+    update = reading.update
     return UpdatedPrices(
-        provider=kept.reading.provider,
-        source=kept.reading.source,
-        read_on=kept.reading.read_on,
+        provider=reading.reading.provider,
+        source=reading.reading.source,
+        read_on=reading.reading.read_on,
         confirmed=len(update.same),
         new=tuple(_priced(offer) for offer in update.new),
         changed=tuple(_priced(offer) for offer in update.changed),
@@ -365,7 +373,7 @@ def _document(kept: StoredReading) -> UpdatedPrices:
         kept_out=(
             *(
                 RefusedPrice(offer=row.name, fault=row.fault, detail=row.detail)
-                for row in kept.passed.kept_out
+                for row in reading.passed.kept_out
             ),
             *(
                 RefusedPrice(
@@ -374,5 +382,5 @@ def _document(kept: StoredReading) -> UpdatedPrices:
                 for offer in update.outdated
             ),
         ),
-        notes=tuple(kept.reading.notes),
+        notes=tuple(reading.reading.notes),
     )

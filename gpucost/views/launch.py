@@ -151,51 +151,51 @@ class PreviewDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def show_preview(
-    seen: Preview, job: JobPreviewDocument | None, output: Output, *, dry: bool
+    launch: Preview, job: JobPreviewDocument | None, output: Output, *, dry: bool
 ) -> None:
     """Print a preview: on standard output in a dry run, else for people on standard error."""
     if dry and output.format == "json":
-        print_json(msgspec.structs.replace(_document(seen), job=job or UNSET))
+        print_json(msgspec.structs.replace(_document(launch), job=job or UNSET))
         return
     if dry and output.format in ("csv", "md"):
-        print_table(_calls(seen), output)
+        print_table(_calls(launch), output)
         return
-    told = [] if job is None else _job_lines(job)
-    for line in (*_lines(seen, dry=dry, whole=output.verbose), *told):
+    job_lines = [] if job is None else _job_lines(job)
+    for line in (*_lines(launch, dry=dry, whole=output.verbose), *job_lines):
         if dry:
             print_line(line)
         else:
             output.say(line)
 
 
-def preview_lines(seen: Preview) -> list[str]:
+def preview_lines(launch: Preview) -> list[str]:
     """Return a preview for people, a line each."""
-    return _lines(seen, dry=False, whole=True)
+    return _lines(launch, dry=False, whole=True)
 
 
-def _lines(seen: Preview, *, dry: bool, whole: bool) -> list[str]:
-    spec = seen.spec
+def _lines(launch: Preview, *, dry: bool, whole: bool) -> list[str]:
+    spec = launch.spec
     first = spec.places[0]
     lines = [f"{spec.count} x {spec.provider}/{first.text}, {first.purchase}"]
-    if seen.total is not None and seen.most is not None:
-        lines += [f"  {line.what}: ${show(line.usd)} = {line.how}" for line in seen.total.lines]
+    if launch.total is not None and launch.most is not None:
+        lines += [f"  {line.what}: ${show(line.usd)} = {line.how}" for line in launch.total.lines]
         hours = plain((spec.ttl_s / 3600).quantize(_TENTH))
-        lines.append(f"  at most ${show(seen.total.exact)} by the deadline, {hours} h from now")
+        lines.append(f"  at most ${show(launch.total.exact)} by the deadline, {hours} h from now")
         later = f"up to {plain(spec.end_s)} s later" if spec.end_s else "if it is ended then"
-        lines.append(f"  at most ${show(seen.most.exact)} by the end of the bill, {later}")
+        lines.append(f"  at most ${show(launch.most.exact)} by the end of the bill, {later}")
         lines.append(f"  cap: ${show(spec.max_usd)}")
     lines.append(f"  owner {spec.marks.owner}, plan {spec.marks.plan}")
-    lines += [f"  {note}" for note in seen.notes]
-    others = [place.text for place in spec.places[1:]]
-    if others:
-        lines.append(f"  if there is no capacity: {', '.join(others)}")
+    lines += [f"  {note}" for note in launch.notes]
+    fallbacks = [place.text for place in spec.places[1:]]
+    if fallbacks:
+        lines.append(f"  if there is no capacity: {', '.join(fallbacks)}")
     more = "" if whole else " (-v: with their arguments)"
     lines.append(f"calls that change something{more}:" if dry else f"calls{more}:")
-    lines += [f"  {_call(call) if whole else _named(call)}" for call in seen.calls]
-    lines.append(f"to end it: {'; '.join(seen.ends)}")
+    lines += [f"  {_call(call) if whole else _named(call)}" for call in launch.calls]
+    lines.append(f"to end it: {'; '.join(launch.ends)}")
     if spec.idle_s is not None:
         lines.append(f"  {idle_told(spec.idle_s)}")
-    return [*lines, *(f"note: {warning}" for warning in seen.warnings)]
+    return [*lines, *(f"note: {warning}" for warning in launch.warnings)]
 
 
 def idle_told(idle_s: int) -> str:
@@ -212,10 +212,10 @@ def _job_lines(job: JobPreviewDocument) -> list[str]:
 
 
 def _call(creation: Creation) -> str:
-    told = {key: _short(value) for key, value in creation.arguments.items()}
-    if told.get("region") == "":
-        told["region"] = "(chosen at launch)"
-    return f"{creation.call} {json.dumps(told, ensure_ascii=False)}"
+    arguments = {key: _short(value) for key, value in creation.arguments.items()}
+    if arguments.get("region") == "":
+        arguments["region"] = "(chosen at launch)"
+    return f"{creation.call} {json.dumps(arguments, ensure_ascii=False)}"
 
 
 def _named(creation: Creation) -> str:
@@ -229,13 +229,13 @@ def _short(value: Any) -> Any:  # noqa: ANN401 - arguments of any call
     return value
 
 
-def _calls(seen: Preview) -> Table:
-    rows = tuple((one.call, one.kind, one.name, one.region) for one in seen.calls)
+def _calls(launch: Preview) -> Table:
+    rows = tuple((call.call, call.kind, call.name, call.region) for call in launch.calls)
     return Table(columns=("call", "makes", "name", "region"), rows=rows)
 
 
-def _document(seen: Preview) -> PreviewDocument:
-    spec = seen.spec
+def _document(launch: Preview) -> PreviewDocument:
+    spec = launch.spec
     first = spec.places[0]
     return PreviewDocument(
         schema=SCHEMA,
@@ -249,17 +249,17 @@ def _document(seen: Preview) -> PreviewDocument:
         deadline=spec.marks.deadline.isoformat(),
         owner=spec.marks.owner,
         plan=spec.marks.plan,
-        total_at_ttl=_NOTHING if seen.total is None else seen.total.total,
+        total_at_ttl=_NOTHING if launch.total is None else launch.total.total,
         end_s=int(spec.end_s),
         idle_s=spec.idle_s,
-        total_at_end=_NOTHING if seen.most is None else seen.most.total,
+        total_at_end=_NOTHING if launch.most is None else launch.most.total,
         max_cost=cents_up(spec.max_usd),
         calls=tuple(
-            CallDocument(call=one.call, kind=one.kind, name=one.name, arguments=one.arguments)
-            for one in seen.calls
+            CallDocument(call=call.call, kind=call.kind, name=call.name, arguments=call.arguments)
+            for call in launch.calls
         ),
-        ends=seen.ends,
-        warnings=(*seen.notes, *seen.warnings, *seen.refusals),
+        ends=launch.ends,
+        warnings=(*launch.notes, *launch.warnings, *launch.refusals),
         node_pool=_node_pool(spec),
     )
 
@@ -272,17 +272,17 @@ def _node_pool(spec: LaunchSpec) -> NodePoolDocument | UnsetType:
     return NodePoolDocument(cluster=pool.cluster, min_nodes=low, max_nodes=high)
 
 
-def nothing_made(seen: Preview, *, refused: bool) -> str:
+def nothing_made(launch: Preview, *, refused: bool) -> str:
     """Return the last line of a dry run: what a launch would come to."""
     if refused:
         return "dry run, nothing was made; a launch would be refused: see the warning."
-    most = "" if seen.most is None else f" of at most ${show(seen.most.exact)}"
+    most = "" if launch.most is None else f" of at most ${show(launch.most.exact)}"
     return f"dry run, nothing was made; leave out --dry-run for a launch{most}."
 
 
-def question(seen: Preview) -> str:
+def question(launch: Preview) -> str:
     """Return the question that is asked before anything is made."""
-    if seen.most is None:
-        return f"Set up {seen.spec.places[0].text}?"
-    cost = f"at most ${show(seen.most.exact)}"
-    return f"Launch {seen.spec.count} x {seen.spec.places[0].text} for {cost}?"
+    if launch.most is None:
+        return f"Set up {launch.spec.places[0].text}?"
+    cost = f"at most ${show(launch.most.exact)}"
+    return f"Launch {launch.spec.count} x {launch.spec.places[0].text} for {cost}?"

@@ -33,8 +33,8 @@ def terminal_width() -> int:
     """Return the columns of the terminal; in a pipe those of COLUMNS, else 100."""
     if sys.stdout.isatty():
         return shutil.get_terminal_size().columns
-    given = os.environ.get("COLUMNS", "")
-    return int(given) if given.isdigit() and int(given) > 0 else PIPE_WIDTH
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdigit() and int(columns) > 0 else PIPE_WIDTH
 
 
 def terminal_height() -> int:
@@ -65,9 +65,9 @@ def paragraph(text: str, width: int, indent: str = "") -> list[str]:
 
     What is wider than the terminal stays whole.
     """
-    kept = _COMMAND.sub(lambda found: _whole(found[0], width - len(indent)), text)
+    joined = _COMMAND.sub(lambda match: _whole(match[0], width - len(indent)), text)
     lines = textwrap.wrap(
-        kept,
+        joined,
         width,
         initial_indent=indent,
         subsequent_indent=indent,
@@ -137,7 +137,7 @@ def progress(words: str, *, quiet: bool) -> ProgressCallback:
         return _nobody
     due, shown = time.monotonic() + _FIRST_S, False
 
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         nonlocal due, shown
         now = time.monotonic()
         if done < total and now < due:
@@ -149,7 +149,7 @@ def progress(words: str, *, quiet: bool) -> ProgressCallback:
                 sys.stderr.write(f"{_ERASE}{line}\r" if line else _ERASE)
                 sys.stderr.flush()
 
-    return told
+    return report
 
 
 def _nobody(_done: int, _total: int) -> None:
@@ -195,27 +195,29 @@ def fitted(columns: Sequence[FittedColumn], spare: Sequence[str], width: int) ->
     What is empty goes first, then blanks, spare columns, long cells and the length of heads.
     What cannot be narrower is wider than the terminal.
     """
-    left = dict(enumerate(columns))
+    remaining = dict(enumerate(columns))
     if room([c.width for c in columns], _GAPS[0]) > width:
-        left = {at: column for at, column in left.items() if column.says}
-    gap = next((g for g in _GAPS if room([c.width for c in left.values()], g) <= width), _GAPS[-1])
+        remaining = {at: column for at, column in remaining.items() if column.says}
+    gap = next(
+        (g for g in _GAPS if room([c.width for c in remaining.values()], g) <= width), _GAPS[-1]
+    )
     left_out: list[str] = []
     for name in spare:
-        if room([c.least for c in left.values()], gap) <= width:
+        if room([c.least for c in remaining.values()], gap) <= width:
             break
-        place = next((at for at, column in left.items() if column.name == name), None)
+        place = next((at for at, column in remaining.items() if column.name == name), None)
         if place is not None:
-            left_out.append(left.pop(place).name)
-    if room([c.least for c in left.values()], gap) > width:
+            left_out.append(remaining.pop(place).name)
+    if room([c.least for c in remaining.values()], gap) > width:
         gap = _LAST_GAP
-    kept = list(left.values())
-    widths = [c.width for c in kept]
-    cut = [c.least if c.least < c.unwrapped else c.width for c in kept]
+    columns_shown = list(remaining.values())
+    widths = [c.width for c in columns_shown]
+    cut = [c.least if c.least < c.unwrapped else c.width for c in columns_shown]
     if room(cut, gap) > width:  # only then a head takes two lines
-        widths = _narrowed(widths, [c.unwrapped for c in kept], width, gap)
-        cut = [c.least for c in kept]
+        widths = _narrowed(widths, [c.unwrapped for c in columns_shown], width, gap)
+        cut = [c.least for c in columns_shown]
     widths = _narrowed(widths, cut, width, gap)
-    return Fitted(shown=tuple(left), widths=tuple(widths), gap=gap, left_out=tuple(left_out))
+    return Fitted(shown=tuple(remaining), widths=tuple(widths), gap=gap, left_out=tuple(left_out))
 
 
 def room(widths: Sequence[int], gap: int) -> int:

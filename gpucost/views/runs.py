@@ -131,14 +131,14 @@ class DeploymentListDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_document(
-    run: Deployment, now: datetime, seen: Mapping[str, ExistenceCheck] = NONE_SEEN
+    run: Deployment, now: datetime, presence: Mapping[str, ExistenceCheck] = NONE_SEEN
 ) -> DeploymentDocument:
     """Return a run as it is listed.
 
     Args:
         run: of the journal, or one that only a provider knows.
         now: the end of billing so far.
-        seen: what providers answered about machines, by id.
+        presence: what providers answered about machines, by id.
     """
     bill = bill_run(run, now)
     return DeploymentDocument(
@@ -159,36 +159,38 @@ def run_document(
         usd_per_hour=_cents(bill.usd_per_hour),
         predicted_usd=_cents(run.predicted_usd),
         reason=run.reason or None,
-        resources=tuple(_resource(one, run, now, seen.get(one.id)) for one in run.resources),
+        resources=tuple(
+            _resource(resource, run, now, presence.get(resource.id)) for resource in run.resources
+        ),
     )
 
 
 def event_documents(events: Iterable[tuple[datetime, str]]) -> tuple[EventDocument, ...]:
     """Return what happened to a run, in the order given."""
-    return tuple(EventDocument(at=at.isoformat(), what=what) for at, what in events)
+    return tuple(EventDocument(at=at.isoformat(), what=text) for at, text in events)
 
 
 def _resource(
-    one: JournaledResource, run: Deployment, now: datetime, seen: ExistenceCheck | None
+    resource: JournaledResource, run: Deployment, now: datetime, presence: ExistenceCheck | None
 ) -> ResourceDocument:
-    found = None if seen is None else seen.resource
-    resource = ResourceDocument(
-        kind=one.kind,
-        name=one.name,
-        id=one.id or None,
-        region=one.region or None,
-        state=one.state,
-        presence=UNSET if seen is None else seen.state,
-        fault=UNSET if found is None else found.fault or UNSET,
+    live = None if presence is None else presence.resource
+    document = ResourceDocument(
+        kind=resource.kind,
+        name=resource.name,
+        id=resource.id or None,
+        region=resource.region or None,
+        state=resource.state,
+        presence=UNSET if presence is None else presence.state,
+        fault=UNSET if live is None else live.fault or UNSET,
     )
-    if one.billed_from is None:
-        return resource
-    billed_s, usd = bill_machine(one, run.offer, now)
+    if resource.billed_from is None:
+        return document
+    billed_s, usd = bill_machine(resource, run.offer, now)
     return msgspec.structs.replace(
-        resource,
-        address=one.address or None,
-        billed_from=one.billed_from.isoformat(),
-        billed_until=_text(one.billed_until),
+        document,
+        address=resource.address or None,
+        billed_from=resource.billed_from.isoformat(),
+        billed_until=_text(resource.billed_until),
         billed_s=billed_s,
         usd=_cents(usd),
     )
@@ -220,8 +222,8 @@ def show_list(
     runs: Iterable[Deployment],
     output: Output,
     now: datetime,
-    seen: Mapping[str, ExistenceCheck] = NONE_SEEN,
-    asked: tuple[str, ...] = (),
+    presence: Mapping[str, ExistenceCheck] = NONE_SEEN,
+    providers: tuple[str, ...] = (),
 ) -> None:
     """Print runs, and what they burn together.
 
@@ -229,16 +231,16 @@ def show_list(
         runs: of the journal, and those that only a provider knows.
         output: how.
         now: the end of billing so far.
-        seen: what providers answered about machines, by id.
-        asked: providers that were.
+        presence: what providers answered about machines, by id.
+        providers: that were asked.
     """
     bills = [(run, bill_run(run, now)) for run in runs]
     if output.format == "json":
-        told = tuple(run_document(run, now, seen) for run, _ in bills)
-        print_json(DeploymentListDocument(schema=LIST_SCHEMA, asked=asked, runs=told))
+        documents = tuple(run_document(run, now, presence) for run, _ in bills)
+        print_json(DeploymentListDocument(schema=LIST_SCHEMA, asked=providers, runs=documents))
         return
     shown = _newest(bills) if output.format == "table" else bills
-    rows = tuple(_row(run, bill, seen) for run, bill in shown)
+    rows = tuple(_row(run, bill, presence) for run, bill in shown)
     right = frozenset(("machines", "USD/h", "so far", "predicted"))
     print_table(Table(columns=_COLUMNS, rows=rows, right=right), output)
     if len(shown) < len(bills):
@@ -248,7 +250,11 @@ def show_list(
     rate = sum((bill.usd_per_hour or Decimal(0) for bill in alive), Decimal(0))
     spent = sum((bill.usd or Decimal(0) for _, bill in bills), Decimal(0))
     machines = sum(bill.machines for bill in alive)
-    source = f"checked at {', '.join(asked)}" if asked else "local record; providers not contacted"
+    source = (
+        f"checked at {', '.join(providers)}"
+        if providers
+        else "local record; providers not contacted"
+    )
     state = f"{counted(machines, 'machine')} running at ${show(rate)} an hour"
     output.say(f"{state if machines else 'no machines running'} ({source}); ${show(spent)} so far.")
 
@@ -264,15 +270,15 @@ def _newest(bills: list[tuple[Deployment, RunCost]]) -> list[tuple[Deployment, R
     """
     over = [at for at, (run, bill) in enumerate(bills) if run.ended_at and not bill.machines]
     left_out = set(over[:-_MOST_ENDED])
-    return [one for at, one in enumerate(bills) if at not in left_out]
+    return [entry for at, entry in enumerate(bills) if at not in left_out]
 
 
-def _row(run: Deployment, bill: RunCost, seen: Mapping[str, ExistenceCheck]) -> tuple[str, ...]:
+def _row(run: Deployment, bill: RunCost, presence: Mapping[str, ExistenceCheck]) -> tuple[str, ...]:
     return (
         run.marks.run,
         run.marks.plan,
         _where(run),
-        f"{bill.machines}{_unproved(run, seen)}",
+        f"{bill.machines}{_unproved(run, presence)}",
         run.state,
         _minute(run.started_at),
         _minute(run.marks.deadline),
@@ -282,12 +288,16 @@ def _row(run: Deployment, bill: RunCost, seen: Mapping[str, ExistenceCheck]) -> 
     )
 
 
-def _unproved(run: Deployment, seen: Mapping[str, ExistenceCheck]) -> str:
+def _unproved(run: Deployment, presence: Mapping[str, ExistenceCheck]) -> str:
     """Return the words behind the count: machines that count as nothing proves their end."""
-    states = [seen[one.id].state for one in run.machines if one.id in seen and one.state == "made"]
+    states = [
+        presence[machine.id].state
+        for machine in run.machines
+        if machine.id in presence and machine.state == "made"
+    ]
     words = ((states.count("not-shown"), "not shown"), (states.count("not-asked"), "not asked"))
-    told = ", ".join(f"{count} {word}" for count, word in words if count)
-    return f" ({told})" if told else ""
+    parts_text = ", ".join(f"{count} {word}" for count, word in words if count)
+    return f" ({parts_text})" if parts_text else ""
 
 
 def _where(run: Deployment) -> str:
@@ -308,29 +318,31 @@ def show_run(
     events: Iterable[tuple[datetime, str]],
     output: Output,
     now: datetime,
-    seen: Mapping[str, ExistenceCheck] = NONE_SEEN,
+    presence: Mapping[str, ExistenceCheck] = NONE_SEEN,
 ) -> None:
     """Print one run with its resources and events."""
-    told = event_documents(events)
+    documents = event_documents(events)
     if output.format == "json":
         print_json(
-            msgspec.structs.replace(run_document(run, now, seen), schema=RUN_SCHEMA, events=told)
+            msgspec.structs.replace(
+                run_document(run, now, presence), schema=RUN_SCHEMA, events=documents
+            )
         )
         return
     if output.format in ("csv", "md"):
-        rows = tuple((event.at, event.what) for event in told)
+        rows = tuple((event.at, event.what) for event in documents)
         print_table(Table(columns=("at", "what"), rows=rows), output)
         return
-    for line in _lines(run, now, seen):
+    for line in _lines(run, now, presence):
         click.echo(line)
-    for event in told if output.verbose else told[-_SHOWN:]:
+    for event in documents if output.verbose else documents[-_SHOWN:]:
         click.echo(f"  {event.at}  {event.what}")
 
 
 _SHOWN = 20
 
 
-def _lines(run: Deployment, now: datetime, seen: Mapping[str, ExistenceCheck]) -> list[str]:
+def _lines(run: Deployment, now: datetime, presence: Mapping[str, ExistenceCheck]) -> list[str]:
     bill = bill_run(run, now)
     machines = f"{bill.machines} of {counted(run.count, 'machine')}"
     spent = f"so far ${_dollars(bill.usd)} ({bill.billed_s} s billed)"
@@ -346,16 +358,17 @@ def _lines(run: Deployment, now: datetime, seen: Mapping[str, ExistenceCheck]) -
     if run.reason:
         lines.append(f"why: {run.reason}")
     lines += [
-        f"  {one.kind} {one.name} {one.id} {one.state} {one.address} {_answer(one, seen)}"
-        for one in run.resources
+        f"  {resource.kind} {resource.name} {resource.id} {resource.state} {resource.address} "
+        f"{_answer(resource, presence)}"
+        for resource in run.resources
     ]
     return [line.rstrip() for line in lines] + ["events:"]
 
 
-def _answer(one: JournaledResource, seen: Mapping[str, ExistenceCheck]) -> str:
+def _answer(resource: JournaledResource, presence: Mapping[str, ExistenceCheck]) -> str:
     """Return what the provider answered about a machine that the journal believes to be there."""
-    answer = seen.get(one.id)
-    if answer is None or one.state != "made":
+    answer = presence.get(resource.id)
+    if answer is None or resource.state != "made":
         return ""
     why = answer.why or ("" if answer.resource is None else answer.resource.fault)
     return f"({answer.state}{f': {why}' if why else ''})"

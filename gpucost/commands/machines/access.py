@@ -46,18 +46,18 @@ def logs(run: str, follow: bool, step: str, node: int, output: Output) -> None: 
     of the machines. Without it nothing is changed.
     """
     with open_journal() as journal:
-        found = journal.deployment(run)
-        if found is None:
+        deployment = journal.deployment(run)
+        if deployment is None:
             raise InputError(f"{run}: the journal has no such run (gpucost list --all).")
-        if follow and found.state != "ended":
+        if follow and deployment.state != "ended":
             if step != JOB or node:
                 raise InputError("-f follows the job itself; leave --step and --node out.")
-            drive(found, journal, output)
+            drive(deployment, journal, output)
             return
-    if found.state == "ended":
+    if deployment.state == "ended":
         _print_kept(run, step, node)
     else:
-        _print_there(_machine(found, node), step)
+        _print_there(_machine(deployment, node), step)
 
 
 def _machine(run: Deployment, node: int) -> JobMachine:
@@ -70,13 +70,13 @@ def _machine(run: Deployment, node: int) -> JobMachine:
 
 
 def _print_there(machine: JobMachine, step: str) -> None:
-    seen = 0
+    length = 0
     while True:
-        _, log = machine.read(step, seen)
+        _, log = machine.read(step, length)
         if not log:
             break
         show_log(log.decode("utf-8", "replace"))
-        seen += len(log)
+        length += len(log)
 
 
 def _print_kept(run: str, step: str, node: int) -> None:
@@ -105,10 +105,10 @@ def ssh(run: str, words: tuple[str, ...], node: int, output: Output) -> None:
     """
     _ = output
     with open_journal() as journal:
-        found = journal.deployment(run)
-    if found is None:
+        deployment = journal.deployment(run)
+    if deployment is None:
         raise InputError(f"{run}: the journal has no such run (gpucost list --all).")
-    machines = machines_of(found)
+    machines = machines_of(deployment)
     if node >= len(machines):
         raise InputError(
             f"--node {node}: {run} has {counted(len(machines), 'machine')}, counted from 0."
@@ -118,6 +118,6 @@ def ssh(run: str, words: tuple[str, ...], node: int, output: Output) -> None:
         raise InputError("ssh is not installed; on Debian: apt-get install openssh-client.")
     shell = machines[node].shell
     to, port = destination_of(shell.door, shell.address)
-    asked = (shlex.join(words[1:] if words[:1] == ("--",) else words),) if words else ()
+    command = (shlex.join(words[1:] if words[:1] == ("--",) else words),) if words else ()
     sys.stdout.flush()
-    os.execv(program, (*ssh_words(shell.door, asks=True), "-p", port, to, *asked))  # noqa: S606 - words of ours, and the user's own command
+    os.execv(program, (*ssh_words(shell.door, asks=True), "-p", port, to, *command))  # noqa: S606 - words of ours, and the user's own command

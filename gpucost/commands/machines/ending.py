@@ -53,8 +53,8 @@ def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[GpucostEr
             if verdict.action in ("remove", "close"):
                 drop_key(state_folder(), verdict.marks.run)
         except KeyboardInterrupt as error:
-            told = f"interrupted at {verdict.marks.run}; `gpucost reap` goes on."
-            raise LaunchInterruptedError(told) from error
+            message = f"interrupted at {verdict.marks.run}; `gpucost reap` goes on."
+            raise LaunchInterruptedError(message) from error
         except GpucostError as error:
             troubles.append(error)
     if removed and not troubles:
@@ -77,16 +77,16 @@ def down(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> 
     if bool(runs) == everything:
         raise InputError("no run given: name the ID of a run (gpucost list), or --all.")
     with open_journal(go_on=output.say, mend=everything) as journal:
-        found = find_runs(journal, runs, output)
-        targets = found.targets
+        search = find_runs(journal, runs, output)
+        targets = search.targets
         if targets:
             tell(targets, output)
             confirm(f"End {counted(len(targets), 'run')}?", yes=yes)
-        troubles = [trouble for one in targets for trouble in end(one, journal, output)]
-    problems = [problem for one in troubles for problem in one.problems]
-    problems += (*found.doubts, *journal.doubts)
+        troubles = [trouble for item in targets for trouble in end(item, journal, output)]
+    problems = [problem for item in troubles for problem in item.problems]
+    problems += (*search.doubts, *journal.doubts)
     if problems:
-        raise (PartialError if found.was_asked else ProviderError)(dict.fromkeys(problems))
+        raise (PartialError if search.was_asked else ProviderError)(dict.fromkeys(problems))
     if not targets:
         output.say("nothing to end.")
 
@@ -112,32 +112,34 @@ def reap(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:  #
         pairs: Judged = []
         doubts = [*journal.doubts]
         for session in reached.sessions:
-            seen = survey(session)
-            doubts += seen.doubts
-            verdicts = judge(session, seen, owner, all_owners=all_owners)
+            inventory = survey(session)
+            doubts += inventory.doubts
+            verdicts = judge(session, inventory, owner, all_owners=all_owners)
             pairs += ((session, verdict) for verdict in verdicts)
         missed = reached.missed(journal.open_deployments())
-        doubts += (one.text for one in missed)
+        doubts += (item.text for item in missed)
         _show([verdict for _, verdict in pairs], reached.asked, output)
-        for one in reached.unreached:
-            output.say(f"note: {one.text}")
+        for item in reached.unreached:
+            output.say(f"note: {item.text}")
         troubles = [] if dry_run else carry_out_all(pairs, output, yes=yes)
     if not reached.asked:
-        told = [one.text for one in missed] or ["no provider could be asked for orphans."]
-        raise MissingCredentialsError(told)
-    problems = [*(problem for one in troubles for problem in one.problems), *doubts]
+        problems_found = [item.text for item in missed] or [
+            "no provider could be asked for orphans."
+        ]
+        raise MissingCredentialsError(problems_found)
+    problems = [*(problem for item in troubles for problem in item.problems), *doubts]
     if problems:
         raise PartialError(dict.fromkeys(problems))
 
 
-def _show(verdicts: list[Verdict], asked: Iterable[str], output: Output) -> None:
+def _show(verdicts: list[Verdict], providers: Iterable[str], output: Output) -> None:
     rows = [_row(verdict) for verdict in verdicts]
     if output.format == "json":
         print_json(rows)
     elif rows:
         print_table(Table(columns=_COLUMNS, rows=tuple(map(msgspec.structs.astuple, rows))), output)
-    elif asked:
-        output.say(f"you have no resources at {', '.join(asked)}.")
+    elif providers:
+        output.say(f"you have no resources at {', '.join(providers)}.")
 
 
 def _row(verdict: Verdict) -> ReapedRun:

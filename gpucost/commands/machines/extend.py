@@ -24,7 +24,9 @@ def end_of(run: Deployment) -> tuple[Decimal, bool]:
     """Return the most seconds from deadline to end of bill, and whether machines end themselves."""
     end = CLOUDS[run.provider].end
     kind = "none" if run.self_destroy is False else end.kind
-    outside = any(one.kind == OUTSIDE and one.state == "made" for one in run.resources)
+    outside = any(
+        resource.kind == OUTSIDE and resource.state == "made" for resource in run.resources
+    )
     return Decimal(END_S[kind] + (end.outside_s if outside else 0)), kind != "none"
 
 
@@ -36,59 +38,61 @@ def session_of(journal: Journal, run: str, output: Output) -> tuple[Session, Dep
         RefusedError: it is another owner's.
         ProviderError: its provider cannot be asked.
     """
-    found = journal.deployment(run)
-    if found is None:
+    deployment = journal.deployment(run)
+    if deployment is None:
         raise InputError(
             f"{run}: the journal has no such run (gpucost list); `gpucost reap` finds "
             "and writes down what is at the providers."
         )
-    refuse_others(found.marks, this_owner())
-    reached = sessions(journal, output, (found.provider,))
+    refuse_others(deployment.marks, this_owner())
+    reached = sessions(journal, output, (deployment.provider,))
     if not reached.sessions:
-        raise ProviderError([f"{one.text} Nothing was changed." for one in reached.unreached])
-    return reached.sessions[0], found
+        raise ProviderError(
+            [f"{provider.text} Nothing was changed." for provider in reached.unreached]
+        )
+    return reached.sessions[0], deployment
 
 
-def tell(asked: Extension, max_cost: Decimal | None, output: Output) -> None:
+def tell(extension: Extension, max_cost: Decimal | None, output: Output) -> None:
     """Say when its machines would end, what the run would cost at most, and which cap holds."""
-    run, count = asked.run, sum(one.is_machine for one in asked.machines)
-    before, after = run.marks.deadline, asked.until
+    run, count = extension.run, sum(machine.is_machine for machine in extension.machines)
+    before, after = run.marks.deadline, extension.until
     output.say(
         f"{run.marks.run}: {counted(count, 'machine')} {'ends' if count == 1 else 'end'} at "
         f"{after:%Y-%m-%d %H:%M:%S} UTC instead of {before:%Y-%m-%d %H:%M:%S} UTC"
     )
-    total = "unknown (no price is known)" if asked.usd is None else f"${show(asked.usd)}"
+    total = "unknown (no price is known)" if extension.usd is None else f"${show(extension.usd)}"
     output.say(f"  at most {total} by the end of the bill, in total")
-    cap = _cap(asked, max_cost)
+    cap = _cap(extension, max_cost)
     output.say(f"  cap: {'none' if cap is None else f'${show(cap)}'}")
-    if not asked.proofs:
+    if not extension.proofs:
         output.say(
             "note: its machines do not end themselves; `gpucost reap` does, past the deadline"
         )
 
 
-def _cap(asked: Extension, max_cost: Decimal | None) -> Decimal | None:
+def _cap(extension: Extension, max_cost: Decimal | None) -> Decimal | None:
     if max_cost is not None:
         return max_cost
-    return None if asked.run.terms is None else asked.run.terms.max_usd
+    return None if extension.run.terms is None else extension.run.terms.max_usd
 
 
-def hold_cap(asked: Extension, max_cost: Decimal | None) -> None:
+def hold_cap(extension: Extension, max_cost: Decimal | None) -> None:
     """Refuse what may cost more than was said that it may.
 
     Raises:
         RefusedError: it does, or nobody knows.
     """
-    cap, run = _cap(asked, max_cost), asked.run.marks.run
+    cap, run = _cap(extension, max_cost), extension.run.marks.run
     if cap is None:
         return
-    if asked.usd is None:
+    if extension.usd is None:
         raise RefusedError(
             f"{run}: its price is unknown, so no cap can be held; nothing was changed."
         )
-    if asked.usd > cap:
+    if extension.usd > cap:
         raise RefusedError(
-            f"{run} would cost up to ${show(asked.usd)} by the end of its bill, and its cap is "
+            f"{run} would cost up to ${show(extension.usd)} by the end of its bill, and its cap is "
             f"${show(cap)}: name a shorter time, or a higher --max-cost. Nothing was changed."
         )
 
@@ -119,19 +123,19 @@ def command(
     if by < 1:
         raise InputError(f"{run}: TIME must be a second or more, e.g. 2h.")
     with open_journal() as journal:
-        session, found = session_of(journal, run, output)
-        end_s, ends_itself = end_of(found)
-        with journal.working_on(run) as mine:
-            if not mine:
+        session, deployment = session_of(journal, run, output)
+        end_s, ends_itself = end_of(deployment)
+        with journal.working_on(run) as locked:
+            if not locked:
                 raise RefusedError(
                     f"{run}: another gpucost process is working on it; try again later."
                 )
-            asked = plan_extension(session, found, by, end_s, ends_itself=ends_itself)
-            tell(asked, max_cost, output)
-            hold_cap(asked, max_cost)
+            extension = plan_extension(session, deployment, by, end_s, ends_itself=ends_itself)
+            tell(extension, max_cost, output)
+            hold_cap(extension, max_cost)
             if dry_run:
                 return
-            confirm(f"Let {run} end at {asked.until:%Y-%m-%d %H:%M} UTC?", yes=yes)
-            extend(session, asked, max_cost)
-        done = journal.deployment(run) or found
+            confirm(f"Let {run} end at {extension.until:%Y-%m-%d %H:%M} UTC?", yes=yes)
+            extend(session, extension, max_cost)
+        done = journal.deployment(run) or deployment
         show_run(done, journal.events(run), output, CLOCK.at(session.cloud.skew_s))

@@ -169,40 +169,40 @@ def command(
     cloud = open_cloud(choice.provider)
     with open_journal():  # makes the folder and the owner's id, or refuses before anything is made
         pass
-    seen = previewed(cloud, choice, options)
-    if seen.refusals:
-        raise RefusedError(seen.refusals)
-    show_preview(seen, None if job is None else preview_job(job), output, dry=False)
-    confirm(question(seen), yes=asked["yes"])
+    launch = previewed(cloud, choice, options)
+    if launch.refusals:
+        raise RefusedError(launch.refusals)
+    show_preview(launch, None if job is None else preview_job(job), output, dry=False)
+    confirm(question(launch), yes=asked["yes"])
     if job is None:
-        launch_confirmed(cloud, seen.spec, output, wait=options.waits)
+        launch_confirmed(cloud, launch.spec, output, wait=options.waits)
     else:
-        launch_job(cloud, seen.spec, job, output)
+        launch_job(cloud, launch.spec, job, output)
 
 
-def _count(asked: dict[str, Any]) -> int | None:
+def _count(typed: dict[str, Any]) -> int | None:
     """Return the machines that are asked for; of a pool, the nodes that it begins with."""
-    count: int | None = asked["count"]
-    return count if asked["kubernetes"] is None else first_nodes(asked)
+    count: int | None = typed["count"]
+    return count if typed["kubernetes"] is None else first_nodes(typed)
 
 
-def _launch_options(asked: dict[str, Any]) -> LaunchOptions:
+def _launch_options(typed: dict[str, Any]) -> LaunchOptions:
     """Return what is asked of the launch, as it was typed."""
     return LaunchOptions(
-        ttl_s=asked["ttl"],
-        max_usd=asked["max_cost"],
-        ssh_key=asked["ssh_key"],
-        image=asked["image"],
-        allow_stale=asked["allow_stale"],
-        self_destroy=not asked["no_self_destroy"],
-        ssh_from=networks(asked["ssh_from"]),
-        subnet=asked["subnet"],
-        security_group=asked["security_group"],
-        end_role=asked["end_role"],
-        waits=asked["wait"],
-        idle_s=None if asked["idle"] is None else int(asked["idle"]),
-        power_cap_w=asked["power_cap"],
-        mig=tuple(filter(None, asked["mig"].split(","))),
+        ttl_s=typed["ttl"],
+        max_usd=typed["max_cost"],
+        ssh_key=typed["ssh_key"],
+        image=typed["image"],
+        allow_stale=typed["allow_stale"],
+        self_destroy=not typed["no_self_destroy"],
+        ssh_from=networks(typed["ssh_from"]),
+        subnet=typed["subnet"],
+        security_group=typed["security_group"],
+        end_role=typed["end_role"],
+        waits=typed["wait"],
+        idle_s=None if typed["idle"] is None else int(typed["idle"]),
+        power_cap_w=typed["power_cap"],
+        mig=tuple(filter(None, typed["mig"].split(","))),
     )
 
 
@@ -211,24 +211,24 @@ def _choice(
     option_id: str | None,
     placement: int | None,
     type_: str | None,
-    asked: dict[str, Any],
+    typed: dict[str, Any],
 ) -> LaunchChoice:
     catalog = load_catalog(today())
     if type_ is not None:
-        choice = choose_type(type_, asked["region"], asked["purchase"], _count(asked) or 1, catalog)
-        return with_dearest(_pooled(choice, asked), catalog)
+        choice = choose_type(type_, typed["region"], typed["purchase"], _count(typed) or 1, catalog)
+        return with_dearest(_pooled(choice, typed), catalog)
     path = plan or DEFAULT_PLAN
     if placement is not None:
         choice = choose_placement(path, placement, catalog)
     else:
         choice = choose_option(path, option_id, catalog)
-    choice = change(choice, _count(asked), asked["purchase"], catalog)
-    return with_dearest(_pooled(choice, asked), catalog)
+    choice = change(choice, _count(typed), typed["purchase"], catalog)
+    return with_dearest(_pooled(choice, typed), catalog)
 
 
-def _pooled(choice: LaunchChoice, asked: dict[str, Any]) -> LaunchChoice:
+def _pooled(choice: LaunchChoice, typed: dict[str, Any]) -> LaunchChoice:
     """Return the choice as a node pool, where a cluster is named; a pool has no fallbacks."""
-    if asked["kubernetes"] is None:
+    if typed["kubernetes"] is None:
         return choice
-    pool = pool_of(choice.provider, asked)
+    pool = pool_of(choice.provider, typed)
     return replace(choice, offers=choice.offers[:1], machines=choice.machines[:1], pool=pool)

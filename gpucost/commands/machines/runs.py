@@ -21,7 +21,7 @@ from providers.ssh.connection import SshLogin
 
 
 @dataclass(kw_only=True)
-class _Seen:
+class _ProviderAnswers:
     """What the providers told.
 
     Attributes:
@@ -50,52 +50,58 @@ def list_(everything: bool, offline: bool, output: Output) -> None:  # noqa: FBT
     them; once they prove it, the run is ready. Exit 6: a provider could not be asked.
     """
     with open_journal(go_on=output.say) as journal:
-        seen = _Seen() if offline else _ask_all(journal, output)
-        seen.doubts += journal.doubts
+        answers = _ProviderAnswers() if offline else _ask_all(journal, output)
+        answers.doubts += journal.doubts
         runs = journal.deployments() if everything else journal.open_deployments()
-        show_list([*runs, *seen.unknown], output, CLOCK.at(0.0), seen.machines, tuple(seen.asked))
-    if seen.doubts:
-        raise PartialError(seen.doubts)
+        show_list(
+            [*runs, *answers.unknown], output, CLOCK.at(0.0), answers.machines, tuple(answers.asked)
+        )
+    if answers.doubts:
+        raise PartialError(answers.doubts)
 
 
-def _ask_all(journal: Journal, output: Output) -> _Seen:
+def _ask_all(journal: Journal, output: Output) -> _ProviderAnswers:
     """Ask the providers of open runs; all that can be asked, where there is none."""
     open_ = journal.open_deployments()
-    wanted = {run.provider for run in open_}
-    reached = sessions(journal, output, wanted) if wanted else sessions(journal, output)
-    seen = _Seen(asked=list(reached.asked))
-    seen.doubts += (one.text for one in reached.missed(open_))
+    providers = {run.provider for run in open_}
+    reached = sessions(journal, output, providers) if providers else sessions(journal, output)
+    answers = _ProviderAnswers(asked=list(reached.asked))
+    answers.doubts += (provider.text for provider in reached.missed(open_))
     for session in reached.sessions:
-        found = survey(session)
-        seen.machines.update(found.machines)
-        seen.doubts += found.doubts
-        _prove(session, found, open_)
-        _tell_of_unknown(session, found, seen, output)
-    return seen
+        inventory = survey(session)
+        answers.machines.update(inventory.machines)
+        answers.doubts += inventory.doubts
+        _prove(session, inventory, open_)
+        _tell_of_unknown(session, inventory, answers, output)
+    return answers
 
 
-def _prove(session: Session, found: Survey, runs: tuple[Deployment, ...]) -> None:
+def _prove(session: Session, inventory: Survey, runs: tuple[Deployment, ...]) -> None:
     """Ask the machines of runs of which nothing is proved yet; it ends none."""
     for run in runs:
-        there = tuple(o for o in found.resources if o.computes and o.marks.run == run.marks.run)
-        if run.state == "not-proved" and there:
-            with session.journal.working_on(run.marks.run) as mine:
-                if mine:
-                    ask_again(session, run, there)
+        machines = tuple(
+            o for o in inventory.resources if o.computes and o.marks.run == run.marks.run
+        )
+        if run.state == "not-proved" and machines:
+            with session.journal.working_on(run.marks.run) as locked:
+                if locked:
+                    ask_again(session, run, machines)
 
 
-def _tell_of_unknown(session: Session, found: Survey, seen: _Seen, output: Output) -> None:
+def _tell_of_unknown(
+    session: Session, inventory: Survey, answers: _ProviderAnswers, output: Output
+) -> None:
     """List this owner's runs that only the provider knows, and count those of others."""
-    owner, others = this_owner(), 0
-    for run in unknown_runs(session, found.resources):
-        one = found_run(session, found, run)
-        if owns(owner, one.marks.owner):
-            seen.unknown.append(one)
+    owner, foreign = this_owner(), 0
+    for run in unknown_runs(session, inventory.resources):
+        deployment = found_run(session, inventory, run)
+        if owns(owner, deployment.marks.owner):
+            answers.unknown.append(deployment)
             output.say(f"note: {run} is not in the journal: gpucost reap adopts or removes it")
         else:
-            others += len(one.machines)
-    if others:
-        output.say(f"note: {session.cloud.name} has {counted(others, 'machine')} of other owners")
+            foreign += len(deployment.machines)
+    if foreign:
+        output.say(f"note: {session.cloud.name} has {counted(foreign, 'machine')} of other owners")
 
 
 @click.command(name="show", epilog="Example: gpucost show k3f9xw2m --log")
@@ -109,14 +115,14 @@ def show(run: str, log: bool, output: Output) -> None:  # noqa: FBT001 - click's
     what ends them; once they prove it, the run is ready.
     """
     with open_journal() as journal:
-        found = journal.deployment(run)
-        if found is None:
-            raise InputError(f"{run}: the journal has no such run; {_known(journal)}.")
-        seen = _ask_one(journal, found, output)
-        found = journal.deployment(run) or found
-        show_run(found, journal.events(run), output, CLOCK.at(0.0), seen)
-        door = door_of(found, state_folder())
-        for machine in found.machines:
+        deployment = journal.deployment(run)
+        if deployment is None:
+            raise InputError(f"{run}: the journal has no such run; {_open_runs(journal)}.")
+        presence = _ask_one(journal, deployment, output)
+        deployment = journal.deployment(run) or deployment
+        show_run(deployment, journal.events(run), output, CLOCK.at(0.0), presence)
+        door = door_of(deployment, state_folder())
+        for machine in deployment.machines:
             if machine.state != "made" or not machine.address:
                 continue
             if door.key is not None:
@@ -127,26 +133,28 @@ def show(run: str, log: bool, output: Output) -> None:  # noqa: FBT001 - click's
 
 def _ask_one(journal: Journal, run: Deployment, output: Output) -> Mapping[str, ExistenceCheck]:
     """Return what the provider answers about each machine, by id; note where it cannot be asked."""
-    wanted = [(one, run) for one in run.computing if one.state == "made"]
-    if not wanted:
+    machines = [(item, run) for item in run.computing if item.state == "made"]
+    if not machines:
         return NONE_SEEN
     reached = sessions(journal, output, (run.provider,))
-    for one in reached.unreached:
-        output.say(f"note: {one.text}")
+    for item in reached.unreached:
+        output.say(f"note: {item.text}")
     if not reached.sessions:
         return NONE_SEEN
-    seen = presence_of(reached.sessions[0], wanted)
-    _ask_for_proof(reached.sessions[0], run, seen)
-    return seen
+    presence = presence_of(reached.sessions[0], machines)
+    _ask_for_proof(reached.sessions[0], run, presence)
+    return presence
 
 
-def _ask_for_proof(session: Session, run: Deployment, seen: Mapping[str, ExistenceCheck]) -> None:
+def _ask_for_proof(
+    session: Session, run: Deployment, presence: Mapping[str, ExistenceCheck]
+) -> None:
     """Ask the machines of a run of which nothing is proved yet; it ends none."""
-    there = tuple(one.resource for one in seen.values() if one.resource is not None)
-    if run.state == "not-proved" and there:
-        with session.journal.working_on(run.marks.run) as mine:
-            if mine:
-                ask_again(session, run, there)
+    machines = tuple(check.resource for check in presence.values() if check.resource is not None)
+    if run.state == "not-proved" and machines:
+        with session.journal.working_on(run.marks.run) as locked:
+            if locked:
+                ask_again(session, run, machines)
 
 
 def _print_log(login: SshLogin, name: str, address: str) -> None:
@@ -158,6 +166,8 @@ def _print_log(login: SshLogin, name: str, address: str) -> None:
     click.echo(text)
 
 
-def _known(journal: Journal) -> str:
-    runs = [one.marks.run for one in journal.deployments() if one.state != "ended"]
+def _open_runs(journal: Journal) -> str:
+    runs = [
+        deployment.marks.run for deployment in journal.deployments() if deployment.state != "ended"
+    ]
     return f"known: {', '.join(runs)}" if runs else "it has no open one (gpucost list --all)"

@@ -104,8 +104,8 @@ class Schedule:
 
 def _unit_word(word: str) -> str:
     """Return a word of ExecStart, in which percent, dollar, quote and backslash have a meaning."""
-    told = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
-    return f'"{told}"'
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"'
 
 
 def schedule(state: Path) -> Schedule:
@@ -115,21 +115,21 @@ def schedule(state: Path) -> Schedule:
         InputError: the program cannot be found, or a path cannot stand in one line.
     """
     named = Path(sys.argv[0])
-    beside = Path(sys.executable).with_name("gpucost")
-    found = next((one for one in (named, beside) if _is_program(one)), None)
-    found = found or Path(shutil.which("gpucost") or "")
-    if not _is_program(found):
+    sibling = Path(sys.executable).with_name("gpucost")
+    program = next((path for path in (named, sibling) if _is_program(path)), None)
+    program = program or Path(shutil.which("gpucost") or "")
+    if not _is_program(program):
         raise InputError("the program gpucost is not installed beside this Python; see README.md.")
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    made = Schedule(
-        program=found.absolute(),
+    plan = Schedule(
+        program=program.absolute(),
         environment=(state / FILE).absolute(),
         units=home / "systemd" / "user",
     )
-    odd = [word for word in made.words if not word.isprintable()]
+    odd = [word for word in plan.words if not word.isprintable()]
     if odd:
         raise InputError(f"{odd[0]!r} cannot stand in a crontab; move it to a plainer path.")
-    return made
+    return plan
 
 
 def _is_program(path: Path) -> bool:
@@ -138,7 +138,9 @@ def _is_program(path: Path) -> bool:
 
 def _is_kept(name: str) -> bool:
     """Return whether a look needs the variable: credentials, endpoints, folders, proxies."""
-    of_providers = {one.name for provider in CLOUDS.values() for one in provider.variables}
+    of_providers = {
+        variable.name for provider in CLOUDS.values() for variable in provider.variables
+    }
     return name.startswith(_PREFIXES) or name in _NAMES or name in of_providers
 
 
@@ -148,14 +150,14 @@ def keep_environment(file: Path, environment: Mapping[str, str]) -> tuple[str, .
     Raises:
         RefusedError: the file or its folder is somebody else's, or cannot be written.
     """
-    kept = {name: value for name, value in sorted(environment.items()) if _is_kept(name)}
-    kept["GPUCOST_STATE_DIR"] = str(file.parent)
+    values = {name: value for name, value in sorted(environment.items()) if _is_kept(name)}
+    values["GPUCOST_STATE_DIR"] = str(file.parent)
     try:
         private_folder(file.parent)
-        write_private(file, json.dumps(kept, indent=1))
+        write_private(file, json.dumps(values, indent=1))
     except OSError as error:
         raise RefusedError(f"{file}: cannot be written: {error.strerror}.") from error
-    return tuple(kept)
+    return tuple(values)
 
 
 def read_environment(file: Path) -> dict[str, str]:
@@ -166,19 +168,19 @@ def read_environment(file: Path) -> dict[str, str]:
         NotOursError: others can read it.
     """
     try:
-        kept = json.loads(read_private(file))
+        values = json.loads(read_private(file))
     except FileNotFoundError as error:
-        told = f"{file}: no such file; `gpucost watch --install` writes it."
-        raise InputError(told) from error
+        message = f"{file}: no such file; `gpucost watch --install` writes it."
+        raise InputError(message) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: cannot be read: {error}.") from error
-    plain = isinstance(kept, dict) and all(isinstance(value, str) for value in kept.values())
-    if not plain or not all(map(_is_kept, kept)):
+    plain = isinstance(values, dict) and all(isinstance(value, str) for value in values.values())
+    if not plain or not all(map(_is_kept, values)):
         raise InputError(f"{file}: not written by `gpucost watch --install`; run that again.")
-    return dict(kept)
+    return dict(values)
 
 
-def install_timer(made: Schedule) -> str:
+def install_timer(plan: Schedule) -> str:
     """Write the units and start the timer; return why not, or nothing where it is active.
 
     Raises:
@@ -188,27 +190,27 @@ def install_timer(made: Schedule) -> str:
     if failure:
         return failure
     try:
-        made.units.mkdir(parents=True, exist_ok=True)
-        (made.units / f"{NAME}.service").write_text(made.service, encoding="utf-8")
-        (made.units / f"{NAME}.timer").write_text(made.timer, encoding="utf-8")
+        plan.units.mkdir(parents=True, exist_ok=True)
+        (plan.units / f"{NAME}.service").write_text(plan.service, encoding="utf-8")
+        (plan.units / f"{NAME}.timer").write_text(plan.timer, encoding="utf-8")
     except OSError as error:
-        raise RefusedError(f"{made.units}: cannot be written: {error.strerror}.") from error
+        raise RefusedError(f"{plan.units}: cannot be written: {error.strerror}.") from error
     steps = (("daemon-reload",), ("enable", "--now", f"{NAME}.timer"))
     failures = [failure for step in steps if (failure := _systemctl(*step))]
     return failures[0] if failures else _systemctl("is-active", "--quiet", f"{NAME}.timer")
 
 
-def uninstall_timer(made: Schedule) -> tuple[str, ...]:
+def uninstall_timer(plan: Schedule) -> tuple[str, ...]:
     """Stop the timer and remove its units and the file of variables; return what was removed."""
-    files = (made.units / f"{NAME}.timer", made.units / f"{NAME}.service", made.environment)
-    there = [file for file in files if os.path.lexists(file)]
-    if made.units / f"{NAME}.timer" in there:
+    files = (plan.units / f"{NAME}.timer", plan.units / f"{NAME}.service", plan.environment)
+    present = [file for file in files if os.path.lexists(file)]
+    if plan.units / f"{NAME}.timer" in present:
         _systemctl("disable", "--now", f"{NAME}.timer")
-    for file in there:
+    for file in present:
         file.unlink()
-    if made.units / f"{NAME}.timer" in there:
+    if plan.units / f"{NAME}.timer" in present:
         _systemctl("daemon-reload")
-    return tuple(str(file) for file in there)
+    return tuple(str(file) for file in present)
 
 
 def _systemctl(*words: str) -> str:
@@ -224,8 +226,8 @@ def _systemctl(*words: str) -> str:
         return f"{' '.join(command)}: {error}"
     if done.returncode == 0:
         return ""
-    said = " ".join(done.stderr.split()) or f"exit {done.returncode}"
-    return f"{' '.join(command)}: {said}"
+    errors = " ".join(done.stderr.split()) or f"exit {done.returncode}"
+    return f"{' '.join(command)}: {errors}"
 
 
 @click.command(name="watch", epilog="Example: gpucost watch --install")
@@ -269,10 +271,10 @@ def command(
 def _look(context: click.Context, output: Output) -> None:
     """Reap, and print what it decided; with -q only what is not kept."""
     printed = StringIO()
-    asked = {"quiet": output.quiet, "verbose": output.verbose, "no_color": not output.color}
+    options = {"quiet": output.quiet, "verbose": output.verbose, "no_color": not output.color}
     try:
         with redirect_stdout(printed):
-            context.invoke(reap, yes=True, format_="json", **asked)
+            context.invoke(reap, yes=True, format_="json", **options)
     finally:
         rows = json.loads(printed.getvalue() or "[]")
         _show([row for row in rows if row["action"] != "keep" or not output.quiet], output)
@@ -287,20 +289,20 @@ def _show(rows: list[dict[str, str]], output: Output) -> None:
 
 
 def _install(output: Output) -> None:
-    asked = _reachable()
-    made = schedule(state_folder())
-    kept = keep_environment(made.environment, os.environ)
-    secrets = ", ".join(name for name in kept if name in VARIABLES)
-    output.say(f"providers that will be checked: {', '.join(asked)}")
+    providers = _reachable()
+    plan = schedule(state_folder())
+    names = keep_environment(plan.environment, os.environ)
+    secrets = ", ".join(name for name in names if name in VARIABLES)
+    output.say(f"providers that will be checked: {', '.join(providers)}")
     output.say(
-        f"stored in {made.environment}, readable only by you (0600): {secrets or 'no secret'}"
+        f"stored in {plan.environment}, readable only by you (0600): {secrets or 'no secret'}"
     )
-    if "AWS_SESSION_TOKEN" in kept:
+    if "AWS_SESSION_TOKEN" in names:
         output.say("warning: AWS_SESSION_TOKEN expires; a profile (AWS_PROFILE) does not.")
-    failure = install_timer(made)
+    failure = install_timer(plan)
     if failure:
         output.say(f"no systemd timer: {failure}. Put this line into `crontab -e`:")
-        click.echo(made.cron_line)
+        click.echo(plan.cron_line)
         return
     output.say(f"a systemd timer checks every {MINUTES} minutes while you are logged in.")
     output.say("`loginctl enable-linger` keeps it running after you log out.")
@@ -312,19 +314,19 @@ def _reachable() -> tuple[str, ...]:
     Raises:
         MissingCredentialsError: there are none, so that a look could see nothing.
     """
-    found: list[str] = []
+    reachable: list[str] = []
     problems: list[str] = []
     for provider in sorted(launchable()):
         try:
             open_cloud(provider)
-            found.append(provider)
+            reachable.append(provider)
         except MissingCredentialsError as error:
             problems += error.problems
-    if not found:
+    if not reachable:
         raise MissingCredentialsError(
             ("not installed: no provider has credentials in this environment.", *problems)
         )
-    return tuple(found)
+    return tuple(reachable)
 
 
 def _uninstall(output: Output) -> None:

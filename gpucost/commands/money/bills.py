@@ -45,15 +45,15 @@ def read_bills(paths: tuple[str, ...]) -> tuple[Bill, ...]:
         InputError: a file is not a bill, has problems, or is given twice; of all files together.
     """
     bills, problems = [], []
-    seen: dict[str | None, str] = {}
+    names: dict[str | None, str] = {}
     for path in paths:
         try:
             with Stream(path, sys.stdin.buffer if path == "-" else None) as stream:
                 payload = stream.load()
-            if payload.sha256 in seen:
-                problems.append(f"{path}: the same bill as {seen[payload.sha256]}; give it once.")
+            if payload.sha256 in names:
+                problems.append(f"{path}: the same bill as {names[payload.sha256]}; give it once.")
                 continue
-            seen[payload.sha256] = path
+            names[payload.sha256] = path
             bills.append(read_bill(payload.name, payload.text))
         except InputError as error:
             problems.extend(error.problems)
@@ -84,8 +84,8 @@ def bill(paths: tuple[str, ...], tz: str | None, profiles: tuple[str, ...], outp
     zone = Hints(tz=tz).zone or UTC
     bills = read_bills(paths)
     sizes = gpu_sizes(load_catalog(say=output.say))
-    found = review(bills, sizes, zone=zone, measured=_measured(profiles, output))
-    document = review_document(bills, found, zone)
+    result = review(bills, sizes, zone=zone, measured=_measured(profiles, output))
+    document = review_document(bills, result, zone)
     if output.format == "json":
         print_json(document)
     else:
@@ -116,7 +116,7 @@ def print_review(document: ReviewDocument, output: Output) -> None:
     In csv only the machines: a CSV file is one table.
     """
     total = document.totals.gpu_usd
-    rows = tuple(_machine(one, total, output) for one in document.machines)
+    rows = tuple(_machine(item, total, output) for item in document.machines)
     right, spare = frozenset(_MACHINES[3:]), ("GPU hours", "purchase", "machines")
     print_table(
         Table(columns=_MACHINES, rows=rows, right=right, spare=spare, cut=_CUT_IN_MACHINES), output
@@ -126,8 +126,10 @@ def print_review(document: ReviewDocument, output: Output) -> None:
     if document.findings:
         if output.format == "md":
             click.echo()
-        found = tuple(_finding(one) for one in document.findings)
-        print_table(Table(columns=_FINDINGS, rows=found, right=frozenset(("USD", "lines"))), output)
+        findings = tuple(_finding(item) for item in document.findings)
+        print_table(
+            Table(columns=_FINDINGS, rows=findings, right=frozenset(("USD", "lines"))), output
+        )
     _say_review(document, output)
 
 
@@ -146,14 +148,14 @@ def _say_review(document: ReviewDocument, output: Output) -> None:
         ("weekends", week.weekend_usd),
         ("unknown hours", week.unknown_usd),
     )
-    told = ", ".join(f"{name} USD {show(usd)}" for name, usd in parts if usd)
-    if told:
-        output.say(f"when ({document.zone}): {told}.")
-    for one in document.undecided:
-        ask = f" Ask: {one.look_up}" if one.look_up else ""
+    parts_text = ", ".join(f"{name} USD {show(usd)}" for name, usd in parts if usd)
+    if parts_text:
+        output.say(f"when ({document.zone}): {parts_text}.")
+    for item in document.undecided:
+        ask = f" Ask: {item.look_up}" if item.look_up else ""
         output.say(
-            f"the bill does not show whether {one.provider}'s {one.what}s of USD {show(one.usd)} "
-            f"are used.{ask}"
+            f"the bill does not show whether {item.provider}'s {item.what}s of USD "
+            f"{show(item.usd)} are used.{ask}"
         )
     first = document.measure_first
     if first is not None:
@@ -164,26 +166,28 @@ def _say_review(document: ReviewDocument, output: Output) -> None:
         output.say(f"note: {note}")
 
 
-def _machine(one: ReviewedMachine, total: Decimal, output: Output) -> tuple[str, ...]:
+def _machine(machine: ReviewedMachine, total: Decimal, output: Output) -> tuple[str, ...]:
     return (
-        "/".join(part for part in (one.provider, one.instance_type, one.region) if part),
-        one.gpu or "",
-        one.purchase or "",
-        "" if one.machines is None else str(one.machines),
-        *("" if hours is None else f"{hours:g}" for hours in (one.hours, one.gpu_hours)),
-        plain(one.usd) if output.format == "csv" else show(one.usd),
-        f"{one.usd / total:.1%}" if total else "",
+        "/".join(
+            part for part in (machine.provider, machine.instance_type, machine.region) if part
+        ),
+        machine.gpu or "",
+        machine.purchase or "",
+        "" if machine.machines is None else str(machine.machines),
+        *("" if hours is None else f"{hours:g}" for hours in (machine.hours, machine.gpu_hours)),
+        plain(machine.usd) if output.format == "csv" else show(machine.usd),
+        f"{machine.usd / total:.1%}" if total else "",
     )
 
 
-def _finding(one: ReviewFinding) -> tuple[str, ...]:
+def _finding(finding: ReviewFinding) -> tuple[str, ...]:
     return (
-        _CODES[one.code],
-        one.what,
-        "/".join(part for part in (one.provider, one.region) if part),
-        show(one.usd),
-        _lines(one.lines),
-        one.proof,
+        _CODES[finding.code],
+        finding.what,
+        "/".join(part for part in (finding.provider, finding.region) if part),
+        show(finding.usd),
+        _lines(finding.lines),
+        finding.proof,
     )
 
 
@@ -210,10 +214,10 @@ def reconcile_(
     content; .gz is read directly.
     """
     plan = load_plan(plan_path)
-    chosen, unknown = select(plan, named)
+    chosen, missing = select(plan, named)
     bills = read_bills(paths)
     result = reconcile(chosen, bills, period=plan.period)
-    document = reconciliation_document(plan, chosen, bills, result, unknown)
+    document = reconciliation_document(plan, chosen, bills, result, missing)
     if output.format == "json":
         print_json(document)
     else:

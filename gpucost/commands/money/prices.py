@@ -92,20 +92,20 @@ class PriceQuery:
         regions = tuple(region.lower() for region in self.regions)
         check_known("--region", regions, known_regions(catalog.offers))
         models = {gpu.name for name in self.gpu_names for gpu in matching(name)}
-        found = (offer for offer in catalog.offers if self._wants(offer, models, regions))
-        return sorted(found, key=SORTS[self.sort])
+        matching_offers = (offer for offer in catalog.offers if self._wants(offer, models, regions))
+        return sorted(matching_offers, key=SORTS[self.sort])
 
-    def grouped(self, found: list[Offer]) -> list[tuple[Offer, int | None]]:
+    def grouped(self, offers: list[Offer]) -> list[tuple[Offer, int | None]]:
         """Return the rows to show, in order, with the number of offers that each stands for.
 
         Of a group that is its cheapest offer, for each GPU where that is the order, else for the
         machine. Without groups each offer is a row, and there is no number.
         """
         if self.group_by is None:
-            return [(offer, None) for offer in found]
+            return [(offer, None) for offer in offers]
         cheapest = SORTS[self.order]
         groups: dict[str, list[Offer]] = {}
-        for offer in found:
+        for offer in offers:
             groups.setdefault(GROUPS[self.group_by](offer), []).append(offer)
         rows: list[tuple[Offer, int | None]]
         rows = [(min(group, key=cheapest), len(group)) for group in groups.values()]
@@ -155,8 +155,8 @@ def list_prices(query: PriceQuery, day: date, output: Output, *, why: bool) -> N
         InputError: as `Query.find`.
     """
     catalog = load_catalog(day, say=output.say)
-    found = query.find(catalog)
-    rows = query.grouped(found)
+    offers = query.find(catalog)
+    rows = query.grouped(offers)
     _show(rows, query, catalog, output, why=why)
     if output.verbose and not why:
         for offer, _ in rows[:_SHOWN]:
@@ -164,7 +164,7 @@ def list_prices(query: PriceQuery, day: date, output: Output, *, why: bool) -> N
 
 
 def _show(
-    found: list[tuple[Offer, int | None]],
+    rows: list[tuple[Offer, int | None]],
     query: PriceQuery,
     catalog: Catalog,
     output: Output,
@@ -172,28 +172,28 @@ def _show(
     why: bool,
 ) -> None:
     if output.format == "json":
-        documents = (_document(offer, catalog, why=why) for offer, _ in found)
-        counts = (count for _, count in found)
+        documents = (_document(offer, catalog, why=why) for offer, _ in rows)
+        counts = (count for _, count in rows)
         print_json(
             [
-                msgspec.structs.replace(one, offers_in_group=n or UNSET)
-                for one, n in zip(documents, counts, strict=True)
+                msgspec.structs.replace(document, offers_in_group=n or UNSET)
+                for document, n in zip(documents, counts, strict=True)
             ]
         )
         return
-    shown = found if output.format != "table" or output.verbose else found[: _rows_shown()]
+    shown = rows if output.format != "table" or output.verbose else rows[: _rows_shown()]
     print_table(_table(shown, query, catalog, output, why=why), output)
-    hidden = len(found) - len(shown)
+    hidden = len(rows) - len(shown)
     more = f"; {hidden} more with -v" if hidden else ""
-    offers = sum(count or 1 for _, count in found)
-    groups = "" if query.group_by is None else f" in {counted(len(found), 'group')}"
+    offers = sum(count or 1 for _, count in rows)
+    groups = "" if query.group_by is None else f" in {counted(len(rows), 'group')}"
     output.say(
         f"{counted(offers, 'offer')}{groups} as of {catalog.as_of}{more}. Prices read "
         f"{catalog.oldest} to {catalog.newest}; 'stale' is over 30 days old and may have risen "
         "by over a fifth since, or undated."
     )
-    if found:
-        output.say(_cheapest([offer for offer, _ in found], catalog, by=SORTS[query.order]))
+    if rows:
+        output.say(_cheapest([offer for offer, _ in rows], catalog, by=SORTS[query.order]))
 
 
 def _rows_shown() -> int:
@@ -217,12 +217,12 @@ def _table(
     columns += ("offers",) if any(count is not None for _, count in shown) else ()
     columns += ("why",) if why else ()
     by_gpu = query.group_by == "gpu"
-    known = query.gpu_names and not by_gpu  # of which GPU they are, was asked
+    model_given = query.gpu_names and not by_gpu  # of which GPU they are, was asked
     return Table(
         columns=columns,
         rows=tuple(_row(offer, count, catalog, output, why=why) for offer, count in shown),
         right=frozenset(("USD/h", "GPUs", "offers")),
-        spare=("read", "GPU", "purchase") if known else ("read", "purchase"),
+        spare=("read", "GPU", "purchase") if model_given else ("read", "purchase"),
         cut=frozenset(("offer", "GPU")),
         whole=frozenset(("purchase", "read", age)),
         least_name=_LEAST_OF_GROUP if by_gpu else _LEAST_NAME,
@@ -247,13 +247,13 @@ def _row(
 
 
 def _cheapest(
-    found: list[Offer], catalog: Catalog, *, by: Callable[[Offer], tuple[Any, ...]]
+    offers: list[Offer], catalog: Catalog, *, by: Callable[[Offer], tuple[Any, ...]]
 ) -> str:
     """Return the answer: the cheapest offer, and the cheapest whose price is not stale."""
-    least = min(found, key=by)
+    least = min(offers, key=by)
     if not catalog.is_stale(least):
         return f"Cheapest: {_priced(least)}."
-    fresh = min((o for o in found if not catalog.is_stale(o)), key=by, default=None)
+    fresh = min((o for o in offers if not catalog.is_stale(o)), key=by, default=None)
     if fresh is None:
         return f"Cheapest: {_priced(least)}. All prices here are out of date."
     return f"Cheapest: {_priced(least)} (stale). Cheapest that is not stale: {_priced(fresh)}."
@@ -273,12 +273,12 @@ def _mark(offer: Offer, catalog: Catalog, old: str) -> str:
 
 def _reason(offer: Offer, catalog: Catalog) -> str:
     """Return where the price was read, since when it holds, and which rows gave way to it."""
-    held = f"holds from {offer.starts}"
+    validity = f"holds from {offer.starts}"
     if offer.valid_until is not None:
-        held += f" to {offer.valid_until}"
+        validity += f" to {offer.valid_until}"
     if catalog.as_of < offer.starts:
-        held += ", the first price known"
-    parts = [f"{offer.source}, read {offer.date_text}, {offer.confidence}", held]
+        validity += ", the first price known"
+    parts = [f"{offer.source}, read {offer.date_text}, {offer.confidence}", validity]
     parts += [f"instead of {_short(row)}" for row in _superseded(offer, catalog)]
     return "; ".join((*parts, offer.notes) if offer.notes else parts)
 
@@ -290,8 +290,8 @@ def _superseded(offer: Offer, catalog: Catalog) -> list[Offer]:
 
 def _short(row: Offer) -> str:
     until = f" to {row.valid_until}" if row.valid_until is not None else ""
-    gone = ", withdrawn" if row.withdrawn else ""
-    return f"{price_text(row.usd_per_hour)} from {row.starts}{until}{gone} ({row.source})"
+    ending = ", withdrawn" if row.withdrawn else ""
+    return f"{price_text(row.usd_per_hour)} from {row.starts}{until}{ending} ({row.source})"
 
 
 def _document(offer: Offer, catalog: Catalog, *, why: bool) -> ListedOffer:

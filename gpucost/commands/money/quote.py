@@ -97,23 +97,23 @@ def quote_offers(
         InputError: offers are not known; all of them are named.
     """
     places = [name for name in what if name != OWN]
-    asked = wanted.asked(of_offers=bool(places))
-    catalog = load_catalog(asked.day, say=say)
-    _check_places(places, asked, catalog)
+    request = wanted.asked(of_offers=bool(places))
+    catalog = load_catalog(request.day, say=say)
+    _check_places(places, request, catalog)
     return [
-        own_document(tuple(find_offer(place, asked, catalog) for place in places))
+        own_document(tuple(find_offer(place, request, catalog) for place in places))
         if name == OWN
-        else offer_document(name, asked, catalog)
+        else offer_document(name, request, catalog)
         for name in what
     ]
 
 
-def _check_places(places: list[str], asked: QuoteRequest, catalog: Catalog) -> None:
+def _check_places(places: list[str], request: QuoteRequest, catalog: Catalog) -> None:
     """Name every offer that is not known, not only the first."""
     problems: list[str] = []
     for place in places:
         try:
-            find_offer(place, asked, catalog)
+            find_offer(place, request, catalog)
         except InputError as error:
             problems += error.problems
     if problems:
@@ -136,7 +136,7 @@ class _OfPlan(SubCommand):
     foreign = "{flag} cannot change an option of a plan; leave it out, or plan again with it."
 
 
-def _meant(arguments: list[str]) -> str:
+def _default_command(arguments: list[str]) -> str:
     named = any(word == "--option" or word.startswith("--option=") for word in arguments)
     return "plan" if named or any(word.endswith(".json") for word in arguments) else "offer"
 
@@ -144,7 +144,7 @@ def _meant(arguments: list[str]) -> str:
 @click.group(
     name="quote",
     cls=DefaultGroup,
-    meant=_meant,
+    meant=_default_command,
     epilog="Example: gpucost quote digitalocean/gpu-h100x8-640gb --duration 90m --egress 100GiB",
 )
 def command() -> None:
@@ -318,13 +318,13 @@ def _side_by_side(quotes: list[QuoteDocument]) -> Table:
 
 def _answer(quotes: list[QuoteDocument]) -> str:
     """Return what it comes to; of several the cheapest, and by how much."""
-    least, *others = sorted(quotes, key=lambda quote: quote.total)
+    least, *dearer = sorted(quotes, key=lambda quote: quote.total)
     most = "at least " if least.at_least else ""
-    told = f"{most}${show(least.total)} for {_place(least)} x{least.count}"
-    if not others:
-        return f"{told}."
-    more = show(others[0].total - least.total)
-    return f"cheapest: {told}; the next, {_place(others[0])}, is ${more} more."
+    cheapest = f"{most}${show(least.total)} for {_place(least)} x{least.count}"
+    if not dearer:
+        return f"{cheapest}."
+    more = show(dearer[0].total - least.total)
+    return f"cheapest: {cheapest}; the next, {_place(dearer[0])}, is ${more} more."
 
 
 def _sum(quote: QuoteDocument, kind: str) -> Decimal | None:
@@ -342,10 +342,10 @@ def _show_own(document: OwnershipDocument, output: Output) -> None:
     ]
     for rival in document.against:
         share = rival.break_even_fraction
-        said = f"owning pays off from {100 * share:.1f} % utilization"
+        pays_off = f"owning pays off from {100 * share:.1f} % utilization"
         never = f"owning never pays off: it would need {100 * share:.0f} % utilization"
         where = f"against {rival.offer}, {rival.purchase}"
-        rows.append((where, str(rival.usd_per_gpu_hour), never if share > 1 else said))
+        rows.append((where, str(rival.usd_per_gpu_hour), never if share > 1 else pays_off))
         swings = rival.sensitivity if output.verbose else rival.sensitivity[:_SWINGS_SHOWN]
         rows += [_swing_row(swing) for swing in swings]
     print_table(

@@ -44,11 +44,11 @@ def command(output: Output, *, mine: bool) -> None:
 def _print_mine(output: Output) -> None:
     path = state_folder() / NAME
     outcomes = read_outcomes(path)
-    found = own_record(str(path), outcomes, track_record(str(path), outcomes))
+    record = own_record(str(path), outcomes, track_record(str(path), outcomes))
     if output.format == "json":
-        print_json(found)
+        print_json(record)
     else:
-        print_own_record(found, output)
+        print_own_record(record, output)
 
 
 def _class_table(rows: Sequence[ClassScore]) -> Table:
@@ -71,8 +71,8 @@ def _class_table(rows: Sequence[ClassScore]) -> Table:
     return Table(columns=columns, rows=lines, right=frozenset(columns[3:-1]))
 
 
-def _percent(found: ErrorPercent) -> str:
-    return f"{found.median:.1f} / {found.mean:.1f}"
+def _percent(error: ErrorPercent) -> str:
+    return f"{error.median:.1f} / {error.mean:.1f}"
 
 
 def _score_table(scores: Sequence[QuestionScore]) -> Table:
@@ -92,21 +92,21 @@ def _score_table(scores: Sequence[QuestionScore]) -> Table:
 
 
 def _bar(bar: MostPercent) -> str:
-    both = (bar.median, bar.mean)
-    if not any(both):
+    limits = (bar.median, bar.mean)
+    if not any(limits):
         return "-"
-    return " / ".join("-" if value is None else f"{value:g}" for value in both)
+    return " / ".join("-" if value is None else f"{value:g}" for value in limits)
 
 
 def _coverage_table(coverages: Sequence[CoverageScore]) -> Table:
     rows = tuple(
         (
-            one.question,
-            f"{one.inside_fraction:.1%}",
-            f"{one.median_factor:.2f}x",
-            ", ".join(f"{name} {share:.0%}" for name, share in one.by_group.items()),
+            score.question,
+            f"{score.inside_fraction:.1%}",
+            f"{score.median_factor:.2f}x",
+            ", ".join(f"{name} {share:.0%}" for name, share in score.by_group.items()),
         )
-        for one in coverages
+        for score in coverages
     )
     return Table(columns=("90 % interval of", "inside", "median factor", "by group"), rows=rows)
 
@@ -114,7 +114,7 @@ def _coverage_table(coverages: Sequence[CoverageScore]) -> Table:
 _SHOWN = 20
 
 
-def print_own_record(found: OwnRecord, output: Output) -> None:
+def print_own_record(record: OwnRecord, output: Output) -> None:
     """Print the hit rates, then the outcomes, the last ones first."""
     columns = (
         "predictions",
@@ -124,24 +124,24 @@ def print_own_record(found: OwnRecord, output: Output) -> None:
         "median off",
         "measured / predicted",
     )
-    rows = tuple(_rate(row) for row in found.rows if row.outcomes)
+    rows = tuple(_rate(row) for row in record.rows if row.outcomes)
     print_table(Table(columns=columns, rows=rows, right=frozenset(columns[1:])), output)
-    if not found.outcomes:
+    if not record.outcomes:
         output.say(
-            f"nothing recorded yet in {found.file}: `gpucost verify BEFORE AFTER --plan PLAN` "
+            f"nothing recorded yet in {record.file}: `gpucost verify BEFORE AFTER --plan PLAN` "
             "records the outcome of a prediction."
         )
         return
-    latest = sorted(found.outcomes, key=lambda one: one.recorded, reverse=True)[:_SHOWN]
+    latest = sorted(record.outcomes, key=lambda outcome: outcome.recorded, reverse=True)[:_SHOWN]
     shown = ("recorded", "option", "predicted", "measured", "held", "verdict")
     table = Table(columns=shown, rows=tuple(map(_outcome, latest)), right=frozenset(shown[2:4]))
     print_table(table, output)
-    for where, one in (
-        ("on today's GPUs", found.record.same_machine),
-        ("on other GPUs", found.record.moved),
+    for where, outcome in (
+        ("on today's GPUs", record.record.same_machine),
+        ("on other GPUs", record.record.moved),
     ):
-        if one.outcomes:
-            output.say(f"`plan --history {found.file}`, {where}: {_words(one)}.")
+        if outcome.outcomes:
+            output.say(f"`plan --history {record.file}`, {where}: {_words(outcome)}.")
 
 
 def _rate(row: OwnAccuracy) -> tuple[str, ...]:
@@ -152,18 +152,18 @@ def _rate(row: OwnAccuracy) -> tuple[str, ...]:
     return (row.sort, str(row.outcomes), share, ends, off, factor)
 
 
-def _outcome(one: PastPrediction) -> tuple[str, ...]:
-    told = one.predicted
+def _outcome(outcome: PastPrediction) -> tuple[str, ...]:
+    predicted = outcome.predicted
     return (
-        f"{one.recorded:%Y-%m-%d}",
-        one.option,
-        f"{told.mid:.2f} ({told.low:.2f}-{told.high:.2f})",
-        f"{one.measured.mid:.2f}",
-        "yes" if one.held else "no",
-        one.verdict,
+        f"{outcome.recorded:%Y-%m-%d}",
+        outcome.option,
+        f"{predicted.mid:.2f} ({predicted.low:.2f}-{predicted.high:.2f})",
+        f"{outcome.measured.mid:.2f}",
+        "yes" if outcome.held else "no",
+        outcome.verdict,
     )
 
 
-def _words(one: Correction) -> str:
-    centred = f"x{math.exp(one.shift):.3g}" if one.shift else "as shipped"
-    return f"centred {centred}, {one.widened:.3g} times as wide"
+def _words(correction: Correction) -> str:
+    centred = f"x{math.exp(correction.shift):.3g}" if correction.shift else "as shipped"
+    return f"centred {centred}, {correction.widened:.3g} times as wide"

@@ -46,8 +46,8 @@ def load_trace(
         payload = stream.load()
     reading = read_trace(payload.name, payload.text, dict(mapped))
     if gpus is not None:
-        kept = reading.trace.only(*gpus)
-        reading = replace(reading, trace=kept, waits_s=())
+        trace = reading.trace.only(*gpus)
+        reading = replace(reading, trace=trace, waits_s=())
     return payload.name, reading
 
 
@@ -68,46 +68,46 @@ class PriceChoice:
     purchase: str
 
 
-def gpu_price(asked: PriceChoice, day: date, say: Callable[[str], None]) -> GpuPrice:
+def gpu_price(choice: PriceChoice, day: date, say: Callable[[str], None]) -> GpuPrice:
     """Return what one GPU costs an hour on a day.
 
     Raises:
         InputError: more than one of machine, GPU and price is given, or nothing is sold so.
     """
-    given = [name for name in ("place", "gpu", "price") if getattr(asked, name) is not None]
-    if len(given) > 1:
+    names = [name for name in ("place", "gpu", "price") if getattr(choice, name) is not None]
+    if len(names) > 1:
         raise InputError("give one of --type, --gpu and --price: each names the price of a GPU.")
-    if asked.price is not None:
-        return GpuPrice(usd_per_gpu_hour=asked.price, how="as stated by --price", step=1)
-    if not given:
+    if choice.price is not None:
+        return GpuPrice(usd_per_gpu_hour=choice.price, how="as stated by --price", step=1)
+    if not names:
         how = "no price: name --type, --gpu or --price for dollars"
         return GpuPrice(usd_per_gpu_hour=None, how=how, step=1)
-    offer = _offer(asked, day, say)
-    each = offer.usd_per_hour / Decimal(str(offer.gpu_count))
+    offer = _offer(choice, day, say)
+    per_gpu = offer.usd_per_hour / Decimal(str(offer.gpu_count))
     how = (
         f"{offer.provider}/{offer.instance_type} ({offer.gpu_count:g}x {offer.gpu}), "
         f"{offer.purchase.replace('_', ' ')}, {price_text(offer.usd_per_hour)} USD/h, "
         f"read {offer.as_of}"
     )
-    return GpuPrice(usd_per_gpu_hour=each, how=how, step=max(1, int(offer.gpu_count)))
+    return GpuPrice(usd_per_gpu_hour=per_gpu, how=how, step=max(1, int(offer.gpu_count)))
 
 
-def _offer(asked: PriceChoice, day: date, say: Callable[[str], None]) -> Offer:
+def _offer(choice: PriceChoice, day: date, say: Callable[[str], None]) -> Offer:
     """Return the machine whose GPUs are meant."""
     catalog = load_catalog(day, say=say)
-    if asked.place is not None:
-        provider, instance_type, region = parse_place(asked.place)
-        return catalog.find(provider, instance_type, region, asked.purchase)
-    models = {gpu.name for gpu in matching(asked.gpu or "")}
+    if choice.place is not None:
+        provider, instance_type, region = parse_place(choice.place)
+        return catalog.find(provider, instance_type, region, choice.purchase)
+    models = {gpu.name for gpu in matching(choice.gpu or "")}
     sold = [
         offer
         for offer in catalog.offers
-        if offer.gpu in models and offer.purchase == asked.purchase and offer.gpu_count >= 1
+        if offer.gpu in models and offer.purchase == choice.purchase and offer.gpu_count >= 1
     ]
     if not sold:
         raise InputError(
-            f"no machine with a whole {asked.gpu} is sold {asked.purchase.replace('_', ' ')}; "
-            f"gpucost prices --gpu {asked.gpu} shows what is."
+            f"no machine with a whole {choice.gpu} is sold {choice.purchase.replace('_', ' ')}; "
+            f"gpucost prices --gpu {choice.gpu} shows what is."
         )
     return min(
         sold,
@@ -191,24 +191,24 @@ def command(
     """
     day = as_of or today()
     named = PriceChoice(place=place, gpu=gpu, price=price, purchase=purchase)
-    each = gpu_price(named, day, output.say)
+    price_of_gpu = gpu_price(named, day, output.say)
     file, reading = load_trace(trace, mapped, job_gpus)
-    asked = CapacityQuestion(
+    question = CapacityQuestion(
         least=gpus[0],
         most=gpus[1],
         now=now,
         target=Target(quantile=_QUANTILE, wait_s=float(max_wait)),
         order=order,
-        price=each,
+        price=price_of_gpu,
         draws=draws,
     )
-    found = capacity(
-        reading, file, asked, day, lambda size: output.say(f"replaying on {size} GPUs ...")
+    answer = capacity(
+        reading, file, question, day, lambda size: output.say(f"replaying on {size} GPUs ...")
     )
     if output.format == "json":
-        print_json(found)
+        print_json(answer)
     else:
-        print_capacity(found, output)
+        print_capacity(answer, output)
 
 
 _COLUMNS = (
@@ -269,29 +269,30 @@ def print_capacity(document: CapacityDocument, output: Output) -> None:
 def answer_text(document: CapacityDocument) -> str:
     """Return the answer as a sentence or two."""
     answer, target = document.answer, document.target
-    kept = f"95 % of jobs within {_time(target.wait_s)}"
+    target_text = f"95 % of jobs within {_time(target.wait_s)}"
     if answer.enough is None:
         most = max(size.gpus for size in document.sizes)
-        found = (
-            f"no pool of up to {most} GPUs serves {kept}; ask for more: --gpus {most}..{2 * most}."
+        verdict = "Yes: more are needed;" if answer.verdict == "more" else "Unknown:"
+        return (
+            f"{verdict} no pool of up to {most} GPUs serves {target_text}; "
+            f"try more: --gpus {most}..{2 * most}."
         )
-        return f"Yes: more are needed; {found}" if answer.verdict == "more" else f"Unknown: {found}"
-    held = f"{counted(answer.enough, 'GPU')} served {kept} in the trace as it was"
+    served = f"{counted(answer.enough, 'GPU')} served {target_text} in the trace as it was"
     if answer.surely is not None:
-        held += f", {answer.surely} in 95 % of {document.drawn.draws} redrawn traces"
+        served += f", {answer.surely} in 95 % of {document.drawn.draws} redrawn traces"
     elif document.drawn.draws:
-        held += ", and no size of these in 95 % of the redrawn traces"
+        served += ", and no size of these in 95 % of the redrawn traces"
     cost = "" if answer.usd_per_month is None else f" for USD {show(answer.usd_per_month)} a month"
-    return f"{_VERDICTS[answer.verdict]} {answer.gpus} GPUs{cost}: {held}."
+    return f"{_VERDICTS[answer.verdict]} {answer.gpus} GPUs{cost}: {served}."
 
 
 def _row(size: SizeDocument, document: CapacityDocument) -> tuple[str, ...]:
     mark = " now" if size.gpus == document.now else ""
-    beside = size.against_now
+    change = size.against_now
     against = ""
-    if beside is not None and beside.gpus:
-        dollars = "" if beside.usd_per_month is None else f", USD {_signed(beside.usd_per_month)}"
-        against = f"{beside.gpus:+d} GPUs{dollars}, {beside.waited_h_per_month:+,.0f} h waited"
+    if change is not None and change.gpus:
+        dollars = "" if change.usd_per_month is None else f", USD {_signed(change.usd_per_month)}"
+        against = f"{change.gpus:+d} GPUs{dollars}, {change.waited_h_per_month:+,.0f} h waited"
     return (
         f"{size.gpus}{mark}",
         f"{100 * size.load_fraction:.0f}" + (" overloaded" if size.overloaded else ""),
@@ -309,10 +310,10 @@ def _signed(usd: Decimal) -> str:
     return f"{'+' if usd > 0 else ''}{show(usd)}"
 
 
-def _range(found: DrawnRange) -> str:
-    if found.low is None or found.high is None:
+def _range(drawn: DrawnRange) -> str:
+    if drawn.low is None or drawn.high is None:
         return "unknown"
-    return f"{_time(found.low)} to {_time(found.high)}"
+    return f"{_time(drawn.low)} to {_time(drawn.high)}"
 
 
 def _time(seconds: float | None) -> str:

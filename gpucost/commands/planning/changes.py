@@ -50,9 +50,9 @@ def two_to_compare(folder: str) -> tuple[KeptPlan, KeptPlan]:
         raise InputError(
             f"{folder}: holds no plan; `gpucost plan -o {folder}/DAY.json` writes one."
         )
-    plans.sort(key=lambda one: (one.plan.as_of, one.name))
+    plans.sort(key=lambda saved: (saved.plan.as_of, saved.name))
     newest = plans[-1]
-    before = [one for one in plans if newest.plan.as_of - one.plan.as_of >= _WEEK]
+    before = [saved for saved in plans if newest.plan.as_of - saved.plan.as_of >= _WEEK]
     if not before:
         raise InputError(
             f"{folder}: no plan is a week older than {newest.name} ({newest.plan.as_of}); "
@@ -136,8 +136,8 @@ def print_change(change: PlanChange, output: Output) -> None:
         print_prose(_("{n} more jobs changed: -v.", n=len(moved) - len(shown)))
     if new := _waste(change, "new"):
         print_prose(_("New waste: {names}.", names=new))
-    if gone := _waste(change, "gone"):
-        print_prose(_("Gone waste: {names}.", names=gone))
+    if removed := _waste(change, "gone"):
+        print_prose(_("Gone waste: {names}.", names=removed))
     if change.unknown:
         jobs = join(change.unknown)
         print_prose(_("In no total, for their cost is unknown: {jobs}.", jobs=jobs))
@@ -159,9 +159,9 @@ def _columns() -> tuple[str, ...]:
 
 def _waste(change: PlanChange, what: str) -> str:
     """Return what came or went, by job; empty where nothing did."""
-    found = [_("{job}: {paid}", job=o.job, paid=o.code) for o in change.waste if o.what == what]
-    more = len(found) - _JOBS_SHOWN
-    return join(found[:_JOBS_SHOWN]) + (_(", and {n} more", n=more) if more > 0 else "")
+    entries = [_("{job}: {paid}", job=o.job, paid=o.code) for o in change.waste if o.what == what]
+    more = len(entries) - _JOBS_SHOWN
+    return join(entries[:_JOBS_SHOWN]) + (_(", and {n} more", n=more) if more > 0 else "")
 
 
 def change_text(change: PlanChange) -> str:
@@ -176,16 +176,16 @@ def change_text(change: PlanChange) -> str:
         (_("jobs that ended"), totals.gone_jobs_usd),
     )
     parts = join(f"{name} {_signed(usd)}" for name, usd in causes if usd)
-    said = {
+    words = {
         "span": _("{low} to {high}", low=change.earlier, high=change.later),
         "after": f"${show(totals.after)}",
         "period": period_name(change.period),
     }
     if not parts:
-        return _("{span}: {after} {period}, unchanged.", **said)
+        return _("{span}: {after} {period}, unchanged.", **words)
     return _(
         "{span}: {before} -> {after} {period} ({change}): {causes}.",
-        **said,
+        **words,
         before=f"${show(totals.before)}",
         change=_signed(moved),
         causes=parts,

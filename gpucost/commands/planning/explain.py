@@ -36,8 +36,8 @@ _GRADES = {
 
 def test_words(test: Test) -> str:
     """Return a test with the name of its reading: `GPU busy < 0.5`."""
-    unknown = ", or not measured" if test.or_unknown else ""
-    return f"{SIGNALS[test.signal].name} {test.words}{unknown}"
+    alternative = ", or not measured" if test.or_unknown else ""
+    return f"{SIGNALS[test.signal].name} {test.words}{alternative}"
 
 
 def rule_lines(rule: Rule) -> Iterator[str]:
@@ -61,34 +61,34 @@ def rule_lines(rule: Rule) -> Iterator[str]:
     )
 
 
-def action_lines(one: Action) -> Iterator[str]:
+def action_lines(action: Action) -> Iterator[str]:
     """Yield an action: what it gains and costs, when it applies, how it is done."""
-    yield from (f"{one.code} (action, {one.kind})", one.title, "")
-    for label, text in action_facts(one):
+    yield from (f"{action.code} (action, {action.kind})", action.title, "")
+    for label, text in action_facts(action):
         yield f"{label}: {text}"
     yield from ("", "How")
-    for label, text in how_lines(one.code):
+    for label, text in how_lines(action.code):
         yield f"  {label}: {text}"
 
 
-def action_facts(one: Action) -> Iterator[tuple[str, str]]:
+def action_facts(action: Action) -> Iterator[tuple[str, str]]:
     """Yield what is known of an action, as label and text."""
-    yield ("Gains", _gain(one))
-    grade = _GRADES.get(one.grade)
-    yield ("Rests on", f"{grade}. {_sentence(one.source)}" if grade else f"{one.source}.")
-    if one.memory:
+    yield ("Gains", _gain(action))
+    grade = _GRADES.get(action.grade)
+    yield ("Rests on", f"{grade}. {_sentence(action.source)}" if grade else f"{action.source}.")
+    if action.memory:
         yield (
             "GPU memory",
-            f"x{one.memory[0]:g} to x{one.memory[2]:g}, typically x{one.memory[1]:g}",
+            f"x{action.memory[0]:g} to x{action.memory[2]:g}, typically x{action.memory[1]:g}",
         )
-    if one.effort_hours:
-        yield ("Effort", f"about {one.effort_hours:g} h (our estimate)")
-    if one.when:
-        yield ("Applies where", "; ".join(test_words(test) for test in one.when))
-    if one.excludes:
-        yield ("Not together with", ", ".join(one.excludes))
-    if one.remark:
-        yield ("Watch", _sentence(one.remark))
+    if action.effort_hours:
+        yield ("Effort", f"about {action.effort_hours:g} h (our estimate)")
+    if action.when:
+        yield ("Applies where", "; ".join(test_words(test) for test in action.when))
+    if action.excludes:
+        yield ("Not together with", ", ".join(action.excludes))
+    if action.remark:
+        yield ("Watch", _sentence(action.remark))
 
 
 def how_lines(code: str) -> Iterator[tuple[str, str]]:
@@ -103,16 +103,16 @@ def how_lines(code: str) -> Iterator[tuple[str, str]]:
         yield ("also" if how.lines else "do", how.words)
 
 
-def _gain(one: Action) -> str:
-    if one.grade == "planned":
+def _gain(action: Action) -> str:
+    if action.grade == "planned":
         return "what the plan shows for each offer"
-    if one.mechanism is None:
-        return "not known" if one.grade == "unknown" else "the time that was idle"
-    if one.effect is None:
-        return f"{_OF[one.mechanism]}, as the profile allows; without the readings nothing"
-    low, mid, high = one.effect
-    words = f"{_OF[one.mechanism]} x{low:g} to x{high:g}, typically x{mid:g}"
-    return f"{words}; narrower where the profile says more" if one.code in EFFECTS else words
+    if action.mechanism is None:
+        return "not known" if action.grade == "unknown" else "the time that was idle"
+    if action.effect is None:
+        return f"{_OF[action.mechanism]}, as the profile allows; without the readings nothing"
+    low, mid, high = action.effect
+    words = f"{_OF[action.mechanism]} x{low:g} to x{high:g}, typically x{mid:g}"
+    return f"{words}; narrower where the profile says more" if action.code in EFFECTS else words
 
 
 def _sentence(text: str) -> str:
@@ -137,6 +137,6 @@ def _explain(code: str) -> list[str]:
         return list(rule_lines(rule))
     if code in ACTIONS:
         return list(action_lines(ACTIONS[code]))
-    known = [*(rule.code for rule in RULES), *ACTIONS]
-    near = difflib.get_close_matches(code, known, 3) or known
+    codes = [*(rule.code for rule in RULES), *ACTIONS]
+    near = difflib.get_close_matches(code, codes, 3) or codes
     raise InputError(f"{code!r} is not a finding or action code; near it: {', '.join(near)}.")

@@ -29,7 +29,7 @@ from templates.report_text import period_words
 from templates.task_files import FILES, render_config, render_fleet, render_task
 
 
-def fleet_text(tool: str, plan: Plan, asked: FleetRequest) -> tuple[str, tuple[str, ...]]:
+def fleet_text(tool: str, plan: Plan, request: FleetRequest) -> tuple[str, tuple[str, ...]]:
     """Return the file, and what to say beside it.
 
     Raises:
@@ -37,14 +37,14 @@ def fleet_text(tool: str, plan: Plan, asked: FleetRequest) -> tuple[str, tuple[s
     """
     if tool not in CLUSTERS:
         raise InputError(f"--fleet is for --to {' and --to '.join(CLUSTERS)}, not for {tool}.")
-    found = shared_gpus(plan, tool, asked)
-    ttl_s = None if asked.ttl_s is None else round(asked.ttl_s)
-    way = tool if tool != "kubernetes" else asked.by or BY[0]
-    text = render_fleet(way, found, period_words(plan), ttl_s, asked.queue)
-    jobs = sum(len(gpu.jobs) for gpu in found)
-    there = f"{counted(jobs, 'job')} on {counted(len(found), 'GPU')}"
+    gpus = shared_gpus(plan, tool, request)
+    ttl_s = None if request.ttl_s is None else round(request.ttl_s)
+    way = tool if tool != "kubernetes" else request.by or BY[0]
+    text = render_fleet(way, gpus, period_words(plan), ttl_s, request.queue)
+    jobs = sum(len(gpu.jobs) for gpu in gpus)
+    summary = f"{counted(jobs, 'job')} on {counted(len(gpus), 'GPU')}"
     return text, (
-        f"{there}; jobs that keep a GPU of their own are not in it.",
+        f"{summary}; jobs that keep a GPU of their own are not in it.",
         "note: gpucost does not watch what other tools start: no cap, no `gpucost down`.",
     )
 
@@ -75,29 +75,29 @@ def config_text(
     """
     if len(named) > 1:
         raise InputError("one file holds one option: give --option once.")
-    found = find_option(plan, named[0]) if named else find_recommended(plan)
-    config = framework_config(framework, make_recipe(found, numeric))
+    option = find_option(plan, named[0]) if named else find_recommended(plan)
+    config = framework_config(framework, make_recipe(option, numeric))
     return config, render_config(config)
 
 
 def what_is_left(config: FrameworkConfig, target: str) -> tuple[str, ...]:
     """Return what to say beside the file: how it is read, and what it does not hold."""
-    said = [] if target == "-" else [f"wrote {target}: {config.option} for {config.framework}."]
+    lines = [] if target == "-" else [f"wrote {target}: {config.option} for {config.framework}."]
     read = _READ_BY.get(config.framework)
     if config.settings and read:
-        said.append(f"note: {read}.")
+        lines.append(f"note: {read}.")
     if not config.settings:
-        said.append(f"note: nothing of {config.option} is a setting of {config.framework}.")
-    said += [f"note: set {name}={value}" for name, value in config.environment.items()]
-    said += [f"note: {one.code}: {one.how}" for one in config.left]
-    return tuple(said)
+        lines.append(f"note: nothing of {config.option} is a setting of {config.framework}.")
+    lines += [f"note: set {name}={value}" for name, value in config.environment.items()]
+    lines += [f"note: {action.code}: {action.how}" for action in config.left]
+    return tuple(lines)
 
 
 TOOLS = tuple(FILES)
 
 
 def task_text(
-    tool: str, plan: Plan, named: tuple[str, ...], asked: TaskRequest, numeric: tuple[str, ...]
+    tool: str, plan: Plan, named: tuple[str, ...], request: TaskRequest, numeric: tuple[str, ...]
 ) -> tuple[ToolTask, str]:
     """Return the task of an option, and the file from which a tool starts it.
 
@@ -105,7 +105,7 @@ def task_text(
         tool: one of TOOLS.
         plan: read back.
         named: JOB/ID of one option; empty: what the plan recommends.
-        asked: what to run.
+        request: what to run.
         numeric: codes of actions that may change results.
 
     Raises:
@@ -114,16 +114,16 @@ def task_text(
     problems = []
     if len(named) > 1:
         problems.append("one file starts one option: give --option once.")
-    if not asked.command.strip():
+    if not request.command.strip():
         problems.append("what is to run there? Give --run, such as --run 'python train.py'.")
-    if asked.zone is not None and not _is_zone(asked.zone):
+    if request.zone is not None and not _is_zone(request.zone):
         problems.append(
-            f"--tz {asked.zone!r} is not a time zone; one is called like Europe/Berlin."
+            f"--tz {request.zone!r} is not a time zone; one is called like Europe/Berlin."
         )
     if problems:
         raise InputError(problems)
-    found = find_option(plan, named[0]) if named else find_recommended(plan)
-    task = make_task(tool, found, make_recipe(found, numeric), asked)
+    option = find_option(plan, named[0]) if named else find_recommended(plan)
+    task = make_task(tool, option, make_recipe(option, numeric), request)
     return task, render_task(tool, task, _notices(task.offer.provider))
 
 
@@ -137,21 +137,21 @@ def _is_zone(name: str) -> bool:
 
 def _notices(provider: str) -> Mapping[str, str]:
     """Return where a spot machine reads that it is taken back; empty where nobody says it."""
-    ours = CLOUDS[provider].notices if provider in CLOUDS else None
-    return asdict(ours) if ours else NOTICES.get(provider, {})
+    notices = CLOUDS[provider].notices if provider in CLOUDS else None
+    return asdict(notices) if notices else NOTICES.get(provider, {})
 
 
 def what_was_written(tool: str, task: ToolTask, target: str) -> tuple[str, ...]:
     """Return what to say beside the file."""
-    said = [] if target == "-" else [f"wrote {target}: {task.option} for {tools()[tool].title}."]
+    lines = [] if target == "-" else [f"wrote {target}: {task.option} for {tools()[tool].title}."]
     if task.copies > 1 and not task.serves:
-        said.append(f"note: the job runs in {task.copies} copies; the file starts one.")
+        lines.append(f"note: the job runs in {task.copies} copies; the file starts one.")
     if task.autoscaler is not None:
-        said.append(f"note: {_follows(task.autoscaler)}")
+        lines.append(f"note: {_follows(task.autoscaler)}")
     if task.by_code:
-        said.append("note: some of the plan's actions are the program's own; the file names them.")
-    said.append("note: gpucost does not watch what other tools start: no cap, no `gpucost down`.")
-    return tuple(said)
+        lines.append("note: some of the plan's actions are the program's own; the file names them.")
+    lines.append("note: gpucost does not watch what other tools start: no cap, no `gpucost down`.")
+    return tuple(lines)
 
 
 def _follows(found: Autoscaler) -> str:
@@ -275,18 +275,18 @@ def _check_fleet(tool: str, by: By | None, queue: str | None, *, fleet: bool) ->
         raise click.UsageError("--by and --queue are of a fleet: give --to kubernetes --fleet.")
 
 
-def _written(text: str, target: str, said: tuple[str, ...], output: Output) -> None:
+def _written(text: str, target: str, lines: tuple[str, ...], output: Output) -> None:
     write_file(target, text)
-    for sentence in said:
+    for sentence in lines:
         output.say(sentence)
 
 
 def _forecast(
     plan: Plan, named: tuple[str, ...], version: str, target: str, output: Output
 ) -> None:
-    chosen, unknown = select(plan, named)
+    chosen, missing = select(plan, named)
     write_file(target, to_csv(rows(plan, chosen), version))
-    for sentence in unknown:
+    for sentence in missing:
         output.say(f"note: {sentence}")
     if target != "-":
         output.say(f"wrote {target}: a forecast; keep it apart from the rows of a bill.")

@@ -298,43 +298,43 @@ PLAN_GROUPS = {
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
 
 
-def requirements_of(asked: dict[str, Any]) -> Requirements:
+def requirements_of(typed: dict[str, Any]) -> Requirements:
     """Return what is asked of a plan, the files that its options name read.
 
     Args:
-        asked: the options of `gpucost plan` by name; it is used up.
+        typed: the options of `gpucost plan` by name; it is used up.
 
     Raises:
         InputError: a file of them cannot be read.
     """
-    deadline, trace = asked.pop("deadline"), asked.pop("spot_trace")
-    probes, history = asked.pop("probes"), asked.pop("history")
-    limit = asked.pop("time_limit")
+    deadline, trace = typed.pop("deadline"), typed.pop("spot_trace")
+    probes, history = typed.pop("probes"), typed.pop("history")
+    limit = typed.pop("time_limit")
     checkpoints = CheckpointCosts(
-        write_s=max(float(asked.pop("checkpoint_time")), _LEAST_CHECKPOINT_S),
-        restart_s=float(asked.pop("restart_time")),
+        write_s=max(float(typed.pop("checkpoint_time")), _LEAST_CHECKPOINT_S),
+        restart_s=float(typed.pop("restart_time")),
     )
     return Requirements(
         site=Site(
-            grid_g_per_kwh=asked.pop("grid_g_per_kwh"),
-            pue=asked.pop("pue"),
-            host_fraction=asked.pop("host_power_share"),
+            grid_g_per_kwh=typed.pop("grid_g_per_kwh"),
+            pue=typed.pop("pue"),
+            host_fraction=typed.pop("host_power_share"),
         ),
         spot_trace=None if trace is None else read_trace(trace),
         checkpoints=checkpoints,
         deadline_h=None if deadline is None else float(deadline) / 3600.0,
-        budget_usd=asked.pop("budget"),
-        purchases=asked.pop("purchases"),
-        egress_bytes=asked.pop("egress"),
-        egress_to=asked.pop("egress_to") or "",
-        storage_bytes=asked.pop("storage"),
-        boot_disk_bytes=asked.pop("boot_disk"),
-        include=frozenset(asked.pop("include")),
-        engineer_usd_per_hour=asked.pop("engineer_rate"),
+        budget_usd=typed.pop("budget"),
+        purchases=typed.pop("purchases"),
+        egress_bytes=typed.pop("egress"),
+        egress_to=typed.pop("egress_to") or "",
+        storage_bytes=typed.pop("storage"),
+        boot_disk_bytes=typed.pop("boot_disk"),
+        include=frozenset(typed.pop("include")),
+        engineer_usd_per_hour=typed.pop("engineer_rate"),
         probes=read_sources(probes) if probes else (),
         history=None if history is None else read_history(history),
         ends_search=_never if limit is None else _after(float(limit)),
-        **asked,
+        **typed,
     )
 
 
@@ -388,11 +388,13 @@ def command(
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
     one_screen = output.format == "table" and not (all_options or output.verbose or report_path)
-    several, told = None if one_screen else 1, output.progress(PLANNING)
-    with _without_collecting(), LargePlan(day, target, several, told) as large:
+    several, progress = None if one_screen else 1, output.progress(PLANNING)
+    with _without_collecting(), LargePlan(day, target, several, progress) as large:
         profiles = read_sources(sources, output.say, jobs_by, output.progress(READING))
-        wanted, spread, at_once = requirements_of(asked), large.spread, large.at_once
-        plan = draft_plan(profiles, catalog, wanted, as_of=day, spread=spread, at_once=at_once)
+        requirements, spread, at_once = requirements_of(asked), large.spread, large.at_once
+        plan = draft_plan(
+            profiles, catalog, requirements, as_of=day, spread=spread, at_once=at_once
+        )
         document = to_plan(plan)
         large.write(document)
         _report(document, report_path, lang, rate)
@@ -401,7 +403,9 @@ def command(
                 output.say(f"wrote {path}")
         if target != "-":
             with _saying(lang, rate, output):
-                left_out = [offer_on(one, day) for job in plan.jobs for one in job.left_out.offers]
+                left_out = [
+                    offer_on(offer, day) for job in plan.jobs for offer in job.left_out.offers
+                ]
                 _print(document, output, left_out, all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)

@@ -133,8 +133,8 @@ def recipe(
 ) -> None:
     """Write the settings, environment and launcher that make an option run as planned."""
     plan = load_plan(plan_path)
-    found = find_option(plan, named) if named is not None else find_recommended(plan)
-    recipe = make_recipe(found, numeric)
+    option = find_option(plan, named) if named is not None else find_recommended(plan)
+    recipe = make_recipe(option, numeric)
     write_file(target, to_text(recipe.document))
     for sentence in _notes(recipe):
         output.say(sentence)
@@ -145,7 +145,7 @@ def recipe(
 def _notes(recipe: Recipe) -> list[str]:
     """Return what a person must know or do beside the file."""
     document = recipe.document
-    by_hand = [one.code for one in document.actions if one.by == "code"]
+    by_hand = [action.code for action in document.actions if action.by == "code"]
     notes = []
     if not document.actions:
         notes.append(f"note: {recipe.job}/{recipe.option} changes nothing in the program.")

@@ -39,7 +39,7 @@ def test_a_line_of_bars_rises_with_the_price(call: Call) -> None:
 
 @pytest.mark.parametrize(
     ("rest", "said"),
-    [(("--provider", "awss"), "aws"), (("--gpu", "RTX-3090"), "no such price")],
+    [(("--provider", "awss"), "aws"), (("--gpu", "RTX-3090"), "no matching price")],
 )
 def test_what_was_not_read_is_exit_2(call: Call, rest: tuple[str, ...], said: str) -> None:
     """An unknown provider, or nothing read on two days, is told."""
