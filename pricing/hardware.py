@@ -8,7 +8,7 @@ from functools import cache
 from types import MappingProxyType
 
 from pricing.errors import UnknownGpuError
-from pricing.tables import number, read_csv
+from pricing.tables import from_row, number, read_csv
 
 MIB_PER_GIB = 1024
 
@@ -156,7 +156,7 @@ def gpus() -> Mapping[str, Gpu]:
     """Return every known GPU by canonical name, in table order."""
     slices: dict[str, list[MigProfile]] = {}
     for row in read_csv("mig_profiles.csv"):
-        slices.setdefault(row["gpu"], []).append(_mig_profile_from_row(row))
+        slices.setdefault(row["gpu"], []).append(from_row(MigProfile, row))
     engines = {row["gpu"]: row for row in read_csv("gpu_engines.csv")}
     no_engines = dict.fromkeys(next(iter(engines.values())), "")
     table = (
@@ -166,46 +166,14 @@ def gpus() -> Mapping[str, Gpu]:
     return MappingProxyType({gpu.name: gpu for gpu in table})
 
 
-def _mig_profile_from_row(row: Mapping[str, str]) -> MigProfile:
-    return MigProfile(
-        profile=row["profile"],
-        max_instances=int(row["max_instances"]),
-        memory_gib=float(row["memory_gib"]),
-        compute_slices=int(row["compute_slices"]),
-        source=row["source"],
-    )
-
-
 def _gpu_from_row(row: Mapping[str, str], slices: Iterable[MigProfile]) -> Gpu:
     usable_mib = number(row["usable_memory_mib"])
-    return Gpu(
+    return from_row(
+        Gpu,
+        row,
         name=row["gpu"],
-        vendor=row["vendor"],
-        architecture=row["architecture"],
-        compute_capability=row["compute_capability"] or None,
-        llvm_target=row["llvm_target"] or None,
-        host_architecture=row["host_architecture"],
-        launch_year=int(row["launch_year"]),
-        memory_gib=float(row["memory_gib"]),
         usable_memory_gib=None if usable_mib is None else usable_mib / MIB_PER_GIB,
-        memory_bandwidth_gb_s=number(row["memory_bandwidth_gb_s"]),
-        fp64_tflops=number(row["fp64_tflops"]),
-        fp32_tflops=number(row["fp32_tflops"]),
-        tf32_tflops=number(row["tf32_tflops"]),
-        fp16_tflops=number(row["fp16_tflops"]),
-        bf16_tflops=number(row["bf16_tflops"]),
-        fp8_tflops=number(row["fp8_tflops"]),
-        int8_tops=number(row["int8_tops"]),
-        fp4_tflops=number(row["fp4_tflops"]),
-        tdp_w=number(row["tdp_w"]),
-        idle_w=number(row["idle_w"]),
-        nvlink_gb_s=number(row["nvlink_gb_s"]),
-        pcie_gen=int(row["pcie_gen"]) if row["pcie_gen"] else None,
-        video_encoders=int(row["video_encoders"]) if row["video_encoders"] else None,
-        video_decoders=int(row["video_decoders"]) if row["video_decoders"] else None,
         ecc=row["ecc"] == "yes" if row["ecc"] else None,
-        source=row["source"],
-        notes=row["notes"],
         mig=tuple(slices),
     )
 
@@ -356,7 +324,7 @@ class PartitionMode:
 
     name: str
     partitions: int
-    own_memory: str | None
+    own_memory: str | None = None
     source: str
 
     @property
@@ -378,12 +346,7 @@ def partition_modes(gpu: Gpu) -> tuple[PartitionMode, ...]:
 def _modes() -> Mapping[str, tuple[PartitionMode, ...]]:
     modes_by_gpu: dict[str, list[PartitionMode]] = {}
     for row in read_csv("gpu_partitions.csv"):
-        mode = PartitionMode(
-            name=row["mode"],
-            partitions=int(row["partitions"]),
-            own_memory=row["own_memory"] or None,
-            source=row["source"],
-        )
+        mode = from_row(PartitionMode, row, name=row["mode"])
         modes_by_gpu.setdefault(row["gpu"], []).append(mode)
     ordered = {
         name: sorted(modes, key=lambda mode: mode.partitions)

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
 
 from pricing.errors import InputError
 
@@ -50,6 +52,21 @@ def read_lines(name: str) -> tuple[list[str], list[list[str]]]:
             if len(row) != width
         )
     return header, rows
+
+
+_Value = TypeVar("_Value")
+
+
+def from_row(kind: type[_Value], row: Mapping[str, str], **values: object) -> _Value:
+    """Return the dataclass of a row: its cells go to the fields of their names, as their types.
+
+    Args:
+        kind: the dataclass; an empty cell is the default of its field.
+        row: of a bundled file; columns that are no fields are left out.
+        values: of fields that are not in the row as they are.
+    """
+    cells = {name: cell for name, cell in row.items() if cell}
+    return msgspec.convert({**cells, **values}, kind, strict=False)
 
 
 def read_toml(name: str) -> dict[str, Any] | None:

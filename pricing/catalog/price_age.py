@@ -14,8 +14,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from pricing.money import usd
-from pricing.tables import read_csv, read_toml
+from pricing.tables import from_row, read_csv, read_toml
 
 if TYPE_CHECKING:  # `offer` asks this module
     from pricing.catalog.offer import Offer
@@ -220,16 +219,10 @@ def bundled_history() -> tuple[SeenPrice, ...]:
     """Return the bundled readings, in file order."""
     sources = read_toml("price_history_sources.toml") or {}
     return tuple(
-        SeenPrice(
-            provider=row["provider"],
-            region=row["region"],
-            instance_type=row["instance_type"],
-            gpu=row["gpu"],
-            gpu_count=float(row["gpu_count"]),
-            purchase=row["purchase"],
-            usd_per_hour=usd(row["usd_per_hour"]),
-            seen_on=date.fromisoformat(row["as_of"]),
-            confidence=row["confidence"],
+        from_row(
+            SeenPrice,
+            row,
+            seen_on=row["as_of"],
             source=sources[row["source"]],
             community=row["provider"] == "vast" or row["instance_type"].endswith("_community"),
         )

@@ -7,7 +7,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pricing.tables import names, number, read_csv
+from pricing.tables import from_row, names, read_csv
 
 if TYPE_CHECKING:  # `offer` asks this module
     from pricing.catalog.offer import Offer
@@ -39,11 +39,11 @@ class Size:
     instance_type: str
     gpu: str
     gpu_count: int
-    boot_disk_gib: float | None
-    scratch_disk_gib: float | None
-    included_transfer_gib: float | None
-    private_gbps: float | None
-    image: str
+    boot_disk_gib: float | None = None
+    scratch_disk_gib: float | None = None
+    included_transfer_gib: float | None = None
+    private_gbps: float | None = None
+    image: str = ""
     sold: str
     regions: tuple[str, ...]
     source: str
@@ -57,26 +57,10 @@ def sizes() -> Mapping[tuple[str, str], Size]:
     for name in names(f"*{_SUFFIX}"):
         provider = name.removesuffix(_SUFFIX)
         for row in read_csv(name):
-            table[provider, row["instance_type"]] = _size_from_row(provider, row)
+            regions = tuple(row["regions"].split())
+            size = from_row(Size, row, provider=provider, regions=regions)
+            table[provider, size.instance_type] = size
     return MappingProxyType(table)
-
-
-def _size_from_row(provider: str, row: Mapping[str, str]) -> Size:
-    return Size(
-        provider=provider,
-        instance_type=row["instance_type"],
-        gpu=row["gpu"],
-        gpu_count=int(row["gpu_count"]),
-        boot_disk_gib=number(row["boot_disk_gib"]),
-        scratch_disk_gib=number(row["scratch_disk_gib"]),
-        included_transfer_gib=number(row["included_transfer_gib"]),
-        private_gbps=number(row["private_gbps"]),
-        image=row["image"],
-        sold=row["sold"],
-        regions=tuple(row["regions"].split()),
-        source=row["source"],
-        as_of=row["as_of"],
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,18 +146,13 @@ def interruptions(offer: "Offer") -> Bucket | None:
 
 @cache
 def _buckets(table: str) -> Mapping[tuple[str, str], Bucket]:
-    return {(row["region"], row["instance_type"]): _bucket_from_row(row) for row in read_csv(table)}
-
-
-def _bucket_from_row(row: Mapping[str, str]) -> Bucket:
-    low, high = _bounds(row["interruption_bucket"])
-    return Bucket(
-        low=low,
-        high=high,
-        text=row["interruption_bucket"],
-        source=row["source"],
-        as_of=row["as_of"],
-    )
+    buckets = {}
+    for row in read_csv(table):
+        text = row["interruption_bucket"]
+        low, high = _bounds(text)
+        key = (row["region"], row["instance_type"])
+        buckets[key] = from_row(Bucket, row, low=low, high=high, text=text)
+    return buckets
 
 
 def _bounds(text: str) -> tuple[float, float | None]:

@@ -1,6 +1,6 @@
 """Amazon Web Services, through boto3."""
 
-from pricing.tables import JsonObject
+from pricing.tables import Json, JsonObject
 from providers.ownership_tags import PREFIX
 from providers.provider import Permissions, Provider, SelfEnd, SpotNotices, Variable
 
@@ -45,97 +45,73 @@ _SPOT = "spot.amazonaws.com"
 """Whose service-linked role EC2 makes at the first spot request of an account."""
 
 
+def allow(
+    sid: str, actions: Json, resource: Json, condition: JsonObject | None = None
+) -> JsonObject:
+    """Return a statement of an IAM policy; without `sid` it has no name."""
+    named = {"Sid": sid} if sid else {}
+    limited = {"Condition": condition} if condition else {}
+    return {**named, "Effect": "Allow", "Action": actions, "Resource": resource, **limited}
+
+
+def iam_policy(*statements: JsonObject) -> JsonObject:
+    """Return an IAM policy of these statements."""
+    return {"Version": "2012-10-17", "Statement": list(statements)}
+
+
 def policy(*, launches: bool = True) -> JsonObject:
     """Return the IAM policy: read always; make only with our tags, change only what has them."""
-    statements: list[JsonObject] = [
-        {"Sid": "Read", "Effect": "Allow", "Action": list(_READS), "Resource": "*"}
-    ]
-    if launches:
-        statements += _changing()
-    return {"Version": "2012-10-17", "Statement": statements}
+    return iam_policy(allow("Read", list(_READS), "*"), *(_changing() if launches else ()))
 
 
 def _changing() -> list[JsonObject]:
-    marked = {"Null": {f"aws:RequestTag/{_RUN}": "false"}}
+    ours: JsonObject = {"Null": {f"aws:ResourceTag/{_RUN}": "false"}}
+    one_tag: JsonObject = {"aws:TagKeys": [f"{PREFIX}:deadline"]}
+    made_by = {"StringEquals": {"ec2:CreateAction": [action[4:] for action in _MAKES]}}
+    used = [f"arn:aws:ec2:*:*:{kind}/*" for kind in _USED]
     return [
-        {
-            "Sid": "MakeWithOurTags",
-            "Effect": "Allow",
-            "Action": list(_MAKES),
-            "Resource": [f"arn:aws:ec2:*:*:{kind}/*" for kind in _TAGGED],
-            "Condition": marked,
-        },
-        {
-            "Sid": "UseWhatIsThere",
-            "Effect": "Allow",
-            "Action": ["ec2:RunInstances", "ec2:CreateSecurityGroup"],
-            "Resource": [
-                *(f"arn:aws:ec2:*:*:{kind}/*" for kind in _USED),
-                "arn:aws:ec2:*::image/*",
-                "arn:aws:ec2:*::snapshot/*",
-            ],
-        },
-        {
-            "Sid": "UseOurKeyAndGroup",
-            "Effect": "Allow",
-            "Action": "ec2:RunInstances",
-            "Resource": ["arn:aws:ec2:*:*:key-pair/*", "arn:aws:ec2:*:*:security-group/*"],
-        },
-        {
-            "Sid": "TagOnlyWhatIsBeingMade",
-            "Effect": "Allow",
-            "Action": "ec2:CreateTags",
-            "Resource": "arn:aws:ec2:*:*:*/*",
-            "Condition": {"StringEquals": {"ec2:CreateAction": [m[4:] for m in _MAKES]}},
-        },
-        {
-            "Sid": "EndFromOutside",
-            "Effect": "Allow",
-            "Action": [
-                "scheduler:CreateSchedule",
-                "scheduler:DeleteSchedule",
-                "scheduler:GetSchedule",
-                "scheduler:UpdateSchedule",
-            ],
-            "Resource": f"arn:aws:scheduler:*:*:schedule/default/{PREFIX}-*",
-        },
-        {
-            "Sid": "FindSchedules",
-            "Effect": "Allow",
-            "Action": "scheduler:ListSchedules",
-            "Resource": "*",
-        },
-        {
-            "Sid": "HandTheRoleToTheScheduler",
-            "Effect": "Allow",
-            "Action": "iam:PassRole",
-            "Resource": _ROLES,
-            "Condition": {"StringEquals": {"iam:PassedToService": _SCHEDULER}},
-        },
-        {
-            "Sid": "MoveTheDeadlineOfWhatIsOurs",
-            "Effect": "Allow",
-            "Action": "ec2:CreateTags",
-            "Resource": "arn:aws:ec2:*:*:instance/*",
-            "Condition": {
-                "Null": {f"aws:ResourceTag/{_RUN}": "false"},
-                "ForAllValues:StringEquals": {"aws:TagKeys": [f"{PREFIX}:deadline"]},
-            },
-        },
-        {
-            "Sid": "FirstSpotRequestOfTheAccount",
-            "Effect": "Allow",
-            "Action": "iam:CreateServiceLinkedRole",
-            "Resource": f"arn:aws:iam::*:role/aws-service-role/{_SPOT}/AWSServiceRoleForEC2Spot",
-            "Condition": {"StringEquals": {"iam:AWSServiceName": _SPOT}},
-        },
-        {
-            "Sid": "ChangeAndEndWhatIsOurs",
-            "Effect": "Allow",
-            "Action": list(_ON_OURS),
-            "Resource": "arn:aws:ec2:*:*:*/*",
-            "Condition": {"Null": {f"aws:ResourceTag/{_RUN}": "false"}},
-        },
+        allow(
+            "MakeWithOurTags",
+            list(_MAKES),
+            [f"arn:aws:ec2:*:*:{kind}/*" for kind in _TAGGED],
+            {"Null": {f"aws:RequestTag/{_RUN}": "false"}},
+        ),
+        allow(
+            "UseWhatIsThere",
+            ["ec2:RunInstances", "ec2:CreateSecurityGroup"],
+            [*used, "arn:aws:ec2:*::image/*", "arn:aws:ec2:*::snapshot/*"],
+        ),
+        allow(
+            "UseOurKeyAndGroup",
+            "ec2:RunInstances",
+            ["arn:aws:ec2:*:*:key-pair/*", "arn:aws:ec2:*:*:security-group/*"],
+        ),
+        allow("TagOnlyWhatIsBeingMade", "ec2:CreateTags", "arn:aws:ec2:*:*:*/*", made_by),
+        allow(
+            "EndFromOutside",
+            [f"scheduler:{verb}Schedule" for verb in ("Create", "Delete", "Get", "Update")],
+            f"arn:aws:scheduler:*:*:schedule/default/{PREFIX}-*",
+        ),
+        allow("FindSchedules", "scheduler:ListSchedules", "*"),
+        allow(
+            "HandTheRoleToTheScheduler",
+            "iam:PassRole",
+            _ROLES,
+            {"StringEquals": {"iam:PassedToService": _SCHEDULER}},
+        ),
+        allow(
+            "MoveTheDeadlineOfWhatIsOurs",
+            "ec2:CreateTags",
+            "arn:aws:ec2:*:*:instance/*",
+            {**ours, "ForAllValues:StringEquals": one_tag},
+        ),
+        allow(
+            "FirstSpotRequestOfTheAccount",
+            "iam:CreateServiceLinkedRole",
+            f"arn:aws:iam::*:role/aws-service-role/{_SPOT}/AWSServiceRoleForEC2Spot",
+            {"StringEquals": {"iam:AWSServiceName": _SPOT}},
+        ),
+        allow("ChangeAndEndWhatIsOurs", list(_ON_OURS), "arn:aws:ec2:*:*:*/*", ours),
     ]
 
 
@@ -144,29 +120,14 @@ def end_role() -> JsonObject:
 
     It ends instances with our tag and nothing else.
     """
-    return {
-        "TrustPolicy": {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Effect": "Allow",
-                    "Principal": {"Service": _SCHEDULER},
-                    "Action": "sts:AssumeRole",
-                }
-            ],
-        },
-        "Policy": {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Effect": "Allow",
-                    "Action": "ec2:TerminateInstances",
-                    "Resource": "arn:aws:ec2:*:*:instance/*",
-                    "Condition": {"Null": {f"aws:ResourceTag/{_RUN}": "false"}},
-                }
-            ],
-        },
+    trusted: JsonObject = {
+        "Effect": "Allow",
+        "Principal": {"Service": _SCHEDULER},
+        "Action": "sts:AssumeRole",
     }
+    ours: JsonObject = {"Null": {f"aws:ResourceTag/{_RUN}": "false"}}
+    ends = allow("", "ec2:TerminateInstances", "arn:aws:ec2:*:*:instance/*", ours)
+    return {"TrustPolicy": iam_policy(trusted), "Policy": iam_policy(ends)}
 
 
 _METADATA = "http://169.254.169.254/latest"

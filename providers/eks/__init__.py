@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pricing.tables import JsonObject
+from providers.aws import allow, iam_policy
 from providers.ownership_tags import PREFIX
 from providers.provider import Permissions, Provider, SelfEnd
 
@@ -58,42 +59,35 @@ _RUN = f"{PREFIX}:run"
 
 def _policy(*, launches: bool) -> JsonObject:
     """Return the IAM policy: read always; make with our tags alone, change only what has them."""
-    statements: list[JsonObject] = [
-        {"Sid": "Read", "Effect": "Allow", "Action": list(_READS), "Resource": "*"}
-    ]
-    if launches:
-        statements += [
-            {
-                "Sid": "MakeWithOurTags",
-                "Effect": "Allow",
-                "Action": ["eks:CreateNodegroup", "eks:TagResource"],
-                "Resource": "*",
-                "Condition": {"Null": {f"aws:RequestTag/{_RUN}": "false"}},
-            },
-            {
-                "Sid": "ChangeOurs",
-                "Effect": "Allow",
-                "Action": ["eks:DeleteNodegroup", "eks:TagResource"],
-                "Resource": f"arn:aws:eks:*:*:nodegroup/*/{PREFIX}-*/*",
-            },
-            {
-                "Sid": "EndNodesLeftBehind",
-                "Effect": "Allow",
-                "Action": ["ec2:TerminateInstances"],
-                "Resource": "*",
-                "Condition": {
-                    "StringLike": {"ec2:ResourceTag/eks:nodegroup-name": f"{PREFIX}-*-pool"}
-                },
-            },
-            {
-                "Sid": "HandTheRoleToNodes",
-                "Effect": "Allow",
-                "Action": ["iam:GetRole", "iam:ListAttachedRolePolicies", "iam:PassRole"],
-                "Resource": "*",
-                "Condition": {"StringEqualsIfExists": {"iam:PassedToService": "eks.amazonaws.com"}},
-            },
-        ]
-    return {"Version": "2012-10-17", "Statement": statements}
+    read = allow("Read", list(_READS), "*")
+    if not launches:
+        return iam_policy(read)
+    return iam_policy(
+        read,
+        allow(
+            "MakeWithOurTags",
+            ["eks:CreateNodegroup", "eks:TagResource"],
+            "*",
+            {"Null": {f"aws:RequestTag/{_RUN}": "false"}},
+        ),
+        allow(
+            "ChangeOurs",
+            ["eks:DeleteNodegroup", "eks:TagResource"],
+            f"arn:aws:eks:*:*:nodegroup/*/{PREFIX}-*/*",
+        ),
+        allow(
+            "EndNodesLeftBehind",
+            ["ec2:TerminateInstances"],
+            "*",
+            {"StringLike": {"ec2:ResourceTag/eks:nodegroup-name": f"{PREFIX}-*-pool"}},
+        ),
+        allow(
+            "HandTheRoleToNodes",
+            ["iam:GetRole", "iam:ListAttachedRolePolicies", "iam:PassRole"],
+            "*",
+            {"StringEqualsIfExists": {"iam:PassedToService": "eks.amazonaws.com"}},
+        ),
+    )
 
 
 PROVIDER = Provider(
