@@ -62,7 +62,7 @@ def from_row(kind: type[_Value], row: Mapping[str, str], **values: object) -> _V
 
     Args:
         kind: the dataclass; an empty cell is the default of its field.
-        row: of a bundled file; columns that are no fields are left out.
+        row: of a bundled file; columns without a field are left out.
         values: of fields that are not in the row as they are.
     """
     cells = {name: cell for name, cell in row.items() if cell}
