@@ -34,7 +34,7 @@ _DAY_H = 24
 def copies(by_hour: Sequence[int]) -> str:
     """Return how many copies run when: `0-5 h: 1, 6-23 h: 4`, days that are alike together."""
     if len(by_hour) == 1:
-        return _("{count} at any time", count=by_hour[0])
+        return _("{count} at all times", count=by_hour[0])
     days = [by_hour[at : at + _DAY_H] for at in range(0, len(by_hour), _DAY_H)]
     if len(days) == 1:
         return _day(days[0])
@@ -64,7 +64,8 @@ def headline(job: JobPlan, plan: Plan) -> tuple[str, str]:
         paid = _("What it costs today is unknown.")
     elif job.baseline.assumed:
         paid = _(
-            "It would cost {known}{usd} {period} where it is assumed to run.",
+            "Assumed to run on {where}: {known}{usd} {period} (set --current).",
+            where=place(job.baseline.offer, job.baseline.count),
             known=known,
             usd=beside(today),
             period=period,
@@ -77,7 +78,7 @@ def headline(job: JobPlan, plan: Plan) -> tuple[str, str]:
 def _cause(job: JobPlan) -> str:
     first = job.verdict
     if first is None or (first.code == "unmeasured" and first.waste_usd is None):
-        return _("Too little was measured to say what of it is wasted.")
+        return _("Not enough was measured to say how much of it is wasted.")
     return translate_text(first.cause)
 
 
@@ -141,10 +142,11 @@ def _to_launch(job: JobPlan, option: Option, plan: Plan) -> list[str]:
         return []
     first = job.option(job.first_launchable)
     if first is None:
-        return [_("gpucost can start none of the options listed.")]
+        return [_("gpucost can launch none of these options.")]
     less = saving(first, today.cost.total)
     said = _(
-        "gpucost cannot start that; the first that it can is {id}, {where}: {cost} {period}{less}.",
+        "gpucost cannot launch that option. The best one that it can launch is "
+        "{id}, {where}: {cost} {period}{less}.",
         id=first.id,
         where=place(first.offer, first.count),
         cost=cost_range(first),
@@ -163,11 +165,12 @@ def _machine(way: Baseline | Option) -> tuple[object, ...]:
 
 def _stay(job: JobPlan) -> str:
     if job.baseline.cost.total is None:
-        return _("Say what it costs with --current, and savings can be worked out.")
+        return _("Set today's machine with --current to see the savings.")
     if job.baseline.breaks:
         broken = join(sorted({word("reason", b.reason) for b in job.baseline.breaks}))
         return _(
-            "Nothing keeps every limit: today's machine breaks {limits}, and so does the rest.",
+            "No option meets every limit: today's machine breaks {limits}, "
+            "and so do all the others.",
             limits=broken,
         )
     first = job.first_step
@@ -189,16 +192,19 @@ def _sentence(step: FirstStep) -> str:
 def _leave(job: JobPlan) -> str:
     """Return why nothing is recommended, for what reason the cheapest is not."""
     if not job.options:
-        return _("Leave it: no other offer keeps every limit.")
+        return _("Keep it: no other offer meets every limit.")
     cheapest = min(job.options, key=lambda o: o.cost.mid)
     saves = cheapest.saves.usd
     if saves is None or saves <= 0:
-        return _("Leave it: no option is cheaper.")
+        return _("Keep it: no option is cheaper.")
     worth = [o.benefit.saves_usd for o in job.options if o.benefit]
     sure = [saves for saves in worth if saves is not None and saves > 0]
     if not sure:
-        return _("Leave it: some options look cheaper, none is surely so (see their ranges).")
-    return _("Leave it: what is surely saved does not pay for the work and the move (see benefit).")
+        return _("Keep it: no option is cheaper with confidence (see the ranges).")
+    return _(
+        "Keep it for now: what is certain to be saved does not cover the work and the move "
+        "(see net benefit)."
+    )
 
 
 def named(job: JobPlan) -> str:
@@ -206,10 +212,9 @@ def named(job: JobPlan) -> str:
     if job.smallest_change is None or job.cheapest is None:
         return ""
     first = job.option(job.first_launchable)
-    launch = f"{first.id} ({place(first.offer, first.count)})" if first else _("none of them")
+    launch = f"{first.id} ({place(first.offer, first.count)})" if first else _("none")
     return _(
-        "smallest change that pays: {small}; cheapest: {cheap}; "
-        "first that gpucost can launch: {launch}",
+        "least effort that pays: {small}; cheapest: {cheap}; launchable with gpucost: {launch}",
         small=_id(job.smallest_change),
         cheap=_id(job.cheapest),
         launch=launch,
@@ -217,4 +222,4 @@ def named(job: JobPlan) -> str:
 
 
 def _id(option: str) -> str:
-    return _("{id} (leave it)", id=option) if option == STAY else option
+    return _("{id} (keep as is)", id=option) if option == STAY else option

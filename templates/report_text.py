@@ -95,13 +95,13 @@ def times(estimate: Estimate) -> str:
 
 
 def place(offer: RentedOffer | None, count: int = 1) -> str:
-    """Return `2x provider/type, region`, or `provider, by hand` for names nobody can rent by."""
+    """Return `2x provider/type, region`, or `provider (manual)` for names nobody can rent by."""
     if offer is None:
         return _("unknown")
     name = f"{offer.provider}/{offer.instance_type}"
     if offer.by_hand_at:
         community = _(", community") if offer.host == "community" else ""
-        name = _("{provider}{community}, by hand", provider=offer.provider, community=community)
+        name = _("{provider}{community} (manual)", provider=offer.provider, community=community)
     region = "" if offer.region == "*" else f", {offer.region}"
     return f"{count}x {name}{region}" if count > 1 else f"{name}{region}"
 
@@ -119,7 +119,11 @@ def read_on(offer: RentedOffer | None) -> str:
 
 def percent(share: float) -> str:
     """Return `97 %`."""
-    return f"{share * _HUNDRED:.0f} %"
+    return _in_percent(f"{share * _HUNDRED:.0f}")
+
+
+def _in_percent(number: str) -> str:
+    return _("{n} %", n=number)
 
 
 def percent_range(estimate: Estimate) -> str:
@@ -156,8 +160,8 @@ def saving(option: Option, today: Decimal | None) -> str | None:
     if low < 0.0 < high:
         return _("between {one} and {other}", one=change(high), other=change(low))
     ends = sorted((abs(low), abs(high)))
-    span = f"{ends[0]:.0f}-{ends[1]:.0f}"
-    return _("{share} % less", share=span) if low >= 0.0 else _("{share} % more", share=span)
+    shares = {"low": f"{ends[0]:.0f}", "high": f"{ends[1]:.0f}"}
+    return _("{low}-{high} % less", **shares) if low >= 0.0 else _("{low}-{high} % more", **shares)
 
 
 def share_saved(option: Option) -> str | None:
@@ -165,7 +169,7 @@ def share_saved(option: Option) -> str | None:
     fraction = option.saves.fraction
     if fraction is None:
         return None
-    return f"{'<= ' if option.cost.at_least else ''}{fraction * _HUNDRED:.0f} %"
+    return ("<= " if option.cost.at_least else "") + percent(fraction)
 
 
 def change(less: float) -> str:
@@ -188,7 +192,7 @@ def changes(option: Option, plan: Plan | None = None) -> str:
     """Return what has to be done besides moving; in titles where a plan gives them, else codes."""
     codes = [code for code in option.actions if code not in _SEEN_IN_WHERE]
     todo = [action(code, plan) if plan else code for code in codes]
-    return _("with {changes}", changes=_(" + ").join(todo)) if todo else _("unchanged")
+    return _("with changes: {changes}", changes=_(" + ").join(todo)) if todo else _("unchanged")
 
 
 def action(code: str, plan: Plan) -> str:
@@ -218,7 +222,7 @@ def confidence(job: JobPlan) -> str:
     """Return how sure the advice is, and each part of it, in words."""
     sure = job.confidence
     if sure is None:
-        return _("unknown: plan again to have it said")
+        return _("unknown (run gpucost plan again)")
     parts = (("diagnosis", sure.diagnosis), ("speed", sure.speed), ("price", sure.price))
     said = [
         _(
@@ -240,7 +244,7 @@ def benefit(option: Option, plan: Plan) -> str:
         return _("unknown")
     over = _("a run") if plan.period == "run" else _("{n} months", n=worth.periods)
     if worth.net_usd <= 0:
-        return _("none in {over}", over=over)
+        return _("none within {over}", over=over)
     moving = worth.moving_usd
     move = "" if moving == 0 else _(" - {usd} move", usd=whole_dollars(moving))
     return _(
@@ -274,7 +278,7 @@ def _asked(evidence: Reading) -> str:
         share = float(limit)
     except ValueError:
         return ""
-    amount = f"{share * _HUNDRED:g} %" if evidence.unit == _SHARE else limit
+    amount = _in_percent(f"{share * _HUNDRED:g}") if evidence.unit == _SHARE else limit
     compared = word("compared", _COMPARED.get(op, op))
     return _("the rule: {compared} {amount}", compared=compared, amount=amount)
 
@@ -292,8 +296,9 @@ def detail(job: JobPlan, code: str) -> str:
     there = known.settings if option is None else (option.settings or {}).get(code, {})
     said = [", ".join(f"{name} {value}" for name, value in there.items())]
     if known.effect is not None and known.effect.high > 1.0:
-        span = f"x{known.effect.low:.3g}-{known.effect.high:.3g}"
-        said.append(f"{word('acts_on', known.acts_on or '')} {span}")
+        low, high = (f"{end:.3g}" for end in (known.effect.low, known.effect.high))
+        part = word("acts_on", known.acts_on or "")
+        said.append(_("{part} x{low}-{high}", part=part, low=low, high=high))
     if known.kind == "numeric":
         said.append(_("may change results"))
     more = _("; ").join(words for words in said if words)
@@ -314,18 +319,19 @@ def reading(name: str, value: float | str, unit: str | None) -> str:
     name = word("reading", name)
     if isinstance(value, str):
         return f"{name} {value}"
-    return f"{name} {value * _HUNDRED:.0f} %" if unit == _SHARE else f"{name} {value:.4g}"
+    return f"{name} {percent(value) if unit == _SHARE else f'{value:.4g}'}"
 
 
 def probe(proposal: Experiment) -> str:
     """Return the experiment that would narrow a plan most, what it costs and what it gains."""
     return _(
-        "{option} is known to x/÷ {now}: {what} ({cost}), and it is known to x/÷ {after}.",
+        "to narrow the run time of {option} from within a factor of {now} to {after}, "
+        "{what} ({cost}).",
         option=proposal.option,
-        now=f"{proposal.factor_now:.2f}",
+        now=f"{proposal.factor_now:.2g}",
         what=translate_text(proposal.what),
         cost=whole_dollars(proposal.usd) if proposal.usd else _("free"),
-        after=f"{proposal.factor_after:.2f}",
+        after=f"{proposal.factor_after:.3g}",
     )
 
 
@@ -339,7 +345,7 @@ def risk(option: Option) -> str:
     if option.hours.weak or (option.speed is not None and option.speed.weak):
         said.append(_("weak prediction"))
     if option.offer.stale:
-        said.append(_("price of {day}", day=option.offer.as_of))
+        said.append(_("price read on {day}", day=option.offer.as_of))
     return join(said) or _("low")
 
 
@@ -372,4 +378,6 @@ def _with_unit(estimate: Estimate, unit: str) -> str:
 def per_work(record: Way) -> str:
     """Return `$2.68 per 1M image`; `unknown` without measured work."""
     per = record.cost_per_work
-    return _("${usd} per {unit}", usd=per.mid, unit=per.unit) if per else _("unknown")
+    if not per:
+        return _("unknown")
+    return _("${usd} per {unit}", usd=per.mid, unit=word("unit", per.unit))

@@ -432,7 +432,9 @@ def _print_rich(table: Table, output: Output) -> None:
     click.echo("\n".join(line.rstrip() for line in caught.get().split("\n")).rstrip("\n"))
     if fit.left_out:
         names = join(fit.left_out)
-        output.say(_("left out in {n} columns: {names} (-f md has all)", n=width, names=names))
+        output.say(
+            _("Hidden columns: {names} (widen the terminal or use -f md)", n=width, names=names)
+        )
 
 
 def _cells(table: Table, cells: Sequence[str], fit: Fitted) -> list[str]:

@@ -63,9 +63,8 @@ def _print_job(job: JobPlan, plan: Plan, output: Output) -> None:
     )
     print_table(table, output)
     more = len(job.options) - len(shown)
-    hidden = _("{n} more options: --all; causes", n=more) if more > 0 else _("Causes")
-    rest = "{hidden}, confidence and notes: -v; the whole report: --report FILE."
-    print_prose(_(rest, hidden=hidden))
+    hidden = _("--all ({n} more options), ", n=more) if more > 0 else ""
+    print_prose(_("More: {hidden}-v (why), --report FILE", hidden=hidden))
 
 
 def _worth_a_look(job: JobPlan) -> list[Option]:
@@ -118,14 +117,14 @@ def _print_jobs(plan: Plan, output: Output) -> None:
     if fleet and fleet.taken:
         print_prose(_("Sharing: {what}.", what=alternative(fleet.taken, plan)))
     elif fleet and fleet.gpus_after < fleet.gpus_before:
-        print_prose(
-            _(
-                "Sharing: {before} GPUs -> {after} (no fewer than {least}).",
-                before=fleet.gpus_before,
-                after=fleet.gpus_after,
-                least=fleet.gpus_lower_bound,
+        many = {"before": fleet.gpus_before, "after": fleet.gpus_after}
+        if fleet.gpus_after == fleet.gpus_lower_bound:
+            print_prose(_("Sharing: {before} GPUs -> {after} (proven minimum).", **many))
+        else:
+            least = fleet.gpus_lower_bound
+            print_prose(
+                _("Sharing: {before} GPUs -> {after} (minimum {least}).", least=least, **many)
             )
-        )
     jobs = sorted(plan.jobs, key=lambda job: -_saved(job))
     dollars = report_text.period_words(plan)
     do, today, saves = _("do"), _("today"), _("saves")
@@ -137,11 +136,12 @@ def _print_jobs(plan: Plan, output: Output) -> None:
     )
     print_table(table, output)
     more = len(jobs) - _JOBS_SHOWN
-    hidden = _("{n} more jobs and every option", n=more) if more > 0 else _("Every option")
-    if fleet and fleet.roll_back:
-        hidden += _(", risks of sharing")
-    rest = "{hidden}: --all; causes, confidence and notes: -v; the report: --report FILE."
-    print_prose(_(rest, hidden=hidden))
+    hidden = (
+        _("--all ({n} more jobs, every option, risks of sharing)", n=more)
+        if more > 0
+        else _("--all (every option, risks of sharing)")
+    )
+    print_prose(_("More: {hidden}, -v (why), --report FILE", hidden=hidden))
 
 
 def _saved(job: JobPlan) -> Decimal:
@@ -156,9 +156,9 @@ def _job_row(job: JobPlan, plan: Plan) -> tuple[str, ...]:
         what = _("share GPU {id} with {others}", id=shared.id, others=others)
     elif shared is not None:
         where = report_text.place(shared.offer)
-        what = _("run alone on GPU {id} ({where})", id=shared.id, where=where)
+        what = _("move to GPU {id}, alone ({where})", id=shared.id, where=where)
     elif option is None:
-        what = _("leave it")
+        what = _("keep as is")
     else:
         where = report_text.place(option.offer, option.count)
         what = _("{what}: {command}", what=option.id, command=where)
@@ -185,12 +185,14 @@ def _ages(plan: Plan, more: Iterable[RentedOffer]) -> str:
     offers += [job.baseline.offer for job in plan.jobs if job.baseline.offer is not None]
     ages = [offer.age_days for offer in offers if isinstance(offer.age_days, int)]
     if not ages:
-        return _("No price here has a date.")
+        return _("None of these prices has a date.")
     least, most = min(ages), max(ages)
     span = _("{low} to {high}", low=least, high=most) if least != most else f"{least}"
     stale = len({(o.provider, o.instance_type, o.region) for o in offers if o.stale})
-    risen = _("; {n} may have risen by over a fifth (stale)", n=stale) if stale else ""
-    return _("Prices are {span} days old{risen}: gpucost prices update.", span=span, risen=risen)
+    risen = _("; {n} may have risen by more than a fifth", n=stale) if stale else ""
+    return _(
+        "Prices are {span} days old{risen}. Refresh: gpucost prices update", span=span, risen=risen
+    )
 
 
 def _answer(plan: Plan) -> str:
@@ -258,7 +260,7 @@ def _columns(plan: Plan) -> tuple[str, ...]:
         _("hours"),
         _("USD {period}", period=report_text.period_words(plan)),
         _("saves"),
-        _("per work"),
+        _("per unit of work"),
         _("price read"),
     )
 
@@ -271,7 +273,7 @@ def _option_rows(job: JobPlan) -> list[tuple[str, ...]]:
             f"{report_text.STAY}" + ("*" if job.recommended == report_text.STAY else ""),
             report_text.place(offer, today.count) + (_(" (assumed)") if today.assumed else ""),
             f"{offer.gpu_count}x {offer.gpu}" if offer else _("unknown"),
-            _("as today"),
+            _("unchanged"),
             report_text.hours(today.hours),
             report_text.today_cost(today.cost),
             "",

@@ -243,8 +243,8 @@ def rate_words() -> str:
     if rate is None:
         return ""
     return _(
-        "{currency} beside dollars at {rate} for one, the rate given for {day}; what is billed "
-        "is dollars.",
+        "{currency} amounts use {rate} {currency} per dollar, the rate given for {day}; bills are "
+        "in dollars.",
         currency=rate.currency,
         rate=f"{rate.per_usd:f}",
         day=rate.day.isoformat(),

@@ -100,11 +100,11 @@
     const about = job.options.find((one) => one.id === job.about);
     $("tornado-figure").hidden = !about || !about.by_hours;
     if ($("tornado-figure").hidden) return;
-    const apart = [[say("speed there"), about.by_speed], [say("cures"), about.by_cure],
-      [say("hours held"), about.by_use]];
-    const hours = about.by_speed ? apart : [[say("speed and cure (hours)"), about.by_hours]];
+    const apart = [[say("speed on the target machine"), about.by_speed], [say("changes"), about.by_cure],
+      [say("hours in use"), about.by_use]];
+    const hours = about.by_speed ? apart : [[say("speed and changes (hours)"), about.by_hours]];
     const width = ([, ends]) => Number(ends[1]) - Number(ends[0]);
-    const rows = [[say("all of it"), about.cost],
+    const rows = [[say("total"), about.cost],
       ...[...hours, [say("price since it was read"), about.by_price]]
         .sort((a, b) => width(b) - width(a))];
     bars("tornado", rows.map((row) => row[0]),
@@ -186,8 +186,8 @@
     made.textContent = text;
     if (number) made.className = "n";
   };
-  const REASONS = { provider: say("provider left out"), purchase: say("purchase left out"),
-    cure: say("needs a cure that is left out: not known without it") };
+  const REASONS = { provider: say("provider unticked"), purchase: say("purchase option unticked"),
+    cure: say("needs a change that you have unticked") };
   const optionTable = (job, found) => {
     const body = $("options");
     body.replaceChildren();
@@ -237,7 +237,7 @@
       + (data.jobs.length === 1 ? `: ${(job.hours[1] * asked.hours_percent / 100).toFixed(0)} h` : "");
     $("price-said").textContent = `${asked.price_percent > 0 ? "+" : ""}${asked.price_percent} %`;
     $("rate-said").textContent = say("${usd} an hour", { usd: asked.rate_cents / 100 });
-    const own = mine.advice === "o0" ? say("leave it") : mine.advice;
+    const own = mine.advice === "o0" ? say("keep as is") : mine.advice;
     const what = mine.packed ? say("shares a GPU") : own;
     $("answer").textContent = say(
       "At these settings: today {today}, recommended {total} ({low} to {high}) {period}. {job}: {what}.",

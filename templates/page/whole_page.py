@@ -320,7 +320,7 @@ def _ticks(plan: Plan) -> list[tuple[str, str, list[tuple[str, str]]]]:
     return [
         ("provider", _("Providers"), [(name, name) for name in providers]),
         ("purchase", _("Purchase"), [(name, _purchase(name)) for name in purchases]),
-        ("cure", _("Cures"), [(code, report_text.action(code, plan)) for code in used]),
+        ("cure", _("Changes"), [(code, report_text.action(code, plan)) for code in used]),
     ]
 
 

@@ -40,8 +40,8 @@ def change_text(change: PlanChange, environment: Environment) -> str:
     """Return what changed between two plans in markdown: causes, findings, jobs."""
     totals = change.totals
     causes = (
-        (_("prices moved, for the same use"), totals.price_usd),
-        (_("use moved, at the same prices"), totals.usage_usd),
+        (_("price changes (same usage)"), totals.price_usd),
+        (_("usage changes (same prices)"), totals.usage_usd),
         (_("other machines"), totals.machine_usd),
         (_("new jobs"), totals.new_jobs_usd),
         (_("jobs that ended"), totals.gone_jobs_usd),

@@ -73,13 +73,13 @@ def decision(job: JobPlan, plan: Plan) -> list[Row]:
         how = changes(option, plan)
         first = said.setdefault(how, option.id)
         same = first != option.id and how != _("unchanged")
-        words = _("changed as {id}", id=first) if same else how
+        words = _("with the changes of {id}", id=first) if same else how
         rows.append(_row(join(titles), option, words, job, plan))
     if job.first_launchable is None and job.choice is not None:
         rows.append(
             Row(
-                title=_("first that gpucost can start"),
-                what=_("none of the options"),
+                title=_("launchable with gpucost"),
+                what=_("none"),
                 cost=_NONE,
             )
         )
@@ -91,10 +91,10 @@ def named_options(job: JobPlan) -> dict[str, tuple[list[str], Option]]:
     smallest = job.option(job.smallest_change)
     named = (
         (_("recommended"), job.choice),
-        (_("smallest change: same machine, software only"), software_only(job)),
-        (_("smallest change that pays"), smallest),
+        (_("software only, same machine"), software_only(job)),
+        (_("least effort that pays"), smallest),
         (_("cheapest"), job.option(job.cheapest)),
-        (_("first that gpucost can start"), job.option(job.first_launchable)),
+        (_("launchable with gpucost"), job.option(job.first_launchable)),
     )
     found: dict[str, tuple[list[str], Option]] = {}
     for title, option in named:
@@ -128,7 +128,7 @@ def _today(job: JobPlan) -> Row:
 
 
 def _leave(job: JobPlan) -> Row:
-    what = _("nothing keeps every limit") if job.baseline.breaks else _("leave it")
+    what = _("no option meets every limit") if job.baseline.breaks else _("keep as is")
     sure = level(job.confidence.level if job.confidence else None)
     cost = "-" if job.baseline.breaks else today_cost(job.baseline.cost)
     return Row(title=_("recommended"), what=what, cost=cost, sure=sure, chosen=True)
@@ -148,12 +148,17 @@ def _row(title: str, option: Option, how: str, job: JobPlan, plan: Plan) -> Row:
         what=_("{where}, {how}", where=_with_gpu(option.offer, option.count), how=how),
         cost=cost_range(option),
         saves=year(option.saves.usd, plan, at_most=option.cost.at_least),
-        work=f"{worth.effort_hours:g} h" if worth else _("unknown"),
+        work=work_hours(worth.effort_hours) if worth else _("unknown"),
         paid_back=paid_back(option, plan),
         price=read_on(option.offer),
         sure=level(option.confidence),
         chosen=option.id == job.recommended != STAY,
     )
+
+
+def work_hours(hours: float) -> str:
+    """Return `5.5 h`."""
+    return _("{n} h", n=f"{hours:g}")
 
 
 def level(code: str | None) -> str:
@@ -182,7 +187,7 @@ def paid_back(option: Option, plan: Plan) -> str:
     if worth is None:
         return _("unknown")
     if worth.pays_back_periods is None:
-        return _("never") if option.saves.usd is not None else _("unknown")
+        return _("does not pay back") if option.saves.usd is not None else _("unknown")
     time = after(worth.pays_back_periods, plan)
     return _("{time} at least", time=time) if worth.moving_usd is None else time
 

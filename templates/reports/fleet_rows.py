@@ -19,7 +19,7 @@ from templates.report_text import (
     place,
     whole_dollars,
 )
-from templates.reports.decision import Row, level, paid_back, year
+from templates.reports.decision import Row, level, paid_back, work_hours, year
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ class Alike:
         name = short(self.first.name)
         if len(self.jobs) == 1:
             return name
-        return _("{n} x like {name}", n=len(self.jobs), name=name)
+        return _("{n} jobs like {name}", n=len(self.jobs), name=name)
 
     @property
     def before(self) -> Decimal | None:
@@ -142,7 +142,7 @@ def total(plan: Plan) -> str:
         jobs = join(found.packed[:_NAMES])
         said += _("; {jobs}{rest} share{there}", jobs=jobs, rest=rest, there=there)
     if found.unknown:
-        said += _("; without {jobs}, whose cost is not known", jobs=join(found.unknown))
+        said += _("; excludes {jobs} (cost unknown)", jobs=join(found.unknown))
     return _("{step}.", step=said)
 
 
@@ -151,7 +151,7 @@ def alternative(found: Alternative, plan: Plan) -> str:
     moved = len(found.jobs)
     who = _("all jobs") if moved == len(plan.jobs) else _("{n} of the jobs", n=moved)
     return _(
-        "{who} on {machine}: {many} in all, {usd} {period}; what moving costs once is not in it",
+        "{who} on {machine}: {many} in total, {usd} {period}, plus the one-time cost of moving",
         who=who,
         machine=_machine(found),
         many=_("1 GPU") if found.gpus_after == 1 else _("{n} GPUs", n=found.gpus_after),
@@ -190,10 +190,11 @@ def paid(plan: Plan, groups: Sequence[Alike]) -> str:
 
 def held(fleet: Fleet) -> str:
     """Return how many GPUs are held, and how many are enough."""
-    many = {"before": fleet.gpus_before, "after": fleet.gpus_after}
-    if fleet.gpus_after == 1:
-        return _("{before} GPUs are held; {after} is enough.", **many)
-    return _("{before} GPUs are held; {after} are enough.", **many)
+    return _(
+        "{before} GPUs are in use; {after} would be enough.",
+        before=fleet.gpus_before,
+        after=fleet.gpus_after,
+    )
 
 
 def sureness(plan: Plan) -> str:
@@ -229,7 +230,7 @@ def fleet_rows(plan: Plan) -> list[Row]:
         what="",
         cost=_range(found.cost.low, found.cost.mid, found.cost.high, at_least=found.at_least),
         saves=year(found.cost_before - found.cost.mid, plan, at_most=found.at_least),
-        work=f"{plan.roi.effort_hours:g} h",
+        work=work_hours(plan.roi.effort_hours),
         paid_back=back,
         chosen=True,
     )
@@ -260,7 +261,7 @@ def group_row(group: Alike, plan: Plan) -> Row:
         return Row(title=cause, what=what, cost=cost, sure=sure)
     if option is None:
         cost = report_text.whole_dollars(group.before)
-        return Row(title=cause, what=_("leave it"), cost=cost, sure=sure)
+        return Row(title=cause, what=_("keep as is"), cost=cost, sure=sure)
     costs = [one.cost for one in group.choices]
     ends = (sum((getattr(cost, end) for cost in costs), _ZERO) for end in ("low", "mid", "high"))
     saves = None if option.saves.usd is None else group.at_stake
@@ -276,7 +277,7 @@ def group_row(group: Alike, plan: Plan) -> Row:
         ),
         cost=_range(*ends, at_least=option.cost.at_least),
         saves=year(saves, plan, at_most=option.cost.at_least),
-        work=f"{n * worth.effort_hours:g} h" if worth else _("unknown"),
+        work=work_hours(n * worth.effort_hours) if worth else _("unknown"),
         paid_back=paid_back(option, plan),
         price=report_text.read_on(option.offer),
         sure=level(option.confidence) if option.confidence else sure,
@@ -322,7 +323,7 @@ def risks(plan: Plan) -> list[tuple[str, str]]:
 def bottom_line(plan: Plan) -> str:
     """Return cost, work and payback of what is recommended; empty where the plan does not know."""
     if all(_is_left(job) for job in plan.jobs) and not _is_packed(plan):
-        return _("Nothing has to be done, so there is nothing to pay back.")
+        return _("Nothing needs to be done, so there is nothing to pay back.")
     if len(plan.jobs) == 1:
         return _of_job(plan.jobs[0], plan)
     return _of_all(plan)
@@ -345,11 +346,11 @@ def _of_job(job: JobPlan, plan: Plan) -> str:
         return ""
     least = _("at least ") if option.cost.at_least else ""
     return _(
-        "Expected: {cost} {period}; work: {work} (our estimate); paid back in: {time}.",
+        "Expected: {cost} {period}. Work: {work} (our estimate). {payback}",
         cost=least + beside(option.cost.mid),
         period=period_words(plan),
-        work=f"{option.benefit.effort_hours:g} h",
-        time=paid_back(option, plan),
+        work=work_hours(option.benefit.effort_hours),
+        payback=_payback(paid_back(option, plan)),
     )
 
 
@@ -360,13 +361,20 @@ def _of_all(plan: Plan) -> str:
     row = fleet_rows(plan)[-1]
     least = _("at least ") if found.at_least else ""
     return _(
-        "Expected: {cost} {period}{range}; work: {work} (our estimate); paid back in: {time}.",
+        "Expected: {cost} {period}{range}. Work: {work} (our estimate). {payback}",
         cost=least + beside(found.cost.mid),
         period=period_words(plan),
         range=_bill_range(found.cost, plan),
         work=row.work,
-        time=_("unknown") if row.paid_back == "-" else row.paid_back,
+        payback=_payback(_("unknown") if row.paid_back == "-" else row.paid_back),
     )
+
+
+def _payback(time: str) -> str:
+    """Return when a change has paid for itself as a sentence."""
+    if time == _("does not pay back"):
+        return _("It does not pay back.")
+    return _("Payback: {time}.", time=time)
 
 
 def _bill_range(cost: CostRange, plan: Plan) -> str:
@@ -377,9 +385,9 @@ def _bill_range(cost: CostRange, plan: Plan) -> str:
         packed = set(plan.recommended.packed) if plan.recommended else set()
         if any(job.choice for job in plan.jobs if job.name not in packed):
             return ""
-        return _(" (no range: today's machines, fewer of them, at today's price)")
+        return _(" (no range: fewer of today's machines at today's price)")
     return _(
-        " ({low}-{high} nine times in ten)",
+        " ({low}-{high} in nine cases out of ten)",
         low=whole_dollars(cost.low),
         high=whole_dollars(cost.high).removeprefix("$"),
     )

@@ -182,7 +182,7 @@ def next_steps(job: JobPlan, plan: Plan) -> list[str]:
     if option is not None:
         quote = command("gpucost", "quote", "--option", f"{job.name}/{option.id}")
         saved = "`gpucost plan ... -o plan.json`"
-        steps.append(_("{quote}, once the plan is saved with {plan}", quote=quote, plan=saved))
+        steps.append(_("{quote} (save the plan first: {plan})", quote=quote, plan=saved))
     first = job.verdict
     if first is not None:
         steps.append(command("gpucost", "explain", first.code))

@@ -123,7 +123,7 @@ def test_the_first_screen_answers(plans: dict[str, Plan]) -> None:
 def test_leave_it_says_so(plans: dict[str, Plan]) -> None:
     """A job that should stay is told to stay, without a return on effort."""
     report = render_report(plans["leave-it"])
-    assert "Leave it" in report
+    assert "Keep it" in report
     assert "**Return:**" not in report
 
 
@@ -143,10 +143,10 @@ def test_what_was_not_measured_is_said(plans: dict[str, Plan]) -> None:
 
 
 def test_what_nothing_keeps_is_not_recommended(plans: dict[str, Plan]) -> None:
-    """Where even today's machine breaks a limit, "leave it" is not the advice."""
+    """Where even today's machine breaks a limit, "keep it" is not the advice."""
     report = render_report(plans["nothing-fits"])
-    assert "eave it" not in report
-    assert "no option keeps every limit" in report.lower()
+    assert "eep it" not in report
+    assert "no option meets every limit" in report.lower()
 
 
 def test_a_plan_per_run_speaks_of_runs(plans: dict[str, Plan]) -> None:
@@ -159,7 +159,7 @@ def test_a_plan_per_run_speaks_of_runs(plans: dict[str, Plan]) -> None:
 def test_the_fleet_is_on_top(plans: dict[str, Plan]) -> None:
     """For several jobs the first lines say how few GPUs are enough and who shares one."""
     report = render_report(plans["fleet"])
-    assert "4 GPUs are held; 1 is enough" in report.split("## ")[0]
+    assert "4 GPUs are in use; 1 would be enough" in report.split("## ")[0]
     assert all(f"infer-{name}" in report for name in ("captions", "ranking"))
 
 

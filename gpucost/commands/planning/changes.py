@@ -140,7 +140,7 @@ def print_change(change: PlanChange, output: Output) -> None:
         print_prose(_("Gone waste: {names}.", names=removed))
     if change.unknown:
         jobs = join(change.unknown)
-        print_prose(_("In no total, for their cost is unknown: {jobs}.", jobs=jobs))
+        print_prose(_("Not in any total because the cost is unknown: {jobs}.", jobs=jobs))
     print_prose(change_text(change))
 
 
