@@ -81,7 +81,7 @@ def test_equal_jobs_are_one_row() -> None:
     report = render_report(planned(*CASES["fleet"]))
     assert report.count("| 4 jobs like infer-captions |") == 1
     assert report.count("<summary>4 jobs like infer-captions</summary>") == 1
-    assert "Alike: infer-embeddings, infer-moderation, infer-ranking." in report
+    assert "Similar jobs: infer-embeddings, infer-moderation, infer-ranking." in report
     assert len(report) < 20_000
 
 
