@@ -29,6 +29,7 @@ STAY = "o0"
 
 _PERIODS: Mapping[str, str] = {"month": "a month", "run": "a run"}
 _HUNDRED = 100.0
+_ONE_DIGIT = 1.2
 _COMPARED = {"<": "under", "<=": "at most", ">": "over", ">=": "at least"}
 _SHARE = "fraction"  # the unit of what is read in percent
 # What an option does to where it runs is seen in "where" and "GPU"; the rest has to be done.
@@ -328,11 +329,16 @@ def probe(proposal: Experiment) -> str:
         "to narrow the run time of {option} from within a factor of {now} to {after}, "
         "{what} ({cost}).",
         option=proposal.option,
-        now=f"{proposal.factor_now:.2g}",
+        now=_factor(proposal.factor_now),
         what=translate_text(proposal.what),
         cost=whole_dollars(proposal.usd) if proposal.usd else _("free"),
-        after=f"{proposal.factor_after:.3g}",
+        after=_factor(proposal.factor_after),
     )
+
+
+def _factor(value: float) -> str:
+    """Return a factor as people say it: 1.5, a small one to the cent: 1.07."""
+    return f"{value:.1f}" if value >= _ONE_DIGIT else f"{value:.2f}"
 
 
 def risk(option: Option) -> str:

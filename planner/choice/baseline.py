@@ -373,7 +373,7 @@ def _assumed(
         key=lambda o: (o.usd_per_hour, o.place),
     )
     note = (
-        f"{name}: where it runs today was not given; {offer.place}, the cheapest on-demand offer "
+        f"{name}: today's machine was not given; {offer.place}, the cheapest on-demand offer "
         f"of {offer.gpu_count:g}x {gpu.name}, is assumed."
     )
     return offer, True, (note,)

@@ -176,8 +176,8 @@ def first_step(context: JobContext) -> FirstStep | None:
     if must_end(context.findings):
         return FirstStep(
             kind="end",
-            what="end it and start it again from its last checkpoint: it holds the machine and "
-            "gets nothing done, and it would do no more elsewhere",
+            what="restart it from its last checkpoint: it occupies the machine without making "
+            "progress, and no other machine would help",
             command=None,
         )
     wasting = [f for f in context.findings if (f.waste_fraction or 0.0) >= _WORTH]
@@ -187,13 +187,13 @@ def first_step(context: JobContext) -> FirstStep | None:
     if worst.code == "unmeasured":
         return FirstStep(
             kind="measure",
-            what="find the cause: record the CPU and the steps beside the GPU, one command",
+            what="find the cause: record CPU, steps and GPU together with one command",
             command=_RECORD,
         )
     if worst.confidence == "possible" or not worst.actions:
         return FirstStep(
             kind="measure",
-            what=f"make sure of the cause ({worst.code}): record the job while it works",
+            what=f"confirm the cause ({worst.code}): record the job while it is working",
             command=_RECORD,
         )
     cure = _cure(worst, context)

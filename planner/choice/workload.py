@@ -165,7 +165,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         declared = requirements.hours_per_month or (usage.hours_per_month if usage else None)
         if declared is None:
             declared = float(HOURS_PER_MONTH)
-            notes.append(f"{profile.job.name}: hours were not given; 730 a month assumed.")
+            notes.append(f"{profile.job.name}: no hours were given; 730 a month are assumed.")
         hours = exactly(declared, "declared")
         rate = rate_per_s(profile)
         units = rate * declared * 3600.0 if rate is not None else None
@@ -175,8 +175,8 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     dataset = profile.job.dataset_gib
     if dataset and not requirements.machine_only:
         notes.append(
-            f"{profile.job.name}: its data set of {dataset:g} GiB is kept on a disk beside the "
-            "machine, today and in every option (--machine-only leaves it out)."
+            f"{profile.job.name}: its data set of {dataset:g} GiB is kept on a disk attached to "
+            "the machine, today and in every option (--machine-only excludes it)."
         )
     if replicas > 1:
         notes.append(
@@ -363,12 +363,12 @@ def assumption(name: str, tenancy: Tenancy, offer: Offer) -> str:
     """Return how a machine's bill was split, as a sentence."""
     if not tenancy.beside:
         return (
-            f"{name}: holds {tenancy.held} of the {tenancy.of} GPUs of {offer.name} and bears "
-            f"{tenancy.held}/{tenancy.of} of its bill; --whole-machine makes it bear all."
+            f"{name}: uses {tenancy.held} of the {tenancy.of} GPUs of {offer.name} and is charged "
+            f"{tenancy.held}/{tenancy.of} of its bill; --whole-machine charges it all."
         )
     free = round(offer.gpu_count) - tenancy.of
     idle = f" ({free} GPUs are held by no job given)" if free > 0 else ""
     return (
-        f"{name}: shares one {offer.name} with {', '.join(tenancy.beside)} and bears "
-        f"{tenancy.held}/{tenancy.of} of its bill, by GPUs held{idle}."
+        f"{name}: shares one {offer.name} with {', '.join(tenancy.beside)} and is charged "
+        f"{tenancy.held}/{tenancy.of} of its bill, by GPUs in use{idle}."
     )

@@ -21,9 +21,9 @@ _NOTHING = Finding(
     code="unmeasured",
     severity="info",
     confidence="possible",
-    cause="No reading points to a cause of waste: record step times, power and CPU use beside it.",
+    cause="No reading points to a cause of waste: record step times, power and CPU use, too.",
 )
-_NO_CURE = "No cure is known for this framework: its own guide to performance is the place to look."
+_NO_CURE = "No fix is known for this framework: see its own performance guide."
 _SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 5}
 # Praise comes after what limits the work; then what is not known; then remarks.
 _INFO_ORDER = {"well-used": 3, "unmeasured": 4}
@@ -162,7 +162,7 @@ def _blocked(finding: Finding) -> Finding:
 def _doubt(finding: Finding) -> Finding:
     """Return the finding of one instant as possible: it shows what is there, not what goes on."""
     severity: Severity = "medium" if finding.severity == "high" else finding.severity
-    cause = f"{finding.cause} One instant was read, so this is only possible."
+    cause = f"{finding.cause} Only one instant was read, so this is only a possibility."
     return msgspec.structs.replace(finding, confidence="possible", severity=severity, cause=cause)
 
 

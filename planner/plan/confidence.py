@@ -17,11 +17,12 @@ from planner.signals.signals import is_snapshot
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import risen_at_most
 
+_ONE_DIGIT = 1.2  # from here on one decimal says enough of a factor
 _ORDER: tuple[Level, ...] = ("low", "fair", "good")
 _CAUSE: dict[Certainty, tuple[Level, str]] = {
-    "measured": ("good", "the cause itself was timed or counted"),
+    "measured": ("good", "the cause itself was measured"),
     "likely": ("fair", "the counters point to the cause"),
-    "possible": ("low", "the counters allow the cause"),
+    "possible": ("low", "the counters are consistent with the cause"),
 }
 _LEAST_SAMPLES = 2
 # Half the width of the interval in log space: what steps of one job vary by, and a factor of 1.5,
@@ -87,12 +88,12 @@ def thin(profile: Profile) -> str | None:
     One instant, fewer than two samples, or figures that nobody recorded with a known tool.
     """
     if not profile.provenance.sources:
-        return "its figures are declared in the profile, not read from a recording"
+        return "based on figures you entered, not on a measurement"
     if is_snapshot(profile):
-        return "one instant was read"
+        return "based on a single instant"
     counts = [c.n for s in profile.provenance.sources for c in s.columns if c.slot and c.n]
     if counts and max(counts) < _LEAST_SAMPLES:
-        return "one sample was read"
+        return "based on a single sample"
     return None
 
 
@@ -111,24 +112,28 @@ def _speed(chosen: Option, baseline: Baseline) -> ConfidencePart:
     hours = chosen.hours
     if chosen.speed.weak:
         return ConfidencePart(
-            level="low", why="the prediction reaches beyond what it was fitted on"
+            level="low", why="the prediction is outside the range that it was fitted on"
         )
     if hours.low == hours.high:
         same = baseline.offer is not None and chosen.offer.gpu == baseline.offer.gpu
-        return ConfidencePart(level="good", why="the same GPU" if same else "the hours held stay")
+        return ConfidencePart(
+            level="good", why="the same GPU" if same else "the hours in use do not change"
+        )
     level, factor = _by_width(hours)
-    return ConfidencePart(level=level, why=f"hours known to x/÷ {factor:.2f}")
+    return ConfidencePart(level=level, why=f"run time within a factor of {in_words(factor)}")
 
 
 def _beside(speed: Estimate) -> ConfidencePart:
     if speed.weak:
         return ConfidencePart(
-            level="low", why="the prediction reaches beyond what it was fitted on"
+            level="low", why="the prediction is outside the range that it was fitted on"
         )
     if speed.low == speed.high:
         return ConfidencePart(level="good", why="the same GPU")
     level, factor = _by_width(speed)
-    return ConfidencePart(level=level, why=f"speed beside others known to x/÷ {factor:.2f}")
+    return ConfidencePart(
+        level=level, why=f"speed beside other jobs within a factor of {in_words(factor)}"
+    )
 
 
 def _by_width(known: Estimate) -> tuple[Level, float]:
@@ -137,25 +142,30 @@ def _by_width(known: Estimate) -> tuple[Level, float]:
     return "good" if factor <= _NARROW else "fair" if factor <= _WIDE else "low", factor
 
 
+def in_words(factor: float) -> str:
+    """Return a factor as people say it: 1.5, a small one to the cent: 1.07."""
+    return f"{factor:.1f}" if factor >= _ONE_DIGIT else f"{factor:.2f}"
+
+
 def _price(baseline: Baseline, moves_to: Offer | None, day: date) -> ConfidencePart:
     """Return how sure the price is: of where the job would go, or of today's machine."""
     offer = moves_to or baseline.offer
     if offer is None or baseline.offer is None:
-        return ConfidencePart(level="low", why="no price of today's machine is known")
+        return ConfidencePart(level="low", why="the price of today's machine is unknown")
     if baseline.assumed:
-        return ConfidencePart(level="low", why="where it runs today was not stated")
+        return ConfidencePart(level="low", why="today's machine was not stated")
     age = (day - offer.as_of).days
     if moves_to is None:  # whoever pays it knows it; what other machines cost is in their ranges
         return ConfidencePart(
             level="fair" if offer.is_stale(day) else "good", why=f"read {age} days ago"
         )
     if not offer.dated:
-        return ConfidencePart(level="low", why="the price is not dated to the day")
+        return ConfidencePart(level="low", why="the price has no exact date")
     risen = float(risen_at_most(offer, day))  # a factor, no amount
     level: Level = "good" if risen <= _STEADY else "fair" if risen <= _RISEN else "low"
     if offer.confidence == "low":
         return ConfidencePart(
-            level="low", why=f"read {age} days ago, from a source of low trust" + _may(risen)
+            level="low", why=f"read {age} days ago, from a source of low confidence" + _may(risen)
         )
     return ConfidencePart(level=level, why=f"read {age} days ago" + _may(risen))
 

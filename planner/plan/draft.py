@@ -202,7 +202,7 @@ class PlanDraft:
         if any(job.feasible for job in self.jobs):
             return
         raise NoFeasibleOptionError(
-            f"{job.name}: no option keeps every limit; the tightest is {tightest(job)}."
+            f"{job.name}: no option meets every limit; the tightest is {tightest(job)}."
             for job in self.jobs
         )
 

@@ -24,17 +24,17 @@ def assumptions(jobs: Iterable[JobDraft], period: Period, asked: Requirements) -
     """Return what was assumed rather than stated: what a change must earn, then job by job."""
     over = f"{plain(asked.horizon)} months (--horizon)" if period == "month" else "one run"
     rate = f"{plain(asked.engineer_usd_per_hour)} USD/h (--engineer-rate)"
-    found = [f"a change must earn its work and its move over {over}, at {rate}."]
+    found = [f"a change must pay back its work and its move within {over}, at {rate}."]
     if asked.history is not None:
         found.append(_of_record(asked.history))
     if beside := _of_each_machine(asked):
-        found.append(f"{beside}, today and in every option; --machine-only leaves that out.")
+        found.append(f"{beside}, today and in every option; --machine-only excludes that.")
     for job in jobs:
         found.extend(job.baseline.notes)
         if (sliced := _of_slice(job)) is not None:
             found.append(sliced)
         if job.profile.job.kind == "unknown":
-            found.append(f"{job.name}: the kind of job is unknown; hours are taken as held time.")
+            found.append(f"{job.name}: the kind of job is unknown; its hours are treated as fixed.")
         if period == "month" and job.work.fixed_work:
             found.append(
                 f"{job.name}: the month's work stays the same, so hours = hours / speed-up."
@@ -73,8 +73,8 @@ def _of_record(record: TrackRecord) -> str:
 def _unknown_move(name: str, net_usd: Decimal | None) -> str:
     """Return up to what a move whose data are not stated would still pay."""
     paid = "" if net_usd is None else whole_dollars(net_usd)
-    upto = paid and f"; the change pays while that costs less than ${paid}"
-    return f"{name}: what moving the data costs is not known (job.dataset_gib, --storage){upto}."
+    upto = paid and f"; the change pays off while that is under ${paid}"
+    return f"{name}: the cost of moving the data is unknown (job.dataset_gib, --storage){upto}."
 
 
 def _spot(jobs: Iterable[JobDraft]) -> Iterator[str]:
@@ -85,11 +85,11 @@ def _spot(jobs: Iterable[JobDraft]) -> Iterator[str]:
     blind.update(provider for job in several for provider in job.left_out.blind)
     if blind:
         yield (
-            f"spot at {', '.join(sorted(blind))}: how often machines are taken back is unknown, "
-            "so lost work is not counted; give a trace with --spot-trace."
+            f"spot at {', '.join(sorted(blind))}: the interruption rate is unknown, so lost "
+            "work is not counted; provide a trace with --spot-trace."
         )
     if any(offer.purchase == "spot" for job in several for offer in job.offers):
-        yield "spot: waiting for capacity is not in the hours; without a trace it is unknown."
+        yield "spot: the hours exclude waiting for capacity, which is unknown without a trace."
 
 
 def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tuple[str, ...]:
@@ -108,23 +108,23 @@ def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tu
             found.append(f"{job.name}: {unknown}: no prediction from it is a reason to move.")
         if holds_in_advance(job.profile):
             found.append(
-                f"{job.name}: the GPU memory held is what {job.profile.job.framework} takes when "
-                "it starts (gpu_memory_utilization and the like); what it needs is unknown."
+                f"{job.name}: {job.profile.job.framework} reserves GPU memory at start-up "
+                "(gpu_memory_utilization and similar settings); how much it needs is unknown."
             )
         if ground := thin(job.profile):
-            found.append(f"{job.name}: {ground}; the plan is no better than that.")
+            found.append(f"{job.name}: {ground}.")
         if (best := job.choice) and best.move and best.move.once_usd is None:
             found.append(_unknown_move(job.name, best.benefit.net_usd))
         if not job.feasible:
-            found.append(f"{job.name}: no option keeps every limit.")
+            found.append(f"{job.name}: no option meets every limit.")
         for bill in (job.baseline.quote, job.choice.quote if job.choice else None):
             found.extend(bill.warnings if bill else ())
     found.extend(_spot(jobs))
     stale = sum(catalog.is_stale(offer) for job in jobs for offer in job.offers)
     if stale:
         found.append(
-            f"{stale} of the listed options have prices over 30 days old that may have risen by "
-            "over a fifth since, or that nobody dated (marked stale)."
+            f"{stale} of the listed options have prices that are over 30 days old and may have "
+            "risen by more than a fifth, or that have no date (marked stale)."
         )
     return tuple(dict.fromkeys(found))
 
@@ -137,5 +137,5 @@ def unknown_moves(recommended: Recommendation) -> tuple[str, ...]:
     blind = [name for name in there.unknown if name in packed]
     if not blind:
         return ()
-    said = f"of {len(blind)} jobs that are to share on another machine it is not known what moving "
-    return (f"{said}their data costs (job.dataset_gib, --storage): {listed(blind, _NAMED)}.",)
+    what = f"the cost of moving the data of {len(blind)} jobs that are to share another machine"
+    return (f"{what} is unknown (job.dataset_gib, --storage): {listed(blind, _NAMED)}.",)

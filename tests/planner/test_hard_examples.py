@@ -252,7 +252,7 @@ def test_what_is_recommended_pays(name: str) -> None:
     if job.choice is not None:
         assert job.choice.benefit.net_usd is not None
         assert job.choice.benefit.net_usd > 0
-    assert "declared" in job.confidence.diagnosis.why
+    assert "you entered" in job.confidence.diagnosis.why
 
 
 def test_eight_pods_of_one_machine_are_billed_once() -> None:

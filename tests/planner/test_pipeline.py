@@ -101,7 +101,7 @@ def test_no_feasible_option_names_the_tightest_limit() -> None:
     assert caught.value.exit_code == 3
     half = plan(*JOBS[2:], offers=OFFERS, budget_usd=Decimal(250))
     half.check_feasible()
-    assert any("no option keeps every limit" in w for w in half.warnings)
+    assert any("no option meets every limit" in w for w in half.warnings)
 
 
 def test_an_unknown_price_is_planned_without_a_baseline_cost() -> None:

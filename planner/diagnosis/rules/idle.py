@@ -286,8 +286,8 @@ UNMEASURED: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="possible",
-                cause="The GPU waits and nothing says for what: record CPU use beside it "
-                "(W&B does), or write host.cpu_util and hardware.cpu_cores into the profile.",
+                cause="The GPU waits and the recording does not show why: record CPU use, too "
+                "(W&B does), or set host.cpu_util and hardware.cpu_cores in the profile.",
                 tests=(
                     is_(BUSY, "<", STARVED),
                     where("util.kernel_time.most", ">=", IDLE),

@@ -48,8 +48,8 @@ def test_price_moves_stand_apart_from_usage_moves(
     write("new.json", longer)
     text = call("diff", "old.json", "new.json", "--style", "github-comment").out
     assert "(+$100.00)" in text
-    assert "| use moved, at the same prices | +$100.00 |" in text
-    assert "| prices moved, for the same use | +$0.00 |" in text
+    assert "| usage changes (same prices) | +$100.00 |" in text
+    assert "| price changes (same usage) | +$0.00 |" in text
     assert "| gone finding | job |" in text
     assert old["jobs"][1]["findings"][0]["code"] in text
     report = call("report", "new.json", "--style", "github-comment", "--base", "old.json").out

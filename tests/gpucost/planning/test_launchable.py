@@ -65,8 +65,8 @@ def test_the_headline_names_what_can_be_started(path: str, call: Call) -> None:
         if best is None or best.provisionable or stays:
             assert "cannot start" not in advice
         elif first is not None:
-            assert f"first that it can is {first.id}, {first.offer.provider}/" in advice
-            assert f"first that gpucost can start ({first.id})" in render_report(plan)
+            assert f"best one that it can launch is {first.id}, {first.offer.provider}/" in advice
+            assert f"launchable with gpucost ({first.id})" in render_report(plan)
         else:
             assert "gpucost can start none of the options" in advice
 
@@ -75,7 +75,7 @@ def test_some_example_needs_the_sentence(call: Call) -> None:
     """The test above is not empty: the best of some example cannot be started."""
     plans = [_values(call, path) for path in EXAMPLES]
     said = [headline(job, plan)[1] for plan in plans for job in plan.jobs]
-    assert any("the first that it can is" in advice for advice in said)
+    assert any("The best one that it can launch is" in advice for advice in said)
 
 
 @pytest.mark.parametrize("tool", ["skypilot", "dstack", "terraform"])

@@ -53,7 +53,7 @@ def test_without_a_series_the_page_says_so(call: Call) -> None:
     """Nothing is drawn that was not recorded, and what would record it is named."""
     page = call(*PAGE).out
     assert _drawn(page) == [None]
-    assert "Nothing was recorded over time" in page
+    assert "This job has no recording over time" in page
 
 
 @pytest.mark.usefixtures("plan")

@@ -335,7 +335,7 @@ def test_windows_hold_the_copies_of_every_minute(hours: list[int], start_s: floa
 @pytest.mark.parametrize(
     ("hours", "said"),
     [
-        ((3,), "3 at any time"),
+        ((3,), "3 at all times"),
         ((1,) * 9 + (4,) + (1,) * 14, "0-8 h: 1, 9 h: 4, 10-23 h: 1"),
         ((2,) * 120 + (0,) * 48, "Mon-Fri 0-23 h: 2; Sat-Sun 0-23 h: 0"),
         ((1,) * 24 + (2,) * 144, "Mon 0-23 h: 1; Tue-Sun 0-23 h: 2"),

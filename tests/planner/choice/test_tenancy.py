@@ -52,7 +52,7 @@ def test_a_lone_job_bears_its_part(held: int, bears: str) -> None:
     job = pod("alone", gpu_count=held)
     found = plan(job, offers=(EIGHT,))
     assert costs(found) == [Decimal(bears)]
-    assert any(f"holds {held} of the 8" in note for note in found.assumptions) == (held < 8)
+    assert any(f"uses {held} of the 8" in note for note in found.assumptions) == (held < 8)
     assert costs(plan(job, offers=(EIGHT,), whole_machine=True)) == [Decimal("1600.00")]
 
 

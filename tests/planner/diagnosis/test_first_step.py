@@ -60,7 +60,7 @@ def test_eight_gpus_at_work_do_not_hang() -> None:
 
 
 def test_a_waste_of_unknown_cause_is_measured_first() -> None:
-    """The GPU waits and nothing says for what: one command records the CPU beside it."""
+    """The GPU waits and nothing shows why: one command records the CPU beside it."""
     job = planned(a_profile({BUSY: 0.22, HELD: Statistics(max=8.0)}))
     assert job.recommended == "o0"
     assert job.findings[0].code == "unmeasured"
@@ -84,7 +84,8 @@ def test_a_cure_that_does_not_surely_pay_is_tried_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("samples", "words"), [(1, "one sample"), (0, "one instant"), (600, None), (None, "declared")]
+    ("samples", "words"),
+    [(1, "single sample"), (0, "single instant"), (600, None), (None, "you entered")],
 )
 def test_thin_ground_is_said(samples: int | None, words: str | None) -> None:
     """One sample, an instant or declared figures: in the confidence and among the warnings."""
@@ -96,7 +97,7 @@ def test_thin_ground_is_said(samples: int | None, words: str | None) -> None:
         profile = Profile(**parts | {"window": None})
     made = plan(running(profile))
     why = made.jobs[0].confidence.diagnosis.why
-    said = [line for line in made.warnings if "no better than that" in line]
+    said = [line for line in made.warnings if ": based on" in line]
     assert bool(said) == (words is not None)
     assert words is None or (words in why and words in said[0])
 
@@ -143,7 +144,7 @@ def test_memory_taken_in_advance_is_no_need() -> None:
     (refused,) = (r for r in made.jobs[0].rejected if r.offer == small.name)
     assert refused.reason == "memory"
     assert "took in advance" in refused.detail
-    assert any("what it needs is unknown" in line for line in made.warnings)
+    assert any("how much it needs is unknown" in line for line in made.warnings)
 
 
 def test_fewer_gpus_must_hold_a_model_that_is_split_over_more() -> None:

@@ -265,7 +265,7 @@ def test_where_nothing_is_known_the_finding_says_so() -> None:
     assert set(first.actions) <= {"cuda-graphs", "async-copy"}
     unknown = diagnose(replace(profile, job=replace(profile.job, framework="our solver")))[0]
     assert unknown.actions == ()
-    assert "No cure is known for this framework" in unknown.cause
+    assert "No fix is known for this framework" in unknown.cause
 
 
 def test_a_busy_gpu_needs_no_fix() -> None:

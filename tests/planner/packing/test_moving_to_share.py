@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from planner.documents.selection import recommended_usd, select
 from planner.documents.shared_gpus import FleetRequest, shared_gpus
 from planner.models.document import to_text
+from planner.plan.confidence import in_words
 from planner.plan.draft import PlanDraft
 from planner.plan.making import to_plan
 from planner.plan.read import read_plan
@@ -70,7 +71,8 @@ def test_who_shares_is_as_sure_as_the_speed_beside_the_others() -> None:
         want = "good" if factor <= 1.15 else "fair" if factor <= 1.5 else "low"
         assert one.confidence.speed is not None
         assert one.confidence.speed.level == want
-        assert one.confidence.speed.why == f"speed beside others known to x/÷ {factor:.2f}"
+        words = f"speed beside other jobs within a factor of {in_words(factor)}"
+        assert one.confidence.speed.why == words
         assert one.confidence.diagnosis == alone[one.name].confidence.diagnosis
     levels = [one.confidence.speed.level for one in made.jobs if one.confidence.speed]
     assert set(levels) == {"good", "fair"}, levels

@@ -107,7 +107,7 @@ def test_an_unknown_move_is_said(gib: float | None, said: bool) -> None:  # noqa
     jobs = four(dataset_gib=gib)
     found = plan(*jobs, offers=(TODAY, cheap()), engineer_usd_per_hour=Decimal(0))
     assert moved(found)
-    told = [one for one in found.warnings if "share on another machine" in one]
+    told = [one for one in found.warnings if "share another machine" in one]
     assert [one.endswith("j0, j1, j2, j3.") for one in told] == [True] * said
 
 
