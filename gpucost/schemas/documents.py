@@ -63,9 +63,9 @@ _ROWS = (
     (
         "reconciliation",
         "`reconcile -f json`",
-        "planner.bills.reconcile:ReconciliationDocument",
+        "planner.bills.reconcile:Reconciliation",
     ),
-    ("bill", "`bill -f json`", "planner.bills.review:ReviewDocument"),
+    ("bill", "`bill -f json`", "planner.bills.review:Review"),
     ("capacity", "`capacity -f json`", "planner.capacity.capacity:CapacityDocument"),
     ("preview", "`provision --dry-run -f json`", "gpucost.views.launch:PreviewDocument"),
     ("run", "`show`, `provision`, `extend`, `-f json`", f"{_RUNS}:DeploymentDocument"),

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 
+import msgspec
+
 from planner.bills.bill import APART, MACHINE, BillLine, may_host
 from pricing import hardware
 from pricing.catalog.catalog import Catalog
-from pricing.money import EXACT
+from pricing.money import EXACT, Amount, without_zeros
 
 # Families of sizes that have GPUs, for sizes that the catalog does not list: the providers' own
 # naming (AWS "accelerated computing" p and g, Azure N series, Google Cloud accelerator-optimized
@@ -234,44 +236,69 @@ _SAID = "the bill itself says that nothing used it"
 _Host = tuple[str, str | None, str | None, str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leftover:
-    """Dollars for something that nobody used.
+# How to ask a provider what is attached to nothing; the words of their own command lines.
+_LOOK_UP = {
+    ("aws", "disk"): "aws ec2 describe-volumes --filters Name=status,Values=available",
+    ("aws", "address"): "aws ec2 describe-addresses --query 'Addresses[?!AssociationId]'",
+    ("azure", "disk"): "az disk list --query '[?!managedBy]' -o table",
+    ("azure", "address"): "az network public-ip list --query '[?!ipConfiguration]' -o table",
+    ("digitalocean", "disk"): "doctl compute volume list",
+    ("digitalocean", "address"): "doctl compute reserved-ip list",
+    ("gcp", "disk"): "gcloud compute disks list --filter='-users:*'",
+    ("gcp", "address"): "gcloud compute addresses list --filter='status=RESERVED'",
+}
+
+
+class ReviewedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the bill: its file and line, its dollars.
 
     Attributes:
-        code: ADDRESS, DISK or COMMITMENT.
-        provider: as on the bill's lines.
-        what: the resource, else the bill's words.
-        region: None where the bill does not say.
-        usd: exact, of `lines`.
+        source: FILE:LINE.
+        usd: on it.
+    """
+
+    source: str
+    usd: Amount
+
+
+class ReviewFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What nobody used, with what proves it.
+
+    Attributes:
+        code: of the kind of waste.
+        provider: our name for it.
+        what: it is.
+        region: None where the bill says none.
+        usd: of its lines.
+        proof: one sentence.
         lines: of the bill.
-        proof: what the bill shows, in a sentence.
     """
 
     code: str
     provider: str
     what: str
     region: str | None
-    usd: Decimal
-    lines: tuple[BillLine, ...]
+    usd: Amount
     proof: str
+    lines: tuple[ReviewedLine, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undecided:
-    """Disks and addresses that the bill does not prove to be used or not.
+class ReviewQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """What the bill cannot tell, and how to ask the provider; None where no way is known.
 
     Attributes:
-        kind: as on the bill: disk or address.
-        provider: as on the bill's lines.
-        usd: exact.
-        lines: how many.
+        what: kind of cost.
+        provider: our name for it.
+        usd: of its lines.
+        lines: how many they are.
+        look_up: the command that asks the provider.
     """
 
-    kind: str
+    what: str
     provider: str
-    usd: Decimal
+    usd: Amount
     lines: int
+    look_up: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +316,7 @@ class _Thing:
 
 def leftovers(
     lines: Sequence[BillLine], whole: frozenset[str] = frozenset()
-) -> tuple[tuple[Leftover, ...], tuple[Undecided, ...]]:
+) -> tuple[tuple[ReviewFinding, ...], tuple[ReviewQuestion, ...]]:
     """Return what nobody used, the dearest first, and what the bill cannot tell.
 
     Args:
@@ -299,7 +326,7 @@ def leftovers(
     """
     ends = {kind: _last_uses(lines, kind) for kind in _ATTACHED}
     until = max((line.end for line in lines if line.end and line.kind not in APART), default=None)
-    found: list[Leftover] = []
+    found: list[ReviewFinding] = []
     open_: list[tuple[_Thing, list[BillLine]]] = []
     for thing, its in _things(lines).items():
         if thing.idle:
@@ -381,22 +408,22 @@ def _proof(thing: _Thing, last: datetime) -> str:
     return f"no machine of its account ran{where} after {last:%Y-%m-%d %H:%M} UTC"
 
 
-def _leftover(thing: _Thing, its: Sequence[BillLine], proof: str) -> Leftover:
+def _leftover(thing: _Thing, its: Sequence[BillLine], proof: str) -> ReviewFinding:
     total = _ZERO
     for line in its:
         total = EXACT.add(total, line.usd)
-    return Leftover(
+    return ReviewFinding(
         code=_ATTACHED.get(thing.kind, thing.kind),
         provider=thing.provider,
         what=thing.what,
         region=thing.region,
-        usd=total,
-        lines=tuple(its),
+        usd=without_zeros(total),
+        lines=tuple(ReviewedLine(source=i.source, usd=without_zeros(i.usd)) for i in its),
         proof=proof,
     )
 
 
-def _undecided(open_: Iterable[tuple[_Thing, Sequence[BillLine]]]) -> tuple[Undecided, ...]:
+def _undecided(open_: Iterable[tuple[_Thing, Sequence[BillLine]]]) -> tuple[ReviewQuestion, ...]:
     sums: dict[tuple[str, str], tuple[Decimal, int]] = {}
     for thing, rest in open_:
         usd, count = sums.get((thing.provider, thing.kind), (_ZERO, 0))
@@ -405,6 +432,12 @@ def _undecided(open_: Iterable[tuple[_Thing, Sequence[BillLine]]]) -> tuple[Unde
         if rest:
             sums[thing.provider, thing.kind] = (usd, count)
     return tuple(
-        Undecided(kind=kind, provider=provider, usd=usd, lines=count)
+        ReviewQuestion(
+            what=kind,
+            provider=provider,
+            usd=without_zeros(usd),
+            lines=count,
+            look_up=_LOOK_UP.get((provider, kind)),
+        )
         for (provider, kind), (usd, count) in sorted(sums.items())
     )

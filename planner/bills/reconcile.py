@@ -11,11 +11,13 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
+import msgspec
+
 from planner.bills.bill import APART, MACHINE, RESERVED, Bill, BillLine
 from planner.documents.selection import Selection
 from planner.models.document import Instant
 from planner.plan.plan import Plan
-from pricing.money import EXACT, cents, without_zeros
+from pricing.money import EXACT, Amount, cents, without_zeros
 
 _ZERO = Decimal(0)
 # A bill knows machine hours only; a plan knows what they were spent on.
@@ -25,6 +27,176 @@ _BILLED_AS = {
     "move": "egress",
 }
 _DAY = timedelta(days=1)
+
+
+Match = Literal["both", "plan", "bill", "apart"]
+"""Which side has a line; what is apart are taxes, credits and fees."""
+
+
+class ComparedPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The plan that is compared.
+
+    Attributes:
+        id: SHA-256 of its values.
+        as_of: day of its prices.
+        period: every dollar of it is for a `month` or a `run`.
+        options: JOB/ID of those that are compared.
+    """
+
+    id: str
+    as_of: date
+    period: str
+    options: tuple[str, ...]
+
+
+class BillFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the bill: its name, its form, how many lines it has.
+
+    Attributes:
+        name: of the file.
+        format: its form.
+        lines: how many it has.
+    """
+
+    name: str
+    format: str
+    lines: int
+
+
+class ComparedBill(msgspec.Struct, frozen=True, kw_only=True):
+    """The bill that is compared; first instant and the one after the last, None: it says none.
+
+    Attributes:
+        files: of the bill.
+        start: first instant; None: it says none.
+        end: the instant after the last; None: it says none.
+    """
+
+    files: tuple[BillFile, ...]
+    start: Instant | None
+    end: Instant | None
+
+
+class ComparedHours(msgspec.Struct, frozen=True, kw_only=True):
+    """Machine hours of both sides; None where a side says none.
+
+    Attributes:
+        predicted: by the plan [h].
+        actual: on the bill [h].
+    """
+
+    predicted: float | None
+    actual: float | None
+
+
+class ComparedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One use of a service, as both sides have it.
+
+    Attributes:
+        match: which side has it.
+        what: as on a bill.
+        provider: our name for it.
+        instance_type: for machines.
+        region: None where the sides differ or say none.
+        purchase: for machines; the same.
+        jobs: of the plan.
+        predicted_usd: every digit; None where only the bill has it.
+        actual_usd: None where only the plan has it.
+        difference_usd: actual less predicted; None without a counterpart.
+        difference_fraction: of what was predicted, to 4 decimals.
+        hours: of machines.
+        bill_lines: how many lines of the bill it is.
+    """
+
+    match: Match
+    what: str
+    provider: str
+    instance_type: str | None
+    region: str | None
+    purchase: str | None
+    jobs: tuple[str, ...]
+    predicted_usd: Amount | None
+    actual_usd: Amount | None
+    difference_usd: Amount | None
+    difference_fraction: float | None
+    hours: ComparedHours
+    bill_lines: int
+
+
+class MatchedTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """All that both sides have, in cents; no difference where nothing matched.
+
+    Attributes:
+        predicted_usd: by the plan.
+        actual_usd: on the bill.
+        difference_usd: actual less predicted.
+        difference_fraction: of what was predicted.
+    """
+
+    predicted_usd: Amount
+    actual_usd: Amount
+    difference_usd: Amount | None
+    difference_fraction: float | None
+
+
+class ReconciliationTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """Dollars in all, in cents: planned, billed for use, billed apart, and what matched.
+
+    Attributes:
+        predicted_usd: by the plan.
+        actual_usd: billed for use.
+        apart_usd: taxes, credits and fees.
+        matched: what both sides have.
+    """
+
+    predicted_usd: Amount
+    actual_usd: Amount
+    apart_usd: Amount
+    matched: MatchedTotal
+
+
+class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
+    """What `gpucost reconcile -f json` prints.
+
+    Attributes:
+        schema: `gpucost.reconciliation/v1`.
+        currency: of every amount.
+        plan: that is compared.
+        bill: that is compared.
+        lines: uses of services, as both sides have them.
+        totals: of all lines.
+        notes: what a reader must know.
+    """
+
+    schema: str = "gpucost.reconciliation/v1"
+    currency: str = "USD"
+    plan: ComparedPlan
+    bill: ComparedBill
+    lines: tuple[ComparedLine, ...]
+    totals: ReconciliationTotals
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What was planned held against what was billed.
+
+    Attributes:
+        lines: those of both sides first, the greatest difference leading; then what only the plan
+            has, what only the bill has (the dearest first), and taxes, credits and fees.
+        start: first instant of the use on the bill; None where it does not say.
+        end: the instant after the last.
+        notes: what a reader must know.
+    """
+
+    lines: tuple[ComparedLine, ...]
+    start: datetime | None
+    end: datetime | None
+    notes: tuple[str, ...]
+
+    def of(self, match: Match) -> tuple[ComparedLine, ...]:
+        """Return the lines that these sides have."""
+        return tuple(line for line in self.lines if line.match == match)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,79 +229,17 @@ class Key:
     @property
     def order(self) -> tuple[str, ...]:
         """Return what keys are sorted by."""
-        rest = (self.instance_type, self.region, self.purchase)
-        return (self.provider, self.kind, *(part or "" for part in rest))
+        details = (self.instance_type, self.region, self.purchase)
+        return (self.provider, self.kind, *(part or "" for part in details))
 
 
-def _agree(one: str | None, other: str | None) -> bool:
-    return one is None or other is None or one == other
+def _agree(left: str | None, right: str | None) -> bool:
+    return left is None or right is None or left == right
 
 
 def _bought(purchase: str | None) -> str | None:
     """Return a way of buying as bills know it: they do not say for how long."""
     return RESERVED if purchase and purchase.startswith(RESERVED) else purchase
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One side of a comparison.
-
-    Attributes:
-        usd: exact.
-        hours: of machines; None where it is not said.
-        lines: how many.
-    """
-
-    usd: Decimal
-    hours: Decimal | None
-    lines: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """Lines of the plan and of the bill that are the same use, or that have no counterpart.
-
-    Attributes:
-        keys: what they are, the plan's words first.
-        jobs: of the plan.
-        predicted: None where only the bill has it.
-        actual: None where only the plan has it.
-    """
-
-    keys: tuple[Key, ...]
-    jobs: tuple[str, ...]
-    predicted: Side | None
-    actual: Side | None
-
-    @property
-    def difference(self) -> Decimal | None:
-        """Return actual less predicted dollars; None without a counterpart."""
-        if self.predicted is None or self.actual is None:
-            return None
-        return EXACT.subtract(self.actual.usd, self.predicted.usd)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciliation:
-    """The answer.
-
-    Attributes:
-        matched: with both sides, the greatest difference first.
-        only_planned: nothing on the bill fits.
-        only_billed: nothing in the plan fits, the dearest first.
-        apart: taxes, credits and fees, by provider and kind.
-        start: first instant of the use on the bill; None where it does not say.
-        end: the instant after the last.
-        notes: what a reader must know.
-    """
-
-    matched: tuple[Compared, ...]
-    only_planned: tuple[Compared, ...]
-    only_billed: tuple[Compared, ...]
-    apart: tuple[Compared, ...]
-    start: Instant | None
-    end: Instant | None
-    notes: tuple[str, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -144,16 +254,36 @@ class _Group:
 
     def add(self, usd: Decimal, hours: Decimal | None, job: str | None = None) -> None:
         self.usd = EXACT.add(self.usd, usd)
-        unknown = hours is None or self.hours is None
-        self.hours = None if unknown else EXACT.add(self.hours or _ZERO, hours or _ZERO)
+        untold = hours is None or self.hours is None
+        self.hours = None if untold else EXACT.add(self.hours or _ZERO, hours or _ZERO)
         self.lines += 1
         if job is not None and job not in self.jobs:
             self.jobs += (job,)
 
 
-def reconcile(
-    chosen: tuple[Selection, ...], bills: tuple[Bill, ...], *, period: str
-) -> Reconciliation:
+@dataclass(slots=True, kw_only=True)
+class _Use:
+    """Groups of both sides that are the same use of a service."""
+
+    planned: list[_Group]
+    billed: list[_Group]
+
+    @property
+    def keys(self) -> list[Key]:
+        return [group.key for group in (*self.planned, *self.billed)]
+
+    @property
+    def billed_usd(self) -> Decimal:
+        return sum_exactly(group.usd for group in self.billed)
+
+    @property
+    def difference(self) -> Decimal:
+        return EXACT.subtract(self.billed_usd, sum_exactly(group.usd for group in self.planned))
+
+
+def compare_dollars(
+    chosen: Iterable[Selection], bills: Sequence[Bill], *, period: str
+) -> Comparison:
     """Return the comparison.
 
     Args:
@@ -163,20 +293,20 @@ def reconcile(
     """
     lines = [line for bill in bills for line in bill.lines]
     used = [line for line in lines if line.kind not in APART]
-    planned, billed = _planned(chosen), _billed(used)
-    together = _together(planned, billed)
-    matched = [one for one in together if one.predicted and one.actual]
-    alone = [one for one in together if one.actual is None]
-    strange = [one for one in together if one.predicted is None]
+    uses = _together(_planned(chosen), _billed(used))
+    matched = [use for use in uses if use.planned and use.billed]
+    unbilled = [use for use in uses if not use.billed]
+    unplanned = [use for use in uses if not use.planned]
+    matched.sort(key=lambda use: (-abs(use.difference), use.keys[0].order))
+    unplanned.sort(key=lambda use: (-use.billed_usd, use.keys[0].order))
+    apart = _billed(line for line in lines if line.kind in APART)
     start, end = _span(used)
-    return Reconciliation(
-        matched=tuple(
-            sorted(matched, key=lambda m: (-abs(m.difference or _ZERO), m.keys[0].order))
-        ),
-        only_planned=tuple(alone),
-        only_billed=tuple(sorted(strange, key=_dearest)),
-        apart=tuple(
-            _one([], [group]) for group in _billed(line for line in lines if line.kind in APART)
+    return Comparison(
+        lines=(
+            *(_line("both", use) for use in matched),
+            *(_line("plan", use) for use in unbilled),
+            *(_line("bill", use) for use in unplanned),
+            *(_line("apart", _Use(planned=[], billed=[group])) for group in apart),
         ),
         start=start,
         end=end,
@@ -184,31 +314,61 @@ def reconcile(
             *(note for bill in bills for note in bill.notes),
             *_period_notes(start, end, period),
             *_scope_notes(matched),
-            *_elsewhere_notes(alone, strange),
+            *_elsewhere_notes(unbilled, unplanned),
         ),
     )
 
 
-def _dearest(one: Compared) -> tuple[Decimal, tuple[str, ...]]:
-    return (-(one.actual.usd if one.actual else _ZERO), one.keys[0].order)
+def reconcile(
+    plan: Plan, chosen: Sequence[Selection], bills: Sequence[Bill], notes: Iterable[str] = ()
+) -> Reconciliation:
+    """Return a plan held against bills, as it is printed.
+
+    Args:
+        plan: whose options were selected.
+        chosen: the selected options.
+        bills: every file of the bill.
+        notes: more that a reader must know.
+    """
+    comparison = compare_dollars(chosen, bills, period=plan.period)
+    return Reconciliation(
+        plan=ComparedPlan(
+            id=plan.id,
+            as_of=plan.as_of,
+            period=plan.period,
+            options=tuple(f"{choice.job}/{choice.option}" for choice in chosen),
+        ),
+        bill=compared_bill(bills, comparison.start, comparison.end),
+        lines=comparison.lines,
+        totals=_totals(comparison),
+        notes=(*comparison.notes, *notes),
+    )
+
+
+def compared_bill(
+    bills: Iterable[Bill], start: datetime | None, end: datetime | None
+) -> ComparedBill:
+    """Return which files a bill is of, and its first instant and the one after its last."""
+    files = (BillFile(name=bill.name, format=bill.format, lines=len(bill.lines)) for bill in bills)
+    return ComparedBill(files=tuple(files), start=start, end=end)
 
 
 def _planned(chosen: Iterable[Selection]) -> list[_Group]:
     groups: dict[Key, _Group] = {}
-    for one in chosen:
-        for line in one.lines:
+    for choice in chosen:
+        for line in choice.lines:
             kind = _BILLED_AS.get(line.what, line.what)
             machine = kind == MACHINE
             key = Key(
-                provider=one.offer.provider,
+                provider=choice.offer.provider,
                 kind=kind,
-                instance_type=one.offer.instance_type if machine else None,
-                region=one.region,
-                purchase=one.offer.purchase if machine else None,
+                instance_type=choice.offer.instance_type if machine else None,
+                region=choice.region,
+                purchase=choice.offer.purchase if machine else None,
             )
             hourly = machine and line.parts and all(p.unit == "Hours" for p in line.parts)
             hours = sum((p.quantity for p in line.parts or ()), _ZERO) if hourly else None
-            groups.setdefault(key, _Group(key=key)).add(line.usd, hours, one.job)
+            groups.setdefault(key, _Group(key=key)).add(line.usd, hours, choice.job)
     return sorted(groups.values(), key=lambda group: group.key.order)
 
 
@@ -226,51 +386,105 @@ def _billed(lines: Iterable[BillLine]) -> list[_Group]:
     return sorted(groups.values(), key=lambda group: group.key.order)
 
 
-def _together(planned: Sequence[_Group], billed: Sequence[_Group]) -> list[Compared]:
-    """Return the groups of both sides, those that fit one another as one."""
-    left = set(range(len(billed)))
+def _together(planned: Sequence[_Group], billed: Sequence[_Group]) -> list[_Use]:
+    """Return the groups of both sides, those that fit one another as one use."""
+    free = set(range(len(billed)))
     waiting = list(planned)
-    found = []
+    uses = []
     while waiting:
-        ours, theirs = [waiting.pop(0)], list[int]()
+        use = _Use(planned=[waiting.pop(0)], billed=[])
         grown = True
         while grown:
             fitting = [
-                i for i in sorted(left) if any(group.key.fits(billed[i].key) for group in ours)
+                i for i in sorted(free) if any(g.key.fits(billed[i].key) for g in use.planned)
             ]
-            left.difference_update(fitting)
-            theirs += fitting
+            free.difference_update(fitting)
+            use.billed += (billed[i] for i in fitting)
             joining = [g for g in waiting if any(g.key.fits(billed[i].key) for i in fitting)]
-            ours += joining
-            waiting = [g for g in waiting if g not in joining]
+            use.planned += joining
+            waiting = [group for group in waiting if group not in joining]
             grown = bool(joining)
-        found.append(_one(ours, [billed[i] for i in theirs]))
-    return found + [_one([], [billed[i]]) for i in sorted(left)]
+        uses.append(use)
+    return uses + [_Use(planned=[], billed=[billed[i]]) for i in sorted(free)]
 
 
-def _one(ours: Sequence[_Group], theirs: Sequence[_Group]) -> Compared:
-    jobs = dict.fromkeys(job for group in ours for job in group.jobs)
-    return Compared(
-        keys=tuple(group.key for group in (*ours, *theirs)),
-        jobs=tuple(jobs),
-        predicted=_side(ours),
-        actual=_side(theirs),
+def _line(match: Match, use: _Use) -> ComparedLine:
+    keys, planned, billed = use.keys, use.planned, use.billed
+    predicted_usd = without_zeros(sum_exactly(g.usd for g in planned)) if planned else None
+    actual_usd = without_zeros(use.billed_usd) if billed else None
+    return ComparedLine(
+        match=match,
+        what=keys[0].kind,
+        provider=keys[0].provider,
+        instance_type=keys[0].instance_type,
+        region=_agreed(key.region for key in keys),
+        purchase=_agreed(key.purchase for key in keys),
+        jobs=tuple(dict.fromkeys(job for group in planned for job in group.jobs)),
+        predicted_usd=predicted_usd,
+        actual_usd=actual_usd,
+        difference_usd=without_zeros(use.difference) if planned and billed else None,
+        difference_fraction=_fraction(predicted_usd, actual_usd),
+        hours=ComparedHours(predicted=_hours(planned), actual=_hours(billed)),
+        bill_lines=sum(group.lines for group in billed),
     )
 
 
-def _side(groups: Sequence[_Group]) -> Side | None:
-    if not groups:
+def _agreed(values: Iterable[str | None]) -> str | None:
+    """Return the value that all share that say one; None where they differ or none says one."""
+    different = set(values) - {None}
+    return different.pop() if len(different) == 1 else None
+
+
+def _hours(groups: Sequence[_Group]) -> float | None:
+    hours = [group.hours for group in groups if group.hours is not None]
+    return six_digits(sum(hours, _ZERO)) if groups and len(hours) == len(groups) else None
+
+
+def _fraction(predicted: Decimal | None, actual: Decimal | None) -> float | None:
+    """Return the difference as a share of what was predicted, to 4 decimals."""
+    if not predicted or actual is None:
         return None
-    hours = [group.hours for group in groups]
-    known = [h for h in hours if h is not None]
-    usd = _ZERO
-    for group in groups:
-        usd = EXACT.add(usd, group.usd)
-    return Side(
-        usd=usd,
-        hours=sum(known, _ZERO) if len(known) == len(hours) else None,
-        lines=sum(group.lines for group in groups),
+    share = EXACT.divide(EXACT.subtract(actual, predicted), predicted)
+    return six_digits(share.quantize(Decimal("0.0001"), context=EXACT))
+
+
+def _totals(comparison: Comparison) -> ReconciliationTotals:
+    matched, apart = comparison.of("both"), comparison.of("apart")
+    use = [line for line in comparison.lines if line.match != "apart"]
+    predicted, actual = (
+        sum_exactly(usd for line in matched if (usd := getattr(line, side)) is not None)
+        for side in ("predicted_usd", "actual_usd")
     )
+    difference = EXACT.subtract(actual, predicted)
+    return ReconciliationTotals(
+        predicted_usd=sum_usd(line.predicted_usd for line in use),
+        actual_usd=sum_usd(line.actual_usd for line in use),
+        apart_usd=sum_usd(line.actual_usd for line in apart),
+        matched=MatchedTotal(
+            predicted_usd=cents(predicted),
+            actual_usd=cents(actual),
+            difference_usd=cents(difference) if matched else None,
+            difference_fraction=_fraction(predicted, actual) if matched else None,
+        ),
+    )
+
+
+def sum_usd(amounts: Iterable[Decimal | None]) -> Decimal:
+    """Return the sum of these dollars in cents; what is missing counts nothing."""
+    return cents(sum_exactly(amount for amount in amounts if amount is not None))
+
+
+def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
+    """Return the sum of dollars with every digit."""
+    total = _ZERO
+    for amount in amounts:
+        total = EXACT.add(total, amount)
+    return total
+
+
+def six_digits(value: Decimal | None) -> float | None:
+    """Return hours or a fraction with six significant digits; None where it is not known."""
+    return None if value is None else float(f"{value:.6g}")
 
 
 def _span(lines: Iterable[BillLine]) -> tuple[datetime | None, datetime | None]:
@@ -299,303 +513,28 @@ def _period_notes(start: datetime | None, end: datetime | None, period: str) -> 
     return []
 
 
-def _scope_notes(matched: Sequence[Compared]) -> list[str]:
+def _scope_notes(matched: Sequence[_Use]) -> list[str]:
     if not matched:
         return ["nothing on the bill fits the plan: another account, another month, or not run."]
     notes = ["the bill is of the whole account: what other jobs used on the same lines is in it."]
-    if any(len({key.order for key in one.keys}) > 2 for one in matched):  # noqa: PLR2004 - one each
+    if any(len({key.order for key in use.keys}) > 2 for use in matched):  # noqa: PLR2004 - one each
         notes.append("lines that the bill does not tell apart are compared as one.")
     return notes
 
 
-def _elsewhere_notes(alone: Iterable[Compared], strange: Sequence[Compared]) -> list[str]:
+def _elsewhere_notes(unbilled: Iterable[_Use], unplanned: Sequence[_Use]) -> list[str]:
     """Return which planned machines were billed in another region or bought another way."""
     notes = []
-    for one in alone:
-        ours = one.keys[0]
-        for theirs in (two.keys[0] for two in strange if ours.kind == MACHINE):
-            place = (ours.provider, ours.kind, (ours.instance_type or "").lower())
-            if place == (theirs.provider, theirs.kind, (theirs.instance_type or "").lower()):
+    for plan in (use.keys[0] for use in unbilled):
+        for bill in (use.keys[0] for use in unplanned if plan.kind == MACHINE):
+            place = (plan.provider, plan.kind, (plan.instance_type or "").lower())
+            if place == (bill.provider, bill.kind, (bill.instance_type or "").lower()):
                 notes.append(
-                    f"{ours.instance_type} was planned {_terms(ours)}; the bill has it "
-                    f"{_terms(theirs)}."
+                    f"{plan.instance_type} was planned {_terms(plan)}; the bill has it "
+                    f"{_terms(bill)}."
                 )
     return notes
 
 
 def _terms(key: Key) -> str:
     return f"{key.purchase or ''} in {key.region or 'any region'}".strip()
-
-
-Match = Literal["both", "plan", "bill", "apart"]
-"""Which side has a line; what is apart are taxes, credits and fees."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedPlan:
-    """The plan that is compared.
-
-    Attributes:
-        id: SHA-256 of its values.
-        as_of: day of its prices.
-        period: every dollar of it is for a `month` or a `run`.
-        options: JOB/ID of those that are compared.
-    """
-
-    id: str
-    as_of: date
-    period: str
-    options: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BillFile:
-    """A file of the bill: its name, its form, how many lines it has.
-
-    Attributes:
-        name: of the file.
-        format: its form.
-        lines: how many it has.
-    """
-
-    name: str
-    format: str
-    lines: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedBill:
-    """The bill that is compared; first instant and the one after the last, None: it says none.
-
-    Attributes:
-        files: of the bill.
-        start: first instant; None: it says none.
-        end: the instant after the last; None: it says none.
-    """
-
-    files: tuple[BillFile, ...]
-    start: Instant | None
-    end: Instant | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedHours:
-    """Machine hours of both sides; None where a side says none.
-
-    Attributes:
-        predicted: by the plan [h].
-        actual: on the bill [h].
-    """
-
-    predicted: float | None
-    actual: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedLine:
-    """One use of a service, as both sides have it.
-
-    Attributes:
-        match: which side has it.
-        what: as on a bill.
-        provider: our name for it.
-        instance_type: for machines.
-        region: None where the sides differ or say none.
-        purchase: for machines; the same.
-        jobs: of the plan.
-        predicted_usd: every digit; None where only the bill has it.
-        actual_usd: None where only the plan has it.
-        difference_usd: actual less predicted; None without a counterpart.
-        difference_fraction: of what was predicted, to 4 decimals.
-        hours: of machines.
-        bill_lines: how many lines of the bill it is.
-    """
-
-    match: Match
-    what: str
-    provider: str
-    instance_type: str | None
-    region: str | None
-    purchase: str | None
-    jobs: tuple[str, ...]
-    predicted_usd: Decimal | None
-    actual_usd: Decimal | None
-    difference_usd: Decimal | None
-    difference_fraction: float | None
-    hours: ComparedHours
-    bill_lines: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchedTotal:
-    """All that both sides have, in cents; no difference where nothing matched.
-
-    Attributes:
-        predicted_usd: by the plan.
-        actual_usd: on the bill.
-        difference_usd: actual less predicted.
-        difference_fraction: of what was predicted.
-    """
-
-    predicted_usd: Decimal
-    actual_usd: Decimal
-    difference_usd: Decimal | None
-    difference_fraction: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconciliationTotals:
-    """Dollars in all, in cents: planned, billed for use, billed apart, and what matched.
-
-    Attributes:
-        predicted_usd: by the plan.
-        actual_usd: billed for use.
-        apart_usd: taxes, credits and fees.
-        matched: what both sides have.
-    """
-
-    predicted_usd: Decimal
-    actual_usd: Decimal
-    apart_usd: Decimal
-    matched: MatchedTotal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconciliationDocument:
-    """What `gpucost reconcile -f json` prints; `planner.models.document` writes it.
-
-    Attributes:
-        schema: `gpucost.reconciliation/v1`.
-        currency: of every amount.
-        plan: that is compared.
-        bill: that is compared.
-        lines: uses of services, as both sides have them.
-        totals: of all lines.
-        notes: what a reader must know.
-    """
-
-    schema: str = "gpucost.reconciliation/v1"
-    currency: str = "USD"
-    plan: ComparedPlan
-    bill: ComparedBill
-    lines: tuple[ComparedLine, ...]
-    totals: ReconciliationTotals
-    notes: tuple[str, ...]
-
-
-def reconciliation_document(
-    plan: Plan,
-    chosen: tuple[Selection, ...],
-    bills: tuple[Bill, ...],
-    result: Reconciliation,
-    notes: Iterable[str] = (),
-) -> ReconciliationDocument:
-    """Return the comparison as it is printed.
-
-    Args:
-        plan: whose options were selected.
-        chosen: the selected options.
-        bills: every file of the bill.
-        result: the comparison.
-        notes: more that a reader must know.
-    """
-    groups: tuple[tuple[Match, tuple[Compared, ...]], ...] = (
-        ("both", result.matched),
-        ("plan", result.only_planned),
-        ("bill", result.only_billed),
-        ("apart", result.apart),
-    )
-    return ReconciliationDocument(
-        plan=ComparedPlan(
-            id=plan.id,
-            as_of=plan.as_of,
-            period=plan.period,
-            options=tuple(f"{one.job}/{one.option}" for one in chosen),
-        ),
-        bill=ComparedBill(
-            files=tuple(BillFile(name=b.name, format=b.format, lines=len(b.lines)) for b in bills),
-            start=result.start,
-            end=result.end,
-        ),
-        lines=tuple(_line(match, one) for match, found in groups for one in found),
-        totals=_totals(result),
-        notes=(*result.notes, *notes),
-    )
-
-
-def fraction(one: Compared) -> Decimal | None:
-    """Return the difference as a share of what was predicted, to 4 decimals."""
-    if one.difference is None or one.predicted is None or not one.predicted.usd:
-        return None
-    share = EXACT.divide(one.difference, one.predicted.usd)
-    return share.quantize(Decimal("0.0001"), context=EXACT)
-
-
-def _totals(result: Reconciliation) -> ReconciliationTotals:
-    everything = (*result.matched, *result.only_planned, *result.only_billed)
-    matched = _both(result.matched)
-    return ReconciliationTotals(
-        predicted_usd=sum_usd(one.predicted for one in everything),
-        actual_usd=sum_usd(one.actual for one in everything),
-        apart_usd=sum_usd(one.actual for one in result.apart),
-        matched=MatchedTotal(
-            predicted_usd=sum_usd(one.predicted for one in result.matched),
-            actual_usd=sum_usd(one.actual for one in result.matched),
-            difference_usd=None if matched is None else cents(matched.difference or Decimal(0)),
-            difference_fraction=six_digits(fraction(matched)) if matched else None,
-        ),
-    )
-
-
-def _both(matched: tuple[Compared, ...]) -> Compared | None:
-    """Return all that has two sides as one."""
-    if not matched:
-        return None
-    predicted, actual = Decimal(0), Decimal(0)
-    for one in matched:
-        predicted = EXACT.add(predicted, one.predicted.usd if one.predicted else Decimal(0))
-        actual = EXACT.add(actual, one.actual.usd if one.actual else Decimal(0))
-    sides = (Side(usd=usd, hours=None, lines=len(matched)) for usd in (predicted, actual))
-    return Compared(keys=matched[0].keys, jobs=(), predicted=next(sides), actual=next(sides))
-
-
-def sum_usd(sides: Iterable[Side | None]) -> Decimal:
-    """Return the dollars of these sides in cents; what is missing counts nothing."""
-    total = Decimal(0)
-    for side in sides:
-        total = EXACT.add(total, side.usd if side else Decimal(0))
-    return cents(total)
-
-
-def _line(match: Match, one: Compared) -> ComparedLine:
-    key = one.keys[0]
-    return ComparedLine(
-        match=match,
-        what=key.kind,
-        provider=key.provider,
-        instance_type=key.instance_type,
-        region=_agreed(one.keys, "region"),
-        purchase=_agreed(one.keys, "purchase"),
-        jobs=one.jobs,
-        predicted_usd=without_zeros(one.predicted.usd) if one.predicted else None,
-        actual_usd=without_zeros(one.actual.usd) if one.actual else None,
-        difference_usd=None if one.difference is None else without_zeros(one.difference),
-        difference_fraction=six_digits(fraction(one)),
-        hours=ComparedHours(predicted=_hours(one.predicted), actual=_hours(one.actual)),
-        bill_lines=one.actual.lines if one.actual else 0,
-    )
-
-
-def _agreed(keys: tuple[Key, ...], name: str) -> str | None:
-    """Return the value that all known ones share; None where they differ or none is known."""
-    said = {getattr(key, name) for key in keys} - {None}
-    return said.pop() if len(said) == 1 else None
-
-
-def _hours(side: Side | None) -> float | None:
-    return None if side is None else six_digits(side.hours)
-
-
-def six_digits(value: Decimal | None) -> float | None:
-    """Return hours or a fraction with six significant digits; None where it is not known."""
-    return None if value is None else float(f"{value:.6g}")

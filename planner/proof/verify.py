@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from planner.bills.bill import Bill
-from planner.bills.reconcile import Reconciliation, reconcile, sum_usd
+from planner.bills.reconcile import Comparison, compare_dollars, sum_usd
 from planner.choice.requirements import Requirements
 from planner.documents.selection import Selection
 from planner.models.costs import saving
@@ -378,7 +378,7 @@ def _too_few(before: MeasuredRun, after: MeasuredRun) -> str:
     return f"the speed-up is unknown: {steps} too few for what they differ by: run longer."
 
 
-def _bill(dollars: Dollars | None, bills: tuple[Bill, ...], job: str) -> Reconciliation | None:
+def _bill(dollars: Dollars | None, bills: tuple[Bill, ...], job: str) -> Comparison | None:
     """Return the invoice held against the bill of the run after, at its measured speed."""
     if dollars is None or not bills:
         return None
@@ -394,7 +394,7 @@ def _bill(dollars: Dollars | None, bills: tuple[Bill, ...], job: str) -> Reconci
         high=dollars.high,
         lines=rented.lines,
     )
-    return reconcile((measured,), bills, period=dollars.period)
+    return compare_dollars((measured,), bills, period=dollars.period)
 
 
 def _notes(
@@ -474,14 +474,15 @@ def _predicted(prediction: Predicted, speed: MeasuredRatio) -> PredictedSpeedup:
     )
 
 
-def _invoice(bill: Reconciliation) -> InvoiceSummary:
-    measured = sum_usd(line.predicted for line in bill.matched)
-    billed = sum_usd(line.actual for line in bill.matched)
+def _invoice(bill: Comparison) -> InvoiceSummary:
+    matched = bill.of("both")
+    measured = sum_usd(line.predicted_usd for line in matched)
+    billed = sum_usd(line.actual_usd for line in matched)
     return InvoiceSummary(
         measured_usd=measured,
         billed_usd=billed,
         difference_usd=EXACT.subtract(billed, measured),
-        only_measured_usd=sum_usd(line.predicted for line in bill.only_planned),
+        only_measured_usd=sum_usd(line.predicted_usd for line in bill.of("plan")),
         notes=bill.notes,
     )
 

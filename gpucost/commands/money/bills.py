@@ -13,22 +13,18 @@ from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.bills.bill import Bill
 from planner.bills.formats import read_bill
-from planner.bills.leftovers import gpu_sizes
+from planner.bills.leftovers import ReviewedLine, ReviewFinding, gpu_sizes
 from planner.bills.reconcile import (
     ComparedLine,
     MatchedTotal,
-    ReconciliationDocument,
+    Reconciliation,
     reconcile,
-    reconciliation_document,
 )
 from planner.bills.review import (
     Measured,
-    ReviewDocument,
-    ReviewedLine,
+    Review,
     ReviewedMachine,
-    ReviewFinding,
     review,
-    review_document,
 )
 from planner.documents.selection import select
 from pricing.errors import InputError
@@ -84,8 +80,7 @@ def bill(paths: tuple[str, ...], tz: str | None, profiles: tuple[str, ...], outp
     zone = Hints(tz=tz).zone or UTC
     bills = read_bills(paths)
     sizes = gpu_sizes(load_catalog(say=output.say))
-    result = review(bills, sizes, zone=zone, measured=_measured(profiles, output))
-    document = review_document(bills, result, zone)
+    document = review(bills, sizes, zone=zone, measured=_measured(profiles, output))
     if output.format == "json":
         print_json(document)
     else:
@@ -110,7 +105,7 @@ _CUT_IN_MACHINES = frozenset(("machine",))
 _CODES = {"idle-address": "address", "idle-disk": "disk", "idle-commitment": "commitment"}
 
 
-def print_review(document: ReviewDocument, output: Output) -> None:
+def print_review(document: Review, output: Output) -> None:
     """Print GPU dollars by machine, what nobody used, and say what to measure first.
 
     In csv only the machines: a CSV file is one table.
@@ -133,7 +128,7 @@ def print_review(document: ReviewDocument, output: Output) -> None:
     _say_review(document, output)
 
 
-def _say_review(document: ReviewDocument, output: Output) -> None:
+def _say_review(document: Review, output: Output) -> None:
     totals = document.totals
     if not document.machines:
         output.say("this bill has no machine with a GPU.")
@@ -216,8 +211,7 @@ def reconcile_(
     plan = load_plan(plan_path)
     chosen, missing = select(plan, named)
     bills = read_bills(paths)
-    result = reconcile(chosen, bills, period=plan.period)
-    document = reconciliation_document(plan, chosen, bills, result, missing)
+    document = reconcile(plan, chosen, bills, missing)
     if output.format == "json":
         print_json(document)
     else:
@@ -245,7 +239,7 @@ _MATCHES = {"both": "both", "plan": "plan only", "bill": "bill only", "apart": "
 _SHOWN = 20
 
 
-def print_reconciliation(document: ReconciliationDocument, output: Output) -> None:
+def print_reconciliation(document: Reconciliation, output: Output) -> None:
     """Print the lines of a comparison, then its totals."""
     short = output.format == "table" and not output.verbose
     hidden = [line for line in document.lines if line.match == "bill"][_SHOWN:] if short else []

@@ -45,7 +45,7 @@ def test_what_nobody_used_is_found_and_nothing_else(form: str) -> None:
     planted = found_usd = false = Decimal(0)
     for seed in SEEDS:
         world, found, rows = reviewed(form, seed)
-        named = [line for one in found.leftovers for line in one.lines]
+        named = [line for one in found.findings for line in one.lines]
         assert len({line.source for line in named}) == len(named)
         false += sum(line.usd for line in named if not rows[line.source].planted)
         found_usd += sum(line.usd for line in named if rows[line.source].planted == SHOWN)
@@ -61,7 +61,7 @@ def test_what_a_bill_cannot_show_is_said_to_be_open(form: str) -> None:
     for seed in SEEDS:
         world, found, _ = reviewed(form, seed)
         hidden = sum((row.usd for row in world.rows if row.planted == HIDDEN), Decimal(0))
-        told = sum((one.usd for one in found.leftovers), Decimal(0))
+        told = sum((one.usd for one in found.findings), Decimal(0))
         shown = sum((row.usd for row in world.rows if row.planted == SHOWN), Decimal(0))
         assert hidden <= sum((one.usd for one in found.undecided), Decimal(0)) + told - shown
 
@@ -78,14 +78,14 @@ def test_gpu_dollars_and_hours_are_those_of_the_machines(form: str) -> None:
                 dollars[row.size] += row.usd  # type: ignore[assignment] - exact, not a count
                 hours[row.size] += row.hours * GPUS[row.size] * (row.part in ("", "gpu"))
         said: Counter[str] = Counter()
-        for one in found.spent:
+        for one in found.machines:
             said[one.instance_type or ""] += one.usd  # type: ignore[assignment] - the same
             if "insights" in form:
                 assert one.gpu_hours is None
         assert said == dollars
         if "insights" not in form:
             told = Counter(dict.fromkeys(dollars, 0))
-            for one in found.spent:
+            for one in found.machines:
                 told[one.instance_type or ""] += int(one.gpu_hours or 0)
             assert told == hours
 
@@ -99,9 +99,10 @@ def test_nights_and_weekends_are_never_too_many(form: str) -> None:
         for row in world.rows:
             for hour in row.on_hours if row.size in GPUS else ():
                 truth[_part(hour.weekday(), hour.hour)] += row.usd / row.hours  # type: ignore[assignment]
-        said: Counter[str] = Counter()
-        for one in found.spent:
-            said.update(dict(one.by_part))  # type: ignore[arg-type] - exact, not counts
+        parts = found.by_part
+        said = Counter(  # type: ignore[type-var] - exact, not counts
+            workday=parts.workday_usd, night=parts.night_usd, weekend=parts.weekend_usd
+        )
         for part, usd in truth.items():
             assert Decimal(said[part]) <= Decimal(usd) + Decimal("1e-9")
             if FORMS[form].grain != "day" or part == "weekend":

@@ -59,11 +59,12 @@ TEN_DAYS = FIRST + timedelta(days=10)
 )  # fmt: skip
 def test_only_what_is_proved_counts(lines: list[BillLine], expected: str) -> None:
     """The bill's own word, or no machine in reach from some day to the end; else not a cent."""
+    lines = [replace(one, source=f"bill:{n}") for n, one in enumerate(lines)]
     found, undecided = leftovers(lines)
     assert sum((one.usd for one in found), Decimal(0)) == Decimal(expected)
-    told = {id(each) for one in found for each in one.lines}
-    open_ = [one for one in lines if one.kind == "disk" and id(one) not in told and one.usd > 0]
-    assert sum(one.lines for one in undecided if one.kind == "disk") == len(open_)
+    told = {each.source for one in found for each in one.lines}
+    open_ = [one for one in lines if one.kind == "disk" and one.source not in told and one.usd > 0]
+    assert sum(one.lines for one in undecided if one.what == "disk") == len(open_)
 
 
 def test_a_whole_bill_without_machines_shows_that_there_were_none() -> None:
