@@ -7,7 +7,7 @@ from pathlib import Path
 from page_text import MADE, prose, table
 
 from planner.profile.codec import rules
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from planner.profile.model import Host
 from telemetry.formats import sniff
 from telemetry.readers.column_names import meaning, metrics

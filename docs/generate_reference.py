@@ -22,7 +22,7 @@ from gpucost.schemas.documents import DOCUMENTS
 from planner.choice.requirements import BOOT_DISK_GIB
 from planner.profile.codec import record_class, rules
 from planner.profile.fields import FieldRule
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from planner.profile.model import Profile, Statistics
 from pricing.billing.provider_rules import rules_of as billing_rules
 from pricing.billing.quote import Usage, quote

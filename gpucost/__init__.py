@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from planner.choice.requirements import Requirements
     from planner.diagnosis.diagnose import diagnose
     from planner.models.estimate import Estimate
-    from planner.plan.find import FoundOption
     from planner.plan.plan import Plan
+    from planner.plan.read import FoundOption
     from planner.prediction.predict import predict
     from planner.profile.model import Profile
     from planner.signals.finding import Finding
@@ -79,7 +79,7 @@ _HOMES = {
     "Catalog": "pricing.catalog.catalog",
     "Estimate": "planner.models.estimate",
     "Finding": "planner.signals.finding",
-    "FoundOption": "planner.plan.find",
+    "FoundOption": "planner.plan.read",
     "GpucostError": "pricing.errors",
     "Measurement": "gpucost.profiling.measuring",
     "Offer": "pricing.catalog.offer",

@@ -12,10 +12,11 @@ from planner.documents.what_if.what_if import what_if_table
 from planner.fleet.at_once import AtOnce, in_turn
 from planner.models.document import encode
 from planner.models.estimate import Estimate
-from planner.plan import find
 from planner.plan.draft import PlanDraft
 from planner.plan.making import to_plan
 from planner.plan.plan import Plan
+from planner.plan.read import FoundOption
+from planner.plan.read import find_option as find_in_plan
 from planner.prediction.sharing import speeds_in
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
@@ -127,7 +128,7 @@ def predict_sharing(
     return speeds_in(tuple(profiles), mode, on_slice)
 
 
-def find_option(plan: Plan, name: str) -> find.FoundOption:
+def find_option(plan: Plan, name: str) -> FoundOption:
     """Return the option called JOB/ID; `o0` is today's machine.
 
     Args:
@@ -137,7 +138,7 @@ def find_option(plan: Plan, name: str) -> find.FoundOption:
     Raises:
         InputError: none is called so, or several are; what there is is listed.
     """
-    return find.find_option(plan, name)
+    return find_in_plan(plan, name)
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:

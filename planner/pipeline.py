@@ -39,7 +39,7 @@ from planner.plan.plan import Plan
 from planner.prediction.predict import split_time
 from planner.prediction.probes import check_probes, probes_of
 from planner.profile.model import Profile
-from planner.profile.naming import name_apart
+from planner.profile.source import name_apart
 from planner.signals.signals import read_signals
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError

@@ -39,7 +39,7 @@ from planner.profile.model import (
     Statistics,
     Window,
 )
-from planner.profile.serving import Latency
+from planner.profile.trials import Latency
 from pricing.catalog.catalog import load_catalog
 from pricing.hardware import MigProfile, gpus
 from research import co_location, growth, slices

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from planner.documents.framework_config import FrameworkConfig, Value
-    from planner.documents.shared_gpus import SharedGpu, SharedJob
+    from planner.documents.selection import SharedGpu, SharedJob
     from planner.documents.task import ToolTask
 
 FILES = {

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from gpucost.cli import cli
 from gpucost.commands.planning.export import TOOLS, fleet_text, task_text
 from gpucost.files.plan_file import load_plan
-from planner.documents.shared_gpus import BY, FleetRequest
+from planner.documents.selection import BY, FleetRequest
 from planner.documents.task import AUTOSCALERS, TaskRequest
 from planner.plan.making import to_plan
 from pricing.errors import InputError

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpucost.agents.budget import AgentPreview
-from gpucost.schemas.from_fields import one_of
+from gpucost.schemas.documents import one_of
 from gpucost.schemas.small_documents import DiagnosedJob
 from gpucost.views.runs import RUN_SCHEMA, DeploymentDocument
 from planner.models.document import encode

@@ -10,12 +10,12 @@ from msgspec import structs
 from gpucost.files.plan_file import load_plan
 from planner.actions.settings import MachineSettings, plain_settings, shared_settings
 from planner.documents.machine import read_machine
-from planner.documents.tools import that_start
+from planner.documents.task import that_start
 from planner.plan.bill import RentedOffer
-from planner.plan.find import FoundOption, find_option, find_recommended
 from planner.plan.job import JobPlan
 from planner.plan.option import Option
 from planner.plan.plan import Placement, Plan
+from planner.plan.read import FoundOption, find_option, find_recommended
 from pricing.catalog import sizes
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, EVERYWHERE, Offer, parse_place

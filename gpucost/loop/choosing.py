@@ -14,12 +14,11 @@ from typing import Any
 from gpucost.loop.loop_record import HERE
 from planner.documents.application import IN_PROCESS, Application, application
 from planner.documents.launcher import Surroundings
-from planner.documents.recipe import make_recipe
-from planner.documents.recipe_read import AskedRecipe, read_recipe
+from planner.documents.recipe import AskedRecipe, make_recipe, read_recipe
 from planner.models.document import encode
-from planner.plan.find import FoundOption
 from planner.plan.job import JobPlan
 from planner.plan.option import Settings
+from planner.plan.read import FoundOption
 from planner.profile.kinds import APPLIED
 from pricing.errors import InputError
 from pricing.listing import listed
@@ -125,7 +124,7 @@ def is_here(candidate: FoundOption) -> bool:
 
 def _experiment(candidate: FoundOption, means: Means) -> NextExperiment:
     stays, offer = is_here(candidate), candidate.offer
-    recipe_values = encode(make_recipe(candidate, _applying(candidate, means.numeric)).document)
+    recipe_values = encode(make_recipe(candidate, _applying(candidate, means.numeric)))
     recipe = with_proved(recipe_values, means.proved, stays=stays)
     return NextExperiment(
         option=candidate,

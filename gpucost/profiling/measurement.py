@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from planner.documents.application import Application
-    from planner.profile.change import Change
+    from planner.profile.trials import Change
 
 AROUND_CHILD = 125
 _ENDING = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gpucost.views.output import Output
     from planner.documents.application import Application
-    from planner.documents.recipe_read import AskedRecipe
+    from planner.documents.recipe import AskedRecipe
 
 DEFAULT_TARGET = "after.json"
 _WARMUP_STEPS = 60  # our choice: start-up, compilation and the first reads are over by then
@@ -136,17 +136,16 @@ def _recipe(plan_path: str | None, recipe_path: str | None, named: str | None) -
     Raises:
         InputError: there is no such file, plan or option, or it cannot be read.
     """
-    from planner.documents.recipe import make_recipe  # noqa: PLC0415 - lazy
-    from planner.documents.recipe_read import read_recipe  # noqa: PLC0415 - lazy
+    from planner.documents.recipe import make_recipe, read_recipe  # noqa: PLC0415 - lazy
     from planner.models.document import to_text  # noqa: PLC0415 - lazy
-    from planner.plan.find import find_option, find_recommended  # noqa: PLC0415 - lazy
+    from planner.plan.read import find_option, find_recommended  # noqa: PLC0415 - lazy
 
     if recipe_path is not None:
         return read_recipe(_text(recipe_path), recipe_path)
     path = plan_path or DEFAULT_PLAN
     plan = load_plan(path)
     option = find_option(plan, named) if named is not None else find_recommended(plan)
-    return read_recipe(to_text(make_recipe(option).document), path)
+    return read_recipe(to_text(make_recipe(option)), path)
 
 
 def _text(path: str) -> str:

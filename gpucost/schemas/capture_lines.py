@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gpucost.schemas.from_fields import one_of
+from gpucost.schemas.documents import one_of
 from planner.models.json_schema import Schema
 from telemetry.recording.recording import CAPTURE_SCHEMA, GpuIdentity
 

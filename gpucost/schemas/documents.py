@@ -1,13 +1,141 @@
 """The documents that gpucost writes, one row each: what writes it, and the class it is made of."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, get_args, get_type_hints
 
-from gpucost.schemas.from_fields import schema_of
-from planner.models.json_schema import Schema
+import msgspec
+
+from planner.models.json_schema import Schema, json_schema
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_ENTRY = re.compile(r"^ {4}(?P<names>\w+(?:, \w+)*): (?P<said>.*)$")
+_UNITS = (  # how names end, the longer ones first
+    ("usd_per_gpu_hour", "USD/h"),
+    ("usd_per_hour", "USD/h"),
+    ("usd", "USD"),
+    ("_fraction", "0 to 1"),
+    ("_percent", "%"),
+    ("_gib", "GiB"),
+    ("_days", "days"),
+    ("_hours", "h"),
+    ("_per_s", "1/s"),
+    ("_ms", "ms"),
+    ("_s", "s"),
+    ("_h", "h"),
+    ("_w", "W"),
+)
+
+
+def schema_of(name: str, cls: type, *, many: bool = False, tagged: bool = False) -> Schema:
+    """Return the JSON Schema (2020-12) of a document; nothing beside its fields is allowed.
+
+    Args:
+        name: of the document, as `plan`.
+        cls: a class that `planner.models.document.encode` writes.
+        many: whether the document is an array of them.
+        tagged: whether `schema` stands before the fields, without being one of them.
+    """
+    _, classes = _published(cls)
+    whole = classes[cls.__name__] if many else classes.pop(cls.__name__)
+    own = {"schema": {"const": f"gpucost.{name}/v1"}}
+    if tagged:
+        whole["properties"] = {**own, **whole["properties"]}
+        whole["required"] = ["schema", *whole["required"]]
+    elif "schema" in whole["properties"]:
+        whole["properties"]["schema"] = own["schema"]
+    meaning = whole["description"]
+    if many:
+        whole = {"type": "array", "items": {"$ref": f"#/$defs/{cls.__name__}"}}
+    return _document(name, meaning, whole, classes)
+
+
+def one_of(name: str, meaning: str, kinds: Sequence[type]) -> Schema:
+    """Return the JSON Schema of a document that has the fields of one of several classes."""
+    schemas, classes = _published(*kinds)
+    return _document(name, meaning, {"anyOf": schemas}, classes)
+
+
+def _document(name: str, meaning: str, whole: Schema, classes: dict[str, Schema]) -> Schema:
+    head = {"$schema": _DRAFT, "$id": f"urn:gpucost:{name}:v1", "title": f"gpucost {name}"}
+    known = {"$defs": dict(sorted(classes.items()))} if classes else {}
+    return {**head, "description": meaning, **whole, **known}
+
+
+def _published(*kinds: type) -> tuple[list[Schema], dict[str, Schema]]:
+    schemas, classes = json_schema(*kinds)
+    for cls in set(_classes(kinds, set())):
+        _publish(cls, classes[cls.__name__])
+    return schemas, classes
+
+
+def _publish(cls: type, schema: Schema) -> None:
+    """Say what each field means, and that this version writes all of them and no other."""
+    meanings, kinds = _meanings(cls), get_type_hints(cls)
+    names = _names(cls)
+    properties = {name: schema["properties"][name] for name in names}
+    schema["properties"] = properties
+    for name, told in properties.items():
+        told.pop("default", None)
+        said = " ".join(filter(None, (meanings.get(names[name], ""), _unit(names[name], meanings))))
+        properties[name] = {**({"description": said} if said else {}), **told}
+    schema["description"] = _first_paragraph(cls)
+    schema["required"] = [
+        name for name, field in names.items() if msgspec.UnsetType not in get_args(kinds[field])
+    ]
+    schema["additionalProperties"] = False
+
+
+def _names(cls: type) -> dict[str, str]:
+    """Return the fields of a class by their names in the file."""
+    if issubclass(cls, msgspec.Struct):
+        return dict(zip(cls.__struct_encode_fields__, cls.__struct_fields__, strict=True))
+    return {name: name for name in vars(cls)["__dataclass_fields__"]}
+
+
+def _classes(kinds: Sequence[Any], seen: set[Any]) -> Iterator[type]:
+    """Yield the classes of documents in types, and in the fields of those classes."""
+    for kind in kinds:
+        if is_dataclass(kind) or (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+            if kind not in seen:
+                seen.add(kind)
+                yield kind  # type: ignore[misc]
+                yield from _classes(tuple(get_type_hints(kind).values()), seen)
+        else:
+            yield from _classes(get_args(kind), seen)
+
+
+def _first_paragraph(cls: type) -> str:
+    return " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())
+
+
+def _meanings(cls: type) -> dict[str, str]:
+    """Return what the docstring of a class, or of one that it is made of, says of each field."""
+    meanings: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        named: tuple[str, ...] = ()
+        for line in inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2].split("\n"):
+            entry = _ENTRY.match(line)
+            if entry:
+                named = tuple(entry["names"].split(", "))
+                meanings |= dict.fromkeys(named, entry["said"])
+            elif line.startswith(" " * 8):
+                meanings |= {name: f"{meanings[name]} {line.strip()}" for name in named}
+            elif line:
+                break
+    return meanings
+
+
+def _unit(name: str, meanings: Mapping[str, str]) -> str:
+    """Return the unit that the name of a field ends with; empty where its meaning has one."""
+    if "[" in meanings.get(name, ""):
+        return ""
+    return next((f"[{unit}]" for end, unit in _UNITS if name.endswith(end)), "")
+
 
 Form = Literal["one", "list", "line"]
 
@@ -42,15 +170,15 @@ class WrittenDocument:
 
 
 _DOCUMENTS = "planner.plan.plan"
-_QUOTES, _RUNS = "gpucost.files.quote_values", "gpucost.views.runs"
+_QUOTES, _RUNS = "gpucost.files.quote_documents", "gpucost.views.runs"
 _SMALL = "gpucost.schemas.small_documents"
 _ANSWERS = "gpucost.agents.answers"
 _LINES = "gpucost.schemas.capture_lines"
 
 _ROWS = (
-    ("profile", "profile.json: `profile`, `import`, `run`", "planner.profile.schema:schema"),
+    ("profile", "profile.json: `profile`, `import`, `run`", "planner.profile.codec:schema"),
     ("plan", "plan.json: `plan -o`, `plan -f json`, `demo`, `fleet`", f"{_DOCUMENTS}:Plan"),
-    ("recipe", "recipe.json: `recipe`", "planner.documents.recipe:RecipeDocument"),
+    ("recipe", "recipe.json: `recipe`", "planner.documents.recipe:Recipe"),
     ("quote", "`quote -f json`; several in an array", f"{_QUOTES}:QuoteDocument"),
     ("ownership", "`quote own -f json`", f"{_QUOTES}:OwnershipDocument"),
     ("diagnosis", "`diagnose -f json`", f"{_SMALL}:DiagnosisDocument"),

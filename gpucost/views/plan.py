@@ -7,10 +7,10 @@ import click
 
 from gpucost.views.output import Output, Table, print_prose, print_table
 from planner.plan.bill import RentedOffer
-from planner.plan.find import FoundOption, every_option
 from planner.plan.job import JobPlan
 from planner.plan.option import Option
 from planner.plan.plan import Fleet, Plan
+from planner.plan.read import FoundOption, every_option
 from planner.signals.finding import Finding
 from templates import advice, report_text
 from templates.language.translate import _, join, translate_text, word

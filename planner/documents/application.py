@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from planner.actions import ACTIONS
 from planner.documents.launcher import THREADS, Surroundings, launch
-from planner.documents.recipe_read import AskedRecipe
+from planner.documents.recipe import AskedRecipe
 from planner.plan.option import Settings
-from planner.profile.change import Change
 from planner.profile.kinds import APPLIED, LEFT
+from planner.profile.trials import Change
 from pricing.errors import InputError
 
 IN_PROCESS = tuple(code for code, action in ACTIONS.items() if action.in_process)

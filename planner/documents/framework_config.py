@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.actions import ACTIONS
-from planner.documents.recipe import Applied, Recipe
+from planner.documents.recipe import Recipe, RecipeAction
 
 Value = bool | int | float | str
 Sections = Mapping[str, Value | Mapping[str, Value]]
@@ -59,7 +59,7 @@ def framework_config(framework: str, recipe: Recipe) -> FrameworkConfig:
     flat: dict[str, Value] = {}
     left = []
     for one in recipe.actions:
-        found = dict(_settings(framework, one, recipe.machine.launcher))
+        found = dict(_settings(framework, one, recipe.launcher))
         flat |= found
         if not found:
             left.append(LeftToDo(code=one.code, how=_how(framework, one)))
@@ -71,7 +71,7 @@ def framework_config(framework: str, recipe: Recipe) -> FrameworkConfig:
         settings=_in_sections(flat),
         environment={
             name: value
-            for name, value in recipe.machine.environment.items()
+            for name, value in recipe.environment.items()
             if not name.startswith("GPUCOST_")
         },
         left=tuple(left),
@@ -79,7 +79,7 @@ def framework_config(framework: str, recipe: Recipe) -> FrameworkConfig:
 
 
 def _settings(
-    framework: str, one: Applied, launcher: Mapping[str, float | str]
+    framework: str, one: RecipeAction, launcher: Mapping[str, float | str]
 ) -> Iterator[tuple[str, Value]]:
     """Yield what an action sets; a value that the recipe could not work out is left out."""
     known = {**launcher, **one.settings}
@@ -113,7 +113,7 @@ def _value(text: str | None, known: Mapping[str, float | str]) -> Value | None:
 
 def _launched(recipe: Recipe) -> dict[str, Value]:
     """Return what Accelerate's file must say of machines and processes."""
-    launcher = recipe.machine.launcher
+    launcher = recipe.launcher
     each, nodes = int(launcher.get("nproc_per_node", 1)), int(launcher.get("nnodes", 1) or 1)
     return {
         "compute_environment": "LOCAL_MACHINE",
@@ -138,7 +138,7 @@ def _in_sections(flat: Mapping[str, Value]) -> Sections:
     return found
 
 
-def _how(framework: str, one: Applied) -> str:
+def _how(framework: str, one: RecipeAction) -> str:
     """Return what is known of an action beside settings: of the framework, of PyTorch, in words."""
     action = ACTIONS[one.code]
     line = action.lines.get(framework, "")

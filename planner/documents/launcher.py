@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from planner.documents.recipe_read import AskedRecipe
-from planner.profile.change import Change
+from planner.documents.recipe import AskedRecipe
 from planner.profile.kinds import APPLIED, LEFT
+from planner.profile.trials import Change
 
 THREADS = "OMP_NUM_THREADS"
 _NUMA = "numa-binding"

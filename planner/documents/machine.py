@@ -3,8 +3,8 @@
 import re
 
 from planner.actions.settings import VARIABLES, MachineSettings, Settings, plain_settings
-from planner.plan.find import FoundOption
 from planner.plan.option import MachineSetup
+from planner.plan.read import FoundOption
 from pricing.errors import InputError
 
 _NNODES = re.compile(r"[1-9]\d{0,4}(:[1-9]\d{0,4})?")

@@ -5,72 +5,27 @@ program can do is marked `code`, with a line for each framework; nothing is chan
 itself.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
 from planner.actions import ACTIONS
 from planner.actions.action import compatible
-from planner.actions.settings import MachineSettings
+from planner.actions.settings import VARIABLES
 from planner.documents.machine import read_machine
-from planner.plan.find import FoundOption
 from planner.plan.job import Effect
 from planner.plan.option import Settings
+from planner.plan.read import FoundOption
 from pricing.errors import InputError
 
 SCHEMA = "gpucost.recipe/v1"
 
 
-class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """One action of a recipe.
-
-    Attributes:
-        code: the action code.
-        kind: `safe` or `numeric`.
-        settings: values worked out for the job.
-        effect: low, mid and high speed-up of what it acts on; None where unknown.
-    """
-
-    code: str
-    kind: str
-    settings: Settings
-    effect: Effect | None
-
-
-class Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """What to set for one option.
-
-    Attributes:
-        job: the job's name.
-        option: the option's id.
-        actions: what is applied, in order.
-        machine: what is set on each machine.
-        sharing: how the GPU is shared; None = not.
-    """
-
-    job: str
-    option: str
-    actions: tuple[Applied, ...]
-    machine: MachineSettings
-    sharing: str | None
-
-    @property
-    def document(self) -> "RecipeDocument":
-        """The recipe as its file holds it."""
-        return RecipeDocument(
-            schema=SCHEMA,
-            job=self.job,
-            option=self.option,
-            actions=tuple(_action(one) for one in self.actions),
-            environment=self.machine.environment,
-            launcher=self.machine.launcher,
-            checkpoint_every_s=self.machine.checkpoint_every_s,
-            machine=RecipeMachine(sharing=self.sharing, persistence_mode=True),
-        )
-
-
 class RecipeAction(msgspec.Struct, frozen=True, kw_only=True):
-    """One action as a recipe holds it.
+    """One action of a recipe.
 
     Attributes:
         code: the action code.
@@ -101,8 +56,8 @@ class RecipeMachine(msgspec.Struct, frozen=True, kw_only=True):
     persistence_mode: bool
 
 
-class RecipeDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A recipe as its file holds it (`gpucost.recipe/v1`); `encode` writes it.
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """What to set for one option, as its file holds it (`gpucost.recipe/v1`).
 
     Attributes:
         schema: name and version of this form.
@@ -115,7 +70,7 @@ class RecipeDocument(msgspec.Struct, frozen=True, kw_only=True):
         machine: how the GPUs are set.
     """
 
-    schema: str
+    schema: str = SCHEMA
     job: str
     option: str
     actions: tuple[RecipeAction, ...]
@@ -123,18 +78,6 @@ class RecipeDocument(msgspec.Struct, frozen=True, kw_only=True):
     launcher: Mapping[str, int | str]
     checkpoint_every_s: float | None
     machine: RecipeMachine
-
-
-def _action(one: Applied) -> RecipeAction:
-    how = ACTIONS[one.code]
-    return RecipeAction(
-        code=one.code,
-        kind=one.kind,
-        settings=one.settings,
-        effect=one.effect,
-        by=how.by,
-        how={**how.lines, **({"also": how.words} if how.words else {})},
-    )
 
 
 def make_recipe(found: FoundOption, numeric: Iterable[str] = ()) -> Recipe:
@@ -161,50 +104,170 @@ def make_recipe(found: FoundOption, numeric: Iterable[str] = ()) -> Recipe:
     ]
     if problems:
         raise InputError(problems)
+    machine = read_machine(found).also(codes)
+    sharing = found.option.sharing if found.option else None
     return Recipe(
         job=found.job.name,
         option=found.id,
         actions=tuple(remedies[code] for code in codes),
-        machine=read_machine(found).also(codes),
-        sharing=found.option.sharing if found.option else None,
+        environment=machine.environment,
+        launcher=machine.launcher,
+        checkpoint_every_s=machine.checkpoint_every_s,
+        machine=RecipeMachine(sharing=sharing, persistence_mode=True),
     )
 
 
-def _remedies(found: FoundOption) -> dict[str, Applied]:
+def _remedies(found: FoundOption) -> dict[str, RecipeAction]:
     """Return the actions that apply, with what they set on the option's machine."""
-    today = {one.code: one for one in found.job.remedies}
-    if found.option is None:
-        return {
-            code: Applied(code=code, kind=one.kind, settings=one.settings, effect=one.effect)
-            for code, one in today.items()
-        }
+    today = {remedy.code: remedy for remedy in found.job.remedies}
     return {
-        code: Applied(
+        code: RecipeAction(
             code=code,
-            kind=ACTIONS[code].kind,
+            kind=action.kind,
             settings=settings,
             effect=today[code].effect if code in today else None,
+            by=action.by,
+            how={**action.lines, **({"also": action.words} if action.words else {})},
         )
         for code, settings in found.settings.items()
-        if code in ACTIONS
+        if (action := ACTIONS.get(code)) is not None
     }
 
 
-def _refusal(code: str, remedies: Mapping[str, Applied], job: str) -> str | None:
+def _refusal(code: str, remedies: Mapping[str, RecipeAction], job: str) -> str | None:
     """Return why a code cannot be asked for; None where it can."""
-    found = ACTIONS.get(code)
-    if found is None or found.kind != "numeric":
-        known = ", ".join(c for c, one in ACTIONS.items() if one.kind == "numeric")
-        words = "no action code" if found is None else f"{found.kind}, so it needs no asking"
-        return f"--numeric {code}: {words}; numeric are {known}."
-    if code not in remedies:
-        return (
-            f"--numeric {code}: does not apply to {job}; `gpucost explain {code}` says where it "
-            "does."
-        )
-    return None
+    if code in remedies:
+        return _not_numeric(code)
+    return _not_numeric(code) or (
+        f"--numeric {code}: does not apply to {job}; `gpucost explain {code}` says where it does."
+    )
+
+
+def _not_numeric(code: str) -> str | None:
+    """Return that a code is none of an action that may change results; None where it is."""
+    action = ACTIONS.get(code)
+    if action is not None and action.kind == "numeric":
+        return None
+    known = ", ".join(c for c, one in ACTIONS.items() if one.kind == "numeric")
+    words = "no action code" if action is None else f"{action.kind}, so it needs no asking"
+    return f"--numeric {code}: {words}; numeric are {known}."
 
 
 def _excluding(code: str, codes: Iterable[str]) -> Iterable[str]:
     excluded = ACTIONS[code].excludes
     return (other for other in codes if other in excluded)
+
+
+_AGAIN = "write it again with `gpucost recipe PLAN -o recipe.json`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedRecipe:
+    """What a recipe asks for.
+
+    Attributes:
+        job: the job's name.
+        actions: settings by code, in the recipe's order.
+        environment: variables by name.
+        launcher: what the launcher of the processes is told.
+    """
+
+    job: str | None = None
+    actions: Mapping[str, Settings] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    launcher: Mapping[str, int | str] = field(default_factory=dict)
+
+    def also(self, numeric: Iterable[str]) -> "AskedRecipe":
+        """Return the recipe with actions that may change results, each asked for by its code.
+
+        Raises:
+            InputError: a code is not a numeric action, or excludes another one; every problem.
+        """
+        asked = tuple(dict.fromkeys(numeric))
+        problems = [problem for code in asked if (problem := _excluded(code, self.actions))]
+        if problems:
+            raise InputError(problems)
+        added: dict[str, Settings] = {code: {} for code in asked if code not in self.actions}
+        variables = {
+            name: text
+            for code in added
+            for name, text in ACTIONS[code].environment.items()
+            if "{" not in text
+        }
+        return replace(
+            self,
+            actions={**self.actions, **added},
+            environment={**self.environment, **variables},
+        )
+
+
+def read_recipe(text: str, origin: str) -> AskedRecipe:
+    """Return what a recipe asks for.
+
+    Args:
+        text: of recipe.json.
+        origin: the file's name, for messages.
+
+    Raises:
+        InputError: it is not JSON, not a recipe, or some of its values cannot be; each is listed.
+    """
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{origin}: not valid JSON ({error}); {_AGAIN}.") from error
+    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
+        raise InputError(f"{origin}: not a recipe ({SCHEMA}); {_AGAIN}.")
+    problems = [f"{origin}: {problem}; {_AGAIN}." for problem in _problems(raw)]
+    if problems:
+        raise InputError(problems)
+    return AskedRecipe(
+        job=raw.get("job"),
+        actions={one["code"]: one.get("settings") or {} for one in raw.get("actions") or ()},
+        environment=raw.get("environment") or {},
+        launcher=raw.get("launcher") or {},
+    )
+
+
+def _problems(raw: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong; a variable that no action sets is not of our making."""
+    if not isinstance(raw.get("job"), str | None):
+        yield "job is not a text"
+    actions = raw.get("actions") or []
+    if not isinstance(actions, list):
+        yield "actions is not a list"
+        actions = []
+    for i, one in enumerate(actions):
+        code = one.get("code") if isinstance(one, dict) else None
+        if not isinstance(code, str) or code not in ACTIONS:
+            yield f"actions[{i}].code is not an action code"
+        elif not _plain(one.get("settings") or {}):
+            yield f"actions[{i}].settings holds more than numbers and words"
+    odd = [name for name in ("environment", "launcher") if not _plain(raw.get(name) or {})]
+    yield from (f"{name} holds more than numbers and words" for name in odd)
+    if not odd:
+        yield from _odd_variables(raw.get("environment") or {})
+
+
+def _odd_variables(environment: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in environment.items():
+        if name not in VARIABLES:
+            yield f"environment.{name} is set by no action"
+        elif not isinstance(value, str) or "\0" in value:
+            yield f"environment.{name} is not a text"
+
+
+def _plain(values: object) -> bool:
+    return isinstance(values, dict) and all(
+        isinstance(name, str) and isinstance(value, str | int | float)
+        for name, value in values.items()
+    )
+
+
+def _excluded(code: str, others: Mapping[str, Settings]) -> str | None:
+    """Return why a code cannot be asked for beside the others; None where it can."""
+    if (refusal := _not_numeric(code)) is not None:
+        return refusal
+    excluded = [other for other in others if other in ACTIONS[code].excludes]
+    if excluded:
+        return f"--numeric {code}: not together with {', '.join(excluded)}; leave one out."
+    return None

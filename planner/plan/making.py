@@ -41,6 +41,7 @@ from planner.plan.job import (
     Remedy,
     Shape,
 )
+from planner.plan.notes import risks, roll_back
 from planner.plan.option import (
     Baseline,
     Benefit,
@@ -66,7 +67,6 @@ from planner.plan.plan import (
     RecommendedTotal,
 )
 from planner.plan.recommendation import Recommendation
-from planner.plan.risks import risks, roll_back
 from planner.plan.teams import teams
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.price_age import sellers_of

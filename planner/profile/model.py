@@ -5,8 +5,6 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
 
-from planner.profile.change import Change
-from planner.profile.experiment import Trial, TriedInTurns
 from planner.profile.fields import (
     FieldRule,
     anything,
@@ -31,7 +29,7 @@ from planner.profile.kinds import (
     JobKind,
     Parallelism,
 )
-from planner.profile.serving import Latency, Replicas, Serving
+from planner.profile.trials import Change, Latency, Replicas, Serving, Trial, TriedInTurns
 from pricing.catalog.offer import PURCHASES
 from pricing.hardware import SLICE_NAME
 

@@ -11,9 +11,9 @@ from planner.choice.baseline import bill_of_work, find_baseline, find_today
 from planner.choice.requirements import Requirements
 from planner.choice.workload import choose_period, workload
 from planner.plan.bill import CostLine, RentedOffer, offer_on
-from planner.plan.find import FoundOption
 from planner.plan.making import cost_lines
 from planner.plan.plan import Plan
+from planner.plan.read import FoundOption
 from planner.profile.kinds import JobKind
 from planner.profile.model import Profile
 from planner.proof.speed import MeasuredRatio

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from planner.profile.experiment import TriedInTurns, TurnsSeen
+from planner.profile.trials import TriedInTurns, TurnsSeen
 from planner.proof.speed import CONFIDENCE, MeasuredRatio, ratio_of_logs, t_quantile
 
 FOUR = 4

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from planner.models.estimate import Estimate
 from planner.plan.bill import RentedOffer
-from planner.plan.find import FoundOption, every_option, find_option
 from planner.plan.job import JobPlan
 from planner.plan.plan import Plan
+from planner.plan.read import FoundOption, every_option, find_option
 from planner.profile.kinds import APPLIED
 from planner.profile.model import Profile
 from planner.profile.source import slice_named

@@ -17,8 +17,8 @@ from planner.choice.requirements import Requirements
 from planner.documents.selection import Selection
 from planner.models.costs import saving
 from planner.models.estimate import Estimate, digits, digits_of, rounded
-from planner.plan.find import FoundOption
 from planner.plan.plan import Plan
+from planner.plan.read import FoundOption
 from planner.proof.comparability import (
     Comparability,
     LossCurves,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pandas as pd
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from pricing.errors import InputError
 from telemetry.formats.serving import recording_by_job
 from telemetry.formats.sniff import delimiter_of, is_filled, reading_columns

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.profile.kinds import JobKind
-from planner.profile.serving import Latency, Serving
+from planner.profile.trials import Latency, Serving
 from pricing.errors import InputError
 from telemetry.formats.pods import pods
 from telemetry.profiling.window import durations, usual_interval

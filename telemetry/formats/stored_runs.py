@@ -8,7 +8,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from planner.profile.model import Host
 from pricing.errors import InputError
 from telemetry.readers.payload import MOST_BYTES, Payload, base_name, footer_of

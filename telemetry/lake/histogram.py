@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import ibis
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

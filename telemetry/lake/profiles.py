@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from planner.profile.model import GpuReadings, Source, Statistics
 from pricing.errors import InputError
 from telemetry.lake.place import TablePlace, in_batches, opened

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from planner.profile.model import GpuReadings, Statistics
 from pricing.errors import InputError
 from telemetry.large.columns import MISSING

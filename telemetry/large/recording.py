@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from planner.profile.model import Column
 from telemetry.large.columns import MISSING, NumberColumn, as_floats, recounted
 from telemetry.large.smi_log import SmiLog, columns_by_target, read_log

@@ -20,7 +20,7 @@ from math import asin, pi, sin
 from statistics import median
 from typing import TYPE_CHECKING, Any, Self
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from telemetry.recording.recording import COUNTERS
 
 if TYPE_CHECKING:

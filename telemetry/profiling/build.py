@@ -11,8 +11,7 @@ import pandas as pd
 
 from planner.profile.codec import possible
 from planner.profile.join import OTHERS_WORK
-from planner.profile.kinds import JobKind, Parallelism
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS, JobKind, Parallelism
 from planner.profile.model import (
     GpuReadings,
     Host,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from planner.profile.model import Column, Source
 from telemetry.readers.csv_text import MOST
 from telemetry.readers.units import HOST_UNITS

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
 
 MIB = 1 << 20

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from planner.profile.change import Change
-from planner.profile.experiment import Trial, TurnsSeen
 from planner.profile.kinds import LEFT, OUTCOMES, PARALLELISMS
+from planner.profile.trials import Change, Trial, TurnsSeen
 from telemetry.recording.observed import (
     STEP_COLUMNS,
     Pause,

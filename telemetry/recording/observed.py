@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from planner.profile.change import Change
-    from planner.profile.experiment import Trial, TurnsSeen
     from planner.profile.model import Machine, Run
+    from planner.profile.trials import Change, Trial, TurnsSeen
 
 # As the probe writes them (its timing/tally.py): bucket b holds 2**(b/16) to 2**((b+1)/16) s.
 BUCKETS = 16

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from planner.profile.model import Source
-    from planner.profile.serving import Latency, Serving
+    from planner.profile.trials import Latency, Serving
     from telemetry.recording.observed import Observed
 
 

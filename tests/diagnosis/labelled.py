@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.profile.codec import parse_profiles
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from planner.profile.model import SCHEMA, Hardware, Host, Profile, Statistics
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source

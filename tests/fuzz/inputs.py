@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.profile.codec import dump, parse_profiles
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source

@@ -2,7 +2,7 @@
 
 import re
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from tests.conftest import ROOT
 from tests.fake_nvml.fixture import SOURCE
 

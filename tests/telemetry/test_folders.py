@@ -27,7 +27,7 @@ from planner.profile.model import (
     Window,
     Work,
 )
-from planner.profile.naming import name_apart
+from planner.profile.source import name_apart
 from pricing.errors import InputError
 from telemetry.folder import Skipped, files_below
 from telemetry.measure.capture_file import CaptureFile

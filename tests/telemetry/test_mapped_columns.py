@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from planner.profile.codec import rules
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from planner.profile.model import Host, Profile
 from pricing.errors import InputError
 from telemetry.lake.profiles import columns_of

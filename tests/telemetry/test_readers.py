@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 from telemetry.readers.hints import Hints
 from telemetry.recording.recording import EXTRA, GPU, TIME
 from telemetry.sources import read_source, read_telemetry

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from planner.profile.model import Profile
-from planner.profile.serving import Latency
+from planner.profile.trials import Latency
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
 from telemetry.serving_metrics import server_of

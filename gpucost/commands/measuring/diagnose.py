@@ -23,7 +23,7 @@ from planner.diagnosis.diagnose import diagnose
 from planner.plan.job import Remedy
 from planner.plan.making import remedy_documents
 from planner.profile.model import Profile
-from planner.profile.naming import name_apart
+from planner.profile.source import name_apart
 from planner.signals.finding import Finding, Reading
 from planner.signals.signals import read_signals
 from templates import report_text

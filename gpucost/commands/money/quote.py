@@ -23,13 +23,15 @@ from gpucost.arguments.parameters import (
 from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.files.quote_documents import (
     OWN,
+    OwnershipDocument,
+    QuoteDocument,
     QuoteRequest,
+    RivalSwing,
     find_offer,
     offer_document,
     own_document,
     plan_document,
 )
-from gpucost.files.quote_values import OwnershipDocument, QuoteDocument, RivalSwing
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.models.document import encode

@@ -15,12 +15,10 @@ from planner.actions.action import FRAMEWORKS
 from planner.documents.focus_export import VERSIONS, rows, to_csv
 from planner.documents.framework_config import FrameworkConfig, framework_config
 from planner.documents.recipe import make_recipe
-from planner.documents.selection import select
-from planner.documents.shared_gpus import BY, CLUSTERS, By, FleetRequest, shared_gpus
-from planner.documents.task import AUTOSCALERS, Autoscaler, TaskRequest, ToolTask, make_task
-from planner.documents.tools import tools
-from planner.plan.find import find_option, find_recommended
+from planner.documents.selection import BY, CLUSTERS, By, FleetRequest, select, shared_gpus
+from planner.documents.task import AUTOSCALERS, Autoscaler, TaskRequest, ToolTask, make_task, tools
 from planner.plan.plan import Plan
+from planner.plan.read import find_option, find_recommended
 from pricing.errors import InputError
 from pricing.listing import counted
 from providers.registry import CLOUDS

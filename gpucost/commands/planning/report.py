@@ -17,8 +17,8 @@ from planner.documents.plan_change import PlanChange, plan_change
 from planner.documents.recipe import Recipe, make_recipe
 from planner.documents.what_if.what_if import what_if_table
 from planner.models.document import to_text
-from planner.plan.find import find_option, find_recommended
 from planner.plan.plan import Plan
+from planner.plan.read import find_option, find_recommended
 from pricing.errors import InputError
 from templates.language.translate import ExchangeRate, showing
 
@@ -135,7 +135,7 @@ def recipe(
     plan = load_plan(plan_path)
     option = find_option(plan, named) if named is not None else find_recommended(plan)
     recipe = make_recipe(option, numeric)
-    write_file(target, to_text(recipe.document))
+    write_file(target, to_text(recipe))
     for sentence in _notes(recipe):
         output.say(sentence)
     if target != "-":
@@ -144,10 +144,9 @@ def recipe(
 
 def _notes(recipe: Recipe) -> list[str]:
     """Return what a person must know or do beside the file."""
-    document = recipe.document
-    by_hand = [action.code for action in document.actions if action.by == "code"]
+    by_hand = [action.code for action in recipe.actions if action.by == "code"]
     notes = []
-    if not document.actions:
+    if not recipe.actions:
         notes.append(f"note: {recipe.job}/{recipe.option} changes nothing in the program.")
     if by_hand:
         notes.append(f"note: in the program itself: {', '.join(by_hand)}; see `how` in the recipe.")

@@ -5,7 +5,7 @@ import pytest
 from planner.actions import ACTIONS
 from planner.documents.application import IN_PROCESS, application, in_turns
 from planner.documents.launcher import Surroundings, launch
-from planner.documents.recipe_read import AskedRecipe
+from planner.documents.recipe import AskedRecipe
 
 COMMAND = ("python", "train.py", "--epochs", "3")
 RANKS = "dist.init_process_group()"

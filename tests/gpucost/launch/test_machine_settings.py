@@ -17,7 +17,7 @@ from gpucost.launch.preview import build_spec
 from gpucost.prices.cache import load_catalog
 from planner.documents.recipe import make_recipe
 from planner.models.document import encode
-from planner.plan.find import find_option
+from planner.plan.read import find_option
 from pricing.errors import InputError
 from providers.provider import Provider
 from providers.registry import CLOUDS, ROWS
@@ -85,7 +85,7 @@ def test_plan_recipe_and_machine_say_the_same(path: str, call: Call) -> None:
     (job,), values = plan["jobs"], as_values(plan)
     for option in job["options"]:
         machine, settings = option["machine"], option["settings"]
-        recipe = encode(make_recipe(find_option(values, option["id"])).document)
+        recipe = encode(make_recipe(find_option(values, option["id"])))
         assert recipe["environment"] == machine["environment"]
         assert recipe["launcher"] == machine["launcher"]
         assert recipe["checkpoint_every_s"] == machine["checkpoint_every_s"]

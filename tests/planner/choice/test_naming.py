@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.profile.naming import name_apart
+from planner.profile.source import name_apart
 from tests.planner.factories import a_profile
 
 

@@ -17,7 +17,7 @@ from planner.models.document import to_text
 from planner.plan.making import to_plan
 from planner.plan.read import read_plan
 from planner.profile.model import Profile, Statistics
-from planner.profile.serving import Latency, Replicas, Serving
+from planner.profile.trials import Latency, Replicas, Serving
 from pricing.errors import InputError
 from templates.advice import copies
 from templates.render import render_report

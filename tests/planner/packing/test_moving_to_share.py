@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.documents.selection import recommended_usd, select
-from planner.documents.shared_gpus import FleetRequest, shared_gpus
+from planner.documents.selection import FleetRequest, recommended_usd, select, shared_gpus
 from planner.models.document import to_text
 from planner.plan.confidence import in_words
 from planner.plan.draft import PlanDraft

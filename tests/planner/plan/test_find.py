@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from planner.plan.find import every_option, find_option, find_recommended
+from planner.plan.read import every_option, find_option, find_recommended
 from pricing.errors import InputError
 from tests.planner.plan.kept import LAST, as_values, kept
 

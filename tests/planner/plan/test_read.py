@@ -244,7 +244,7 @@ def test_only_who_reads_a_plan_back_pays_for_it() -> None:
     """Planning, and reading a plan that is whole, import nothing that tells problems."""
     code = (
         "import sys, gpucost.cli, planner.pipeline, planner.plan.making, "
-        "planner.models.document, planner.plan.find, planner.plan.read; "
+        "planner.models.document, planner.plan.read, planner.plan.read; "
         "print(sorted({'jsonschema'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

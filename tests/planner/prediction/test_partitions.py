@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpucost
-from planner.documents.shared_gpus import FleetRequest, shared_gpus
+from planner.documents.selection import FleetRequest, shared_gpus
 from planner.plan.making import to_plan
 from planner.prediction.sharing import partition_speed, partitioned
 from planner.profile.model import Profile, Statistics, Window

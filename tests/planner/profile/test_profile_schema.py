@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from planner.profile.codec import parse_profiles, rules
+from planner.profile.codec import parse_profiles, rules, schema
 from planner.profile.fields import FieldRule
-from planner.profile.kinds import KINDS, PRECISIONS
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import KINDS, PRECISIONS, SLOTS
 from planner.profile.model import GpuReadings, Host, Job, Profile, Statistics
-from planner.profile.schema import schema
 from pricing.errors import InputError
 
 VALIDATOR = Draft202012Validator(schema())

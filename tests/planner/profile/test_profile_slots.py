@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.profile.metrics import SLOTS
+from planner.profile.kinds import SLOTS
 
 CONTRACT = """
 util.kernel_time util.mem_controller util.sm_active util.sm_occupancy util.tensor_active

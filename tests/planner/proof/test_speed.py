@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from planner.profile.experiment import TriedInTurns
 from planner.profile.model import Step, Work
+from planner.profile.trials import TriedInTurns
 from planner.proof.speed import RUN_TO_RUN, of_series, of_statistics, settled, speed_up
 from pricing.errors import InputError
 from tests.planner.proof.runs import BEFORE, faster, run, series

@@ -1,8 +1,26 @@
-"""What settings gained that were tried on and off in turns within one run."""
+"""What became of an action that a recipe asked for."""
 
 from dataclasses import dataclass
 
-from planner.profile.fields import integer, number, text, texts
+from planner.profile.fields import fraction, integer, number, record, text, texts
+from planner.profile.kinds import OUTCOMES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What `gpucost run` made of one action of a recipe."""
+
+    action: str | None = text("action code; `environment` for a variable that belongs to none")
+    outcome: str | None = text("what became of it", choices=OUTCOMES)
+    what: str | None = text("what was set, or why it was left")
+    where: str | None = text("which loader, model or optimizer; null where it is the whole run")
+
+    @property
+    def sentence(self) -> str:
+        """The change in words."""
+        place = f" in {self.where}" if self.where else ""
+        return f"{self.outcome} {self.action}{place}: {self.what}"
+
 
 ENDED = ("planned", "no-room", "run-ended", "too-few", "lost")
 KEPT = ("on", "off")
@@ -106,3 +124,38 @@ class TurnsSeen:
     blocks: tuple[tuple[bool, int, float], ...]
     kept: bool | None = None
     lost: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """A measured latency: of requests, of first tokens, of the tokens that follow."""
+
+    mean: float | None = number("milliseconds")
+    p50: float | None = number("milliseconds")
+    p95: float | None = number("milliseconds")
+    p99: float | None = number("milliseconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    """How many copies of an inference job run."""
+
+    now: int | None = integer("copies running now", low=0, default=1)
+    min: int | None = integer("fewest copies wanted")
+    peak: int | None = integer("most copies seen")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What an inference server reports of its queue, cache and tokens, means over the window."""
+
+    kv_cache_fraction: float | None = fraction("share of the KV cache in use")
+    requests_running: float | None = number("requests in the batch")
+    requests_waiting: float | None = number("requests that wait for the batch")
+    preemptions_per_s: float | None = number("requests thrown out of the batch for memory")
+    prompt_tokens_per_s: float | None = number("tokens of prompts taken in")
+    generated_tokens_per_s: float | None = number("tokens given out")
+    failures_per_s: float | None = number("requests that failed")
+    queue_ms: Latency | None = record(Latency, "how long a request waits for the batch")
+    first_token_ms: Latency | None = record(Latency, "from a request to its first token")
+    token_ms: Latency | None = record(Latency, "from one token to the next")
