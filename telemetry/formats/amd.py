@@ -37,13 +37,7 @@ def read_amd_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
     rows = [row for item in items if (row := _amd_smi_row(item)) is not None]
     builder.rows_read += len(rows)
     builder.leave_out("cut answer", damaged)
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        empty="no GPU in this amd-smi output, so nothing was measured. Run "
-        "`amd-smi metric --json -w 1` while the job runs.",
-    )
+    return device_recording(builder, rows, hints)
 
 
 def _gpus(answers: Iterable[object]) -> Iterator[dict[str, object]]:
@@ -122,13 +116,7 @@ def read_rocm_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
     rows = [row for answer in answers for row in _cards(answer)]
     builder.rows_read += len(rows)
     builder.leave_out("cut answer", damaged)
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        empty="no card in this rocm-smi output, so nothing was measured. Run "
-        "`rocm-smi -a --json` where the driver is loaded.",
-    )
+    return device_recording(builder, rows, hints)
 
 
 def _cards(answer: Mapping[str, object]) -> Iterator[DeviceRow]:
@@ -193,13 +181,7 @@ def read_tables(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     rows = _table_rows(builder)
     builder.rows_read += len(rows)
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        empty="this is a table of AMD's tools, but no GPU in it is complete, so "
-        "nothing was measured. Log `amd-smi monitor --csv -w 1` while the job runs.",
-    )
+    return device_recording(builder, rows, hints)
 
 
 def _table_rows(builder: RecordingBuilder) -> list[DeviceRow]:

@@ -52,13 +52,7 @@ def read_gpustat(builder: RecordingBuilder, hints: Hints) -> Recording:
         rows = [row for query in queries for row in _gpustat_query(query)]
     builder.rows_read += len(rows)
     builder.leave_out("cut query", damaged)
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        empty="no GPU in this gpustat output, so nothing was measured. "
-        "Run `gpustat --json` where the driver is loaded.",
-    )
+    return device_recording(builder, rows, hints)
 
 
 def _gpustat_query(query: dict[str, object]) -> Iterator[DeviceRow]:
@@ -125,13 +119,7 @@ def read_nvtop(builder: RecordingBuilder, hints: Hints) -> Recording:
     ]
     builder.rows_read += len(rows)
     builder.leave_out("cut snapshot", damaged)
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        empty="no GPU in this nvtop snapshot, so nothing was measured. "
-        "Let `nvtop -s` end before the file is copied.",
-    )
+    return device_recording(builder, rows, hints)
 
 
 def read_nvitop(builder: RecordingBuilder, hints: Hints) -> Recording:
@@ -148,13 +136,7 @@ def read_nvitop(builder: RecordingBuilder, hints: Hints) -> Recording:
     rows = [row for collection in collections for row in _nvitop_rows(collection)]
     builder.rows_read += len(rows)
     builder.leave_out("cut line", damaged)
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        empty="no mean of a GPU's reading in this nvitop log, so nothing was "
-        "measured. Log what ResourceMetricCollector.collect() returns.",
-    )
+    return device_recording(builder, rows, hints)
 
 
 def _nvitop_csv(text: str) -> tuple[list[dict[str, object]], int]:
@@ -191,14 +173,7 @@ def read_dcgmi(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: there is no header, or no row under it.
     """
     rows = list(_dcgmi_rows(builder))
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        empty="dcgmi dmon output without a row under its header, so nothing was "
-        "measured. Let `dcgmi dmon -e 203,252,155,1002,1004,1005` run while the job runs.",
-        mig=any(row.partition for row in rows),
-    )
+    return device_recording(builder, rows, hints, mig=any(row.partition for row in rows))
 
 
 def _dcgmi_rows(builder: RecordingBuilder) -> Iterator[DeviceRow]:

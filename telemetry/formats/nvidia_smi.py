@@ -47,8 +47,6 @@ def read_xml(builder: RecordingBuilder, hints: Hints) -> Recording:
         builder,
         rows,
         hints,
-        empty="no complete <gpu> element in it, so nothing was measured. Let "
-        "`nvidia-smi -q -x` end before the file is copied.",
         mig=any(row.cells.get("mig_mode/current_mig") == "Enabled" for row in rows),
     )
 
@@ -124,8 +122,6 @@ def read_query(builder: RecordingBuilder, hints: Hints) -> Recording:
         builder,
         rows,
         hints,
-        empty="no GPU stands in this `nvidia-smi -q` log, so nothing was measured. "
-        "Run it where the driver is loaded.",
         mig=any(row.cells.get("mig_mode/current") == "Enabled" for row in rows),
     )
 
@@ -203,14 +199,7 @@ def read_table(builder: RecordingBuilder, hints: Hints) -> Recording:
     rows = list(_table_rows(text, builder))
     builder.rows_read += len(rows)
     _refuse_several_machines(builder.name, rows)
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        empty="this is the nvidia-smi table, but no GPU in it is complete, so "
-        "nothing was measured. Log `nvidia-smi --query-gpu=... --format=csv -l 1` instead.",
-        mig="MIG devices:" in text,
-    )
+    return device_recording(builder, rows, hints, mig="MIG devices:" in text)
 
 
 def _refuse_several_machines(name: str, rows: list[DeviceRow]) -> None:
@@ -271,13 +260,7 @@ def read_dmon(builder: RecordingBuilder, hints: Hints) -> Recording:
         for cells in listed
         if (index := whole_of(cells["gpu"])) is not None
     ]
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        empty="dmon output without a row under its header, so nothing was measured. "
-        "Let `nvidia-smi dmon -s pucm -o DT` run while the job runs.",
-    )
+    return device_recording(builder, rows, hints)
 
 
 def read_pmon(builder: RecordingBuilder, hints: Hints) -> Recording:
@@ -290,13 +273,7 @@ def read_pmon(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     rows = [row for time, tick in _ticks(builder) for row in _sums_of_tick(time, tick)]
     builder.notes.append("a GPU's readings are the sums over its processes.")
-    return device_recording(
-        builder,
-        rows,
-        hints,
-        empty="pmon output without a row under its header, so nothing was measured. "
-        "Let `nvidia-smi pmon -s um -o DT` run while the job runs.",
-    )
+    return device_recording(builder, rows, hints)
 
 
 def _listed_rows(builder: RecordingBuilder, needed: set[str], *, exact: bool) -> Iterator[_Cells]:

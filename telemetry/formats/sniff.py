@@ -60,6 +60,7 @@ class Format:
     seen: str
     tells: str
     lacks: str
+    empty: str = ""
 
     def fits(self, head: str) -> bool:
         """Return whether the first characters of a source are of this format.
@@ -81,7 +82,7 @@ class Format:
 
         module, _, function = self.reader.partition(":")
         read = getattr(importlib.import_module(f"telemetry.formats.{module}"), function)
-        return cast("_Read", read)(RecordingBuilder(payload, self.name), hints)
+        return cast("_Read", read)(RecordingBuilder(payload, self.name, self.empty), hints)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

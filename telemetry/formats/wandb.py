@@ -237,8 +237,6 @@ def read_chart(builder: RecordingBuilder, hints: Hints) -> Recording:
         builder,
         [row for cells in rows for row in _chart_rows(cells, columns, several=several)],
         hints,
-        empty="no row with a GPU's system metric, so nothing was measured. Export "
-        "the chart of system/gpu.0.gpu, or give the run's own file (run-ID.wandb).",
     )
 
 

@@ -62,7 +62,7 @@ def device_recording(
     rows: Sequence[DeviceRow],
     hints: Hints,
     *,
-    empty: str,
+    empty: str | None = None,
     **more: Any,  # noqa: ANN401 - the other fields of a Recording
 ) -> Recording:
     """Return the recording of rows; those without a time of their own lie an interval apart.
@@ -72,14 +72,14 @@ def device_recording(
             Its format has a table of names in columns.toml, to which `hints.map` adds.
         rows: in the order of the source.
         hints: `map`, `interval_s` and `tz` are used.
-        empty: what is said where there is no row, behind the file's name.
+        empty: what is said where there is no row; None: what the table of formats says.
         **more: fields of `Recording`.
 
     Raises:
         InputError: there is no row.
     """
     if not rows:
-        raise InputError(f"{builder.name}: {empty}")
+        raise InputError(f"{builder.name}: {empty or builder.empty}")
     mapped = {column: holds for column, _ in hints.map if (holds := meaning(column, hints))}
     readings = _readings(builder, rows, {**names_of(builder.form), **mapped})
     totals = readings.pop(_MEMORY) if _MEMORY in readings else pd.Series(np.nan, index=range(0))

@@ -50,10 +50,12 @@ class RecordingBuilder:
     Args:
         payload: the file.
         form: the format's name.
+        empty: what is said of a source of this format without a row that can be read.
 
     Attributes:
         payload: the file.
         form: the format's name.
+        empty: as given.
         is_capture: whether it is a capture of our own, whose name and rows tell a user nothing.
         rows_read: rows or points found.
         dropped: rows left out, by reason.
@@ -61,9 +63,10 @@ class RecordingBuilder:
         notes: what a reader of the profile should know.
     """
 
-    def __init__(self, payload: Payload, form: str) -> None:
+    def __init__(self, payload: Payload, form: str, empty: str = "") -> None:
         self.payload = payload
         self.form = form
+        self.empty = empty
         self.is_capture = False
         self._columns: list[Column] = []
         self._ratios: set[str] = set()
