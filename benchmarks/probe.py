@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTORCH = ROOT / ".venv-torch" / "bin" / "python"
 STAND_IN = ROOT / "tests" / "probe" / "stand_in"
-PROBE = ROOT / "planner" / "telemetry" / "probe" / "path"
+PROBE = ROOT / "telemetry" / "probe" / "path"
 RUNS = 9
 PROMISED_US = 20.0
 

@@ -171,6 +171,9 @@ class JobWatch:
         chosen: whether the user has said which GPUs are the job's.
         clock_s: seconds between readings where the host is all that is read; None beside GPUs.
         metadata: whether the metadata service of a cloud may be asked which machine this is.
+
+    Attributes:
+        host: what is read of the machine; it finds the job's processes, too.
     """
 
     def __init__(
@@ -187,16 +190,12 @@ class JobWatch:
         self._tree = tree
         self._chosen = chosen
         self._devices = None if tree is None else JobDevices(tree, chosen=chosen)
-        self._host = HostReader(tree, EVERY_S if clock_s is None else min(EVERY_S, clock_s))
+        self.host = HostReader(tree, EVERY_S if clock_s is None else min(EVERY_S, clock_s))
 
     @property
     def pids(self) -> Collection[int]:
         """The job's processes at the last reading of the host."""
         return frozenset() if self._tree is None else frozenset(self._tree.members)
-
-    def read_host(self, now_s: float, *, last: bool = False) -> dict[str, float]:
-        """Return what `HostReader.read` does; it finds the job's processes, too."""
-        return self._host.read(now_s, last=last)
 
     def saw(self, row: DeviceRow) -> None:
         """Look at the processes on a device, where they were asked for."""
@@ -211,10 +210,10 @@ class JobWatch:
         """
         facts: dict[str, Json] = {
             **self._identity.facts(),
-            "cpu_cores": self._host.cpu_cores,
-            "ram_gib": self._host.ram_gib,
-            "machine_cores": self._host.machine_cores,
-            "machine_ram_gib": round(self._host.machine_ram_gib, 3),
+            "cpu_cores": self.host.cpu_cores,
+            "ram_gib": self.host.ram_gib,
+            "machine_cores": self.host.machine_cores,
+            "machine_ram_gib": round(self.host.machine_ram_gib, 3),
         }
         if devices and not self._chosen:
             facts["machine_gpus"] = sum(gpu.partition is None for gpu in devices)
@@ -223,15 +222,10 @@ class JobWatch:
             facts |= self._devices.facts(devices)
         return facts
 
-    @property
-    def killed_for_memory(self) -> int:
-        """How many processes of the job's control group the kernel killed for want of memory."""
-        return self._host.killed_for_memory
-
     def notes(self, devices: Sequence[GpuIdentity]) -> list[str]:
         """Return what a reader of the profile should know, at the end."""
         notes = [] if self._devices is None else self._devices.notes(devices)
-        if killed := self.killed_for_memory:
+        if killed := self.host.killed_for_memory:
             which = "a process" if killed == 1 else f"{killed} processes"
             notes.append(
                 f"the kernel killed {which} of the job's control group for want of memory."

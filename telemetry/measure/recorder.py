@@ -236,7 +236,7 @@ class Recorder:
     def tick(self, *, last: bool = False) -> None:
         """Read once; after the job ended its counters alone: they reach to its end."""
         # First, since it finds the job's processes.
-        host = self._watch.read_host(time.monotonic(), last=last)
+        host = self._watch.host.read(time.monotonic(), last=last)
         self._look_around()
         t_s = self.now_s
         if self._gpus is not None:
@@ -254,7 +254,7 @@ class Recorder:
             self._say(_shortcomings(self._subject.events))
         self._tell_facts()
         self._say(self._watch.notes(self._gpus.identities if self._gpus else ()))
-        if self._watch.killed_for_memory:
+        if self._watch.host.killed_for_memory:
             killed = {"event": "out-of-memory", "t_s": round(self.now_s, 3), "where": "host"}
             self._capture.lines([json.dumps(killed)])
         self._capture.end(self.now_s)
