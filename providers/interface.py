@@ -18,7 +18,8 @@ what carries our marks, destroys one. Order, waiting and repair are in `provider
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -364,6 +365,55 @@ class Listing:
     resources: tuple[Resource, ...] = ()
     unasked: tuple[NotQueried, ...] = ()
     strangers: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class ListingDraft:
+    """A listing while a provider is asked.
+
+    Attributes:
+        provider: who is asked.
+        runs: marks by run, as far as anything said whose it is.
+        resources: what is ours so far, by kind, region and id.
+        strangers: sentences about what looks like ours and is not provably so, in order.
+        unasked: parts of which nothing is known.
+    """
+
+    provider: str
+    runs: dict[str, OwnershipTags] = field(default_factory=dict)
+    resources: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
+    strangers: dict[str, None] = field(default_factory=dict)
+    unasked: list[NotQueried] = field(default_factory=list)
+
+    def add(self, resource: Resource) -> None:
+        """Take a resource that is ours."""
+        self.resources[resource.kind, resource.region, resource.id] = resource
+
+    def miss(self, why: str, *, kind: str = "", region: str = "") -> None:
+        """Note a part that could not be asked; an empty kind or region is every one."""
+        self.unasked.append(NotQueried(provider=self.provider, kind=kind, region=region, why=why))
+
+    @contextmanager
+    def asking(self, kind: str = "", region: str = "") -> Iterator[None]:
+        """Note the part that the block asks about where it cannot be asked, and go on."""
+        try:
+            yield
+        except ProviderError as error:
+            self.miss(error.problems[0], kind=kind, region=region)
+
+    def join(self, part: "ListingDraft") -> None:
+        """Take everything of another draft, as of a region."""
+        self.resources |= part.resources
+        self.strangers |= part.strangers
+        self.unasked += part.unasked
+
+    def listing(self, kinds: Collection[str]) -> Listing:
+        """Return what was found of these kinds, and everything else that must be said."""
+        return Listing(
+            resources=tuple(owned for owned in self.resources.values() if owned.kind in kinds),
+            unasked=tuple(self.unasked),
+            strangers=tuple(self.strangers),
+        )
 
 
 @dataclass(kw_only=True)

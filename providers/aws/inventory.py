@@ -7,12 +7,10 @@ kind that the account may not list is said, and hides nothing else.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pricing.errors import ProviderError
 from pricing.tables import members, objects
 from providers.aws.access import AwsClient, in_each, is_not_found, sdk_errors
 from providers.aws.calls import GROUP, KEY, KINDS, PROVIDER, RUN_TAG, client_token
@@ -21,7 +19,7 @@ from providers.interface import (
     ExistenceCheck,
     JournaledResource,
     Listing,
-    NotQueried,
+    ListingDraft,
     Resource,
     State,
 )
@@ -48,15 +46,6 @@ class Reader:
     secrets: tuple[str, ...]
 
 
-@dataclass(kw_only=True)
-class _InRegion:
-    """What a region tells."""
-
-    resources: dict[tuple[str, str], Resource] = field(default_factory=dict)
-    strangers: dict[str, str] = field(default_factory=dict)
-    unasked: list[NotQueried] = field(default_factory=list)
-
-
 def listing(
     reader: Reader,
     regions: tuple[str, ...] | None,
@@ -71,40 +60,43 @@ def listing(
         kinds: rows of `KINDS`.
         marks_by_run: for what has lost its tags.
     """
-    unasked: list[NotQueried] = []
-    places = marked_regions(reader, unasked) if regions is None else regions
+    draft = ListingDraft(provider=PROVIDER)
+    places = marked_regions(reader, draft) if regions is None else regions
     answers = in_each(places, lambda region: _listed(reader, region, kinds, marks_by_run))
-    parts = [_silent(region) if entry is None else entry for region, entry in answers.items()]
-    return Listing(
-        resources=tuple(entry for part in parts for entry in part.resources.values()),
-        unasked=(*unasked, *(entry for part in parts for entry in part.unasked)),
-        strangers=tuple(entry for part in parts for entry in part.strangers.values()),
-    )
+    join_regions(draft, answers)
+    return draft.listing(kinds)
+
+
+def join_regions(draft: ListingDraft, answers: Mapping[str, ListingDraft | None]) -> None:
+    """Take the answer of each region into a draft; a region without one did not answer in time."""
+    for region, part in answers.items():
+        if part is None:
+            draft.miss(_SILENT, region=region)
+        else:
+            draft.join(part)
 
 
 def _listed(
     reader: Reader, region: str, kinds: tuple[str, ...], marks_by_run: Mapping[str, OwnershipTags]
-) -> _InRegion:
+) -> ListingDraft:
     """Return what there is of ours in a region; side resources first, which name their run."""
-    runs, part = dict(marks_by_run), _InRegion()
-    for kind in sorted(kinds, key=lambda claimed: claimed == MACHINE):
+    part = ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
+    for kind in sorted(kinds, key=lambda kind: kind == MACHINE):
         for options in _options_of(kind, marks_by_run):
-            with (
-                _part(part.unasked, kind, region),
-                sdk_errors(f"listing {kind}s", reader.secrets),
-            ):
+            with part.asking(kind, region), sdk_errors(f"listing {kind}s", reader.secrets):
                 ec2 = reader.ec2(region)
                 for item in _shown(ec2, kind, options):
                     if state_name(item) in KINDS[kind].dead:
                         continue
-                    claimed = resource(kind, item, region, runs)
+                    claimed = resource(kind, item, region, part.runs)
                     owned = None if claimed is None else proved(kind, item, claimed, ec2)
                     if owned is not None:
-                        runs.setdefault(owned.marks.run, owned.marks)
-                        part.resources[kind, owned.id] = owned
+                        part.runs.setdefault(owned.marks.run, owned.marks)
+                        part.add(owned)
                     else:
                         key = str(item[KINDS[kind].id])
-                        part.strangers[key] = _STRANGER.format(kind=kind, key=key, region=region)
+                        text = _STRANGER.format(kind=kind, key=key, region=region)
+                        part.strangers[text] = None
     return part
 
 
@@ -138,44 +130,27 @@ _STRANGER = (
 )
 
 
-@contextmanager
-def _part(unasked: list[NotQueried], kind: str, region: str) -> Iterator[None]:
-    """Note a part that cannot be asked, and go on."""
-    try:
-        yield
-    except ProviderError as error:
-        why = error.problems[0]
-        unasked.append(NotQueried(provider=PROVIDER, kind=kind, region=region, why=why))
+_SILENT = "AWS: no answer in time"
 
 
-def _silent(region: str) -> _InRegion:
-    """Return a region that did not answer in its time."""
-    return _InRegion(unasked=[_no_answer(region)])
-
-
-def _no_answer(region: str) -> NotQueried:
-    return NotQueried(provider=PROVIDER, kind="", region=region, why="AWS: no answer in time")
-
-
-def marked_regions(reader: Reader, unasked: list[NotQueried]) -> tuple[str, ...]:
+def marked_regions(reader: Reader, draft: ListingDraft) -> tuple[str, ...]:
     """Return enabled regions in which anything has our tag: one call each; failures are noted."""
     names: list[str] = []
-    with _part(unasked, "", ""), sdk_errors("listing regions", reader.secrets):
+    with draft.asking(), sdk_errors("listing regions", reader.secrets):
         answer = reader.ec2("").describe_regions()
         names = sorted(str(region["RegionName"]) for region in answer["Regions"])
     answers = in_each(names, lambda name: _is_marked(reader, name))
-    for name, answer in answers.items():
-        unasked += [_no_answer(name)] if answer is None else answer[1]
+    join_regions(draft, {name: answer and answer[1] for name, answer in answers.items()})
     return tuple(name for name, answer in answers.items() if answer is not None and answer[0])
 
 
-def _is_marked(reader: Reader, region: str) -> tuple[bool, list[NotQueried]]:
+def _is_marked(reader: Reader, region: str) -> tuple[bool, ListingDraft]:
     """Return whether anything in a region has our tag, and what keeps us from knowing."""
-    unasked: list[NotQueried] = []
+    part = ListingDraft(provider=PROVIDER)
     filters = [{"Name": "key", "Values": [RUN_TAG]}]
-    with _part(unasked, "", region), sdk_errors("listing tags", reader.secrets):
-        return bool(reader.ec2(region).describe_tags(Filters=filters)["Tags"]), unasked
-    return False, unasked
+    with part.asking(region=region), sdk_errors("listing tags", reader.secrets):
+        return bool(reader.ec2(region).describe_tags(Filters=filters)["Tags"]), part
+    return False, part
 
 
 def look(reader: Reader, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:

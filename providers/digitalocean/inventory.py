@@ -14,7 +14,14 @@ from pricing.tables import elements, members, objects
 from providers.digitalocean import calls
 from providers.digitalocean.access import PydoClient, sdk_errors
 from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
-from providers.interface import MACHINE, ExistenceCheck, Listing, NotQueried, Resource, State
+from providers.interface import (
+    MACHINE,
+    ExistenceCheck,
+    Listing,
+    ListingDraft,
+    Resource,
+    State,
+)
 from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_text
 from providers.token_access import TokenAccess
 
@@ -63,41 +70,31 @@ def listing(
         kinds: rows of `KINDS`.
         marks_by_run: for machines that have only their name.
     """
+    draft = ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
     items: dict[str, dict[str, _Json]] = {kind: {} for kind in kinds}
-    unasked: list[NotQueried] = []
     for kind in kinds:
         row = KINDS[kind]
         for filters in _FILTERS.get(kind, _EVERYTHING):
-            try:
-                with sdk_errors(access, f"listing {row.many}"):
-                    new_items = {str(item[row.id]): item for item in pages(client, row, filters)}
-                items[kind] |= new_items
-            except ProviderError as error:
-                why = error.problems[0]
-                unasked.append(NotQueried(provider=PROVIDER, kind=kind, region="", why=why))
-    return _as_listing(items, unasked, marks_by_run)
-
-
-def _as_listing(
-    items: Mapping[str, Mapping[str, _Json]],
-    unasked: list[NotQueried],
-    marks_by_run: Mapping[str, OwnershipTags],
-) -> Listing:
-    """Return the resources among items: side resources first, whose names say whose they are."""
-    runs, resources, strangers = dict(marks_by_run), list[Resource](), list[str]()
-    for kind in sorted(items, key=lambda item_kind: item_kind == MACHINE):
+            with draft.asking(kind), sdk_errors(access, f"listing {row.many}"):
+                items[kind] |= {str(item[row.id]): item for item in pages(client, row, filters)}
+    for kind in sorted(items, key=lambda kind: kind == MACHINE):  # names of others say whose it is
         for item in items[kind].values():
-            marks = marks_of(kind, item, runs)
-            if marks is not None:
-                runs[marks.run] = latest((marks, runs.get(marks.run, marks)))
-                resources.append(resource(kind, item, marks))
-            elif kind == MACHINE and _NAMED.fullmatch(str(item.get("name"))):
-                strangers.append(
-                    f"machine {item['name']} ({item['id']}) is named like one of ours, and nothing "
-                    "says whose it is; it is left alone. End it at cloud.digitalocean.com if it is "
-                    "yours."
-                )
-    return Listing(resources=tuple(resources), unasked=tuple(unasked), strangers=tuple(strangers))
+            _take(kind, item, draft)
+    return draft.listing(kinds)
+
+
+def _take(kind: str, item: _Json, draft: ListingDraft) -> None:
+    marks = marks_of(kind, item, draft.runs)
+    if marks is not None:
+        draft.runs[marks.run] = latest((marks, draft.runs.get(marks.run, marks)))
+        draft.add(resource(kind, item, marks))
+    elif kind == MACHINE and _NAMED.fullmatch(str(item.get("name"))):
+        text = (
+            f"machine {item['name']} ({item['id']}) is named like one of ours, and nothing "
+            "says whose it is; it is left alone. End it at cloud.digitalocean.com if it is "
+            "yours."
+        )
+        draft.strangers[text] = None
 
 
 def marks_of(

@@ -22,7 +22,7 @@ from providers.interface import (
     ForbiddenError,
     LaunchSpec,
     Listing,
-    NotQueried,
+    ListingDraft,
     Place,
     Resource,
     State,
@@ -133,19 +133,14 @@ def clusters(client: PydoClient) -> Iterator[_Json]:
 
 
 @dataclass(kw_only=True)
-class _PoolsFound:
-    """What was found so far, by id."""
+class _PoolSearch(ListingDraft):
+    """A listing, and the ids of the clusters that were looked into."""
 
-    known: dict[str, OwnershipTags]
     clusters: set[str] = field(default_factory=set)
-    resources: dict[str, Resource] = field(default_factory=dict)
-    strangers: list[str] = field(default_factory=list)
-    unasked: list[NotQueried] = field(default_factory=list)
 
-    def miss(self, kind: str, error: ProviderError) -> None:
-        """Note a part that could not be asked."""
-        why = error.problems[0]
-        self.unasked.append(NotQueried(provider=PROVIDER, kind=kind, region="", why=why))
+    def add(self, resource: Resource) -> None:
+        """Take a resource by its id alone: a node that two answers show is one."""
+        self.resources["", "", resource.id] = resource
 
 
 def listing(
@@ -167,31 +162,23 @@ def listing(
         marks_by_run: of what the journal knows.
         also: ids of clusters that are asked for where the list leaves them out.
     """
-    search = _PoolsFound(known=dict(marks_by_run))
-    try:
-        with sdk_errors(access, "listing Kubernetes clusters"):
-            for cluster in clusters(client):
-                _look_into(cluster, search)
-            _look_into_each(client, also, search)
-    except ForbiddenError as error:
-        if marks_by_run:
-            search.miss(POOL, error)
-    except ProviderError as error:
-        search.miss(POOL, error)
-    if NODE in kinds and (marks_by_run or search.resources):
+    search = _PoolSearch(provider=PROVIDER, runs=dict(marks_by_run))
+    with search.asking(POOL):
         try:
-            with sdk_errors(access, "listing the nodes' Droplets"):
-                _look_for_nodes(client, search)
-        except ProviderError as error:
-            search.miss(NODE, error)
-    return Listing(
-        resources=tuple(owned for owned in search.resources.values() if owned.kind in kinds),
-        unasked=tuple(search.unasked),
-        strangers=tuple(search.strangers),
-    )
+            with sdk_errors(access, "listing Kubernetes clusters"):
+                for cluster in clusters(client):
+                    _look_into(cluster, search)
+                _look_into_each(client, also, search)
+        except ForbiddenError:
+            if marks_by_run:
+                raise
+    if NODE in kinds and (marks_by_run or search.resources):
+        with search.asking(NODE), sdk_errors(access, "listing the nodes' Droplets"):
+            _look_for_nodes(client, search)
+    return search.listing(kinds)
 
 
-def _look_into_each(client: PydoClient, ids: Collection[str], search: _PoolsFound) -> None:
+def _look_into_each(client: PydoClient, ids: Collection[str], search: _PoolSearch) -> None:
     """Look into clusters that a list has left out."""
     for id_ in ids:
         answer = None if id_ in search.clusters else client.kubernetes.get_cluster(id_)
@@ -199,39 +186,38 @@ def _look_into_each(client: PydoClient, ids: Collection[str], search: _PoolsFoun
             _look_into(answer["kubernetes_cluster"], search)
 
 
-def _look_into(cluster: _Json, search: _PoolsFound) -> None:
+def _look_into(cluster: _Json, search: _PoolSearch) -> None:
     """Take the pools of ours in a cluster, with their nodes."""
     search.clusters.add(str(cluster["id"]))
     for pool in objects(cluster.get("node_pools") or ()):
         run = run_of_pool(str(pool.get("name")))
         marks = read_labels(pool.get("labels"))
         if marks is None or (run and marks.run != run):
-            marks = search.known.get(run)
+            marks = search.runs.get(run)
         if marks is None and run:
-            search.strangers.append(
+            text = (
                 f"pool {pool['name']} of cluster {cluster.get('name')} is named like one of ours, "
                 "and nothing says whose it is; it is left alone. End it at "
                 "cloud.digitalocean.com/kubernetes if it is yours."
             )
+            search.strangers[text] = None
         if marks is None:
             continue
-        search.known[marks.run] = marks
+        search.runs[marks.run] = marks
         owned = pool_resource(str(cluster["id"]), str(cluster.get("region", "")), pool, marks)
-        search.resources[owned.id] = owned
+        search.add(owned)
         for node in objects(pool.get("nodes") or ()):
             if node.get("droplet_id"):
-                shown = _node(node, owned)
-                search.resources[shown.id] = shown
+                search.add(_node(node, owned))
 
 
-def _look_for_nodes(client: PydoClient, search: _PoolsFound) -> None:
+def _look_for_nodes(client: PydoClient, search: _PoolSearch) -> None:
     """Take Droplets that are nodes of ours and that no pool shows."""
-    unlisted = dict[str, None]()
+    unlisted, shown = dict[str, None](), {owned.id for owned in search.resources.values()}
     for droplet in pages(client, _DROPLETS, {"type": "gpus"}):
-        marks = search.known.get(run_of_node(str(droplet.get("name"))))
-        if marks is not None and str(droplet["id"]) not in search.resources:
-            node = droplet_node(droplet, marks)
-            search.resources[node.id] = node
+        marks = search.runs.get(run_of_node(str(droplet.get("name"))))
+        if marks is not None and str(droplet["id"]) not in shown:
+            search.add(droplet_node(droplet, marks))
             tags = (str(tag) for tag in elements(droplet.get("tags") or ()))
             named = (tag.removeprefix(_CLUSTER) for tag in tags if tag.startswith(_CLUSTER))
             unlisted |= dict.fromkeys(named)

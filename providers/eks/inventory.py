@@ -6,12 +6,12 @@ be asked is said, and hides no other.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pricing.errors import ProviderError
 from pricing.tables import objects
 from providers.aws.access import AwsClient, in_each, is_not_found, sdk_errors
+from providers.aws.inventory import join_regions
 from providers.deployment import NODE, ON_NODES, POOL, TAINT, NodePool, pool_name, run_of_pool
 from providers.interface import (
     Creation,
@@ -19,7 +19,7 @@ from providers.interface import (
     JournaledResource,
     LaunchSpec,
     Listing,
-    NotQueried,
+    ListingDraft,
     Place,
     Resource,
     State,
@@ -127,16 +127,6 @@ class EksReader:
     secrets: tuple[str, ...]
 
 
-@dataclass(kw_only=True)
-class _GroupsThere:
-    """What a region tells."""
-
-    runs: dict[str, OwnershipTags]
-    resources: dict[str, Resource] = field(default_factory=dict)
-    strangers: list[str] = field(default_factory=list)
-    unasked: list[NotQueried] = field(default_factory=list)
-
-
 def listing(
     reader: EksReader,
     regions: tuple[str, ...],
@@ -151,20 +141,10 @@ def listing(
         kinds: of `pool` and `node`.
         marks_by_run: for what has lost its tags.
     """
+    draft = ListingDraft(provider=PROVIDER)
     answers = in_each(regions, lambda region: _listed(reader, region, kinds, marks_by_run))
-    silent = "AWS: no answer in time"
-    gaps = [
-        NotQueried(provider=PROVIDER, kind="", region=region, why=silent)
-        for region, entry in answers.items()
-        if entry is None
-    ]
-    parts = [entry for entry in answers.values() if entry is not None]
-    owned = (entry for part in parts for entry in part.resources.values())
-    return Listing(
-        resources=tuple(entry for entry in owned if entry.kind in kinds),
-        unasked=(*gaps, *(entry for part in parts for entry in part.unasked)),
-        strangers=tuple(entry for part in parts for entry in part.strangers),
-    )
+    join_regions(draft, answers)
+    return draft.listing(kinds)
 
 
 def _listed(
@@ -172,28 +152,20 @@ def _listed(
     region: str,
     kinds: tuple[str, ...],
     marks_by_run: Mapping[str, OwnershipTags],
-) -> _GroupsThere:
-    part = _GroupsThere(runs=dict(marks_by_run))
-    try:
-        with sdk_errors(f"listing node groups in {region}", reader.secrets):
-            for cluster in clusters(reader.eks(region)):
-                for group in _groups(reader.eks(region), cluster):
-                    _take_group(group, region, part)
-    except ProviderError as error:
-        _miss(part, POOL, region, error)
+) -> ListingDraft:
+    part = ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
+    with (
+        part.asking(POOL, region),
+        sdk_errors(f"listing node groups in {region}", reader.secrets),
+    ):
+        for cluster in clusters(reader.eks(region)):
+            for group in _groups(reader.eks(region), cluster):
+                _take_group(group, region, part)
     if NODE in kinds:
-        try:
-            with sdk_errors(f"listing nodes in {region}", reader.secrets):
-                for item in _instances(reader.ec2(region)):
-                    _take_node(item, region, part)
-        except ProviderError as error:
-            _miss(part, NODE, region, error)
+        with part.asking(NODE, region), sdk_errors(f"listing nodes in {region}", reader.secrets):
+            for item in _instances(reader.ec2(region)):
+                _take_node(item, region, part)
     return part
-
-
-def _miss(part: _GroupsThere, kind: str, region: str, error: ProviderError) -> None:
-    why = error.problems[0]
-    part.unasked.append(NotQueried(provider=PROVIDER, kind=kind, region=region, why=why))
 
 
 def clusters(eks: AwsClient) -> Iterator[str]:
@@ -227,7 +199,7 @@ def read_group(eks: AwsClient, cluster: str, name: str) -> _Json | None:
     return group
 
 
-def _take_group(group: _Json, region: str, part: _GroupsThere) -> None:
+def _take_group(group: _Json, region: str, part: ListingDraft) -> None:
     name = str(group["nodegroupName"])
     run = run_of_pool(name)
     group_marks = read_tags(group.get("tags"))
@@ -235,15 +207,15 @@ def _take_group(group: _Json, region: str, part: _GroupsThere) -> None:
         group_marks if group_marks is not None and group_marks.run == run else part.runs.get(run)
     )
     if marks is None:
-        part.strangers.append(
+        text = (
             f"node group {name} of cluster {group['clusterName']} in {region} is named like one of "
             "ours, and nothing says whose it is; it is left alone. End it in the EKS console if it "
             "is yours."
         )
+        part.strangers[text] = None
         return
     part.runs[run] = marks
-    owned = group_resource(group, region, marks)
-    part.resources[owned.id] = owned
+    part.add(group_resource(group, region, marks))
 
 
 def _instances(ec2: AwsClient) -> Iterator[_Json]:
@@ -256,17 +228,17 @@ def _instances(ec2: AwsClient) -> Iterator[_Json]:
             yield from reservation["Instances"]
 
 
-def _take_node(item: _Json, region: str, part: _GroupsThere) -> None:
+def _take_node(item: _Json, region: str, part: ListingDraft) -> None:
     group = _tag(item, GROUP_TAG)
     marks = part.runs.get(run_of_pool(group))
     if marks is None:
-        part.strangers.append(
+        text = (
             f"instance {item['InstanceId']} in {region} is a node of {group}, and nothing says "
             "whose that is; it is left alone."
         )
+        part.strangers[text] = None
         return
-    node = node_resource(item, region, marks)
-    part.resources[node.id] = node
+    part.add(node_resource(item, region, marks))
 
 
 def _tag(item: Mapping[str, Any], key: str) -> str:

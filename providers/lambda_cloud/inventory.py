@@ -17,7 +17,7 @@ from providers.interface import (
     ExistenceCheck,
     LaunchSpec,
     Listing,
-    NotQueried,
+    ListingDraft,
     Place,
     Resource,
     State,
@@ -139,33 +139,31 @@ def listing(
         kinds: of what launches make.
         marks_by_run: for machines that have only their name.
     """
+    draft = ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
     items: dict[str, list[Json]] = {}
-    unasked: list[NotQueried] = []
     for kind in kinds:
-        try:
+        with draft.asking(kind):
             items[kind] = read_list(client, kind)
-        except ProviderError as error:
-            why = error.problems[0]
-            unasked.append(NotQueried(provider=PROVIDER, kind=kind, region="", why=why))
-    runs, resources, strangers = dict(marks_by_run), list[Resource](), list[str]()
-    for kind in sorted(items, key=lambda owned: owned != FIREWALL):
+    for kind in sorted(items, key=lambda kind: kind != FIREWALL):
         for item in items[kind]:
-            marks = marks_of(kind, item, runs)
+            marks = marks_of(kind, item, draft.runs)
             if marks is not None:
-                runs[marks.run] = latest((marks, runs.get(marks.run, marks)))
+                draft.runs[marks.run] = latest((marks, draft.runs.get(marks.run, marks)))
     for kind, entries in items.items():
         for item in entries:
-            marks = marks_of(kind, item, runs)
-            owned = None if marks is None else resource(kind, item, marks)
-            if owned is not None and owned.state != "gone":
-                resources.append(owned)
-            elif owned is None and _is_ours_by_name(item):
-                strangers.append(
+            marks = marks_of(kind, item, draft.runs)
+            if marks is not None:
+                owned = resource(kind, item, marks)
+                if owned.state != "gone":
+                    draft.add(owned)
+            elif _is_ours_by_name(item):
+                text = (
                     f"{kind} {item.get('name')} ({item.get('id')}) is named like one of ours, and "
                     "nothing says whose it is; it is left alone. End it at cloud.lambda.ai if it "
                     "is yours."
                 )
-    return Listing(resources=tuple(resources), unasked=tuple(unasked), strangers=tuple(strangers))
+                draft.strangers[text] = None
+    return draft.listing(kinds)
 
 
 def read_list(client: LambdaClient, kind: str) -> list[Json]:
