@@ -56,7 +56,7 @@ class CostGate:
             )
         if total.at_least:
             output.say(_NOT_COMPARED)
-        return self._told(total.mid, plan.period, output)
+        return self._exit_code(total.mid, plan.period, output)
 
     def check_written(self, plan: Plan, output: Output) -> int:
         """Return the exit code for a plan that was read back; print as `check` does.
@@ -69,9 +69,9 @@ class CostGate:
         total = plan.recommended
         if total is not None and total.at_least:
             output.say(_NOT_COMPARED)
-        return self._told(recommended_usd(plan), plan.period, output)
+        return self._exit_code(recommended_usd(plan), plan.period, output)
 
-    def _told(self, total: Decimal, period: str, output: Output) -> int:
+    def _exit_code(self, total: Decimal, period: str, output: Output) -> int:
         reasons = [*self._over(total, period), *self._grown(total, period)]
         for reason in reasons:
             output.insist(f"gpucost: the recommended cost, ${show(total)} {reason}")

@@ -200,7 +200,7 @@ class AgentPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    asked: AgentLaunch
+    request: AgentLaunch
     terms: str
     until: float
 
@@ -232,7 +232,7 @@ class BudgetGuard:
             now = self._clock()
             valid = [(key, shown) for key, shown in self._tokens.items() if shown.until > now]
             self._tokens = dict(valid[-_MOST_TOKENS + 1 :])
-            self._tokens[token] = _Shown(asked=request, terms=_terms(launch), until=now + VALID_S)
+            self._tokens[token] = _Shown(request=request, terms=_terms(launch), until=now + VALID_S)
         return AgentPreview(
             preview=tuple(preview_lines(launch)),
             worst_case_usd=cents_up(launch.spec.max_usd),
@@ -256,7 +256,7 @@ class BudgetGuard:
                 raise RefusedError(
                     "confirm: this token is unknown, was used, or is too old; ask for a preview."
                 )
-            if shown.asked != request:
+            if shown.request != request:
                 raise RefusedError(
                     "confirm: the token is of a preview with other arguments, and is void now."
                 )

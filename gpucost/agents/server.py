@@ -158,7 +158,7 @@ class ToolServer:
     root: Path
     spending: BudgetGuard
     runner: Runner
-    _one: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     async def do(self, work: Work, context: Context[Any, Any], doing: str) -> CallToolResult:
         """Return an answer that is not too long; while it is made, tell how far it is."""
@@ -177,7 +177,7 @@ class ToolServer:
 
     def _done(self, work: Work, progress: "_Progress") -> CallToolResult:
         try:
-            with self._one, progress.listening():
+            with self._lock, progress.listening():
                 answer = work()
         except GpucostError as error:
             raise ToolError(_cut(redact("\n".join(error.problems)))) from None

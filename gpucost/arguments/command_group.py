@@ -79,7 +79,7 @@ class DefaultGroup(click.Group):
     """A group whose sub-command need not be named.
 
     Attributes:
-        meant: says which is meant by arguments that name none.
+        default_for: returns the sub-command that arguments without one mean.
     """
 
     command_class = SubCommand
@@ -87,16 +87,16 @@ class DefaultGroup(click.Group):
     def __init__(
         self,
         *args: Any,  # noqa: ANN401 - click's
-        meant: Callable[[list[str]], str],
+        default_for: Callable[[list[str]], str],
         **options: Any,  # noqa: ANN401 - click's
     ) -> None:
         super().__init__(*args, **options)
-        self.meant = meant
+        self.default_for = default_for
 
     def full_name(self, ctx: click.Context, command: click.Command) -> str:
         """Return how the sub-command is called: without its name where that is what is meant."""
         path = ctx.parent.command_path if ctx.parent else self.name or ""
-        return path if self.meant([]) == command.name else f"{path} {command.name}"
+        return path if self.default_for([]) == command.name else f"{path} {command.name}"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the sub-command first, and hand the settings of the group down to it."""
@@ -111,17 +111,17 @@ class DefaultGroup(click.Group):
             place = args.index(named)
             return [named, *args[:place], *args[place + 1 :]]
         wants_help = any(word in ("-h", "--help") for word in args)
-        return args if wants_help else [self.meant(args), *args]
+        return args if wants_help else [self.default_for(args), *args]
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the usage of what is meant, and of the others."""
-        default = self.commands[self.meant([])]
+        default = self.commands[self.default_for([])]
         names = "|".join(name for name in self.commands if name != default.name)
         return [f"[{names}]", *default.collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of what is meant, what the others take beside them, then all names."""
-        default = self.commands[self.meant([])]
+        default = self.commands[self.default_for([])]
         default.format_options(ctx, formatter)
         for name, command in self.commands.items():
             shown = {flag for option in default.params for flag in option.opts}

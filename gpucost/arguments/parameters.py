@@ -248,13 +248,13 @@ chosen_options = click.option(
 )
 
 
-def check_known(flag: str, names: Iterable[str], known: Iterable[str]) -> None:
+def check_known(flag: str, names: Iterable[str], valid: Iterable[str]) -> None:
     """Check names against the catalog's.
 
     Raises:
         InputError: names every unknown one with the nearest known ones, or all where none is near.
     """
-    problems = unknown_names(flag, names, known)
+    problems = unknown_names(flag, names, valid)
     if problems:
         raise InputError(problems)
 

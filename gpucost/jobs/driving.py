@@ -124,7 +124,7 @@ def preview_job(request: JobRequest) -> JobPreviewDocument:
     steps = (step for step in STEPS if step.needed(request))
     return JobPreviewDocument(
         steps=tuple(
-            JobStepDocument(step=step.name, does=step.title, what=step.told(request))
+            JobStepDocument(step=step.name, does=step.title, what=step.summary(request))
             for step in steps
         ),
         collect=(*request.collect, "after.json"),
@@ -238,7 +238,7 @@ def _drive(
     )
     try:
         job.take_steps()
-        code = job.follow(partial(show_log, aside=output.format == "json"))
+        code = job.follow(partial(show_log, to_stderr=output.format == "json"))
     except StepFailedError as error:
         job.note(f"job: {error.problems[0]}")
         raise StepFailedError((*error.problems, *_end(job, run, journal))) from error
@@ -260,10 +260,10 @@ def _drive(
         raise JobFailedError(_failed(run, code))
 
 
-def show_log(text: str, *, aside: bool = False) -> None:
-    """Pass a job's output on as it is; `aside`, where standard output holds a document."""
+def show_log(text: str, *, to_stderr: bool = False) -> None:
+    """Pass a job's output on as it is; `to_stderr`, where standard output holds a document."""
     if text:
-        click.echo(text, nl=False, err=aside)
+        click.echo(text, nl=False, err=to_stderr)
 
 
 def _end(job: RunningJob, run: Deployment, journal: Journal) -> list[str]:
@@ -271,7 +271,7 @@ def _end(job: RunningJob, run: Deployment, journal: Journal) -> list[str]:
     for machine in job.machines:
         machine.stop()
         machine.shell.close()
-    target = RunToTerminate(marks=run.marks, session=job.session, known=run, there=())
+    target = RunToTerminate(marks=run.marks, session=job.session, recorded=run, listed=())
     return [problem for error in end(target, journal, job.output) for problem in error.problems]
 
 

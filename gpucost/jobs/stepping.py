@@ -164,10 +164,10 @@ class RunningJob:
             f"{goes_on}`gpucost show {self.run}` asks the provider.",
         )
 
-    def note(self, what: str) -> None:
+    def note(self, event: str) -> None:
         """Write down what happens; without a journal the job goes on."""
         self.session.try_writing(
-            lambda: self.session.journal.note(self.run, self.session.now(), what)
+            lambda: self.session.journal.note(self.run, self.session.now(), event)
         )
 
 

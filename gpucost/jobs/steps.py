@@ -166,19 +166,19 @@ class JobMachine:
         if done.code != 0:
             raise StepFailedError(f"{self.name}: {step} does not start: {done.err.strip()}")
 
-    def read(self, step: str, seen: int = 0, wait_s: int = 0) -> tuple[TaskState, bytes]:
+    def read(self, step: str, offset: int = 0, wait_s: int = 0) -> tuple[TaskState, bytes]:
         """Return how far a step is, and its log from a byte on, as far as one answer holds it.
 
         Args:
             step: its name.
-            seen: bytes of the log that are known.
+            offset: bytes of the log that are known.
             wait_s: for how long the machine may wait for something new to tell.
 
         Raises:
             ProviderError: the machine has no steps of a job.
             LostConnectionError: it may be asked again.
         """
-        done = self.shell.run(f"{_TASK} read {shlex.quote(step)} {seen} {wait_s}")
+        done = self.shell.run(f"{_TASK} read {shlex.quote(step)} {offset} {wait_s}")
         if done.code != 0:
             raise ProviderError(f"{self.name}: no job is known there ({done.err.strip()}).")
         line, _, log = done.out.partition(b"\n")
@@ -205,7 +205,7 @@ class JobStep:
         name: one word, also of its log.
         title: what it does, for people.
         needed: whether the job has it.
-        told: what of the job it takes, for the preview.
+        summary: what of the job it takes, for the preview.
         send: puts there what the script needs.
         script: what runs there, and asserts that it is done.
         once: whether it is never started again, however it ended.
@@ -214,7 +214,7 @@ class JobStep:
     name: str
     title: str
     needed: Callable[[JobRequest], bool]
-    told: Callable[[JobRequest], str]
+    summary: Callable[[JobRequest], str]
     send: Callable[[JobRequest, JobMachine], None]
     script: Callable[[JobRequest, JobMachine, str], str]
     once: bool = False
@@ -330,7 +330,7 @@ STEPS = (
         name="data",
         title="stage the data",
         needed=lambda request: bool(request.data),
-        told=_data_told,
+        summary=_data_told,
         send=_send_data,
         script=_data,
     ),
@@ -338,7 +338,7 @@ STEPS = (
         name="code",
         title="bring the code",
         needed=lambda _: True,
-        told=_code_told,
+        summary=_code_told,
         send=_send_code,
         script=_code,
     ),
@@ -346,7 +346,7 @@ STEPS = (
         name="environment",
         title="make the environment",
         needed=lambda request: bool(environment_of(request)),
-        told=_environment_told,
+        summary=_environment_told,
         send=_send_nothing,
         script=lambda request, machine, _: environment_script(
             machine.work, environment_of(request), request.container
@@ -356,7 +356,7 @@ STEPS = (
         name="gpucost",
         title="put gpucost there",
         needed=lambda _: True,
-        told=lambda _: f"version {__version__}",
+        summary=lambda _: f"version {__version__}",
         send=_send_gpucost,
         script=lambda _, machine, __: gpucost_script(machine.work, NAME, __version__),
     ),
@@ -364,7 +364,7 @@ STEPS = (
         name=JOB,
         title="run the command",
         needed=lambda _: True,
-        told=_command_told,
+        summary=_command_told,
         send=_send_recipe,
         script=_job,
         once=True,

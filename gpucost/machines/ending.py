@@ -31,14 +31,14 @@ class RunToTerminate:
     Attributes:
         marks: whose, until when.
         session: with its provider.
-        known: what the journal knows of it; None: nothing.
-        there: what the provider lists of it.
+        recorded: what the journal knows of it; None: nothing.
+        listed: what the provider lists of it.
     """
 
     marks: OwnershipTags
     session: Session
-    known: Deployment | None
-    there: tuple[Resource, ...]
+    recorded: Deployment | None
+    listed: tuple[Resource, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def _recorded_runs(
     reached = sessions(journal, output, dict.fromkeys(run.provider for run in deployments))
     by_name = {session.cloud.name: session for session in reached.sessions}
     targets = [
-        RunToTerminate(marks=run.marks, session=by_name[run.provider], known=run, there=())
+        RunToTerminate(marks=run.marks, session=by_name[run.provider], recorded=run, listed=())
         for run in deployments
         if run.provider in by_name
     ]
@@ -136,7 +136,9 @@ def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTe
             if run in runs or (not runs and owns(owner, marks.owner)):
                 known_run = local.get(run)
                 targets.append(
-                    RunToTerminate(marks=marks, session=session, known=known_run, there=resources)
+                    RunToTerminate(
+                        marks=marks, session=session, recorded=known_run, listed=resources
+                    )
                 )
     listed_runs = {item.marks.run for item in targets} | set(recorded)
     missing = [run for run in runs if run not in listed_runs]
@@ -148,8 +150,8 @@ def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTe
 def tell(targets: list[RunToTerminate], output: Output) -> None:
     """Say what each run has that would be ended."""
     for target in targets:
-        recorded = () if target.known is None else target.known.resources
-        things: tuple[JournaledResource | Resource, ...] = target.there or tuple(
+        recorded = () if target.recorded is None else target.recorded.resources
+        things: tuple[JournaledResource | Resource, ...] = target.listed or tuple(
             resource for resource in recorded if resource.state in ("intended", "made")
         )
         names = (
@@ -170,7 +172,7 @@ def end(target: RunToTerminate, journal: Journal, output: Output) -> list[Gpucos
             return [
                 PartialError(f"{run}: another gpucost process is working on it; try again later.")
             ]
-        adopt(session, target.marks, target.there)
+        adopt(session, target.marks, target.listed)
         recorded = journal.deployment(run)
         regions = None if recorded is None else regions_of(recorded)
         try:

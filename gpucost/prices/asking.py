@@ -70,9 +70,9 @@ class SourceResult:
 class _Round:
     """What all sources of one update share."""
 
-    wanted: UpdateScope
+    scope: UpdateScope
     folder: Path
-    known: Validators
+    validators: Validators
     say: Callable[[str], None]
     stop: threading.Event
     now: datetime
@@ -88,9 +88,9 @@ def ask(
     stop = threading.Event()
     with tempfile.TemporaryDirectory(prefix="gpucost-") as folder:
         shared = _Round(
-            wanted=scope,
+            scope=scope,
             folder=Path(folder),
-            known={} if scope.all_anew else read_validators(),
+            validators={} if scope.all_anew else read_validators(),
             say=say,
             stop=stop,
             now=datetime.now(UTC),
@@ -107,7 +107,7 @@ def ask(
 
 
 def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
-    scope = shared.wanted
+    scope = shared.scope
     try:
         answers = _answers(feed, shared)
         shared.say(f"reading {feed.title} ...")
@@ -137,11 +137,11 @@ def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
 
 
 def _answers(feed: Feed, shared: _Round) -> Answers:
-    place = shared.wanted.place or shared.wanted.urls.get(feed.name, feed.url)
+    place = shared.scope.place or shared.scope.urls.get(feed.name, feed.url)
     if "://" not in place:
         return FeedFiles(feed=feed, place=Path(place).expanduser())
     return FeedServer(
-        feed=feed, url=place, folder=shared.folder, known=shared.known, stop=shared.stop
+        feed=feed, url=place, folder=shared.folder, known=shared.validators, stop=shared.stop
     )
 
 
@@ -160,7 +160,7 @@ def _no_prices(feed: Feed, reading: FeedReading, scope: UpdateScope) -> GpucostE
 
 
 def _of_provider(name: str, shared: _Round) -> SourceResult:
-    request = Request(now=shared.now, environment=os.environ, regions=shared.wanted.regions)
+    request = Request(now=shared.now, environment=os.environ, regions=shared.scope.regions)
     try:
         shared.say(f"asking {name} ...")
         return SourceResult(name=name, own=True, readings=(fetcher(name)(request),), learnt={})

@@ -121,10 +121,10 @@ def _conflicts(rows: Sequence[Offer]) -> Iterator[tuple[str, str]]:
     dated = (row for row in rows if row.dated and not row.withdrawn and row.valid_until is None)
     for (provider, name, region, purchase, day), group in groupby(sorted(dated, key=key), key=key):
         prices = sorted({(row.usd_per_hour, row.source) for row in group})
-        (low, one), (high, other) = prices[0], prices[-1]
+        (low, low_source), (high, high_source) = prices[0], prices[-1]
         if high - low > CONFLICT * low:
             place = f"{provider}/{name}/{region}".removesuffix("/*")
-            against = f"{price_text(low)} ({one}) against {price_text(high)} ({other})"
+            against = f"{price_text(low)} ({low_source}) against {price_text(high)} ({high_source})"
             yield provider, f"conflict: {place}, {purchase}, {day}: {against}"
 
 

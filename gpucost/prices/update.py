@@ -45,11 +45,11 @@ class UpdateRequest:
 class _Outcome:
     """What was kept, and what was not."""
 
-    kept: list[StoredReading] = field(default_factory=list)
+    readings: list[StoredReading] = field(default_factory=list)
     failures: list[GpucostError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
-    asked: set[str] = field(default_factory=set)
+    providers: set[str] = field(default_factory=set)
     unchanged: int = 0
     refused: bool = False
     _keeper: PriceCacheWriter | None = None
@@ -75,7 +75,7 @@ def update_prices(request: UpdateRequest, output: Output) -> None:
         MissingCredentialsError: credentials alone could tell the prices that were asked for.
     """
     outcome = _imported(request, output) if request.catalog else _fetched(request, output)
-    show(tuple(outcome.kept), output)
+    show(tuple(outcome.readings), output)
     for note in outcome.skipped:
         output.say(f"note: skipped: {note}")
     for problem in outcome.warnings:
@@ -108,7 +108,7 @@ def _imported(request: UpdateRequest, output: Output) -> _Outcome:
     )
     outcome = _Outcome()
     _take(ask((FEEDS[name],), (), scope, output.say), request, outcome, named=True)
-    if not any(reading.passed.offers for reading in outcome.kept) and not outcome.failures:
+    if not any(reading.passed.offers for reading in outcome.readings) and not outcome.failures:
         providers_text = f" for {', '.join(request.providers)}" if request.providers else ""
         reasons = (f"{place}: no price in it could be kept{providers_text}.", *outcome.warnings)
         outcome.failures.append(InputError(reasons))
@@ -132,14 +132,14 @@ def _fetched(request: UpdateRequest, output: Output) -> _Outcome:
     if request.providers:
         own = tuple(name for name in request.providers if name in own)
         _take(ask((), own, scope, output.say), request, outcome)
-        remaining = tuple(name for name in request.providers if name not in outcome.asked)
+        remaining = tuple(name for name in request.providers if name not in outcome.providers)
         feeds = _feeds(request, remaining)
         only = replace(scope, providers=remaining)
         _take(ask(feeds, (), only, output.say), request, outcome, named=bool(request.feeds))
     else:
         feeds = _feeds(request, ())
         _take(ask(feeds, own, scope, output.say), request, outcome, named=bool(request.feeds))
-    if not outcome.kept and not outcome.unchanged and not outcome.failures:
+    if not outcome.readings and not outcome.unchanged and not outcome.failures:
         outcome.failures.append(_no_prices(outcome, only_credentials=not feeds))
         outcome.warnings.clear()
         outcome.skipped.clear()
@@ -174,7 +174,7 @@ def _take(
         if result.failure is not None:
             _note_failure(result, result.failure, outcome, named=named)
             continue
-        outcome.asked.add(result.name)
+        outcome.providers.add(result.name)
         outcome.unchanged += result.unchanged
         outcome.warnings += result.problems
         try:
@@ -194,7 +194,7 @@ def _keep(
     own: bool,
 ) -> None:
     try:
-        outcome.kept.append(keep(reading))
+        outcome.readings.append(keep(reading))
     except ProviderError as error:
         outcome.refused = True
         if own:
@@ -209,7 +209,7 @@ def _note_failure(
     if isinstance(failure, MissingCredentialsError):
         outcome.skipped += failure.problems
         return
-    outcome.asked.add(result.name)
+    outcome.providers.add(result.name)
     if result.own or named:
         outcome.failures.append(failure)
     else:

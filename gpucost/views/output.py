@@ -298,11 +298,11 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @common_options
     @functools.wraps(command)
-    def wrapped(*, format_: str, output: Output, **rest: Any) -> Any:  # noqa: ANN401 - passes options on
+    def wrapped(*, format_: str, output: Output, **options: Any) -> Any:  # noqa: ANN401 - passes options on
         shaped = Output(
             format=format_, quiet=output.quiet, verbose=output.verbose, color=output.color
         )
-        return command(output=shaped, **rest)
+        return command(output=shaped, **options)
 
     return wrapped
 
@@ -314,9 +314,9 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("-v", "--verbose", is_flag=True, help="Print more messages.")
     @click.option("--no-color", is_flag=True, help="Do not use colors (same as NO_COLOR).")
     @functools.wraps(command)
-    def wrapped(*, quiet: bool, verbose: bool, no_color: bool, **rest: Any) -> Any:  # noqa: ANN401 - passes options on
+    def wrapped(*, quiet: bool, verbose: bool, no_color: bool, **options: Any) -> Any:  # noqa: ANN401 - passes options on
         color = not no_color and "NO_COLOR" not in os.environ
-        return command(output=Output(quiet=quiet, verbose=verbose, color=color), **rest)
+        return command(output=Output(quiet=quiet, verbose=verbose, color=color), **options)
 
     return wrapped
 

@@ -71,9 +71,11 @@ def _worth_a_look(job: JobPlan) -> list[Option]:
     """Return the recommended and the named options, then the cheapest; by cost, at most five."""
     by_cost = sorted(job.options, key=lambda option: option.cost.mid)
     first = (job.recommended, job.cheapest, job.smallest_change, job.first_launchable)
-    wanted = [*filter(None, first), *(option.id for option in by_cost)]
+    ids_by_rank = [*filter(None, first), *(option.id for option in by_cost)]
     ids = {option.id for option in job.options}
-    chosen = [one for one in dict.fromkeys(wanted) if one in ids][:_OPTIONS_SHOWN]
+    chosen = [option_id for option_id in dict.fromkeys(ids_by_rank) if option_id in ids][
+        :_OPTIONS_SHOWN
+    ]
     return [option for option in by_cost if option.id in chosen]
 
 
@@ -152,17 +154,17 @@ def _saved(job: JobPlan) -> Decimal:
 def _job_row(job: JobPlan, plan: Plan) -> tuple[str, ...]:
     today, option, shared = job.baseline.cost, job.choice, plan.placement_of(job)
     if shared is not None and len(shared.jobs) > 1:
-        others = join(name for name in shared.jobs if name != job.name)
-        what = _("share GPU {id} with {others}", id=shared.id, others=others)
+        neighbors = join(name for name in shared.jobs if name != job.name)
+        todo = _("share GPU {id} with {others}", id=shared.id, others=neighbors)
     elif shared is not None:
         where = report_text.place(shared.offer)
-        what = _("move to GPU {id}, alone ({where})", id=shared.id, where=where)
+        todo = _("move to GPU {id}, alone ({where})", id=shared.id, where=where)
     elif option is None:
-        what = _("keep as is")
+        todo = _("keep as is")
     else:
         where = report_text.place(option.offer, option.count)
-        what = _("{what}: {command}", what=option.id, command=where)
-    return (job.name, what, report_text.today_cost(today), *_job_cost(job, plan))
+        todo = _("{what}: {command}", what=option.id, command=where)
+    return (job.name, todo, report_text.today_cost(today), *_job_cost(job, plan))
 
 
 def _job_cost(job: JobPlan, plan: Plan) -> tuple[str, str]:
@@ -213,7 +215,7 @@ _OF_OFFER = ("provider", "instance_type", "region", "gpu_count", "gpu")
 def print_whole_plan(plan: Plan, output: Output) -> None:
     """Print every option of every job; with -v also causes, confidence and notes."""
     if output.format == "csv":
-        rows = tuple(_record(found) for job in plan.jobs for found in every_option(job))
+        rows = tuple(_record(choice) for job in plan.jobs for choice in every_option(job))
         print_table(Table(columns=tuple(_CSV.split()), rows=rows), output)
         return
     if len(plan.jobs) > 1:
@@ -301,20 +303,20 @@ def _option_rows(job: JobPlan) -> list[tuple[str, ...]]:
     return rows
 
 
-def _record(found: FoundOption) -> tuple[str, ...]:
+def _record(choice: FoundOption) -> tuple[str, ...]:
     """Return plain values for programs."""
-    offer, option, cost = found.offer, found.option, found.cost
+    offer, option, cost = choice.offer, choice.option, choice.cost
     values = (
-        found.job.name,
-        found.id,
-        "yes" if found.is_recommended else "no",
+        choice.job.name,
+        choice.id,
+        "yes" if choice.is_recommended else "no",
         *(getattr(offer, name, None) for name in _OF_OFFER),
-        found.count,
+        choice.count,
         offer.purchase if offer else None,
-        " ".join(found.actions),
-        found.hours.low,
-        found.hours.mid,
-        found.hours.high,
+        " ".join(choice.actions),
+        choice.hours.low,
+        choice.hours.mid,
+        choice.hours.high,
         *(getattr(cost, end, None) for end in ("low", "mid", "high")),
         option.saves.usd if option else None,
         option.saves.fraction if option else None,
@@ -339,12 +341,12 @@ def _finding_line(finding: Finding) -> str:
 
 
 def _print_fleet(fleet: Fleet, plan: Plan, output: Output) -> None:
-    held = fleet.gpus_before
+    before = fleet.gpus_before
     print_prose(
         _(
             "fleet: {held} -> {after} (at least {least}), {usd} -> {then} {period}, "
             "{share} less{alone}",
-            held=_("{n} GPUs", n=held) if held != 1 else _("1 GPU"),
+            held=_("{n} GPUs", n=before) if before != 1 else _("1 GPU"),
             after=fleet.gpus_after,
             least=fleet.gpus_lower_bound,
             usd=report_text.dollars(fleet.cost_before),
@@ -367,19 +369,21 @@ def _print_fleet(fleet: Fleet, plan: Plan, output: Output) -> None:
             )
     if fleet.roll_back:
         print_prose(translate_text(fleet.roll_back))
-    for one in () if fleet.taken else fleet.unmoved:
+    for job_left in () if fleet.taken else fleet.unmoved:
         output.say(
             _(
                 "note: {job} stays on its GPU: {reason}, {detail}",
-                job=one.job,
-                reason=word("reason", one.reason),
-                detail=translate_text(one.detail),
+                job=job_left.job,
+                reason=word("reason", job_left.reason),
+                detail=translate_text(job_left.detail),
             )
         )
-    for other in fleet.alternatives:
-        what = alternative(other, plan)
-        taken = other is fleet.taken
-        print_prose(_("recommended: {what}", what=what) if taken else _("or {what}", what=what))
+    for packing in fleet.alternatives:
+        summary = alternative(packing, plan)
+        is_taken = packing is fleet.taken
+        print_prose(
+            _("recommended: {what}", what=summary) if is_taken else _("or {what}", what=summary)
+        )
     click.echo(_("Job by job, on its own:") + "\n")
 
 

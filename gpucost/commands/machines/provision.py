@@ -146,7 +146,7 @@ def command(
     placement: int | None,
     type_: str | None,
     output: Output,
-    **asked: Any,
+    **typed: Any,
 ) -> None:
     """Launch machines until a deadline; by default PLAN's recommended option.
 
@@ -155,14 +155,14 @@ def command(
     command runs there even if the connection breaks (`gpucost logs ID -f` reconnects), and the
     machines end with it. With --kubernetes they become a new node pool of an existing cluster.
     """
-    check_asked(plan, option_id, placement, type_, region=asked["region"], ttl_s=asked["ttl"])
-    check_pool({**asked, "placement": placement})
-    job = request_job({**asked, "placement": placement})
-    choice = _choice(plan, option_id, placement, type_, asked)
-    options = _launch_options(asked)
+    check_asked(plan, option_id, placement, type_, region=typed["region"], ttl_s=typed["ttl"])
+    check_pool({**typed, "placement": placement})
+    job = request_job({**typed, "placement": placement})
+    choice = _choice(plan, option_id, placement, type_, typed)
+    options = _launch_options(typed)
     check_machine(choice, options)
     check_end_role(choice.provider, options.end_role)
-    if asked["dry_run"]:
+    if typed["dry_run"]:
         dry_run(choice, options, job, output)
         return
     check_self_destroy(choice.provider, self_destroy=options.self_destroy, waits=options.waits)
@@ -173,7 +173,7 @@ def command(
     if launch.refusals:
         raise RefusedError(launch.refusals)
     show_preview(launch, None if job is None else preview_job(job), output, dry=False)
-    confirm(question(launch), yes=asked["yes"])
+    confirm(question(launch), yes=typed["yes"])
     if job is None:
         launch_confirmed(cloud, launch.spec, output, wait=options.waits)
     else:

@@ -334,7 +334,7 @@ _GROUPS = ("gpu", "provider")
 @click.group(
     name="prices",
     cls=DefaultGroup,
-    meant=lambda _: "list",
+    default_for=lambda _: "list",
     epilog="Example: gpucost prices --gpu H100 --gpus 8 --max-price 40 --sort price",
 )
 def command() -> None:
@@ -367,9 +367,9 @@ def command() -> None:
     "--why", is_flag=True, help="Add a column with the source of each price and what it supersedes."
 )
 @output_options
-def list_(as_of: date | None, why: bool, output: Output, **wanted: object) -> None:  # noqa: FBT001 - click's
+def list_(as_of: date | None, why: bool, output: Output, **filters: object) -> None:  # noqa: FBT001 - click's
     """List known prices with source and date; this is the default."""
-    list_prices(PriceQuery(**wanted), as_of or today(), output, why=why)  # type: ignore[arg-type] # click's
+    list_prices(PriceQuery(**filters), as_of or today(), output, why=why)  # type: ignore[arg-type] # click's
 
 
 @command.command(name="history", epilog="Example: gpucost prices history --gpu H100")
@@ -427,7 +427,7 @@ def history(
 @output_options
 @click.pass_context
 def update(
-    ctx: click.Context, /, *, catalog: tuple[str, str] | None, output: Output, **wanted: object
+    ctx: click.Context, /, *, catalog: tuple[str, str] | None, output: Output, **filters: object
 ) -> None:
     """Read public price feeds and every provider whose credentials are set.
 
@@ -438,8 +438,8 @@ def update(
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise InputError(f"{flag} does not go with gpucost prices update; leave it out.")
     if catalog is None:
-        wanted["as_of"] = None
-    update_prices(UpdateRequest(catalog=catalog, **wanted), output)  # type: ignore[arg-type] # click's
+        filters["as_of"] = None
+    update_prices(UpdateRequest(catalog=catalog, **filters), output)  # type: ignore[arg-type] # click's
 
 
 @command.command(name="check", epilog="Example: gpucost prices check -f json")

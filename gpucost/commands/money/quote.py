@@ -90,7 +90,7 @@ class OfferUse:
 
 
 def quote_offers(
-    what: tuple[str, ...], wanted: OfferUse, say: Callable[[str], None]
+    names: tuple[str, ...], use: OfferUse, say: Callable[[str], None]
 ) -> list[QuoteDocument | OwnershipDocument]:
     """Return the quote of each offer, and of one's own machine where `own` is named.
 
@@ -98,15 +98,15 @@ def quote_offers(
         UsageError: as `Wanted.asked`.
         InputError: offers are not known; all of them are named.
     """
-    places = [name for name in what if name != OWN]
-    request = wanted.asked(of_offers=bool(places))
+    places = [name for name in names if name != OWN]
+    request = use.asked(of_offers=bool(places))
     catalog = load_catalog(request.day, say=say)
     _check_places(places, request, catalog)
     return [
         own_document(tuple(find_offer(place, request, catalog) for place in places))
         if name == OWN
         else offer_document(name, request, catalog)
-        for name in what
+        for name in names
     ]
 
 
@@ -146,7 +146,7 @@ def _default_command(arguments: list[str]) -> str:
 @click.group(
     name="quote",
     cls=DefaultGroup,
-    meant=_default_command,
+    default_for=_default_command,
     epilog="Example: gpucost quote digitalocean/gpu-h100x8-640gb --duration 90m --egress 100GiB",
 )
 def command() -> None:
@@ -204,12 +204,12 @@ def command() -> None:
     "--as-of", type=DAY, help="Use the prices and billing rules of this day.  [default: today]"
 )
 @output_options
-def offer(what: tuple[str, ...], output: Output, **asked: Any) -> None:
+def offer(what: tuple[str, ...], output: Output, **options: Any) -> None:
     """Price one use of one or several offers side by side; `own` is your own machine."""
     if not what:
         raise click.UsageError("no offer given: name PROVIDER/TYPE, or --option JOB/ID of a plan.")
-    typed = {name: asked.pop(name) for name in _TYPED}
-    show_documents(quote_offers(what, OfferUse(**typed, use=asked), output.say), output)
+    typed = {name: options.pop(name) for name in _TYPED}
+    show_documents(quote_offers(what, OfferUse(**typed, use=options), output.say), output)
 
 
 @command.command(

@@ -157,9 +157,9 @@ def _columns() -> tuple[str, ...]:
     )
 
 
-def _waste(change: PlanChange, what: str) -> str:
+def _waste(change: PlanChange, kind: str) -> str:
     """Return what came or went, by job; empty where nothing did."""
-    entries = [_("{job}: {paid}", job=o.job, paid=o.code) for o in change.waste if o.what == what]
+    entries = [_("{job}: {paid}", job=o.job, paid=o.code) for o in change.waste if o.what == kind]
     more = len(entries) - _JOBS_SHOWN
     return join(entries[:_JOBS_SHOWN]) + (_(", and {n} more", n=more) if more > 0 else "")
 

@@ -152,12 +152,12 @@ def what_was_written(tool: str, task: ToolTask, target: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _follows(found: Autoscaler) -> str:
+def _follows(autoscaler: Autoscaler) -> str:
     """Return what has to be in the cluster for copies to follow demand."""
-    span = f"{found.fewest} to {found.most} copies"
-    if found.kind == "hpa":
+    span = f"{autoscaler.fewest} to {autoscaler.most} copies"
+    if autoscaler.kind == "hpa":
         return f"{span} follow the use of the GPU; the cluster needs its metric for each pod."
-    return f"{span} by the clock of {found.zone}; the cluster needs KEDA (keda.sh)."
+    return f"{span} by the clock of {autoscaler.zone}; the cluster needs KEDA (keda.sh)."
 
 
 _FOCUS = "focus"
@@ -232,7 +232,7 @@ def command(
     output: Output,
     *,
     fleet: bool,
-    **asked: Any,
+    **typed: Any,
 ) -> None:
     """Write a plan for another tool.
 
@@ -242,7 +242,7 @@ def command(
     settings of an option in the framework's own format.
     """
     _check_fleet(tool, by, queue, fleet=fleet)
-    if (asked["autoscaler"] or asked["zone"]) and (fleet or tool not in TOOLS):
+    if (typed["autoscaler"] or typed["zone"]) and (fleet or tool not in TOOLS):
         raise click.UsageError("--autoscaler and --tz are of one service: --to kubernetes.")
     plan = load_plan(plan_path)
     if tool == _FOCUS:
@@ -255,12 +255,12 @@ def command(
     if fleet or tool == _SLURM:
         if named:
             raise click.UsageError("--option is one job's; a fleet is exported whole.")
-        common = {name: asked[name] for name in ("command", "image", "ttl_s")}
+        common = {name: typed[name] for name in ("command", "image", "ttl_s")}
         shared = FleetRequest(**common, by=by, queue=queue)
-        text, said = fleet_text(tool, plan, shared)
-        _written(text, target, said if target == "-" else (f"wrote {target}.", *said), output)
+        text, lines = fleet_text(tool, plan, shared)
+        _written(text, target, lines if target == "-" else (f"wrote {target}.", *lines), output)
         return
-    task, text = task_text(tool, plan, named, TaskRequest(**asked), numeric)
+    task, text = task_text(tool, plan, named, TaskRequest(**typed), numeric)
     _written(text, target, what_was_written(tool, task, target), output)
 
 

@@ -381,7 +381,7 @@ def command(
     output: Output,
     *,
     all_options: bool,
-    **asked: Any,
+    **typed: Any,
 ) -> int:
     """Find the cheapest way to run measured jobs: what is wasted, why, what to run instead."""
     gate = CostGate(limit_usd=fail_over, increase=fail_over_increase, base=base)
@@ -391,7 +391,7 @@ def command(
     several, progress = None if one_screen else 1, output.progress(PLANNING)
     with _without_collecting(), LargePlan(day, target, several, progress) as large:
         profiles = read_sources(sources, output.say, jobs_by, output.progress(READING))
-        requirements, spread, at_once = requirements_of(asked), large.spread, large.at_once
+        requirements, spread, at_once = requirements_of(typed), large.spread, large.at_once
         plan = draft_plan(
             profiles, catalog, requirements, as_of=day, spread=spread, at_once=at_once
         )
