@@ -10,6 +10,7 @@ from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
 from pricing.feeds.feeds import FEEDS
+from pricing.listing import counted
 from pricing.money import price_text
 from pricing.refresh.reading import Feed, PriceReading
 from providers.registry import priced
@@ -81,7 +82,7 @@ def update_prices(request: UpdateRequest, output: Output) -> None:
     for problem in outcome.warnings:
         output.say(f"warning: {problem}")
     if outcome.unchanged:
-        output.say(f"{outcome.unchanged} lists have not changed since they were last read.")
+        output.say(f"{counted(outcome.unchanged, 'list')} unchanged since the last reading.")
     _raise(outcome.failures)
 
 

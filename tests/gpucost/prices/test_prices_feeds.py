@@ -78,7 +78,7 @@ def test_what_has_not_changed_is_not_fetched_again(feeds: PriceFeeds, call: Call
     ran = call(*asked)
     assert ran.code == 0, ran.err
     assert ARCHIVE not in feeds.sent
-    assert "1 lists are what they were" in ran.err
+    assert "1 list unchanged since the last reading" in ran.err
 
 
 def test_removed_prices_are_fetched_anew(feeds: PriceFeeds, call: Call, no_network: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_project_may_not_say_where_prices_come_from(call: Call) -> None:
     Path("gpucost.toml").write_text('[prices]\nurl = ["oci=http://127.0.0.1/x"]\n')
     ran = call("prices", "update", "--feed", "oci")
     assert ran.code == 2
-    assert "url is not for a project's file" in ran.err
+    assert "url is not allowed in a project's file" in ran.err
 
 
 def test_an_update_leaves_no_older_name_in_force(call: Call, tmp_path: Path) -> None:
