@@ -38,40 +38,40 @@ def copies(by_hour: Sequence[int]) -> str:
     days = [by_hour[at : at + _DAY_H] for at in range(0, len(by_hour), _DAY_H)]
     if len(days) == 1:
         return _day(days[0])
-    told = []
+    parts = []
     for day, run in groupby(range(len(days)), key=days.__getitem__):
         at = list(run)
         first, last = (word("day", _DAYS[day]) for day in (at[0], at[-1]))
         named = first if len(at) == 1 else f"{first}-{last}"
-        told.append(f"{named} {_day(day)}")
-    return _("; ").join(told)
+        parts.append(f"{named} {_day(day)}")
+    return _("; ").join(parts)
 
 
 def _day(by_hour: Sequence[int]) -> str:
-    told = []
+    parts = []
     for count, run in groupby(range(len(by_hour)), key=by_hour.__getitem__):
         at = list(run)
         span = f"{at[0]}" if len(at) == 1 else f"{at[0]}-{at[-1]}"
-        told.append(_("{span} h: {count}", span=span, count=count))
-    return join(told)
+        parts.append(_("{span} h: {count}", span=span, count=count))
+    return join(parts)
 
 
 def headline(job: JobPlan, plan: Plan) -> tuple[str, str]:
     """Return two sentences: what is paid and why, and what to do."""
     today, period = job.baseline.cost.total, period_words(plan)
-    known = _("at least ") if job.baseline.cost.at_least else ""
+    least = _("at least ") if job.baseline.cost.at_least else ""
     if today is None:
         paid = _("What it costs today is unknown.")
     elif job.baseline.assumed:
         paid = _(
             "Assumed to run on {where}: {known}{usd} {period} (set --current).",
             where=place(job.baseline.offer, job.baseline.count),
-            known=known,
+            known=least,
             usd=beside(today),
             period=period,
         )
     else:
-        paid = _("You pay {known}{usd} {period}.", known=known, usd=beside(today), period=period)
+        paid = _("You pay {known}{usd} {period}.", known=least, usd=beside(today), period=period)
     return f"{paid}{gap()}{_cause(job)}", _advice(job, plan)
 
 
@@ -144,7 +144,7 @@ def _to_launch(job: JobPlan, option: Option, plan: Plan) -> list[str]:
     if first is None:
         return [_("gpucost can launch none of these options.")]
     less = saving(first, today.cost.total)
-    said = _(
+    sentence = _(
         "gpucost cannot launch that option. The best one that it can launch is "
         "{id}, {where}: {cost} {period}{less}.",
         id=first.id,
@@ -153,7 +153,7 @@ def _to_launch(job: JobPlan, option: Option, plan: Plan) -> list[str]:
         period=period_words(plan),
         less=_(", {less}", less=less) if less else "",
     )
-    return [said]
+    return [sentence]
 
 
 def _machine(way: Baseline | Option) -> tuple[object, ...]:

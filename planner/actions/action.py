@@ -158,15 +158,20 @@ class Action:
 def combined(actions: Iterable[Action], part: Part) -> Estimate:
     """Return the speed-up of one part of the time by all actions on it, whatever their order."""
     best: dict[Mechanism, Action] = {}
-    for one in actions:
-        if one.mechanism is None or one.effect is None or one.part != part or not one.share:
+    for action in actions:
+        if (
+            action.mechanism is None
+            or action.effect is None
+            or action.part != part
+            or not action.share
+        ):
             continue
-        held = best.get(one.mechanism)
-        if held is None or _strength(one) > _strength(held):
-            best[one.mechanism] = one
+        strongest = best.get(action.mechanism)
+        if strongest is None or _strength(action) > _strength(strongest):
+            best[action.mechanism] = action
     if not best:
         return exactly(1.0, "unchanged")
-    chosen = sorted(best.values(), key=lambda one: one.code)
+    chosen = sorted(best.values(), key=lambda action: action.code)
     low, mid, high = (
         _speed([(a.share, a.effect[i]) for a in chosen if a.effect]) for i in range(3)
     )
@@ -176,16 +181,16 @@ def combined(actions: Iterable[Action], part: Part) -> Estimate:
 
 def compatible(actions: Iterable[Action]) -> tuple[Action, ...]:
     """Return the actions without those that an earlier one excludes."""
-    kept: list[Action] = []
-    for one in actions:
-        if not any(one.code in k.excludes or k.code in one.excludes for k in kept):
-            kept.append(one)
-    return tuple(kept)
+    chosen: list[Action] = []
+    for action in actions:
+        if not any(action.code in k.excludes or k.code in action.excludes for k in chosen):
+            chosen.append(action)
+    return tuple(chosen)
 
 
-def _strength(one: Action) -> tuple[float, float, float, str]:
-    low, mid, high = one.gain or (1.0, 1.0, 1.0)
-    return (mid, high, low, one.code)
+def _strength(action: Action) -> tuple[float, float, float, str]:
+    low, mid, high = action.gain or (1.0, 1.0, 1.0)
+    return (mid, high, low, action.code)
 
 
 def _speed(parts: list[tuple[float, float]]) -> float:

@@ -256,41 +256,41 @@ def _kernels_limit(signals: Signals) -> bool:
     return busy is not None and busy >= STARVED
 
 
-def fitted(one: Action, signals: Signals) -> Action:
+def fitted(action: Action, signals: Signals) -> Action:
     """Return the action with the effect and the share that these signals leave it.
 
     Where a reading stands against it, it has no effect.
     """
-    if not one.applies(signals):
-        return replace(one, effect=None)
-    law = EFFECTS.get(one.code)
-    effect = (law(signals) if law else None) or one.effect
-    mechanism = one.mechanism
-    if one.code == "compile" and _kernels_limit(signals):
+    if not action.applies(signals):
+        return replace(action, effect=None)
+    law = EFFECTS.get(action.code)
+    effect = (law(signals) if law else None) or action.effect
+    mechanism = action.mechanism
+    if action.code == "compile" and _kernels_limit(signals):
         mechanism = "arithmetic"
-    changed = replace(one, effect=effect, mechanism=mechanism)
+    changed = replace(action, effect=effect, mechanism=mechanism)
     share = _share(changed, signals) if mechanism else changed.share
     return changed if share == changed.share else replace(changed, share=share)
 
 
-def _share(one: Action, signals: Signals) -> float:
+def _share(action: Action, signals: Signals) -> float:
     """Return the share of its part of the time that an action can act on.
 
     Shares of the mechanisms of one part add up to at most 1.
     """
-    if one.mechanism in ("loading", "copying"):
+    if action.mechanism in ("loading", "copying"):
         copying = _of_waiting(signals)
-        return copying if one.mechanism == "copying" else 1.0 - copying
-    if one.mechanism in ("arithmetic", "exchange"):
+        return copying if action.mechanism == "copying" else 1.0 - copying
+    if action.mechanism in ("arithmetic", "exchange"):
         busy, exchange = _number(signals, BUSY) or 1.0, _number(signals, COMMUNICATION) or 0.0
         exchanging = min(1.0, exchange / busy)
-        return exchanging if one.mechanism == "exchange" else 1.0 - exchanging
+        return exchanging if action.mechanism == "exchange" else 1.0 - exchanging
     writes = (_number(signals, "step.checkpoint_exposed") or 0.0) >= CHECKPOINT_SHARE
-    if one.mechanism == "checkpointing":
+    if action.mechanism == "checkpointing":
         return float(writes)
     if writes:
         return 0.0
-    return _optimizer_share(signals) if one.code == "fused-optimizer" else 1.0
+    return _optimizer_share(signals) if action.code == "fused-optimizer" else 1.0
 
 
 def _of_waiting(signals: Signals) -> float:

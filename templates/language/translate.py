@@ -49,8 +49,8 @@ def current_language() -> str:
 @cache
 def _tables(language: str) -> tuple[dict[str, Any], ...]:
     folder = files(__package__).joinpath(language)
-    found = sorted(folder.iterdir(), key=lambda file: file.name)
-    return tuple(tomllib.loads(file.read_text(encoding="utf-8")) for file in found)
+    catalogs = sorted(folder.iterdir(), key=lambda file: file.name)
+    return tuple(tomllib.loads(file.read_text(encoding="utf-8")) for file in catalogs)
 
 
 def sentences(language: str) -> Mapping[str, str]:
@@ -61,14 +61,14 @@ def sentences(language: str) -> Mapping[str, str]:
 @cache
 def _of(kind: str, language: str) -> dict[str, str]:
     """Return a table: `said`, `finished` (sentences of plan.json) or `parts` (of such)."""
-    return {en: said for table in _tables(language) for en, said in table.get(kind, {}).items()}
+    return {en: text for table in _tables(language) for en, text in table.get(kind, {}).items()}
 
 
 @cache
 def words(language: str) -> Mapping[str, Mapping[str, str]]:
     """Return what a language calls codes, by kind."""
     tables = (table.get("words", {}) for table in _tables(language))
-    return {kind: said for table in tables for kind, said in table.items()}
+    return {kind: text for table in tables for kind, text in table.items()}
 
 
 def page_words(language: str) -> dict[str, str]:
@@ -87,10 +87,10 @@ def _(english: str, **fields: object) -> str:
     language = current_language()
     if language == ENGLISH:
         return english.format(**fields) if fields else english
-    known = sentences(language).get(english)
-    if known is None:
+    translation = sentences(language).get(english)
+    if translation is None:
         return english.format(**fields) if fields else english
-    return _FILLED.vformat(known, (), fields) if fields else known
+    return _FILLED.vformat(translation, (), fields) if fields else translation
 
 
 def word(kind: str, code: str) -> str:
@@ -115,15 +115,15 @@ def translate_text(sentence: str) -> str:
 
 def _one_by_one(parts: list[str]) -> str:
     """Return sentences one after the other, the longest run of them that is known at once."""
-    said, at, before = "", 0, True
+    text, at, before = "", 0, True
     while at < len(parts):
         runs = (range(at + 1, len(parts) + 1))[::-1]
-        found = ((end, _recognised(" ".join(parts[at:end]), current_language())) for end in runs)
-        end, known = next(((end, text) for end, text in found if text), (at + 1, None))
-        apart = "" if known is not None or before else " "
-        said += apart + (_clauses(parts[at]) if known is None else known)
-        at, before = end, known is not None
-    return said
+        match = ((end, _recognised(" ".join(parts[at:end]), current_language())) for end in runs)
+        end, translation = next(((end, text) for end, text in match if text), (at + 1, None))
+        apart = "" if translation is not None or before else " "
+        text += apart + (_clauses(parts[at]) if translation is None else translation)
+        at, before = end, translation is not None
+    return text
 
 
 def _part(text: str) -> str:
@@ -146,21 +146,21 @@ def _clauses(text: str) -> str:
     clauses = text.split("; ")
     if len(clauses) == 1:
         return text
-    known = [_recognised(one, current_language()) for one in clauses]
-    if not any(known):  # a note of the user's
+    translation = [_recognised(one, current_language()) for one in clauses]
+    if not any(translation):  # a note of the user's
         return text
-    both = zip(known, clauses, strict=True)
-    return _("; ").join(said or clause for said, clause in both)
+    both = zip(translation, clauses, strict=True)
+    return _("; ").join(text or clause for text, clause in both)
 
 
 def _recognised(text: str, language: str, kind: str = "finished") -> str | None:
-    known = _of(kind, language).get(text)
-    if known is not None:
-        return known
+    translation = _of(kind, language).get(text)
+    if translation is not None:
+        return translation
     for pattern, saying in _patterns(language, kind):
-        found = pattern.fullmatch(text)
-        if found:
-            return _FILLED.vformat(saying, (), found.groupdict())
+        match = pattern.fullmatch(text)
+        if match:
+            return _FILLED.vformat(saying, (), match.groupdict())
     return None
 
 
@@ -180,8 +180,8 @@ def _words_of(key: str) -> str:
 def _pattern(key: str) -> re.Pattern[str]:
     seen: set[str] = set()
 
-    def group(found: re.Match[str]) -> str:
-        name = found[1]
+    def group(match: re.Match[str]) -> str:
+        name = match[1]
         if name in seen:
             return f"(?P={name})"
         seen.add(name)

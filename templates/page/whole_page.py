@@ -130,7 +130,7 @@ def after(plan: Plan) -> list[Box]:
     """Return the machines as recommended: GPUs that are shared first, then each job's own."""
     taken = {job.placement for job in plan.jobs} - {None}
     places = plan.fleet.recommended if plan.fleet else ()
-    boxes = list(_shared(one for one in places if one.id in taken))
+    boxes = list(_shared(item for item in places if item.id in taken))
     own = [job for job in plan.jobs if job.placement is None]
     boxes += [_box(job, job.choice, UNSET) for job in own if job.choice is not None]
     return [*boxes, *_today([job for job in own if job.choice is None])]
@@ -139,11 +139,11 @@ def after(plan: Plan) -> list[Box]:
 def _shared(places: Iterable[Placement]) -> Iterator[Box]:
     """Yield machines of GPUs that are shared; GPUs are numbered on within one."""
     machine: list[Placement] = []
-    for one in places:
-        if machine and (one.offer != machine[0].offer or one.gpu <= machine[-1].gpu):
+    for item in places:
+        if machine and (item.offer != machine[0].offer or item.gpu <= machine[-1].gpu):
             yield _machine(machine)
             machine = []
-        machine.append(one)
+        machine.append(item)
     if machine:
         yield _machine(machine)
 
@@ -151,12 +151,12 @@ def _shared(places: Iterable[Placement]) -> Iterator[Box]:
 def _machine(places: list[Placement]) -> Box:
     cells = tuple(
         Cell(
-            jobs=one.jobs,
-            percent=_percent(one.busy_fraction),
-            mode=one.mode,
-            placement=one.id if one.mode else None,
+            jobs=item.jobs,
+            percent=_percent(item.busy_fraction),
+            mode=item.mode,
+            placement=item.id if item.mode else None,
         )
-        for one in places
+        for item in places
     )
     return Box(title=_title(places[0].offer, 1), cells=cells)
 
@@ -171,7 +171,7 @@ def _today(jobs: Iterable[JobPlan]) -> Iterator[Box]:
             yield _box(job, job.baseline, job.busy_fraction)
             continue
         beside = [known.pop(name) for name in share.beside if name in known]
-        cells = [cell for one in (job, *beside) for cell in _held(one)]
+        cells = [cell for item in (job, *beside) for cell in _held(item)]
         offer = job.baseline.offer
         # Without a neighbour that is known the rest of the machine is somebody else's.
         gpus = round(offer.gpu_count) if offer and share.beside else 0
@@ -313,7 +313,7 @@ def _lead(plan: Plan, groups: list[Alike]) -> list[str]:
 def _ticks(plan: Plan) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Return what may be taken: providers, purchases and cures of the options."""
     options = [option for job in plan.jobs for option in job.options]
-    cures = {one.code for job in plan.jobs for one in job.remedies}
+    cures = {item.code for job in plan.jobs for item in job.remedies}
     used = sorted({code for option in options for code in option.actions if code in cures})
     providers = sorted({option.offer.provider for option in options})
     purchases = sorted({option.offer.purchase for option in options})

@@ -46,7 +46,7 @@ def change_text(change: PlanChange, environment: Environment) -> str:
         (_("new jobs"), totals.new_jobs_usd),
         (_("jobs that ended"), totals.gone_jobs_usd),
     )
-    moved = [one for one in change.jobs if one.what != "stays" or one.before != one.after]
+    moved = [row for row in change.jobs if row.what != "stays" or row.before != row.after]
     moved.sort(key=_moved, reverse=True)
     return environment.get_template("change.md.j2").render(
         w=report_text,
@@ -65,16 +65,16 @@ def _waste(change: PlanChange) -> list[tuple[str, list[object], int]]:
     """Return new and gone findings, those that put most at stake first, and how many more."""
     tables: list[tuple[str, list[object], int]] = []
     for what in ("new", "gone"):
-        found = [one for one in change.waste if one.what == what]
-        found.sort(key=lambda one: -(one.after or one.before or _ZERO))
+        found = [row for row in change.waste if row.what == what]
+        found.sort(key=lambda row: -(row.after or row.before or _ZERO))
         if found:
             shown: list[object] = [*found[:_ROWS]]
             tables.append((what, shown, max(0, len(found) - _ROWS)))
     return tables
 
 
-def _moved(one: JobChange) -> Decimal:
-    return abs((one.after or _ZERO) - (one.before or _ZERO))
+def _moved(row: JobChange) -> Decimal:
+    return abs((row.after or _ZERO) - (row.before or _ZERO))
 
 
 def signed(usd: Decimal | None) -> str:

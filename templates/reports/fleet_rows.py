@@ -77,7 +77,7 @@ class Alike:
     @property
     def at_stake(self) -> Decimal:
         """What their recommended options save in the period."""
-        return sum((one.saves.usd or _ZERO for one in self.choices), _ZERO)
+        return sum((item.saves.usd or _ZERO for item in self.choices), _ZERO)
 
 
 def short(name: str) -> str:
@@ -91,7 +91,7 @@ def alike(plan: Plan) -> list[Alike]:
     for job in plan.jobs:
         groups.setdefault(_said(job, plan), []).append(job)
     found = [Alike(jobs=tuple(jobs)) for jobs in groups.values()]
-    return sorted(found, key=lambda one: (-one.at_stake, -(one.before or _ZERO)))
+    return sorted(found, key=lambda item: (-item.at_stake, -(item.before or _ZERO)))
 
 
 def _said(job: JobPlan, plan: Plan) -> tuple[object, ...]:
@@ -120,30 +120,30 @@ def total(plan: Plan) -> str:
     if found is None:  # a plan of an earlier version
         return ""
     least = _("at least ") if found.at_least else ""
-    said = _(
+    sentence = _(
         "Recommended: {least}{usd} {period}",
         least=least,
         usd=dollars(found.cost.mid) + other_currency(found.cost.mid),
         period=period_words(plan),
     )
     if found.saves.fraction:
-        said += _(
+        sentence += _(
             " in place of {usd}, {less}",
             usd=dollars(found.cost_before),
             less=change(100.0 * found.saves.fraction),
         )
     else:
-        said += _(", as today")
+        sentence += _(", as today")
     if found.packed:
         more = len(found.packed) - _NAMES
         rest = _(" and {more} more", more=more) if more > 0 else ""
         taken = plan.fleet.taken if plan.fleet else None
         there = f" {_machine(taken)}" if taken else ""
         jobs = join(found.packed[:_NAMES])
-        said += _("; {jobs}{rest} share{there}", jobs=jobs, rest=rest, there=there)
+        sentence += _("; {jobs}{rest} share{there}", jobs=jobs, rest=rest, there=there)
     if found.unknown:
-        said += _("; excludes {jobs} (cost unknown)", jobs=join(found.unknown))
-    return _("{step}.", step=said)
+        sentence += _("; excludes {jobs} (cost unknown)", jobs=join(found.unknown))
+    return _("{step}.", step=sentence)
 
 
 def alternative(found: Alternative, plan: Plan) -> str:
@@ -200,7 +200,7 @@ def held(fleet: Fleet) -> str:
 def sureness(plan: Plan) -> str:
     """Return how sure the advice is, as counts of jobs."""
     levels = Counter(job.confidence.level if job.confidence else "unknown" for job in plan.jobs)
-    said = [
+    sentence = [
         _(
             "{level} for {n} of {all} jobs",
             level=word("level", level),
@@ -210,7 +210,7 @@ def sureness(plan: Plan) -> str:
         for level in (*_LEVELS, "unknown")
         if levels[level]
     ]
-    return _("Confidence of the advice: {levels}.", levels=join(said))
+    return _("Confidence of the advice: {levels}.", levels=join(sentence))
 
 
 def fleet_rows(plan: Plan) -> list[Row]:
@@ -262,7 +262,7 @@ def group_row(group: Alike, plan: Plan) -> Row:
     if option is None:
         cost = report_text.whole_dollars(group.before)
         return Row(title=cause, what=_("keep as is"), cost=cost, sure=sure)
-    costs = [one.cost for one in group.choices]
+    costs = [item.cost for item in group.choices]
     ends = (sum((getattr(cost, end) for cost in costs), _ZERO) for end in ("low", "mid", "high"))
     saves = None if option.saves.usd is None else group.at_stake
     worth = option.benefit
@@ -307,7 +307,7 @@ def names(some: Sequence[str]) -> str:
 def speeds(placement: Placement) -> str:
     """Return how fast the slowest of the jobs on a GPU is expected to be, and at worst."""
     each = placement.relative_speed.values()
-    mid, low = min(one.mid for one in each), min(one.low for one in each)
+    mid, low = min(item.mid for item in each), min(item.low for item in each)
     return f"{mid:.2f} ({low:.2f})"
 
 
