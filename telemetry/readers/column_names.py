@@ -44,6 +44,11 @@ def _meanings(rows: Sequence[Sequence[str | int]]) -> dict[str, Meaning]:
     return meanings
 
 
+def sections() -> tuple[str, ...]:
+    """Return the sections of columns.toml."""
+    return tuple(_tables())
+
+
 def names_of(section: str) -> Mapping[str, Meaning]:
     """Return what the names of a format hold, by its section in columns.toml."""
     return _tables()[_SHARED.get(section, section)]
