@@ -108,18 +108,18 @@ def _value(record: _Record, path: str) -> str | None:
     for key in (path, path.replace(".", "_")):
         if key in record:
             return present(record[key])
-    found: Any = record
+    value: Any = record
     for key in path.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return present(found)
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return present(value)
 
 
 def _many(record: _Record, key: str) -> list[_Record]:
     """Return a repeated field; CSV has it as JSON in a cell, or not at all."""
-    found = record.get(key)
-    if isinstance(found, str):
-        found = json.loads(found, parse_float=str) if found.strip() else []
-    return [one for one in elements(found or []) if isinstance(one, Mapping)]
+    value = record.get(key)
+    if isinstance(value, str):
+        value = json.loads(value, parse_float=str) if value.strip() else []
+    return [item for item in elements(value or []) if isinstance(item, Mapping)]
 
 
 def _lines(record: _Record) -> Iterable[BillLine]:
@@ -153,7 +153,7 @@ def _kind(record: _Record) -> str:
 
 def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool) -> BillLine:
     sku = _value(record, "sku.description") or ""
-    labels = {str(one.get("key")): one.get("value") for one in _many(record, "system_labels")}
+    labels = {str(item.get("key")): item.get("value") for item in _many(record, "system_labels")}
     machine = kind == MACHINE
     start, end = _value(record, "usage_start_time"), _value(record, "usage_end_time")
     gpu = _GPU.match(sku) if machine else None

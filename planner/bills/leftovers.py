@@ -187,24 +187,24 @@ def _pieces(start: datetime, end: datetime, zone: tzinfo) -> Iterator[tuple[date
     """Yield day, part and length of what lies between two instants, in order."""
     at = start
     while at < end:
-        here = at.astimezone(zone)
-        after = min(_boundary(here, zone), end)
-        yield here.date(), _part(here), after - at
+        moment = at.astimezone(zone)
+        after = min(_boundary(moment, zone), end)
+        yield moment.date(), _part(moment), after - at
         at = after
 
 
-def _part(here: datetime) -> str:
-    if here.weekday() >= _SATURDAY:
+def _part(moment: datetime) -> str:
+    if moment.weekday() >= _SATURDAY:
         return WEEKEND
-    return WORKDAY if DAY_BEGINS_H <= here.hour < DAY_ENDS_H else NIGHT
+    return WORKDAY if DAY_BEGINS_H <= moment.hour < DAY_ENDS_H else NIGHT
 
 
-def _boundary(here: datetime, zone: tzinfo) -> datetime:
+def _boundary(moment: datetime, zone: tzinfo) -> datetime:
     """Return the next change of day or part, in UTC."""
     for hour in (DAY_BEGINS_H, DAY_ENDS_H):
-        if here.hour < hour:
-            return datetime.combine(here.date(), time(hour), zone).astimezone(UTC)
-    midnight = datetime.combine(here.date() + timedelta(days=1), time(), zone)
+        if moment.hour < hour:
+            return datetime.combine(moment.date(), time(hour), zone).astimezone(UTC)
+    midnight = datetime.combine(moment.date() + timedelta(days=1), time(), zone)
     return midnight.astimezone(UTC)
 
 
@@ -335,10 +335,10 @@ def leftovers(
         near = ends[thing.kind]
         shows = thing.provider in whole or any(host[0] == thing.provider for host in near)
         last = _last_use(thing, near) if shows else _ALWAYS
-        unused, rest = _split(its, last, until)
+        unused, remaining = _split(its, last, until)
         if unused:
             found.append(_leftover(thing, unused, _proof(thing, last)))
-        open_.append((thing, rest))
+        open_.append((thing, remaining))
     found.sort(key=lambda one: (-one.usd, one.code, one.what, one.region or ""))
     return tuple(found), _undecided(open_)
 
@@ -393,12 +393,12 @@ def _split(
 ) -> tuple[list[BillLine], list[BillLine]]:
     """Return the lines for a time in which nothing could use it up to the end, and the others."""
     unused: list[BillLine] = []
-    rest: list[BillLine] = []
+    remaining: list[BillLine] = []
     ended = last == _NEVER or (until is not None and until - last >= LONGEST_PAUSE)
     for line in its:
         after = last == _NEVER or (line.start is not None and line.start >= last)
-        (unused if ended and after else rest).append(line)
-    return unused, rest
+        (unused if ended and after else remaining).append(line)
+    return unused, remaining
 
 
 def _proof(thing: _Thing, last: datetime) -> str:
@@ -425,11 +425,11 @@ def _leftover(thing: _Thing, its: Sequence[BillLine], proof: str) -> ReviewFindi
 
 def _undecided(open_: Iterable[tuple[_Thing, Sequence[BillLine]]]) -> tuple[ReviewQuestion, ...]:
     sums: dict[tuple[str, str], tuple[Decimal, int]] = {}
-    for thing, rest in open_:
+    for thing, remaining in open_:
         usd, count = sums.get((thing.provider, thing.kind), (_ZERO, 0))
-        for line in rest:
+        for line in remaining:
             usd, count = EXACT.add(usd, line.usd), count + 1
-        if rest:
+        if remaining:
             sums[thing.provider, thing.kind] = (usd, count)
     return tuple(
         ReviewQuestion(

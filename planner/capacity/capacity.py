@@ -275,7 +275,7 @@ class _Figures:
 def capacity(
     reading: TraceReading,
     file: str,
-    asked: CapacityQuestion,
+    question: CapacityQuestion,
     day: date,
     progress: Callable[[int], None],
 ) -> CapacityDocument:
@@ -284,7 +284,7 @@ def capacity(
     Args:
         reading: of the trace; only the jobs that shall be replayed.
         file: its name.
-        asked: what is asked.
+        question: what is asked.
         day: of the prices.
         progress: called with the GPUs of each size before it is replayed.
 
@@ -292,59 +292,59 @@ def capacity(
         InputError: no size lies between the smallest and the largest pool.
     """
     trace = reading.trace
-    drawn = tuple(drawn_traces(trace, asked.draws))
+    drawn = tuple(drawn_traces(trace, question.draws))
     replays: dict[int, tuple[_Figures, tuple[_Figures, ...]]] = {}
-    for gpus in _sizes(asked):
+    for gpus in _sizes(question):
         progress(gpus)
         others = () if trace.load_gpus > gpus else drawn  # a queue without end has no range
         replays[gpus] = (
-            _replay(trace, gpus, asked),
-            tuple(_replay(other, gpus, asked) for other in others),
+            _replay(trace, gpus, question),
+            tuple(_replay(other, gpus, question) for other in others),
         )
-    sizes = tuple(_size(trace, gpus, asked, replays) for gpus in replays)
+    sizes = tuple(_size(trace, gpus, question, replays) for gpus in replays)
     days = block_days(trace)
     return CapacityDocument(
         schema=SCHEMA,
         as_of=day,
         currency="USD",
         trace=_trace(reading, file),
-        order=asked.order,
-        target=asked.target,
-        price=asked.price,
+        order=question.order,
+        target=question.target,
+        price=question.price,
         drawn=Drawn(draws=len(drawn), blocks={7: "weeks", 1: "days"}.get(days or 0), of=days or 0),
-        now=asked.now,
+        now=question.now,
         sizes=sizes,
-        answer=_answer(sizes, asked),
+        answer=_answer(sizes, question),
         assumptions=_ASSUMPTIONS,
-        notes=tuple(_notes(reading, asked, sizes, drawn)),
+        notes=tuple(_notes(reading, question, sizes, drawn)),
     )
 
 
-def _sizes(asked: CapacityQuestion) -> list[int]:
+def _sizes(question: CapacityQuestion) -> list[int]:
     """Return the sizes to replay: whole machines, today's among them, evenly spread, both ends."""
-    step = asked.price.step
-    possible = [gpus for gpus in range(step, asked.most + 1, step) if gpus >= asked.least]
+    step = question.price.step
+    possible = [gpus for gpus in range(step, question.most + 1, step) if gpus >= question.least]
     if not possible:
         raise InputError(
-            f"no pool of {asked.least} to {asked.most} GPUs is made of machines of {step}; "
-            f"ask for --gpus {step}..{step * max(2, asked.most // step)}."
+            f"no pool of {question.least} to {question.most} GPUs is made of machines of {step}; "
+            f"ask for --gpus {step}..{step * max(2, question.most // step)}."
         )
     apart = max(1.0, (len(possible) - 1) / (_MOST_SIZES - 1))
     chosen = {possible[min(round(apart * n), len(possible) - 1)] for n in range(_MOST_SIZES)}
-    return sorted(chosen | ({asked.now} if asked.now else set()))
+    return sorted(chosen | ({question.now} if question.now else set()))
 
 
-def _replay(trace: JobTrace, gpus: int, asked: CapacityQuestion) -> _Figures:
-    found = waits(trace.jobs, gpus, asked.order)
-    waited = sorted(wait for wait in found if wait is not None)
+def _replay(trace: JobTrace, gpus: int, question: CapacityQuestion) -> _Figures:
+    waiting = waits(trace.jobs, gpus, question.order)
+    waited = sorted(wait for wait in waiting if wait is not None)
     if not waited:
-        return _Figures(math.inf, (math.inf,) * len(_QUANTILES), 1.0, len(found), 0.0)
-    late = sum(wait > asked.target.wait_s for wait in waited)
+        return _Figures(math.inf, (math.inf,) * len(_QUANTILES), 1.0, len(waiting), 0.0)
+    late = sum(wait > question.target.wait_s for wait in waited)
     return _Figures(
         mean_s=fmean(waited),
         quantiles_s=tuple(_quantile(waited, q) for q in _QUANTILES),
         late_fraction=late / len(waited),
-        never=len(found) - len(waited),
+        never=len(waiting) - len(waited),
         waited_s=sum(waited),
     )
 
@@ -357,7 +357,7 @@ def _quantile(ascending: Sequence[float], q: float) -> float:
 def _size(
     trace: JobTrace,
     gpus: int,
-    asked: CapacityQuestion,
+    question: CapacityQuestion,
     replays: dict[int, tuple[_Figures, tuple[_Figures, ...]]],
 ) -> SizeDocument:
     was, others = replays[gpus]
@@ -366,7 +366,7 @@ def _size(
         _range(was.quantiles_s[n], [other.quantiles_s[n] for other in others])
         for n in range(len(_QUANTILES))
     )
-    before = replays[asked.now][0] if asked.now else None
+    before = replays[question.now][0] if question.now else None
     return SizeDocument(
         gpus=gpus,
         load_fraction=round(trace.load_gpus / gpus, 4),
@@ -379,8 +379,8 @@ def _size(
         p99_s=p99,
         late_fraction=_range(was.late_fraction, [other.late_fraction for other in others], 4),
         erlang=erlang_wait(trace.load_gpus, mean_duration_s, gpus),
-        usd_per_month=_usd_per_month(asked.price, gpus),
-        against_now=_against(trace, gpus, asked, was, before),
+        usd_per_month=_usd_per_month(question.price, gpus),
+        against_now=_against(trace, gpus, question, was, before),
     )
 
 
@@ -398,48 +398,50 @@ def _usd_per_month(price: GpuPrice, gpus: int) -> Decimal | None:
 
 
 def _against(
-    trace: JobTrace, gpus: int, asked: CapacityQuestion, was: _Figures, before: _Figures | None
+    trace: JobTrace, gpus: int, question: CapacityQuestion, was: _Figures, before: _Figures | None
 ) -> AgainstNow | None:
-    if asked.now is None or before is None:
+    if question.now is None or before is None:
         return None
-    here, there = _usd_per_month(asked.price, gpus), _usd_per_month(asked.price, asked.now)
+    here, there = _usd_per_month(question.price, gpus), _usd_per_month(question.price, question.now)
     months = trace.span_s / 3600 / float(HOURS_PER_MONTH)
     return AgainstNow(
-        gpus=gpus - asked.now,
+        gpus=gpus - question.now,
         usd_per_month=None if here is None or there is None else here - there,
         waited_h_per_month=round((was.waited_s - before.waited_s) / 3600 / months, 1),
     )
 
 
-def _keeps(size: SizeDocument, asked: CapacityQuestion, *, surely: bool) -> bool:
+def _keeps(size: SizeDocument, question: CapacityQuestion, *, surely: bool) -> bool:
     late = size.late_fraction.high if surely else size.late_fraction.mid
-    allowed = 1 - asked.target.quantile
+    allowed = 1 - question.target.quantile
     return (
         late is not None and not size.never and not size.overloaded and late <= allowed + _ROUNDING
     )
 
 
-def _answer(sizes: Sequence[SizeDocument], asked: CapacityQuestion) -> CapacityAnswer:
+def _answer(sizes: Sequence[SizeDocument], question: CapacityQuestion) -> CapacityAnswer:
     """Return the fewest GPUs of the sizes that were replayed.
 
     Today's GPUs are kept where they are enough in the trace as it was and no fewer surely are.
     """
-    kept = [size for size in sizes if _keeps(size, asked, surely=False)]
-    enough = min((size.gpus for size in kept), default=None)
-    surely = min((size.gpus for size in kept if _keeps(size, asked, surely=True)), default=None)
+    sufficient = [size for size in sizes if _keeps(size, question, surely=False)]
+    enough = min((size.gpus for size in sufficient), default=None)
+    surely = min(
+        (size.gpus for size in sufficient if _keeps(size, question, surely=True)), default=None
+    )
     safest = surely if surely is not None else enough
     verdict: Verdict = "unknown"
     chosen = safest
-    if asked.now is not None and enough is not None:
-        if asked.now < enough:
+    if question.now is not None and enough is not None:
+        if question.now < enough:
             verdict = "more"
-        elif surely is not None and surely < asked.now:
+        elif surely is not None and surely < question.now:
             verdict = "fewer"
         else:
-            verdict, chosen = "keep", asked.now
-    elif asked.now is not None:
-        verdict = "more" if max(size.gpus for size in sizes) >= asked.now else "unknown"
-    usd = None if chosen is None else _usd_per_month(asked.price, chosen)
+            verdict, chosen = "keep", question.now
+    elif question.now is not None:
+        verdict = "more" if max(size.gpus for size in sizes) >= question.now else "unknown"
+    usd = None if chosen is None else _usd_per_month(question.price, chosen)
     return CapacityAnswer(
         verdict=verdict, gpus=chosen, enough=enough, surely=surely, usd_per_month=usd
     )
@@ -468,13 +470,13 @@ def _trace(reading: TraceReading, file: str) -> TraceDocument:
 
 def _notes(
     reading: TraceReading,
-    asked: CapacityQuestion,
+    question: CapacityQuestion,
     sizes: Sequence[SizeDocument],
     drawn: Sequence[JobTrace],
 ) -> Iterable[str]:
     for reason, count in sorted(reading.dropped.items()):
         yield f"{count} of {reading.rows} rows {reason}, and are left out."
-    if asked.draws and not drawn:
+    if question.draws and not drawn:
         yield "the trace is shorter than four days: how days differ is unknown, so no range."
     longest_s = max(job.duration_s for job in reading.trace.jobs)
     if reading.trace.span_s < longest_s:
@@ -488,5 +490,8 @@ def _notes(
             f"{wide[0].never} jobs hold up to {reading.trace.widest} GPUs and never start on "
             f"{wide[0].gpus}; a pool on which a job never starts is not enough."
         )
-    if asked.now and asked.now % asked.price.step:
-        yield f"today's {asked.now} GPUs are not a whole number of machines of {asked.price.step}."
+    if question.now and question.now % question.price.step:
+        yield (
+            f"today's {question.now} GPUs are not a whole number of machines of "
+            f"{question.price.step}."
+        )

@@ -94,31 +94,33 @@ class Merged:
 
 def merge(recordings: Sequence[Recording]) -> Merged:
     """Return the recordings as one; the caller orders them so that the answer does not vary."""
-    notes = [note for one in recordings for note in one.notes]
+    notes = [note for recording in recordings for note in recording.notes]
     recordings = _aligned(recordings, notes)
-    places = machines_of([logged(one) for one in recordings], notes)
-    devices = placed([one.gpus for one in recordings], places)
+    places = machines_of([logged(recording) for recording in recordings], notes)
+    devices = placed([recording.gpus for recording in recordings], places)
     names = device_names(devices, places)
-    frames = [_renamed(one, names[i]) for i, one in enumerate(recordings)]
+    frames = [_renamed(recording, names[i]) for i, recording in enumerate(recordings)]
     samples = _whole(pd.concat([f for f in frames if len(f)] or frames, ignore_index=True))
     gpus = identities(devices, names)
     samples = _resolved(samples, gpus)
-    hosts = [one.host for one in recordings if one.host is not None]
+    hosts = [recording.host for recording in recordings if recording.host is not None]
     return Merged(
         samples=samples,
         host=pd.concat(hosts).sort_values(TIME, ignore_index=True) if hosts else None,
         gpus=gpus,
-        sources=tuple(one.source for one in recordings),
-        absolute=any(one.absolute for one in recordings),
-        timed=all(one.timed for one in recordings),
-        local_time=any(one.local_time for one in recordings),
-        mig=any(one.mig for one in recordings),
-        whole=all(one.whole for one in recordings),
-        work=next((one.work for one in recordings if one.work), None),
-        host_ram_gib=next((one.host_ram_gib for one in recordings if one.host_ram_gib), None),
-        observed=next((one.observed for one in recordings if one.observed), None),
-        served=tuple(told for one in recordings for told in one.served),
-        labels={job: whose for one in recordings for job, whose in one.labels.items()},
+        sources=tuple(recording.source for recording in recordings),
+        absolute=any(recording.absolute for recording in recordings),
+        timed=all(recording.timed for recording in recordings),
+        local_time=any(recording.local_time for recording in recordings),
+        mig=any(recording.mig for recording in recordings),
+        whole=all(recording.whole for recording in recordings),
+        work=next((recording.work for recording in recordings if recording.work), None),
+        host_ram_gib=next(
+            (recording.host_ram_gib for recording in recordings if recording.host_ram_gib), None
+        ),
+        observed=next((recording.observed for recording in recordings if recording.observed), None),
+        served=tuple(told for recording in recordings for told in recording.served),
+        labels={job: whose for recording in recordings for job, whose in recording.labels.items()},
         notes=tuple(notes),
     )
 
@@ -126,24 +128,26 @@ def merge(recordings: Sequence[Recording]) -> Merged:
 def _aligned(recordings: Sequence[Recording], notes: list[str]) -> list[Recording]:
     """Let sources without a date start when the first dated one does."""
     starts = [
-        float(one.samples[TIME].min()) for one in recordings if one.absolute and len(one.samples)
+        float(recording.samples[TIME].min())
+        for recording in recordings
+        if recording.absolute and len(recording.samples)
     ]
-    if not starts or all(one.absolute for one in recordings):
+    if not starts or all(recording.absolute for recording in recordings):
         return list(recordings)
     out: list[Recording] = []
-    for one in recordings:
-        if one.absolute or not len(one.samples):
-            out.append(one)
+    for recording in recordings:
+        if recording.absolute or not len(recording.samples):
+            out.append(recording)
             continue
-        moved = one.samples.copy()
+        moved = recording.samples.copy()
         moved[TIME] += min(starts) - float(moved[TIME].min())
-        notes.append(f"{one.source.path}: has no dates; taken to start with the other files.")
-        out.append(replace(one, samples=moved))
+        notes.append(f"{recording.source.path}: has no dates; taken to start with the other files.")
+        out.append(replace(recording, samples=moved))
     return out
 
 
-def _renamed(one: Recording, names: dict[str, str]) -> pd.DataFrame:
-    frame = one.samples.copy()
+def _renamed(recording: Recording, names: dict[str, str]) -> pd.DataFrame:
+    frame = recording.samples.copy()
     frame[GPU] = frame[GPU].map(names)
     labelled = JOB in frame and frame[JOB].notna().any()
     frame[JOB] = frame[JOB].astype(object) if labelled else ANY_JOB
@@ -277,8 +281,12 @@ def slice_of(
         readings: what each of them measured, in the same order.
     """
     pairs = list(zip(gpus, readings, strict=False))
-    busy = [gpu for gpu, one in pairs if any(slot.startswith("util.") for slot in one.metrics)]
-    used = busy or [gpu for gpu, one in pairs if one.metrics]
+    busy = [
+        gpu
+        for gpu, recording in pairs
+        if any(slot.startswith("util.") for slot in recording.metrics)
+    ]
+    used = busy or [gpu for gpu, recording in pairs if recording.metrics]
     names = {_slice_named(gpu) for gpu in used}
     if names <= {None}:
         return None, ()

@@ -108,9 +108,9 @@ def together(events: Sequence[Event]) -> JobEvents:
     notes = tuple(dict.fromkeys(str(e["what"]) for e in events if e.get("event") == "odd"))
     ended: dict[str, Any] = {
         **_ended(processes),
-        "changes": changes(one.by_kind for one in processes),
-        "turns": turns(one.by_kind for one in processes),
-        "trials": trials(one.by_kind for one in processes),
+        "changes": changes(process.by_kind for process in processes),
+        "turns": turns(process.by_kind for process in processes),
+        "trials": trials(process.by_kind for process in processes),
     }
     counted_by, kind, stepping = _stepping(processes)
     if not stepping:
@@ -125,8 +125,8 @@ def together(events: Sequence[Event]) -> JobEvents:
             "the one with the most steps, the count and the work are of all."
         )
         notes = (*notes, apart)
-    own = sum(_items(one) for one in pacing)
-    every = sum(_items(one) for one in stepping)
+    own = sum(_items(process) for process in pacing)
+    every = sum(_items(process) for process in stepping)
     return JobEvents(
         frame=_frame(pacing),
         count=sum(_count(chain) for chain in leaders),
@@ -137,7 +137,7 @@ def together(events: Sequence[Event]) -> JobEvents:
             **_facts(pacing),
             **ended,
             "counted_by": counted_by,
-            "step_times": add_up(one.step_times for one in pacing),
+            "step_times": add_up(process.step_times for process in pacing),
             "places": _places(pacing),
             "ranks": _ranks(max(runs, key=lambda run: sum(map(_count_of, run)))),
         },
@@ -147,14 +147,14 @@ def together(events: Sequence[Event]) -> JobEvents:
 
 def _stepping(processes: Sequence[_Process]) -> tuple[str, str, list[_Process]]:
     """Return what counts as a step, the kind of job that shows, and the processes that step."""
-    stepping = [one for one in processes if one.steps]
-    if any(one.by_kind["by-hand"] for one in stepping):
+    stepping = [process for process in processes if process.steps]
+    if any(process.by_kind["by-hand"] for process in stepping):
         return "program", "unknown", stepping
     if stepping:
         return "optimizer", "training", stepping
     for by, kind in _ROUNDS.items():
-        rounds = [replace(one, counted_by=by) for one in processes]
-        stepping = [one for one in rounds if one.steps]
+        rounds = [replace(process, counted_by=by) for process in processes]
+        stepping = [process for process in rounds if process.steps]
         if stepping:
             return by, kind, stepping
     return "optimizer", "unknown", []
@@ -167,11 +167,13 @@ def _ended(processes: Sequence[_Process]) -> dict[str, str]:
     something of the job's control group. That the job ended of it is said only where one of its
     programs did not come to its own end.
     """
-    byes = [one.last("bye") for one in processes if one.by_kind["hello"]]
+    byes = [process.last("bye") for process in processes if process.by_kind["hello"]]
     said = [str(bye["out_of_memory"]) for bye in byes if bye.get("out_of_memory")]
     cut_off = any(not bye or bye.get("error") for bye in byes)
     if cut_off:
-        said += [str(e.get("where")) for one in processes for e in one.by_kind["out-of-memory"]]
+        said += [
+            str(e.get("where")) for process in processes for e in process.by_kind["out-of-memory"]
+        ]
     known = [_OUT_OF_MEMORY[where] for where in said if where in _OUT_OF_MEMORY]
     if known:
         return {"ended": known[0]}
@@ -180,33 +182,35 @@ def _ended(processes: Sequence[_Process]) -> dict[str, str]:
 
 def _places(chain: Sequence[_Process]) -> tuple[Seen, ...]:
     """Return where processes that ran one after the other spent their time."""
-    lines = [line for one in chain for line in one.by_kind["stacks"]]
-    return places(lines, stepped=any(one.by_kind["step"] for one in chain))
+    lines = [line for process in chain for line in process.by_kind["stacks"]]
+    return places(lines, stepped=any(process.by_kind["step"] for process in chain))
 
 
 def _busiest_places(processes: Sequence[_Process]) -> tuple[Seen, ...]:
     """Return the places of the process that was watched longest: of a job that does not step."""
-    lengths = [sum(len(line["seen"]) for line in one.by_kind["stacks"]) for one in processes]
+    lengths = [
+        sum(len(line["seen"]) for line in process.by_kind["stacks"]) for process in processes
+    ]
     return _places([processes[lengths.index(max(lengths))]]) if processes else ()
 
 
 def _ranks(run: Sequence[_Process]) -> tuple[RankSeen, ...]:
     """Return each rank of a run on its own; a restarted rank is what its lives were together."""
-    if any(one.rank is None for one in run):
+    if any(process.rank is None for process in run):
         return ()
     lives: dict[int, list[_Process]] = defaultdict(list)
-    for one in run:
-        lives[int((one.rank or {})["rank"])].append(one)
+    for process in run:
+        lives[int((process.rank or {})["rank"])].append(process)
     return tuple(_rank(rank, lives[rank]) for rank in sorted(lives))
 
 
 def _rank(rank: int, lives: Sequence[_Process]) -> RankSeen:
-    lines = [line for one in lives for line in one.steps[1:]]
+    lines = [line for process in lives for line in process.steps[1:]]
     timed = [line for line in lines if line.get("step_s") is not None]
     waited = [line for line in timed if line.get("data_wait_s") is not None]
     return RankSeen(
         rank=rank,
-        steps=sum(one.count for one in lives),
+        steps=sum(process.count for process in lives),
         mean_s=_mean(timed, "step_s"),
         data_wait_s=_mean(waited, "data_wait_s"),
         places=_places(lives),
@@ -220,7 +224,7 @@ def _mean(lines: Sequence[Event], name: str) -> float | None:
 
 def _said_of_steps(counted_by: str, pacing: Sequence[_Process]) -> tuple[str, ...]:
     """Return what a reader must know of what counts as a step."""
-    count = sum(one.count for one in pacing)
+    count = sum(process.count for process in pacing)
     said = []
     if counted_by == "backward":
         said.append("no optimizer of PyTorch stepped: a backward pass counts as a step.")
@@ -236,7 +240,11 @@ def _said_of_steps(counted_by: str, pacing: Sequence[_Process]) -> tuple[str, ..
 
 def _unseen(processes: Sequence[_Process]) -> tuple[str, ...]:
     """Return what is said of frameworks whose steps the probe does not see."""
-    names = {one.last("hello").get("framework") for one in processes} - {None, "pytorch", "keras"}
+    names = {process.last("hello").get("framework") for process in processes} - {
+        None,
+        "pytorch",
+        "keras",
+    }
     return tuple(
         f"{name}: its steps are not seen from outside, so there is no time of a step; where the "
         "time goes is told by the lines of the program."
@@ -256,10 +264,10 @@ def _processes(events: Sequence[Event]) -> list[_Process]:
 def _runs(stepping: Sequence[_Process]) -> list[list[_Process]]:
     """Group the processes of a distributed run: same size of the world, same parent."""
     runs: dict[object, list[_Process]] = defaultdict(list)
-    for i, one in enumerate(stepping):
-        rank = one.rank
-        parent = one.last("hello").get("ppid")
-        runs[i if rank is None else (rank.get("world"), parent)].append(one)
+    for i, process in enumerate(stepping):
+        rank = process.rank
+        parent = process.last("hello").get("ppid")
+        runs[i if rank is None else (rank.get("world"), parent)].append(process)
     return list(runs.values())
 
 
@@ -269,8 +277,8 @@ def _leading(run: Sequence[_Process]) -> list[_Process]:
     A restarted rank is several in a row.
     """
     ranks: dict[object, list[_Process]] = defaultdict(list)
-    for one in run:
-        ranks[(one.rank or {}).get("rank")].append(one)
+    for process in run:
+        ranks[(process.rank or {}).get("rank")].append(process)
     return max(ranks.values(), key=_count)
 
 
@@ -279,13 +287,15 @@ def _count_of(process: _Process) -> int:
 
 
 def _count(chain: Sequence[_Process]) -> int:
-    return sum(one.count for one in chain)
+    return sum(process.count for process in chain)
 
 
 def _pacing(leaders: Sequence[list[_Process]]) -> list[_Process]:
     """Return all of them where they ran one after the other, else the run with the most steps."""
-    every = sorted((one for chain in leaders for one in chain), key=lambda one: one.span)
-    apart = all(one.span[1] <= following.span[0] for one, following in pairwise(every))
+    every = sorted(
+        (process for chain in leaders for process in chain), key=lambda process: process.span
+    )
+    apart = all(process.span[1] <= following.span[0] for process, following in pairwise(every))
     return every if apart else max(leaders, key=_count)
 
 
@@ -294,13 +304,17 @@ def _items(process: _Process) -> float:
 
 
 def _frame(pacing: Sequence[_Process]) -> pd.DataFrame:
-    rows = [{name: line.get(name) for name in STEP_COLUMNS} for one in pacing for line in one.steps]
+    rows = [
+        {name: line.get(name) for name in STEP_COLUMNS}
+        for process in pacing
+        for line in process.steps
+    ]
     frame = pd.DataFrame(rows, columns=list(STEP_COLUMNS)).astype(float)
     return frame.sort_values("t_s", kind="stable", ignore_index=True)
 
 
 def _pauses(pacing: Sequence[_Process]) -> tuple[Pause, ...]:
-    spans = [span for one in pacing for span in one.by_kind["span"]]
+    spans = [span for process in pacing for span in process.by_kind["span"]]
     joined: list[Pause] = []
     for span in sorted(spans, key=lambda span: float(span["t_s"])):
         pause = Pause(
@@ -338,11 +352,13 @@ def _facts(processes: Sequence[_Process]) -> dict[str, Any]:
     What nobody said is left out.
     """
     last: dict[str, Event] = {}
-    for one in processes:
+    for process in processes:
         for kind in ("hello", "model", "precision"):
-            last[kind] = one.last(kind) or last.get(kind, {})
-    batch = next((b for one in processes if (b := _batch(one)) is not None), None)
-    reading = next((r for one in processes if (r := _reading(one)) is not None), (None, None))
+            last[kind] = process.last(kind) or last.get(kind, {})
+    batch = next((b for process in processes if (b := _batch(process)) is not None), None)
+    reading = next(
+        (r for process in processes if (r := _reading(process)) is not None), (None, None)
+    )
     parallelism = last.get("model", {}).get("parallelism")
     found = {
         "framework": last.get("hello", {}).get("framework"),
@@ -435,7 +451,7 @@ def trials(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> tu
     Args:
         processes: the events of each, by kind.
     """
-    found = next((tried for one in processes if (tried := one.get("trial"))), ())
+    found = next((tried for process in processes if (tried := process.get("trial"))), ())
     return tuple(
         Trial(
             setting=str(each["setting"]),
@@ -457,10 +473,10 @@ def turns(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> Tur
     Args:
         processes: the events of each, by kind.
     """
-    found = [one for one in processes if one.get("turns")]
+    found = [process for process in processes if process.get("turns")]
     if not found:
         return None
-    best = max(found, key=lambda one: len(one.get("block", ())))
+    best = max(found, key=lambda process: len(process.get("block", ())))
     told = best["turns"][0]
     over = best.get("turns-over") or ({},)
     blocks = sorted(best.get("block", ()), key=lambda each: int(each["block"]))
