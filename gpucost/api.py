@@ -8,7 +8,7 @@ from typing import Any
 
 from planner import pipeline
 from planner.choice.requirements import Requirements
-from planner.documents.what_if.what_if import what_if_table
+from planner.documents.what_if import what_if_table
 from planner.fleet.at_once import AtOnce, in_turn
 from planner.models.document import encode
 from planner.models.estimate import Estimate

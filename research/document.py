@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from planner.documents.accuracy import (
     SCHEMA,
-    AccuracyDocument,
     ClassScore,
     CoverageScore,
     ErrorPercent,
     MostPercent,
     QuestionScore,
+    ShippedAccuracy,
 )
 from research.score import Coverage, Errors, Row, Score, Section
 
@@ -31,9 +31,9 @@ def page(sections: Iterable[Section]) -> str:
     return "\n".join([_HEAD, *(_section(section) for section in sections)])
 
 
-def document(sections: Sequence[Section]) -> AccuracyDocument:
+def document(sections: Sequence[Section]) -> ShippedAccuracy:
     """Return what JSON says of the sections, and what ships with the package."""
-    return AccuracyDocument(
+    return ShippedAccuracy(
         schema=SCHEMA,
         rows=tuple(_row(row) for section in sections for row in section.rows),
         scores=tuple(_score(score) for section in sections for score in section.scores),

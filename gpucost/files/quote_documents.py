@@ -60,7 +60,7 @@ class QuotedCommitment(msgspec.Struct, frozen=True, kw_only=True):
     break_even_fraction: float | None
 
 
-class QuoteDocument(msgspec.Struct, frozen=True, kw_only=True):
+class PrintedQuote(msgspec.Struct, frozen=True, kw_only=True):
     """The bill of one use of one offer, or of an option of a plan.
 
     Attributes:
@@ -158,7 +158,7 @@ class Rival(msgspec.Struct, frozen=True, kw_only=True):
     sensitivity: tuple[RivalSwing, ...]
 
 
-class OwnershipDocument(msgspec.Struct, frozen=True, kw_only=True):
+class OwnershipCosts(msgspec.Struct, frozen=True, kw_only=True):
     """What a machine of one's own costs a year, and from which use it pays.
 
     Attributes:
@@ -265,7 +265,7 @@ def _sold_somehow(place: str, purchase: str, catalog: Catalog) -> Offer:
     raise refused or InputError(f"{place} is not in the catalog.")
 
 
-def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> QuoteDocument:
+def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> PrintedQuote:
     """Return the quote of one offer.
 
     Raises:
@@ -298,9 +298,9 @@ def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> QuoteDo
     )
 
 
-def document_of(found: Quote) -> QuoteDocument:
+def document_of(found: Quote) -> PrintedQuote:
     """Return the bill of one use of one offer as it is printed."""
-    return QuoteDocument(
+    return PrintedQuote(
         schema=SCHEMA,
         as_of=found.usage.as_of,
         currency="USD",
@@ -364,13 +364,13 @@ def _month_notes(offer: Offer, day: date) -> list[str]:
     return [note]
 
 
-def plan_document(path: str, option_id: str) -> QuoteDocument:
+def plan_document(path: str, option_id: str) -> PrintedQuote:
     """Return the quote of one option of a plan, as the plan has it."""
     plan = load_plan(path)
     found = find_option(plan, option_id)
     if found.offer is None or found.cost is None:
         raise InputError(f"{found.name}: its cost is not known; say --current, or --price.")
-    return QuoteDocument(
+    return PrintedQuote(
         schema=SCHEMA,
         as_of=plan.as_of,
         currency=plan.currency,
@@ -384,7 +384,7 @@ def plan_document(path: str, option_id: str) -> QuoteDocument:
     )
 
 
-def own_document(rivals: tuple[Offer, ...]) -> OwnershipDocument:
+def own_document(rivals: tuple[Offer, ...]) -> OwnershipCosts:
     """Return what the machine in [own_hardware] costs a year, and from which use it pays.
 
     Args:
@@ -394,7 +394,7 @@ def own_document(rivals: tuple[Offer, ...]) -> OwnershipDocument:
         InputError: the section is missing or wrong.
     """
     own, bounds = load_own_hardware()
-    return OwnershipDocument(
+    return OwnershipCosts(
         schema=OWN_SCHEMA,
         currency="USD",
         name=own.name,

@@ -20,7 +20,7 @@ class DiagnosedJob(msgspec.Struct, frozen=True, kw_only=True):
     remedies: tuple[Remedy, ...]
 
 
-class DiagnosisDocument(msgspec.Struct, frozen=True, kw_only=True):
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """What `gpucost diagnose -f json` prints.
 
     Attributes:

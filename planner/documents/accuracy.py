@@ -100,7 +100,7 @@ class CoverageScore(msgspec.Struct, frozen=True, kw_only=True):
     by_group: Mapping[str, float]
 
 
-class AccuracyDocument(msgspec.Struct, frozen=True, kw_only=True):
+class ShippedAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     """All scores of a version.
 
     Attributes:
@@ -116,8 +116,8 @@ class AccuracyDocument(msgspec.Struct, frozen=True, kw_only=True):
     coverages: tuple[CoverageScore, ...]
 
 
-def shipped_accuracy() -> AccuracyDocument:
+def shipped_accuracy() -> ShippedAccuracy:
     """Return the scores that shipped with this version."""
     return decode(
-        AccuracyDocument, files("planner.models.data").joinpath("accuracy.json").read_bytes()
+        ShippedAccuracy, files("planner.models.data").joinpath("accuracy.json").read_bytes()
     )

@@ -129,14 +129,14 @@ class JobDraft:
     @property
     def codes(self) -> set[str]:
         """Codes of the actions that its findings and options name."""
-        of_findings = {code for one in self.findings for code in one.actions}
-        of_options = {code for one in self.options for code in one.actions}
+        of_findings = {code for finding in self.findings for code in finding.actions}
+        of_options = {code for option in self.options for code in option.actions}
         return of_findings | of_options | self.left_out.codes
 
     @property
     def offers(self) -> tuple[Offer, ...]:
         """The offers of all its options."""
-        return (*(one.offer for one in self.options), *self.left_out.offers)
+        return (*(option.offer for option in self.options), *self.left_out.offers)
 
     @property
     def feasible(self) -> bool:
@@ -190,8 +190,8 @@ class PlanDraft:
 
         It is built anew each time, from all placements.
         """
-        found = self.recommended.placements(self.fleet)
-        return {job: one.id for job, one in found.items()}
+        placements = self.recommended.placements(self.fleet)
+        return {job: placement.id for job, placement in placements.items()}
 
     def check_feasible(self) -> None:
         """Raise when no job has a feasible option.
@@ -213,8 +213,8 @@ def tightest(job: JobDraft) -> str:
         return "the choice of providers, regions or GPUs: nothing is sold that fits it"
     reasons = [r.reason for r in job.rejected]
     reason = max(sorted(set(reasons)), key=lambda r: (r in _LAST_CHECKED, reasons.count(r)))
-    alike = (r for r in job.rejected if r.reason == reason)
-    example = min(alike, key=lambda r: (r.excess, r.offer))
+    cases = (r for r in job.rejected if r.reason == reason)
+    example = min(cases, key=lambda r: (r.excess, r.offer))
     return f"{reason} ({example.offer}: {example.detail})"
 
 
@@ -225,13 +225,13 @@ def in_brief(job: JobDraft) -> JobDraft:
     nothing does stays, too, as a plan that finds nothing says it.
     """
     listed = job.options
-    chosen = tuple(one for one in listed if one.id == job.recommended)
-    kept = chosen or (listed[:1] if job.baseline.broken else ())
-    held = {one.id for one in kept}
+    chosen = tuple(option for option in listed if option.id == job.recommended)
+    options = chosen or (listed[:1] if job.baseline.broken else ())
+    ids = {option.id for option in options}
     return replace(
         job,
         findings=(),
-        options=kept,
+        options=options,
         rejected=() if job.feasible else job.rejected,
         named=Named(),
         machine=MachineSettings(),
@@ -244,11 +244,11 @@ def in_brief(job: JobDraft) -> JobDraft:
         probe=None,
         left_out=LeftOut(
             codes=frozenset(job.codes),
-            offers=tuple(one.offer for one in listed if one.id not in held),
+            offers=tuple(option.offer for option in listed if option.id not in ids),
             blind=frozenset(
-                one.offer.provider
-                for one in listed
-                if one.offer.purchase == "spot" and not one.interruptions_known
+                option.offer.provider
+                for option in listed
+                if option.offer.purchase == "spot" and not option.interruptions_known
             ),
         ),
     )

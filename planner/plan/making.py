@@ -137,8 +137,8 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
     )
 
 
-def _ends(found: ExactRange) -> UsdRange:
-    return UsdRange(low=cents(found.low), high=cents(found.high))
+def _ends(dollars: ExactRange) -> UsdRange:
+    return UsdRange(low=cents(dollars.low), high=cents(dollars.high))
 
 
 def _basis(option: ChosenOption, as_of: date) -> str:
@@ -176,9 +176,9 @@ def _share(tenancy: Tenancy) -> BilledShare:
     return BilledShare(held=tenancy.held, of=tenancy.of, beside=tenancy.beside)
 
 
-def saved(one: Saving) -> Saving:
+def saved(saving: Saving) -> Saving:
     """Return a saving in cents."""
-    return Saving(usd=in_cents(one.usd), fraction=one.fraction)
+    return Saving(usd=in_cents(saving.usd), fraction=saving.fraction)
 
 
 def _machine(machine: MachineSettings) -> MachineSetup:
@@ -189,27 +189,27 @@ def _machine(machine: MachineSettings) -> MachineSetup:
     )
 
 
-def _spread(one: Parallelism) -> Distribution:
+def _spread(parallelism: Parallelism) -> Distribution:
     return Distribution(
-        mode=one.mode,
-        why=one.why,
-        failures=digits(one.failures),
-        max_restarts=one.max_restarts,
-        nnodes=one.nnodes,
-        checkpoint_every_s=digits(one.checkpoint_every_s),
+        mode=parallelism.mode,
+        why=parallelism.why,
+        failures=digits(parallelism.failures),
+        max_restarts=parallelism.max_restarts,
+        nnodes=parallelism.nnodes,
+        checkpoint_every_s=digits(parallelism.checkpoint_every_s),
     )
 
 
-def _scaling(one: Copies) -> Scaling:
+def _scaling(copies: Copies) -> Scaling:
     return Scaling(
-        by_hour=one.by_hour,
-        fewest=one.fewest,
-        peak=one.peak,
-        starts=one.starts,
-        start_s=digits(one.start_s),
-        busiest_fraction=digits(one.busiest_fraction),
-        latency_ms=digits_of(one.latency_ms),
-        limit=one.limit,
+        by_hour=copies.by_hour,
+        fewest=copies.fewest,
+        peak=copies.peak,
+        starts=copies.starts,
+        start_s=digits(copies.start_s),
+        busiest_fraction=digits(copies.busiest_fraction),
+        latency_ms=digits_of(copies.latency_ms),
+        limit=copies.limit,
     )
 
 
@@ -221,8 +221,8 @@ def _power_cap(cap: Cap) -> PowerCap:
     )
 
 
-def _per_work(one: WorkCost | None) -> CostPerWork | None:
-    return None if one is None else CostPerWork(unit=one.unit, mid=_fine(one.usd))
+def _per_work(cost: WorkCost | None) -> CostPerWork | None:
+    return None if cost is None else CostPerWork(unit=cost.unit, mid=_fine(cost.usd))
 
 
 def _fine(amount: Decimal) -> Decimal:
@@ -295,14 +295,14 @@ def remedy_documents(remedies: Iterable[Action], machine: MachineSettings) -> tu
     """Return the actions on the job itself that apply to it, with what they would set and gain."""
     return tuple(
         Remedy(
-            code=one.code,
-            kind=one.kind,
-            acts_on=one.part,
-            effect=_effect(one.gain),
-            rests_on=one.grade,
-            settings=dict(machine.values[one.code]),
+            code=remedy.code,
+            kind=remedy.kind,
+            acts_on=remedy.part,
+            effect=_effect(remedy.gain),
+            rests_on=remedy.grade,
+            settings=dict(machine.values[remedy.code]),
         )
-        for one in remedies
+        for remedy in remedies
     )
 
 
@@ -342,29 +342,29 @@ def to_plan(plan: PlanDraft) -> Plan:
         recommended=_recommended(plan.recommended),
         history=plan.history or UNSET,
         actions=plan.titles,
-        teams=tuple(_team(one) for one in teams(plan)) or UNSET,
+        teams=tuple(_team(share) for share in teams(plan)) or UNSET,
     )
 
 
-def _team(one: TeamShare) -> TeamShare:
-    held, idle = digits(one.gpu_hours), digits(one.idle_gpu_hours)
-    return msgspec.structs.replace(one, gpu_hours=held, idle_gpu_hours=idle)
+def _team(share: TeamShare) -> TeamShare:
+    gpu_hours, idle_gpu_hours = digits(share.gpu_hours), digits(share.idle_gpu_hours)
+    return msgspec.structs.replace(share, gpu_hours=gpu_hours, idle_gpu_hours=idle_gpu_hours)
 
 
-def _recommended(one: Recommendation) -> RecommendedTotal:
+def _recommended(total: Recommendation) -> RecommendedTotal:
     return RecommendedTotal(
-        cost_before=cents(one.before),
-        cost=CostRange(low=cents(one.low), mid=cents(one.mid), high=cents(one.high)),
-        saves=saved(one.saving),
-        packed=tuple(sorted(one.packed_jobs)),
-        unknown=one.unknown,
-        at_least=one.at_least,
+        cost_before=cents(total.before),
+        cost=CostRange(low=cents(total.low), mid=cents(total.mid), high=cents(total.high)),
+        saves=saved(total.saving),
+        packed=tuple(sorted(total.packed_jobs)),
+        unknown=total.unknown,
+        at_least=total.at_least,
     )
 
 
 def _fleet(fleet: PackedFleet, plan: PlanDraft) -> Fleet:
     places = {job.name: place for place, job in enumerate(plan.jobs)}
-    taken = plan.recommended.alternative
+    recommended = plan.recommended.alternative
     return Fleet(
         gpus_before=fleet.gpus_before,
         gpus_after=fleet.gpus_after,
@@ -378,42 +378,42 @@ def _fleet(fleet: PackedFleet, plan: PlanDraft) -> Fleet:
         ),
         alternatives=tuple(
             Alternative(
-                offer=offer_on(one.offer, plan.as_of),
-                jobs=one.jobs,
-                gpus_after=one.fleet.gpus_after,
-                cost_after=cents(one.fleet.cost_after),
-                saves=saved(one.fleet.saving),
-                placements=tuple(_placement(p, places, plan) for p in one.fleet.placements)
-                if one is taken
+                offer=offer_on(alternative.offer, plan.as_of),
+                jobs=alternative.jobs,
+                gpus_after=alternative.fleet.gpus_after,
+                cost_after=cents(alternative.fleet.cost_after),
+                saves=saved(alternative.fleet.saving),
+                placements=tuple(_placement(p, places, plan) for p in alternative.fleet.placements)
+                if alternative is recommended
                 else UNSET,
-                groups=_groups(one.fleet) if one is taken else UNSET,
+                groups=_groups(alternative.fleet) if alternative is recommended else UNSET,
             )
-            for one in fleet.alternatives
+            for alternative in fleet.alternatives
         ),
         gap_fraction=digits_of(fleet.gap_fraction),
         search_ended_early=fleet.search_ended_early,
-        roll_back=roll_back(taken.fleet if taken else fleet) or UNSET,
+        roll_back=roll_back(recommended.fleet if recommended else fleet) or UNSET,
         groups=_groups(fleet),
     )
 
 
 def _groups(fleet: PackedFleet) -> tuple[Group, ...]:
-    return tuple(_group(one) for one in fleet.together)
+    return tuple(_group(group) for group in fleet.together)
 
 
-def _group(one: Together) -> Group:
+def _group(group: Together) -> Group:
     return Group(
-        jobs=one.jobs,
-        placements=one.placements,
-        cost=CostRange(low=cents(one.low), mid=cents(one.cost), high=cents(one.high)),
-        effort_hours=digits(one.effort_hours),
-        moving_usd=cents(one.moving_usd),
-        lines=cost_lines(one.others),
+        jobs=group.jobs,
+        placements=group.placements,
+        cost=CostRange(low=cents(group.low), mid=cents(group.cost), high=cents(group.high)),
+        effort_hours=digits(group.effort_hours),
+        moving_usd=cents(group.moving_usd),
+        lines=cost_lines(group.others),
     )
 
 
 def _placement(placement: PackedGpu, places: Mapping[str, int], plan: PlanDraft) -> Placement:
-    there = [plan.jobs[place] for place in sorted(places[name] for name in placement.jobs)]
+    jobs = [plan.jobs[place] for place in sorted(places[name] for name in placement.jobs)]
     return Placement(
         id=placement.id,
         offer=offer_on(placement.offer, plan.as_of),
@@ -425,6 +425,6 @@ def _placement(placement: PackedGpu, places: Mapping[str, int], plan: PlanDraft)
         cost=cents(placement.cost),
         lines=cost_lines(placement.lines),
         relative_speed={name: rounded(placement.speed[name]) for name in placement.jobs},
-        risks=risks(placement, there) or UNSET,
+        risks=risks(placement, jobs) or UNSET,
         busy_fraction=digits_if_set(placement.busy_fraction),
     )

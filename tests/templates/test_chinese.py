@@ -16,7 +16,7 @@ from planner.actions import ACTIONS
 from planner.choice.requirements import Reason
 from planner.diagnosis.rules import RULES
 from planner.documents.plan_change import plan_change
-from planner.documents.what_if.what_if import what_if_table
+from planner.documents.what_if import what_if_table
 from planner.plan.plan import Plan
 from planner.signals.signals import SIGNALS
 from templates.language.translate import (

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from planner.documents.what_if.total import exact
-from planner.documents.what_if.what_if import WhatIf, what_if, what_if_table
+from planner.documents.what_if import WhatIf, exact, what_if, what_if_table
 from planner.plan.making import to_plan
 from planner.plan.plan import Plan
 from templates.render import render_report

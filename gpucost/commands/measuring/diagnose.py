@@ -6,7 +6,7 @@ import click
 
 from gpucost.arguments.parameters import jobs_by_option
 from gpucost.files.sources import read_sources
-from gpucost.schemas.small_documents import DiagnosedJob, DiagnosisDocument
+from gpucost.schemas.small_documents import DiagnosedJob, Diagnosis
 from gpucost.views.output import (
     READING,
     Output,
@@ -52,8 +52,8 @@ def command(sources: tuple[str, ...], jobs_by: str | None, output: Output) -> No
     output.say(_MORE)
 
 
-def _document(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> DiagnosisDocument:
-    return DiagnosisDocument(
+def _document(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> Diagnosis:
+    return Diagnosis(
         schema="gpucost.diagnosis/v1",
         jobs=tuple(
             DiagnosedJob(

@@ -23,8 +23,8 @@ from gpucost.arguments.parameters import (
 from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.files.quote_documents import (
     OWN,
-    OwnershipDocument,
-    QuoteDocument,
+    OwnershipCosts,
+    PrintedQuote,
     QuoteRequest,
     RivalSwing,
     find_offer,
@@ -91,7 +91,7 @@ class OfferUse:
 
 def quote_offers(
     names: tuple[str, ...], use: OfferUse, say: Callable[[str], None]
-) -> list[QuoteDocument | OwnershipDocument]:
+) -> list[PrintedQuote | OwnershipCosts]:
     """Return the quote of each offer, and of one's own machine where `own` is named.
 
     Raises:
@@ -234,18 +234,18 @@ _LEAST_NAME = 30
 _ROUNDED = "rounded half up to cents"
 
 
-def show_documents(documents: Sequence[QuoteDocument | OwnershipDocument], output: Output) -> None:
+def show_documents(documents: Sequence[PrintedQuote | OwnershipCosts], output: Output) -> None:
     """Print the documents: JSON is one object, or an array of several."""
     if output.format == "json":
         print_json(documents[0] if len(documents) == 1 else documents)
         return
-    quotes = [document for document in documents if isinstance(document, QuoteDocument)]
+    quotes = [document for document in documents if isinstance(document, PrintedQuote)]
     if len(quotes) > 1 and output.format != "csv":
         print_table(_side_by_side(quotes), output)
     elif quotes:
         print_table(_bill(quotes, output), output)
     for document in documents:
-        if isinstance(document, OwnershipDocument):
+        if isinstance(document, OwnershipCosts):
             _show_own(document, output)
     for text in dict.fromkeys(text for quote in quotes for text in quote.warnings):
         output.say(f"note: {text}")
@@ -256,7 +256,7 @@ def show_documents(documents: Sequence[QuoteDocument | OwnershipDocument], outpu
         output.say(json.dumps(encode(quote.offer)))
 
 
-def _bill(quotes: list[QuoteDocument], output: Output) -> Table:
+def _bill(quotes: list[PrintedQuote], output: Output) -> Table:
     """Return every line of every bill, one below the other."""
     wide = {"csv": 6, "md": 4}.get(output.format, 4 if output.verbose else 3)
     rows: list[tuple[str, ...]] = []
@@ -288,7 +288,7 @@ def _bill(quotes: list[QuoteDocument], output: Output) -> Table:
     )
 
 
-def _side_by_side(quotes: list[QuoteDocument]) -> Table:
+def _side_by_side(quotes: list[PrintedQuote]) -> Table:
     """Return a table with one row a bill, one column a kind of line."""
     kinds = [kind for kind in KINDS if any(_sum(quote, kind) is not None for quote in quotes)]
     hours = [month.hours for month in quotes[0].months or ()]
@@ -318,7 +318,7 @@ def _side_by_side(quotes: list[QuoteDocument]) -> Table:
     )
 
 
-def _answer(quotes: list[QuoteDocument]) -> str:
+def _answer(quotes: list[PrintedQuote]) -> str:
     """Return what it comes to; of several the cheapest, and by how much."""
     least, *dearer = sorted(quotes, key=lambda quote: quote.total)
     most = "at least " if least.at_least else ""
@@ -329,12 +329,12 @@ def _answer(quotes: list[QuoteDocument]) -> str:
     return f"cheapest: {cheapest}; the next, {_place(dearer[0])}, is ${more} more."
 
 
-def _sum(quote: QuoteDocument, kind: str) -> Decimal | None:
+def _sum(quote: PrintedQuote, kind: str) -> Decimal | None:
     amounts = [line.usd for line in quote.lines if line.what == kind]
     return sum(amounts, Decimal(0)) if amounts else None
 
 
-def _show_own(document: OwnershipDocument, output: Output) -> None:
+def _show_own(document: OwnershipCosts, output: Output) -> None:
     """Print the yearly cost of one's own machine, and from which use it pays."""
     rows = [(cost.what, _shown(cost.usd, output), "a year") for cost in document.costs]
     rows.append(("total", _shown(document.annual_usd, output), "a year, used or not"))
@@ -372,13 +372,13 @@ def _swing_row(swing: RivalSwing) -> tuple[str, str, str]:
     )
 
 
-def _place(quote: QuoteDocument) -> str:
+def _place(quote: PrintedQuote) -> str:
     offer = quote.offer
     parts = (offer.provider, offer.instance_type, offer.region)
     return "/".join(part for part in parts if part != "*")
 
 
-def _read(quote: QuoteDocument) -> str:
+def _read(quote: PrintedQuote) -> str:
     offer = quote.offer
     days = (quote.as_of - offer.as_of).days
     stale = is_too_old(sellers_of(offer.provider, offer.purchase), days)

@@ -15,7 +15,7 @@ from gpucost.profiling.series_read import time_lines
 from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
 from planner.documents.recipe import Recipe, make_recipe
-from planner.documents.what_if.what_if import what_if_table
+from planner.documents.what_if import what_if_table
 from planner.models.document import to_text
 from planner.plan.plan import Plan
 from planner.plan.read import find_option, find_recommended

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.documents.selection import recommended_usd, select
-from planner.documents.what_if.what_if import WhatIf, what_if, what_if_table
+from planner.documents.what_if import WhatIf, what_if, what_if_table
 from planner.models.document import to_text
 from planner.plan.draft import PlanDraft
 from planner.plan.making import to_plan
