@@ -1,6 +1,7 @@
 """The parts of the public API that take files or plain arguments."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Any
 from planner import pipeline
 from planner.choice.requirements import Requirements
 from planner.documents.what_if import what_if_table
-from planner.fleet.at_once import AtOnce, in_turn
 from planner.models.document import encode
 from planner.models.estimate import Estimate
 from planner.plan.draft import PlanDraft
@@ -66,14 +66,30 @@ def read_telemetry(
 
 
 def make_plan(
-    profiles: tuple[Profile, ...], catalog: Catalog, requirements: Requirements, *, as_of: date
+    profiles: tuple[Profile, ...],
+    catalog: Catalog,
+    requirements: Requirements,
+    *,
+    as_of: date,
+    executor: Executor | None = None,
 ) -> Plan:
     """Return the cheapest, fastest or best-value way to run the jobs, with every reason.
 
-    It is what plan.json holds, and what `load_plan` reads. Arguments and errors are those of
-    `draft_plan`.
+    It is what plan.json holds, and what `load_plan` reads.
+
+    Args:
+        profiles: what was measured, in any order.
+        catalog: every known price.
+        requirements: the objective, the limits, what may be offered. Where they do not name the
+            providers that can be launched on, those of this version are meant.
+        as_of: day of prices and rules.
+        executor: plans the jobs of a large fleet in parts: a `ProcessPoolExecutor`, or a cluster's
+            (`distributed.Client.get_executor()`); the plan is the same. None: this process does.
+
+    Raises:
+        InputError: a GPU or a stated machine is not known, or a probe is of no job; of all jobs.
     """
-    return to_plan(draft_plan(profiles, catalog, requirements, as_of=as_of))
+    return to_plan(draft_plan(profiles, catalog, requirements, as_of=as_of, executor=executor))
 
 
 def draft_plan(  # noqa: PLR0913 - as of the pipeline
@@ -82,27 +98,25 @@ def draft_plan(  # noqa: PLR0913 - as of the pipeline
     requirements: Requirements,
     *,
     as_of: date,
-    spread: pipeline.Spread = pipeline.one_by_one,
-    at_once: AtOnce = in_turn,
+    executor: Executor | None = None,
+    summarizes: bool = False,
+    on_progress: Callable[[int, int], None] = lambda *_: None,
 ) -> PlanDraft:
     """Return a plan before it is rounded, with the profiles and all that it was made of.
 
-    Args:
-        profiles: what was measured, in any order.
-        catalog: every known price.
-        requirements: the objective, the limits, what may be offered. Where they do not name the
-            providers that can be launched on, those of this version are meant.
-        as_of: day of prices and rules.
-        spread: as in `planner.pipeline.make_plan`.
-        at_once: the same.
-
-    Raises:
-        InputError: as `planner.pipeline.make_plan`.
+    Arguments and errors are those of `planner.pipeline.draft_plan`; `requirements` as in
+    `make_plan`.
     """
     if requirements.launchable is None:
         requirements = replace(requirements, launchable=launchable())
     return pipeline.draft_plan(
-        profiles, catalog, requirements, as_of=as_of, spread=spread, at_once=at_once
+        profiles,
+        catalog,
+        requirements,
+        as_of=as_of,
+        executor=executor,
+        summarizes=summarizes,
+        on_progress=on_progress,
     )
 
 

@@ -1,8 +1,12 @@
 """The whole story: measured jobs in, a costed plan out. Read this file first."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import pickle
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache, partial
 
 from planner.actions import action
 from planner.choice.baseline import find_baseline, find_today, with_gpu
@@ -26,14 +30,14 @@ from planner.choice.workload import (
     workload,
 )
 from planner.diagnosis.diagnose import diagnose, fixes, reclaimable
-from planner.fleet.at_once import AtOnce, in_turn
+from planner.fleet.executor import map_on
 from planner.fleet.placements import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
 from planner.plan.answer import answer, with_sharing
 from planner.plan.confidence import rate_confidence
-from planner.plan.draft import JobDraft, PlanDraft, leave_together, roi
+from planner.plan.draft import JobDraft, PlanDraft, leave_together, roi, summarize
 from planner.plan.experiment import suggest_experiment
-from planner.plan.making import to_plan
+from planner.plan.making import packed_text, to_plan
 from planner.plan.notes import assumptions, unknown_moves, warnings
 from planner.plan.plan import Plan
 from planner.prediction.predict import split_time
@@ -45,61 +49,30 @@ from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planning:
-    """The jobs of a plan, in groups that can be planned apart from each other.
-
-    Attributes:
-        groups: places of jobs; those that stand on one machine together.
-        plan: plans a group, in its order; raises the problems of all of its jobs.
-        shared: values that plans refer to and that are never changed: the jobs, and every offer.
-    """
-
-    groups: tuple[tuple[int, ...], ...]
-    plan: Callable[[tuple[int, ...]], tuple[JobDraft, ...]]
-    shared: tuple[object, ...] = ()
-
-
-Outcome = tuple[JobDraft, ...] | InputError
-Spread = Callable[[Planning], Iterable[Outcome]]
-"""Plans the groups, wherever it does so; yields what became of each, in their order."""
-
-
-def one_by_one(planning: Planning) -> Iterator[Outcome]:
-    """Yield what becomes of each group, planned here and now."""
-    for group in planning.groups:
-        try:
-            yield planning.plan(group)
-        except InputError as error:
-            yield error
-
-
-def make_plan(  # noqa: PLR0913 - two of them say where the work is done
+def make_plan(
     profiles: tuple[Profile, ...],
     catalog: Catalog,
     requirements: Requirements,
     *,
     as_of: date,
-    spread: Spread = one_by_one,
-    at_once: AtOnce = in_turn,
+    executor: Executor | None = None,
 ) -> Plan:
     """Return the cheapest, fastest or best-value way to run the jobs, as it is written and read.
 
     Arguments and errors are those of `draft_plan`.
     """
-    return to_plan(
-        draft_plan(profiles, catalog, requirements, as_of=as_of, spread=spread, at_once=at_once)
-    )
+    return to_plan(draft_plan(profiles, catalog, requirements, as_of=as_of, executor=executor))
 
 
-def draft_plan(  # noqa: PLR0913 - two of them say where the work is done
+def draft_plan(  # noqa: PLR0913 - three of them say how the work is done
     profiles: tuple[Profile, ...],
     catalog: Catalog,
     requirements: Requirements,
     *,
     as_of: date,
-    spread: Spread = one_by_one,
-    at_once: AtOnce = in_turn,
+    executor: Executor | None = None,
+    summarizes: bool = False,
+    on_progress: Callable[[int, int], None] = lambda *_: None,
 ) -> PlanDraft:
     """Return the plan before it is rounded, with the profiles and all that it was made of.
 
@@ -108,8 +81,10 @@ def draft_plan(  # noqa: PLR0913 - two of them say where the work is done
         catalog: every known price.
         requirements: the objective, the limits, what may be offered.
         as_of: day of prices and rules.
-        spread: plans the groups of jobs; another one may do so in several processes.
-        at_once: packs machine types that do not depend on each other; the same of it.
+        executor: plans and packs the jobs in parts; the plan is the same. None: this process does.
+        summarizes: whether of each job only its summary and its text are kept, for a large fleet
+            (`planner.plan.draft.LeftOut`).
+        on_progress: is called with the number of jobs that are planned, and of all.
 
     Raises:
         InputError: a GPU or a stated machine is not known, or a probe is of no job; of all jobs.
@@ -120,9 +95,16 @@ def draft_plan(  # noqa: PLR0913 - two of them say where the work is done
     period = choose_period(jobs, requirements)
     check_horizon(period, requirements)
     check_asked(jobs, period, requirements)
-    planned = plan_jobs(jobs, today, requirements, period, spread)
+    shared = _Shared(
+        catalog=today,
+        requirements=requirements,
+        period=period,
+        packs=len(jobs) > 1 and requirements.consolidate is not False,
+        summarizes=summarizes,
+    )
+    planned = plan_jobs(jobs, shared, executor, on_progress)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
-    found = answer(planned, requirements, today, period, packs=together, at_once=at_once)
+    found = answer(planned, requirements, today, period, packs=together, executor=executor)
     return PlanDraft(
         as_of=as_of,
         objective=requirements.objective,
@@ -149,50 +131,108 @@ def _prices(catalog: Catalog, asked: Requirements, as_of: date) -> Catalog:
     return today
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    """What all jobs of a plan are planned with.
+
+    Attributes:
+        catalog: offers and rules of the day.
+        requirements: the objective and the limits.
+        period: every dollar and hour is for it.
+        packs: whether jobs are going to be packed together.
+        summarizes: whether only a summary of each job is kept.
+    """
+
+    catalog: Catalog
+    requirements: Requirements
+    period: Period
+    packs: bool
+    summarizes: bool
+
+
+Group = tuple[tuple[Profile, Tenancy | None], ...]
+"""Jobs that stand on one machine together, each with its part in the bill; most stand alone."""
+Outcome = tuple[JobDraft, ...] | InputError
+_GROUPS_A_PART = 16
+"""Groups that an executor plans at a time: few enough that all of its processes end together, and
+so many that the catalog, which goes with each part, is a small part of the work."""
+
+
 def plan_jobs(
     jobs: tuple[Profile, ...],
-    catalog: Catalog,
-    asked: Requirements,
-    period: Period,
-    spread: Spread = one_by_one,
+    shared: _Shared,
+    executor: Executor | None,
+    on_progress: Callable[[int, int], None],
 ) -> tuple[JobDraft, ...]:
     """Return the plan of every job; the problems of all jobs are raised together."""
-    parts = tenancies(residents(jobs, catalog, asked, period), whole_machine=asked.whole_machine)
-    market = Market(catalog=catalog, asked=asked)
-    packs = len(jobs) > 1 and asked.consolidate is not False
+    groups = _groups(jobs, shared)
+    work = partial(_plan_part, zlib.compress(pickle.dumps(shared), 1))
+    if executor is None:
+        work = partial(
+            _plan_groups, shared, Market(catalog=shared.catalog, asked=shared.requirements)
+        )
+    size = _GROUPS_A_PART if executor else 1
+    parts = [groups[at : at + size] for at in range(0, len(groups), size)]
+    problems: list[str] = []
+    planned: dict[str, JobDraft] = {}
+    for outcomes in map_on(executor, work, parts):
+        for outcome in outcomes:
+            if isinstance(outcome, InputError):
+                problems.extend(outcome.problems)
+            else:
+                planned.update((job.name, job) for job in outcome)
+        on_progress(len(planned), len(jobs))
+    if problems:
+        raise InputError(problems)
+    return tuple(planned[job.job.name] for job in jobs)
 
-    def plan_group(places: tuple[int, ...]) -> tuple[JobDraft, ...]:
+
+def _plan_part(packed: bytes, groups: Sequence[Group]) -> list[Outcome]:
+    shared, market = _unpacked(packed)
+    return _plan_groups(shared, market, groups)
+
+
+@lru_cache(maxsize=1)
+def _unpacked(packed: bytes) -> tuple[_Shared, Market]:
+    """Return what the jobs are planned with; parts that one process plans share it."""
+    shared: _Shared = pickle.loads(zlib.decompress(packed))  # noqa: S301 - of the plan's own process
+    return shared, Market(catalog=shared.catalog, asked=shared.requirements)
+
+
+def _plan_groups(shared: _Shared, market: Market, groups: Sequence[Group]) -> list[Outcome]:
+    """Return the plans of the jobs of each group, or what is wrong with them."""
+    outcomes: list[Outcome] = []
+    for group in groups:
         planned: list[JobDraft] = []
         problems: list[str] = []
-        for place in places:
-            job = jobs[place]
+        for profile, part in group:
             try:
-                part = parts.get(job.job.name)
-                planned.append(plan_job(job, market, period, part, packs=packs))
+                planned.append(plan_job(profile, market, shared.period, part, packs=shared.packs))
             except InputError as error:
                 problems.extend(error.problems)
         if problems:
-            raise InputError(problems)
-        return leave_together(planned)
-
-    groups = _groups(jobs, parts)
-    shared = (*jobs, *catalog.offers)
-    outcomes = list(spread(Planning(groups=groups, plan=plan_group, shared=shared)))
-    problems = [text for one in outcomes if isinstance(one, InputError) for text in one.problems]
-    if problems:
-        raise InputError(problems)
-    found = {job.name: job for one in outcomes if isinstance(one, tuple) for job in one}
-    return tuple(found[job.job.name] for job in jobs)
+            outcomes.append(InputError(problems))
+            continue
+        together = leave_together(planned)
+        if shared.summarizes:
+            day = shared.catalog.as_of
+            together = tuple(summarize(job, packed_text(job, day)) for job in together)
+        outcomes.append(together)
+    return outcomes
 
 
-def _groups(jobs: tuple[Profile, ...], parts: Mapping[str, Tenancy]) -> tuple[tuple[int, ...], ...]:
-    """Return the places of the jobs, those that stand on one machine together."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for place, job in enumerate(jobs):
+def _groups(jobs: tuple[Profile, ...], shared: _Shared) -> list[Group]:
+    """Return the jobs, those that stand on one machine together."""
+    asked = shared.requirements
+    found = residents(jobs, shared.catalog, asked, shared.period)
+    parts = tenancies(found, whole_machine=asked.whole_machine)
+    groups: dict[tuple[str, ...], list[tuple[Profile, Tenancy | None]]] = {}
+    for job in jobs:
         name = job.job.name
-        beside = parts[name].beside if name in parts else ()
-        groups.setdefault(tuple(sorted((name, *beside))), []).append(place)
-    return tuple(tuple(group) for group in groups.values())
+        part = parts.get(name)
+        neighbors = part.beside if part else ()
+        groups.setdefault(tuple(sorted((name, *neighbors))), []).append((job, part))
+    return [tuple(group) for group in groups.values()]
 
 
 def residents(

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from functools import partial, reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +14,8 @@ from planner.choice.context import crowded, host_need, is_full
 from planner.choice.feasibility import BUSIEST
 from planner.choice.requirements import Reason, Requirements
 from planner.choice.workload import hourly_demand, measured_requests_per_s
-from planner.fleet.at_once import AtOnce, in_turn
-from planner.fleet.search import StopSearch, pack_rows
+from planner.fleet.executor import map_on
+from planner.fleet.search import Packed, StopSearch, pack_rows
 from planner.fleet.sizes import Sizes
 from planner.fleet.tenant import (
     CONTEXT_GIB,
@@ -318,60 +320,73 @@ def pack_all(
     pools: Sequence[list[Tenant]],
     asked: Requirements,
     stop: StopSearch,
-    at_once: AtOnce,
+    executor: Executor | None,
     *,
     proves: bool,
 ) -> list[Packing]:
     """Return the packing of the jobs of each machine type.
 
-    Where most jobs are of one type its search is spread, else the types are, the largest first.
+    Where most jobs are of one type its search is spread over the executor, else the types are, the
+    largest first.
     """
-    jobs = sum(map(len, pools))
-    if jobs < FEWEST_JOBS:
-        return [pack(pool, asked, stop, proves=proves) for pool in pools]
-    largest_first = sorted(range(len(pools)), key=lambda number: -len(pools[number]))
-    most = {n for n in largest_first if 2 * len(pools[n]) > jobs}
-    found = {n: pack(pools[n], asked, stop, at_once, proves=proves) for n in most}
-    others = [n for n in largest_first if n not in most]
-    packed = at_once([partial(_in_rows, pools[n], asked, stop, proves=proves) for n in others])
-    for n, (rows, one) in zip(others, packed, strict=True):
-        found[n] = replace(one, groups=[[pools[n][row] for row in group] for group in rows])
-    return [found[n] for n in range(len(pools))]
-
-
-def _in_rows(
-    pool: list[Tenant], asked: Requirements, stop: StopSearch, *, proves: bool
-) -> tuple[list[list[int]], Packing]:
-    """Return groups as places of jobs in the pool, which is elsewhere too, and the rest of it."""
-    found, places = (
-        pack(pool, asked, stop, proves=proves),
-        {id(one): place for place, one in enumerate(pool)},
-    )
-    return [[places[id(one)] for one in group] for group in found.groups], replace(found, groups=[])
+    if sum(map(len, pools)) < FEWEST_JOBS:
+        executor = None
+    divided = [_divide(pool, asked) for pool in pools]
+    sizes = {n: sizes_of(pool.rest, asked) for n, pool in enumerate(divided) if pool.rest}
+    largest_first = sorted(sizes, key=lambda number: -len(pools[number]))
+    most = [n for n in largest_first if 2 * len(pools[n]) > sum(map(len, pools))]
+    rows = {n: pack_rows(sizes[n], stop, executor, proves=proves) for n in most}
+    others = [n for n in largest_first if n not in rows]
+    work = partial(pack_rows, stop=stop, proves=proves)
+    packed = map_on(executor, work, [sizes[n] for n in others])
+    rows.update(zip(others, packed, strict=True))
+    return [_packing(pool, rows.get(n), asked) for n, pool in enumerate(divided)]
 
 
 def pack(
     group: list[Tenant],
     asked: Requirements,
     stop: StopSearch = lambda: False,
-    at_once: AtOnce = in_turn,
     *,
     proves: bool = True,
 ) -> Packing:
     """Return the packing with the fewest dollars, then GPUs, that the search finds."""
+    return pack_all([group], asked, stop, None, proves=proves)[0]
+
+
+class _Divided(NamedTuple):
+    """The jobs of one machine type.
+
+    Attributes:
+        rest: that may share a GPU by MPS or in turns.
+        alone: the groups of all others, whose GPUs are known without a search.
+        bound: GPUs that the others need at least.
+    """
+
+    rest: list[Tenant]
+    alone: Groups
+    bound: int
+
+
+def _divide(group: list[Tenant], asked: Requirements) -> _Divided:
     isolated = _pack_slices([t for t in group if t.is_isolated], asked)
     jobs = sorted((t for t in group if not t.is_isolated), key=lambda t: t.name)
-    rest = [t for t in jobs if not shares_with_nobody(t)]
     alone = [[t] for t in jobs if shares_with_nobody(t)]
-    least = len(alone) + isolated.bound
-    alone += isolated.groups
-    if not rest:
-        return Packing(groups=alone, bound=least)
-    found = pack_rows(sizes_of(rest, asked), stop, at_once, proves=proves)
+    return _Divided(
+        rest=[t for t in jobs if not shares_with_nobody(t)],
+        alone=[*alone, *isolated.groups],
+        bound=len(alone) + isolated.bound,
+    )
+
+
+def _packing(pool: _Divided, found: Packed | None, asked: Requirements) -> Packing:
+    if found is None:
+        return Packing(groups=pool.alone, bound=pool.bound)
+    rest = pool.rest
     together = list(_that_hold([[rest[row] for row in rows] for rows in found.bins], asked))
-    groups = [sorted(one, key=lambda t: t.name) for one in (*together, *alone)]
+    groups = [sorted(one, key=lambda t: t.name) for one in (*together, *pool.alone)]
     groups.sort(key=lambda one: (-len(one), one[0].name))
-    bound = min(found.bound, len(together)) + least
+    bound = min(found.bound, len(together)) + pool.bound
     return Packing(groups=groups, bound=bound, stopped=found.stopped)
 
 

@@ -8,13 +8,14 @@ those of the best bound so far, which steadies them (Wentges 1997).
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
 import numpy as np
 
-from planner.fleet.at_once import AtOnce, in_turn
+from planner.fleet.executor import map_on
 from planner.fleet.patterns import (
     Classes,
     Columns,
@@ -41,6 +42,7 @@ from planner.fleet.sizes import (
 )
 
 StopSearch = Callable[[], bool]
+Rule = Callable[[Sizes, Rows], Bins]
 
 ROUNDS = 80
 WORK = 300_000
@@ -83,14 +85,14 @@ class Packed:
 
 
 def pack_rows(
-    sizes: Sizes, stop: StopSearch, at_once: AtOnce = in_turn, *, proves: bool = True
+    sizes: Sizes, stop: StopSearch, executor: Executor | None = None, *, proves: bool = True
 ) -> Packed:
     """Return the best packing that is found, never worse than by first fit.
 
     Args:
         sizes: the jobs.
         stop: whether the search is to end with what it has.
-        at_once: tries rules that do not depend on each other.
+        executor: tries rules that do not depend on each other; None: here.
         proves: whether a good bound is worth work that finds no better packing.
     """
     paired = that_pair(sizes, classes_of(sizes))
@@ -101,7 +103,7 @@ def pack_rows(
     some = sizes.of(rows)
     firsts = [first_fit(some, order) for order in decreasing(some)]
     search = _Search(sizes=some, firsts=firsts, bound=plain_bound(some), classes=classes_of(some))
-    search.run(stop, at_once, proves=proves)
+    search.run(stop, executor, proves=proves)
     return Packed(
         bins=[*([int(rows[at]) for at in group] for group in search.best), *alone],
         bound=search.bound + len(alone),
@@ -131,6 +133,11 @@ def plain_hours(sizes: Sizes) -> float:
     large = np.cumsum(share > _HALF + _MORE, axis=0).max(axis=1)
     needed = np.maximum(np.maximum(sums, large), 1.0)
     return float((needed * (hours - np.append(hours[1:], 0.0))).sum())
+
+
+def _by_rule(sizes: Sizes, ruled: tuple[Rule, Rows]) -> Bins:
+    rule, order = ruled
+    return rule(sizes, order)
 
 
 @dataclass(kw_only=True)
@@ -175,7 +182,7 @@ class _Search:
         self.cost, self.fewest = self.sizes.worth(self.best)
         self.least_hours = plain_hours(self.sizes)
 
-    def run(self, stop: StopSearch, at_once: AtOnce, *, proves: bool) -> None:
+    def run(self, stop: StopSearch, executor: Executor | None, *, proves: bool) -> None:
         """Find better packings until one is proven best, the effort is spent, or it is stopped."""
         if self._done(stop):
             return
@@ -186,7 +193,7 @@ class _Search:
         for at in range(0, len(orders), TRIED_AT_ONCE):
             if self._done(stop):
                 return
-            self._try(orders[at : at + TRIED_AT_ONCE], stop, at_once)
+            self._try(orders[at : at + TRIED_AT_ONCE], stop, executor)
         if not (proves or self.sizes.one_length or self._by_hours):
             return  # for so many jobs of different hours no groups are chosen
         relaxed, groups = None if self._done(stop) else self._generate(stop), self.alike
@@ -204,10 +211,11 @@ class _Search:
         large = len(self.sizes) > ALL_ORDERS
         return tuple(by_length(self.sizes, best_of_some(self.sizes) if large else WAYS))
 
-    def _try(self, orders: Sequence[Rows], stop: StopSearch, at_once: AtOnce) -> None:
+    def _try(self, orders: Sequence[Rows], stop: StopSearch, executor: Executor | None) -> None:
         """Take the best packing of some orders by both rules, one order after the other."""
         rules = (first_fit, best_fit)
-        found = at_once([partial(rule, self.sizes, order) for order in orders for rule in rules])
+        tries = [(rule, order) for order in orders for rule in rules]
+        found = map_on(executor, partial(_by_rule, self.sizes), tries)
         for _ in orders:
             if self._done(stop):
                 return

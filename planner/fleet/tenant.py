@@ -1,6 +1,7 @@
 """Jobs as the packing sees them, and how fast they run together."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,7 +11,6 @@ import msgspec
 from planner.choice.baseline import Baseline
 from planner.choice.context import host_share
 from planner.choice.requirements import Reason, Requirements
-from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.placements import Away, Home
 from planner.models.estimate import Estimate
 from planner.prediction.probes import speed_on_slice
@@ -116,14 +116,14 @@ class PackedBefore:
         packings: by the jobs of a machine type.
         firsts: jobs without a machine, by the profile.
         away: homes of the jobs that would move to a machine type, by its place.
-        at_once: packs machine types that do not depend on each other.
+        executor: packs machine types that do not depend on each other; None: here.
     """
 
     tenants: dict[tuple[int, int], Tenant] = field(default_factory=dict)
     firsts: dict[int, Tenant] = field(default_factory=dict)
     packings: dict[tuple[int, ...], "Packing"] = field(default_factory=dict)
     away: dict[tuple[str, ...], Mapping[str, Away]] = field(default_factory=dict)
-    at_once: AtOnce = in_turn
+    executor: Executor | None = None
 
     def tenant(
         self,
@@ -162,12 +162,16 @@ class PackedBefore:
 
         keys = [tuple(id(one) for one in pool) for pool in pools]
         new = {key: pool for key, pool in zip(keys, pools, strict=True) if key not in self.packings}
-        stop = (lambda: True) if quick else asked.ends_search
-        packings = pack_all(list(new.values()), asked, stop, self.at_once, proves=proves)
+        stop = _stop_now if quick else asked.ends_search
+        packings = pack_all(list(new.values()), asked, stop, self.executor, proves=proves)
         found = self.packings | dict(zip(new, packings, strict=True))
         if not quick:
             self.packings.update(found)
         return [found[key] for key in keys]
+
+
+def _stop_now() -> bool:
+    return True
 
 
 def speeds(group: list[Tenant]) -> dict[str, Estimate]:

@@ -1,13 +1,13 @@
 """Packing and moving as one answer: the best of jobs alone, packed at home, packed elsewhere."""
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 
 from planner.choice.requirements import Period, Requirements
 from planner.fleet.alternatives import find_alternatives, searched
-from planner.fleet.at_once import AtOnce, in_turn
 from planner.fleet.consolidate import consolidate
 from planner.fleet.fleet import Fleet, Placement
 from planner.fleet.placements import Movable
@@ -47,7 +47,7 @@ def answer(  # noqa: PLR0913 - one answer for all of it
     period: Period,
     *,
     packs: bool,
-    at_once: AtOnce = in_turn,
+    executor: Executor | None = None,
 ) -> OneAnswer:
     """Return the best of each job alone, packed at home, and packed on another machine type.
 
@@ -57,12 +57,12 @@ def answer(  # noqa: PLR0913 - one answer for all of it
         catalog: for the day.
         period: of the plan.
         packs: whether jobs may share; else there is no fleet.
-        at_once: packs machine types that do not depend on each other.
+        executor: packs machine types that do not depend on each other; None: here.
     """
     alone, terms = [job.alone for job in jobs], _moving_terms(asked, period)
     if not packs:
         return OneAnswer(fleet=None, recommended=recommend(alone, None, terms))
-    movable, known = [_movable(job) for job in jobs], PackedBefore(at_once=at_once)
+    movable, known = [_movable(job) for job in jobs], PackedBefore(executor=executor)
     fleet = _pack(movable, asked, catalog, known)
     found = recommend(alone, fleet, terms)
     if found.alternative is not None:

@@ -40,11 +40,13 @@ class LeftOut:
         codes: of the actions that all of them name.
         offers: of those options.
         blind: providers of spot options whose interruptions are unknown.
+        text: the job as it would stand in plan.json if it shared no GPU, UTF-8, compressed by zlib.
     """
 
     codes: frozenset[str] = frozenset()
     offers: tuple[Offer, ...] = ()
     blind: frozenset[str] = frozenset()
+    text: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,11 +220,15 @@ def tightest(job: JobDraft) -> str:
     return f"{reason} ({example.offer}: {example.detail})"
 
 
-def in_brief(job: JobDraft) -> JobDraft:
+def summarize(job: JobDraft, text: bytes) -> JobDraft:
     """Return a job's plan with the option that is recommended alone, and without what explains it.
 
     Where today's machine breaks a limit an option stays, if there is one, as that keeps them; why
     nothing does stays, too, as a plan that finds nothing says it.
+
+    Args:
+        job: what is planned for it.
+        text: see `LeftOut`.
     """
     listed = job.options
     chosen = tuple(option for option in listed if option.id == job.recommended)
@@ -250,6 +256,7 @@ def in_brief(job: JobDraft) -> JobDraft:
                 for option in listed
                 if option.offer.purchase == "spot" and not option.interruptions_known
             ),
+            text=text,
         ),
     )
 

@@ -1,11 +1,14 @@
 """What is rented and what it costs, of a plan that was just made: rounded as it is written."""
 
-from collections.abc import Iterable, Mapping
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from textwrap import indent
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from planner.actions.action import Action, Range
 from planner.actions.settings import MachineSettings
@@ -21,6 +24,7 @@ from planner.fleet.fleet import Placement as PackedGpu
 from planner.fleet.fleet import Together
 from planner.models.copies import Scaling as Copies
 from planner.models.costs import Saving, TeamShare, WorkCost
+from planner.models.document import convert, to_text
 from planner.models.estimate import digits, digits_if_set, digits_of, rounded
 from planner.models.power import Cap
 from planner.plan.bill import (
@@ -324,6 +328,36 @@ def _machine_size(size: MachineSize, as_of: date) -> Shape:
         break_even_efficiency=digits_of(size.break_even),
         remark=size.remark,
     )
+
+
+def packed_text(job: JobDraft, as_of: date) -> bytes:
+    """Return the job as it would stand in plan.json if it shared no GPU (`LeftOut.text`)."""
+    text = to_text(job_document(job, as_of))
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
+
+
+def plan_text(plan: Plan, drafts: Sequence[JobDraft]) -> Iterator[str]:
+    """Yield the text of a plan in pieces, job by job, so that never all of it is in memory.
+
+    Args:
+        plan: the plan.
+        drafts: its jobs, in order; of those that are summarized the packed text is taken.
+    """
+    before, after = to_text(structs.replace(plan, jobs=())).split('\n "jobs": []', 1)
+    yield f'{before}\n "jobs": ['
+    for number, (job, draft) in enumerate(zip(plan.jobs, drafts, strict=True)):
+        text = to_text(job) if not draft.left_out.text else _whole_text(job, draft)
+        yield f"{',' if number else ''}\n{indent(text.rstrip(), '  ')}"
+    yield f"\n ]{after}"
+
+
+def _whole_text(job: JobPlan, draft: JobDraft) -> str:
+    """Return all of a job, with the GPU that it shares and how sure the advice is then."""
+    text = zlib.decompress(draft.left_out.text).decode("utf-8", "surrogatepass")
+    if job.placement is None:
+        return text
+    whole = convert(JobPlan, json.loads(text))
+    return to_text(structs.replace(whole, placement=job.placement, confidence=job.confidence))
 
 
 def to_plan(plan: PlanDraft) -> Plan:

@@ -35,10 +35,10 @@ from gpucost.arguments.parameters import (
     today,
 )
 from gpucost.cost_gate import CostGate
-from gpucost.files.large_plan import LargePlan
+from gpucost.files.executors import planning_executor
 from gpucost.files.outcomes import read_history
 from gpucost.files.sources import read_sources, read_trace
-from gpucost.files.writing import write_file
+from gpucost.files.writing import write_file, write_pieces
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import PLANNING, READING, Output, output_options, print_json
 from gpucost.views.plan import print_plan
@@ -53,7 +53,7 @@ from planner.choice.requirements import (
 )
 from planner.models.interruption import CheckpointCosts
 from planner.plan.bill import RentedOffer, offer_on
-from planner.plan.making import to_plan
+from planner.plan.making import plan_text, to_plan
 from planner.plan.plan import Plan
 from pricing.catalog.offer import PURCHASES
 from pricing.errors import NotBuiltYetError
@@ -290,7 +290,7 @@ PLAN_GROUPS = {
     "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share",
     "Money": "--objective --budget --purchase --price --whole-machine --engineer-rate --horizon "
     "--as-of --fail-over --fail-over-increase --base",
-    "Fleet": "--consolidate --max-slowdown --max-moves --time-limit --allow-gpu-change",
+    "Fleet": "--consolidate --max-slowdown --max-moves --time-limit --allow-gpu-change --dask",
     "Output": "--output --report --lang --fx --all --format --quiet --verbose --no-color --help",
 }
 
@@ -309,7 +309,8 @@ def requirements_of(typed: dict[str, Any]) -> Requirements:
     """
     deadline, trace = typed.pop("deadline"), typed.pop("spot_trace")
     probes, history = typed.pop("probes"), typed.pop("history")
-    limit = typed.pop("time_limit")
+    if (limit := typed.pop("time_limit")) is not None:
+        typed["ends_search"] = _TimeLimit(float(limit))
     checkpoints = CheckpointCosts(
         write_s=max(float(typed.pop("checkpoint_time")), _LEAST_CHECKPOINT_S),
         restart_s=float(typed.pop("restart_time")),
@@ -333,25 +334,22 @@ def requirements_of(typed: dict[str, Any]) -> Requirements:
         engineer_usd_per_hour=typed.pop("engineer_rate"),
         probes=read_sources(probes) if probes else (),
         history=None if history is None else read_history(history),
-        ends_search=_never if limit is None else _after(float(limit)),
         **typed,
     )
 
 
-def _never() -> bool:
-    return False
+class _TimeLimit:
+    """Says whether a limit has passed since it was first asked."""
 
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._first: float | None = None
 
-def _after(limit_s: float) -> Callable[[], bool]:
-    """Return what says whether the limit has passed since it was first asked."""
-    first: list[float] = []
-
-    def passed() -> bool:
+    def __call__(self) -> bool:
+        """Return whether it has."""
         now = time.monotonic()
-        first[:] = first or [now]
-        return now - first[0] >= limit_s
-
-    return passed
+        self._first = now if self._first is None else self._first
+        return now - self._first >= self._limit_s
 
 
 @click.command(
@@ -363,6 +361,11 @@ def _after(limit_s: float) -> Callable[[], bool]:
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
 @plan_options
 @jobs_by_option
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Plan a large fleet on a Dask cluster: its scheduler, tcp://HOST:8786.",
+)
 @click.option("--all", "all_options", is_flag=True, help="Show every option instead of one screen.")
 @language_option
 @rate_option
@@ -378,6 +381,7 @@ def command(
     jobs_by: str | None,
     lang: str,
     rate: ExchangeRate | None,
+    dask: str | None,
     output: Output,
     *,
     all_options: bool,
@@ -388,43 +392,31 @@ def command(
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
     one_screen = output.format == "table" and not (all_options or output.verbose or report_path)
-    several, progress = None if one_screen else 1, output.progress(PLANNING)
-    with _without_collecting(), LargePlan(day, target, several, progress) as large:
-        profiles = read_sources(sources, output.say, jobs_by, output.progress(READING))
-        requirements, spread, at_once = requirements_of(typed), large.spread, large.at_once
+    profiles = read_sources(sources, output.say, jobs_by, output.progress(READING))
+    gc.freeze()  # no garbage is in the catalog and the profiles: the collector passes over them
+    with planning_executor(len(profiles), dask) as executor:
         plan = draft_plan(
-            profiles, catalog, requirements, as_of=day, spread=spread, at_once=at_once
+            profiles,
+            catalog,
+            requirements_of(typed),
+            as_of=day,
+            executor=executor,
+            summarizes=one_screen and executor is not None,
+            on_progress=output.progress(PLANNING),
         )
-        document = to_plan(plan)
-        large.write(document)
-        _report(document, report_path, lang, rate)
-        for path in (target, report_path):
-            if path not in (None, "-"):
-                output.say(f"wrote {path}")
-        if target != "-":
-            with _saying(lang, rate, output):
-                left_out = [
-                    offer_on(offer, day) for job in plan.jobs for offer in job.left_out.offers
-                ]
-                _print(document, output, left_out, all_options=all_options)
+    document = to_plan(plan)
+    if target is not None:
+        write_pieces(target, plan_text(document, plan.jobs))
+    _report(document, report_path, lang, rate)
+    for path in (target, report_path):
+        if path not in (None, "-"):
+            output.say(f"wrote {path}")
+    if target != "-":
+        with _saying(lang, rate, output):
+            left_out = [offer_on(offer, day) for job in plan.jobs for offer in job.left_out.offers]
+            _print(document, output, left_out, all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Look for no garbage: a plan makes millions of values and no cycles of them."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            # They are young to the collector, which would look through all of them at once: made
-            # old, they are left alone until as many are new.
-            gc.freeze()
-            gc.unfreeze()
-            gc.enable()
 
 
 @contextmanager

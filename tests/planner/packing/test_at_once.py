@@ -1,8 +1,9 @@
 """Packings by rule beside each job on its own, and packings whose parts are made elsewhere."""
 
-from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
-from typing import TypeVar
+import pickle
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -98,17 +99,20 @@ def test_of_a_large_pool_the_best_orders_are_found_on_some_of_it(
     assert every <= few <= 1.01 * every
 
 
-class Elsewhere:
-    """Makes calls from the last to the first, and hands over copies of what they return."""
+class Elsewhere(Executor):
+    """Does work when it is handed in, and hands over pickled copies of what it returns."""
 
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, calls: Sequence[Callable[[], T]]) -> Iterator[T]:
-        """Make them all."""
-        self.calls += len(calls)
-        made = [deepcopy(call()) for call in reversed(calls)]
-        return iter(made[::-1])
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Do the work now."""
+        self.calls += 1
+        work, items = pickle.loads(pickle.dumps((fn, args)))  # noqa: S301 - our own
+        future: Future[T] = Future()
+        result = pickle.dumps(work(*items, **kwargs))
+        future.set_result(pickle.loads(result))  # noqa: S301 - our own
+        return future
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
@@ -129,6 +133,6 @@ def test_parts_made_elsewhere_are_the_same_packing(
         pairs.append((running(profile, offer), a_baseline(profile, offer)))
     homes: dict[str, Home | None] = {p.job.name: today(p, b) for p, b in pairs}
     elsewhere = Elsewhere()
-    found = consolidate(pairs, ASKED, homes, known=PackedBefore(at_once=elsewhere))
+    found = consolidate(pairs, ASKED, homes, known=PackedBefore(executor=elsewhere))
     assert found == consolidate(pairs, ASKED, homes)
     assert elsewhere.calls > 0
