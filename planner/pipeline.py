@@ -90,17 +90,10 @@ def draft_plan(  # noqa: PLR0913 - three of them say how the work is done
         InputError: a GPU or a stated machine is not known, or a probe is of no job; of all jobs.
     """
     today = _prices(catalog, requirements, as_of)
-    jobs = name_apart(apply_requirements(profile, requirements) for profile in profiles)
-    check_probes(jobs, requirements.probes)
-    period = choose_period(jobs, requirements)
-    check_horizon(period, requirements)
-    check_asked(jobs, period, requirements)
+    jobs, period = _check_jobs(profiles, requirements)
+    packs = len(jobs) > 1 and requirements.consolidate is not False
     shared = _Shared(
-        catalog=today,
-        requirements=requirements,
-        period=period,
-        packs=len(jobs) > 1 and requirements.consolidate is not False,
-        summarizes=summarizes,
+        catalog=today, requirements=requirements, period=period, packs=packs, summarizes=summarizes
     )
     planned = plan_jobs(jobs, shared, executor, on_progress)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
@@ -120,6 +113,18 @@ def draft_plan(  # noqa: PLR0913 - three of them say how the work is done
         warnings=(*warnings(planned, today, period), *unknown_moves(found.recommended)),
         history=requirements.history,
     )
+
+
+def _check_jobs(
+    profiles: tuple[Profile, ...], requirements: Requirements
+) -> tuple[tuple[Profile, ...], Period]:
+    """Return the jobs under the user's limits, each with a name of its own, and the period."""
+    jobs = name_apart(apply_requirements(profile, requirements) for profile in profiles)
+    check_probes(jobs, requirements.probes)
+    period = choose_period(jobs, requirements)
+    check_horizon(period, requirements)
+    check_asked(jobs, period, requirements)
+    return jobs, period
 
 
 def _prices(catalog: Catalog, asked: Requirements, as_of: date) -> Catalog:

@@ -78,7 +78,7 @@ def _cluster(address: str) -> Iterator[Executor]:
 
 
 def _begin(parent: int) -> None:
-    """Prepare a process: Ctrl-C is for its parent, and it ends when that is gone."""
+    """Leave Ctrl-C to the parent of this process, and end when that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
