@@ -37,7 +37,7 @@ def planned(shared, market, groups):
 pipeline._plan_groups = planned
 def pack(*words, **named):
     if os.getpid() != parent:
-        print("packed there", file=sys.stderr, flush=True)
+        os.write(2, b"packed there\\n")
     return pack_rows(*words, **named)
 packing.pack_rows = pack
 from gpucost.commands.planning import plan
@@ -191,24 +191,34 @@ def test_threads_keep_it_to_one_process() -> None:
     assert processes() >= 1
 
 
+CLUSTER = """
+import sys
+from distributed import LocalCluster
+from gpucost.cli import run
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        code = run([*sys.argv[1:], "--dask", cluster.scheduler_address])
+    sys.exit(code)
+"""
+
+
 def test_a_cluster_plans_the_same(fleet: Path, tmp_path: Path) -> None:
     """Two workers of a Dask cluster make the bytes that one process makes."""
-    distributed = pytest.importorskip("distributed")
-    target = tmp_path / "plan.json"
+    pytest.importorskip("distributed")
+    target, driver = tmp_path / "plan.json", tmp_path / "driver.py"
     words = (str(fleet), "-o", str(target))
     plan(tmp_path, 1, *words)
     text = target.read_text(encoding="utf-8")
     target.unlink()
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as cluster:
-        command = (sys.executable, "-m", "gpucost", "plan", *words, "--as-of", DAY)
-        done = subprocess.run(
-            (*command, "--dask", cluster.scheduler_address),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+    driver.write_text(CLUSTER, encoding="utf-8")
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("GPUCOST_")}
+    done = subprocess.run(
+        (sys.executable, str(driver), "plan", *words, "--as-of", DAY),
+        env={**environ, "GPUCOST_CACHE_DIR": str(tmp_path), "GPUCOST_STATE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     assert target.read_text(encoding="utf-8") == text
