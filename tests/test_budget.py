@@ -21,14 +21,14 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 
 # The most that a figure may be. A change that lowers one lowers its limit here, too.
 LIMITS: Mapping[str, int] = {
-    "lines of code": 68_745,
-    "files": 842,
-    "modules with one importer": 224,
-    "public classes": 748,
-    "document classes": 47,
-    "memo dictionaries in frozen values": 26,
-    "vague names": 3_961,
-    "uses of Any": 769,
+    "lines of code": 64_915,
+    "files": 445,
+    "modules with one importer": 78,
+    "public classes": 708,
+    "document classes": 14,
+    "memo dictionaries in frozen values": 22,
+    "vague names": 1_313,
+    "uses of Any": 644,
 }
 
 # Pronouns, adverbs and participles that say nothing of what a name holds.
