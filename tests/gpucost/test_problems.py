@@ -51,10 +51,8 @@ def test_a_fleet_without_gpu_models_is_refused_in_one_line(
     """Forty files with the same fault do not scroll the reason away."""
     for number in range(40):
         document = {
-            "gpucost_profile": 1,
             "job": {"name": f"job{number:02}", "kind": "training"},
             "hardware": {"gpu_count": 1},
-            "utilization": {"gpu_percent": 40},
         }
         (tmp_path / f"{number:02}.json").write_text(json.dumps(document))
     assert run(["plan", str(tmp_path)]) == 2
