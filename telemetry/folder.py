@@ -232,7 +232,10 @@ def read_folder(
         jobs = _completed(jobs, telemetry, hints)
     skipped += listing.skipped
     if not jobs:
-        reasons = [f"{skip.path}: {skip.why}." for skip in listing.skipped]
+        reasons = [
+            f"{skip.path}: {skip.why}{'' if skip.why.endswith('?') else '.'}"
+            for skip in listing.skipped
+        ]
         raise InputError([f"{folder}: nothing in it is a profile or telemetry.", *reasons])
     return _named_apart(_joined(sorted(jobs, key=lambda job: job.path)), Path(folder))
 
