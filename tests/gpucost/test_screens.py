@@ -49,7 +49,9 @@ ANSWERS = {
     "reconcile": r"planned USD [\d,.]+, billed USD [\d,.]+ for use, and USD [\d,.]+ of taxes",
 }
 LONGER = {"diagnose jobs", "provision refused"}  # than 24 lines, and said so
-OWN = re.compile(r"left out in .*?\(-f md has all\)|\d+ more with -v")  # what depends on the size
+OWN = re.compile(
+    r"Hidden columns: .*?\(widen the terminal or use -f md\)|\d+ more with -v"
+)  # what depends on the size
 RUN = re.compile(r"gpucost-[\w:.-]*…?")  # each run has an id of its own
 
 
