@@ -76,6 +76,10 @@ class OwnershipTags:
         }
         return fields if self.started is None else fields | {_STARTED: _time(self.started)}
 
+    def labels(self, separator: str) -> dict[str, str]:
+        """Return the marks as labels: "gpucost:run" with `:`, "gpucost-run" with `-`."""
+        return {f"{PREFIX}{separator}{name}": text for name, text in self.tags().items()}
+
     def name(self, suffix: str) -> str:
         """Return the name of a resource of the run that is unique for its kind."""
         return f"{PREFIX}-{self.run}-{suffix}"
@@ -99,6 +103,16 @@ def read_marks(tags: Mapping[str, str]) -> OwnershipTags | None:
         )
     except (KeyError, ValueError, InputError):
         return None
+
+
+def read_labels(labels: object, separator: str) -> OwnershipTags | None:
+    """Return the marks among what a provider shows as labels; None where they are not complete."""
+    if not isinstance(labels, Mapping):
+        return None
+    prefix = f"{PREFIX}{separator}"
+    return read_marks(
+        {str(k).removeprefix(prefix): str(v) for k, v in labels.items() if prefix in k}
+    )
 
 
 def read_text(text: str, separator: str) -> OwnershipTags | None:

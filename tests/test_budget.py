@@ -21,7 +21,7 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 
 # The most that a figure may be. A change that lowers one lowers its limit here, too.
 LIMITS: Mapping[str, int] = {
-    "lines of code": 64_915,
+    "lines of code": 64_899,
     "files": 445,
     "modules with one importer": 78,
     "public classes": 708,

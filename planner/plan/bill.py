@@ -113,16 +113,8 @@ def rented_offer(offer: Offer) -> RentedOffer:
 
 def offer_on(offer: Offer, as_of: date) -> RentedOffer:
     """Return what is rented, at its price as of the day of a plan."""
-    return RentedOffer(
-        provider=offer.provider,
-        region=offer.region,
-        instance_type=offer.instance_type,
-        gpu=offer.gpu,
-        gpu_count=whole(offer.gpu_count),
-        purchase=offer.purchase,
-        usd_per_hour=without_zeros(offer.usd_per_hour),
-        as_of=offer.as_of,
-        source=offer.source,
+    return msgspec.structs.replace(
+        rented_offer(offer),
         stale=offer.is_stale(as_of),
         age_days=max(0, (as_of - offer.as_of).days),
         confidence=offer.confidence,

@@ -67,17 +67,6 @@ def rows_of(data: bytes, name: str, columns: frozenset[str]) -> Iterator[Mapping
     yield from table(io.StringIO(text, newline=""), name, columns)
 
 
-def rows_of_file(path: Path, name: str, columns: frozenset[str]) -> Iterator[Mapping[str, str]]:
-    """Yield the rows of a document on disk, without reading all of it at once.
-
-    Raises:
-        InputError: as `rows_of`.
-    """
-    check_end(path, name)
-    with path.open(newline="", encoding="utf-8", errors="replace") as file:
-        yield from table(file, name, columns)
-
-
 def check_end(path: Path, name: str) -> None:
     """Refuse a text that ends within a line.
 

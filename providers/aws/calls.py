@@ -119,7 +119,7 @@ def tag_specification(kind: str, marks: OwnershipTags, name: str) -> dict[str, J
     """Return the tags of a resource, in the form of a create call."""
     tags_by_key = {
         "Name": name,
-        **{f"{PREFIX}:{key}": value for key, value in marks.tags().items()},
+        **marks.labels(":"),
     }
     tags = [{"Key": key, "Value": value} for key, value in tags_by_key.items()]
     return {"ResourceType": kind, "Tags": tags}

@@ -31,7 +31,7 @@ from providers.interface import (
     Resource,
     UncertainError,
 )
-from providers.ownership_tags import OwnershipTags
+from providers.ownership_tags import OwnershipTags, read_labels
 from providers.pool_cloud import PoolCloud, pool_of
 from providers.token_access import TokenAccess
 
@@ -147,7 +147,7 @@ class DoksCloud(PoolCloud):
             text = str(answer["message"])  # some refusals do not raise
             raise refusal(None, text, f"DigitalOcean: {doing} failed: {text[:200]}")
         created = answer.get("node_pool") if isinstance(answer, Mapping) else None
-        marks = inventory.read_labels(body["labels"])
+        marks = read_labels(body["labels"], inventory.LABEL_SEPARATOR)
         if not isinstance(created, Mapping) or "id" not in created or marks is None:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
         return inventory.pool_resource(cluster, creation.region, created, marks)

@@ -27,32 +27,18 @@ from providers.interface import (
     Resource,
     State,
 )
-from providers.ownership_tags import PREFIX, OwnershipTags, read_marks
+from providers.ownership_tags import OwnershipTags, read_labels
 from providers.token_access import TokenAccess
 
 PROVIDER = "doks"
 PATH = "/v2/kubernetes/clusters"
 _SEPARATOR = "/"
+LABEL_SEPARATOR = "-"  # Kubernetes allows no colon in a label
 
 
 def pool_path(cluster_id: str) -> str:
     """Return where the pools of a cluster are."""
     return f"{PATH}/{cluster_id}/node_pools"
-
-
-def labels(marks: OwnershipTags) -> dict[str, str]:
-    """Return the marks as labels of a pool, which its nodes get, too."""
-    return {f"{PREFIX}-{name}": text for name, text in marks.tags().items()}
-
-
-def read_labels(labels_by_key: object) -> OwnershipTags | None:
-    """Return the marks among labels; None where they are not complete."""
-    if not isinstance(labels_by_key, Mapping):
-        return None
-    prefix = f"{PREFIX}-"
-    return read_marks(
-        {str(k).removeprefix(prefix): str(v) for k, v in labels_by_key.items() if prefix in k}
-    )
 
 
 def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
@@ -61,7 +47,7 @@ def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
         "name": pool_name(spec.marks),
         "size": place.instance_type,
         "count": spec.count,
-        "labels": labels(spec.marks),
+        "labels": spec.marks.labels(LABEL_SEPARATOR),
     }
     if pool.min_nodes is not None:
         body |= {"auto_scale": True, "min_nodes": pool.min_nodes, "max_nodes": pool.max_nodes}
@@ -83,7 +69,7 @@ def changed(pool: Mapping[str, Any], marks: OwnershipTags) -> dict[str, Any]:
         if pool.get(name) not in (None, [])
     }
     own = [str(tag) for tag in pool.get("tags") or () if not str(tag).startswith("k8s")]
-    new_labels = {**(pool.get("labels") or {}), **labels(marks)}
+    new_labels = {**(pool.get("labels") or {}), **marks.labels(LABEL_SEPARATOR)}
     return {**unchanged, **({"tags": own} if own else {}), "labels": new_labels}
 
 
@@ -191,7 +177,7 @@ def _look_into(cluster: _Json, search: _PoolSearch) -> None:
     search.clusters.add(str(cluster["id"]))
     for pool in objects(cluster.get("node_pools") or ()):
         run = run_of_pool(str(pool.get("name")))
-        marks = read_labels(pool.get("labels"))
+        marks = read_labels(pool.get("labels"), LABEL_SEPARATOR)
         if marks is None or (run and marks.run != run):
             marks = search.runs.get(run)
         if marks is None and run:
@@ -297,7 +283,7 @@ def look_at_pool(
     pool = read_pool(client, access, id_)
     if pool is None:
         return ExistenceCheck.not_shown("DigitalOcean: no such node pool")
-    pool_marks = read_labels(pool.get("labels"))
+    pool_marks = read_labels(pool.get("labels"), LABEL_SEPARATOR)
     if pool_marks is not None and pool_marks.run != marks.run:
         return ExistenceCheck.not_asked(f"it carries the marks of run {pool_marks.run}")
     owned = pool_resource(parts(id_)[0], region, pool, pool_marks or marks)

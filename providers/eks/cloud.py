@@ -30,7 +30,7 @@ from providers.interface import (
     Resource,
     UncertainError,
 )
-from providers.ownership_tags import OwnershipTags
+from providers.ownership_tags import OwnershipTags, read_labels
 from providers.pool_cloud import PoolCloud, pool_of
 
 _TITLE = "Amazon EKS"
@@ -188,7 +188,7 @@ class EksCloud(PoolCloud):
         eks = self._clients.get("eks", creation.region, repeats=False)
         with sdk_errors(f"making node group {creation.name}", self._secrets):
             created = eks.create_nodegroup(**creation.arguments).get("nodegroup") or {}
-        marks = inventory.read_tags(creation.arguments["tags"])
+        marks = read_labels(creation.arguments["tags"], inventory.TAG_SEPARATOR)
         if "nodegroupArn" not in created or marks is None:
             raise UncertainError(f"AWS: the answer about {creation.name} does not say what it is.")
         return inventory.group_resource(created, creation.region, marks)

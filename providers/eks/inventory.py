@@ -24,31 +24,17 @@ from providers.interface import (
     Resource,
     State,
 )
-from providers.ownership_tags import PREFIX, OwnershipTags, read_marks
+from providers.ownership_tags import PREFIX, OwnershipTags, read_labels
 
 PROVIDER = "eks"
-DEADLINE = f"{PREFIX}:deadline"
+TAG_SEPARATOR = ":"
+DEADLINE = f"{PREFIX}{TAG_SEPARATOR}deadline"
 ACCELERATOR = "k8s.amazonaws.com/accelerator"
 """The label by which the Cluster Autoscaler knows nodes with GPUs (its AWS page)."""
 
 _IMAGES = {"x86_64": "AL2023_x86_64_NVIDIA", "arm64": "AL2023_ARM_64_NVIDIA"}
 _DISK_GIB = 100
 """Of a node: images with CUDA and PyTorch do not fit into EKS' default of 20; as `--boot-disk`."""
-
-
-def tags(marks: OwnershipTags) -> dict[str, str]:
-    """Return the marks as tags of a node group; EKS gives them to nothing else."""
-    return {f"{PREFIX}:{name}": text for name, text in marks.tags().items()}
-
-
-def read_tags(tags_by_key: object) -> OwnershipTags | None:
-    """Return the marks among tags; None where they are not complete."""
-    if not isinstance(tags_by_key, dict):
-        return None
-    prefix = f"{PREFIX}:"
-    return read_marks(
-        {str(k).removeprefix(prefix): str(v) for k, v in tags_by_key.items() if prefix in k}
-    )
 
 
 def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
@@ -73,7 +59,7 @@ def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
             ACCELERATOR: f"nvidia-{gpu}".lower().replace(" ", "-"),
         },
         "taints": [{"key": ON_NODES, "value": TAINT, "effect": "NO_SCHEDULE"}],
-        "tags": tags(spec.marks),
+        "tags": spec.marks.labels(TAG_SEPARATOR),
         "clientRequestToken": name,
     }
     call = "eks:CreateNodegroup"
@@ -202,7 +188,7 @@ def read_group(eks: AwsClient, cluster: str, name: str) -> _Json | None:
 def _take_group(group: _Json, region: str, part: ListingDraft) -> None:
     name = str(group["nodegroupName"])
     run = run_of_pool(name)
-    group_marks = read_tags(group.get("tags"))
+    group_marks = read_labels(group.get("tags"), TAG_SEPARATOR)
     marks = (
         group_marks if group_marks is not None and group_marks.run == run else part.runs.get(run)
     )
@@ -293,7 +279,7 @@ def look(reader: EksReader, entry: JournaledResource, marks: OwnershipTags) -> E
         return ExistenceCheck(
             state="not-shown", why=f"EKS knows no such node group in {entry.region}"
         )
-    group_marks = read_tags(group.get("tags"))
+    group_marks = read_labels(group.get("tags"), TAG_SEPARATOR)
     if run_of_pool(str(group["nodegroupName"])) != marks.run:
         return ExistenceCheck(
             state="not-asked", why=f"it is the node group {group['nodegroupName']}"

@@ -22,6 +22,7 @@ from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Clock, Patience, Session
+from providers.ownership_tags import read_labels
 from tests.providers.fakes.aws_account import AwsAccount, AwsFault
 from tests.providers.fakes.driven_time import driven_time
 from tests.providers.fakes.eks import NAME, REGION
@@ -113,7 +114,7 @@ def test_moto_takes_the_same_request(monkeypatch: pytest.MonkeyPatch) -> None:
     made = eks.create_nodegroup(**asked)["nodegroup"]
     assert inventory.parts(made["nodegroupArn"]) == (NAME, asked["nodegroupName"])
     told = eks.describe_nodegroup(clusterName=NAME, nodegroupName=asked["nodegroupName"])
-    assert inventory.read_tags(told["nodegroup"]["tags"]) == spec.marks
+    assert read_labels(told["nodegroup"]["tags"], inventory.TAG_SEPARATOR) == spec.marks
     eks.delete_nodegroup(clusterName=NAME, nodegroupName=asked["nodegroupName"])
     assert eks.list_nodegroups(clusterName=NAME)["nodegroups"] == []
 
