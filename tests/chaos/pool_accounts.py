@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from providers.deployment import pool_name
-from providers.doks.inventory import labels
-from providers.eks.inventory import tags
+from providers.doks.inventory import LABEL_SEPARATOR
+from providers.eks.inventory import TAG_SEPARATOR
 from tests.chaos.accounts import AwsTrialAccount, DigitalOceanAccount
 from tests.providers.fakes.clusters import CLUSTER, Pool, node_pool
 from tests.providers.fakes.eks import Group
@@ -20,7 +20,11 @@ class DoksAccount(DigitalOceanAccount):
     def reset(self, world: World) -> None:
         """Empty it, but for what is not ours."""
         super().reset(world)
-        told = {"name": pool_name(self.marks), "count": 0, "labels": labels(self.marks)}
+        told = {
+            "name": pool_name(self.marks),
+            "count": 0,
+            "labels": self.marks.labels(LABEL_SEPARATOR),
+        }
         hers = node_pool("11111111-0000-4000-8000-000000000000", told)
         pools = self.app.estate.clusters.pools
         pools[hers["id"]] = Pool(cluster=CLUSTER, told=hers, born=datetime.now(UTC))
@@ -68,7 +72,7 @@ class EksAccount(AwsTrialAccount):
             "clientRequestToken": "hers",
             "status": "ACTIVE",
             "instanceTypes": ["g6.xlarge"],
-            "tags": tags(self.marks),
+            "tags": self.marks.labels(TAG_SEPARATOR),
         }
         self.app.eks.groups[arn] = Group(region=self.region, told=told, born=datetime.now(UTC))
         self.hers = arn
