@@ -175,6 +175,35 @@ class Offer(Struct, frozen=True, kw_only=True):
         return 1 if how is None or how.minimum_gpus is None else how.minimum_gpus
 
     @property
+    def gpu_access(self) -> str:
+        """How a program reaches the GPU: "passthrough", "bare-metal", "virtual" or "network"."""
+        if self.gpu_count < 1:
+            return "virtual"
+        how = rental_of(self.provider, self.instance_type)
+        return "passthrough" if how is None else how.gpu_access
+
+    def not_for_rent_reason(self, day: date) -> str | None:
+        """Return why it cannot be rented as it is written here; None where it can.
+
+        An offer that only its seller can complete is listed, and never recommended.
+
+        Args:
+            day: on which it would be rented.
+        """
+        how = rental_of(self.provider, self.instance_type)
+        if how is not None and how.end_of_sale is not None and how.end_of_sale <= day:
+            return f"retired on {how.end_of_sale}"
+        if self.gpu_access == "network":
+            return "its GPU is reached over a network (TCP), not in the machine"
+        if self.contract_only:
+            return "ask the seller: it is sold by contract"
+        if how is not None and how.ask:
+            return f"ask the seller: {how.ask}"
+        if self.vcpus is None or self.ram_gib is None:
+            return "ask the seller: the vCPUs and memory of its host are not published"
+        return None
+
+    @property
     def vendor(self) -> str | None:
         """Maker of the GPU; None where the hardware table has no such model."""
         gpu = gpus().get(self.gpu)

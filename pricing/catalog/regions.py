@@ -12,7 +12,7 @@ from types import MappingProxyType
 from msgspec import structs
 
 from pricing.catalog.offer import EVERYWHERE, Offer
-from pricing.catalog.sizes import sizes
+from pricing.catalog.sizes import rental_of, sizes
 from pricing.errors import InputError
 from pricing.tables import read_csv
 
@@ -87,11 +87,16 @@ def destination(word: str) -> str:
 
 
 def regions_of(offer: Offer) -> tuple[str, ...]:
-    """Return the regions in which an offer is known to be sold; empty where none is known."""
+    """Return the regions in which an offer is known to be sold; empty where none is known.
+
+    A price for everywhere holds in the regions of its size, else in those that the provider
+    documents for such types.
+    """
     if offer.region != EVERYWHERE:
         return (offer.region,)
     size = sizes().get((offer.provider, offer.instance_type))
-    return size.regions if size else ()
+    how = rental_of(offer.provider, offer.instance_type)
+    return (size.regions if size else ()) or (how.regions if how else ())
 
 
 def placed(offer: Offer, asked: Iterable[str]) -> Offer | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
@@ -72,13 +73,22 @@ class Rental:
         own_name: whether the provider itself calls them so; else the name is a price page's or a
             tracker's, and whoever rents one chooses it by hand.
         minimum_gpus: fewest GPUs of an order; None where no minimum is known.
+        gpu_access: "passthrough" where the machine holds the GPUs themselves, "bare-metal" where
+            nothing stands between, "network" where they are reached over TCP.
+        ask: why only the seller can say what would be rented; empty where nothing is in doubt.
+        end_of_sale: last day on which the provider sold it; None: it is on sale.
+        regions: where the provider documents it, for a price that holds everywhere.
         page: where a person rents there, and with which tool of the provider.
     """
 
     pattern: str
     own_name: bool
     minimum_gpus: int | None
-    page: str
+    gpu_access: str = "passthrough"
+    ask: str = ""
+    end_of_sale: date | None = None
+    regions: tuple[str, ...] = ()
+    page: str = ""
 
 
 def rental_of(provider: str, instance_type: str) -> Rental | None:
@@ -95,7 +105,7 @@ def rental_of(provider: str, instance_type: str) -> Rental | None:
 
 def page_of(provider: str) -> str | None:
     """Return where to rent at a provider by hand; None where no page is written down."""
-    return next((rental.page for rental in _rentals().get(provider, ())), None)
+    return next((r.page for r in _rentals().get(provider, ()) if r.page), None)
 
 
 @cache
@@ -104,11 +114,13 @@ def _rentals() -> Mapping[str, Sequence[Rental]]:
     rentals: dict[str, list[Rental]] = {}
     for row in read_csv("rental.csv"):
         rentals.setdefault(row["provider"], []).append(
-            Rental(
+            from_row(
+                Rental,
+                row | {"minimum_gpus": ""},
                 pattern=row["instance_type"],
                 own_name=row["own_name"] == "yes",
                 minimum_gpus=int(row["minimum_gpus"]) if row["minimum_gpus"] else None,
-                page=row["page"],
+                regions=tuple(row["regions"].split()),
             )
         )
     return rentals

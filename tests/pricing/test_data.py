@@ -32,12 +32,31 @@ def _facts(shared: Path, name: str) -> list[dict[str, str]]:
 # Rows of the research that are not offers: Google sells these sizes as spot or flex-start only, and
 # its own table of 2025 contradicts two prices of DigitalOcean.
 NOT_ON_DEMAND = {"a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g"}
+# Undated, and its page has a dated price since.
+REPLACED = "gpu-b200-sxm_8gpu-160vcpu-1792gb"
 CONTRADICTED = {("gpu-h100x1-80gb", "6.74"), ("gpu-h100x8-640gb", "47.6")}
 
 
 def _is_sold(row: dict[str, str]) -> bool:
     only_spot = row["instance_type"] in NOT_ON_DEMAND and row["purchase"] == "on_demand"
     return not only_spot and (row["instance_type"], row["usd_per_hour"]) not in CONTRADICTED
+
+
+# Names of price pages, whose prices stand under the flavors that the provider sells at them.
+PAGE_NAMES = {
+    "coreweave": {"hgx-h100", "hgx-h200", "nvidia-a100", "nvidia-b200", "nvidia-b300",
+                  "nvidia-l40s"},
+    "crusoe": {"NVIDIA L40S 48GB", "NVIDIA A100 80GB PCIe"},
+    "hyperstack": {"NVIDIA A100", "NVIDIA A100 NVLink", "NVIDIA H100", "NVIDIA H100 NVLink",
+                   "NVIDIA H100 SXM"},
+    "nebius": {"NVIDIA HGX B200", "NVIDIA L40S"},
+}  # fmt: skip
+
+
+def _is_page_name(row: dict[str, str]) -> bool:
+    """Whether a researched row is of a price page and ours is of the flavors sold at it."""
+    bought = row["provider"] == "coreweave" or row["purchase"] == "on_demand"
+    return bought and row["instance_type"] in PAGE_NAMES.get(row["provider"], ())
 
 
 def _key(offer: Offer) -> tuple[str, ...]:
@@ -56,8 +75,27 @@ def test_every_researched_offer_is_ours_at_the_same_price(
         (row["provider"], row["region"], row["instance_type"], row["gpu_model"], row["purchase"],
          row["usd_per_hour"], row["as_of"])
         for row in _facts(shared, name) if _is_sold(row)
+        and not _is_page_name(row) and row["instance_type"] != REPLACED
     }  # fmt: skip
     assert researched <= {_key(offer) for offer in bundled_offers() if offer.current is current}
+
+
+def test_a_price_of_a_page_is_that_of_each_flavor_sold_at_it(shared: Path) -> None:
+    """Every flavor costs the researched price of a GPU times its GPUs, and says its host."""
+    rows = [row for row in _facts(shared, "offers_fresh.csv") if _is_page_name(row)]
+    assert len(rows) == 20
+    for row in rows:
+        sold = [
+            offer
+            for offer in bundled_offers()
+            if offer.current
+            and (offer.provider, offer.gpu, offer.purchase, offer.as_of_text)
+            == (row["provider"], row["gpu_model"], row["purchase"], row["as_of"])
+            and offer.usd_per_hour * int(row["gpu_count"])
+            == Decimal(row["usd_per_hour"]) * int(offer.gpu_count)
+        ]
+        assert sold, row
+        assert all(offer.not_for_rent_reason(offer.as_of) is None for offer in sold)
 
 
 def test_what_the_newest_research_leaves_out_is_undated(shared: Path) -> None:
@@ -71,8 +109,11 @@ def test_what_the_newest_research_leaves_out_is_undated(shared: Path) -> None:
         for offer in bundled_offers()
         if offer.current
         and (offer.provider, offer.instance_type, offer.region, offer.purchase) not in fresh
+        and "lavor" not in offer.notes
+        and "name and host" not in offer.notes
+        and "preset" not in offer.notes
     ]
-    assert len(left) == 58
+    assert len(left) == 57
     assert not any(offer.dated for offer in left)
 
 
@@ -80,6 +121,8 @@ def test_researched_windows_and_machines_are_kept(shared: Path) -> None:
     """Windows, counts, memory, processors and RAM of the current rows are as researched."""
     ours = {(o.place, o.purchase): o for o in bundled_offers() if o.current}
     for row in filter(_is_sold, _facts(shared, "offers_fresh.csv")):
+        if _is_page_name(row) or row["instance_type"] == REPLACED:
+            continue
         region = "" if row["region"] == "*" else f"/{row['region']}"
         offer = ours[f"{row['provider']}/{row['instance_type']}{region}", row["purchase"]]
         if row["valid_from"]:
@@ -137,7 +180,7 @@ def test_prices_in_other_currencies_are_no_offers() -> None:
         ("runpod", "1x_H100-SXM-80GB_secure", "https://console.runpod.io", 1),
         ("together", "8x_B200-SXM", "https://api.together.ai", 256),
         ("verda", "1H100.80S.32V", None, 1),
-        ("nebius", "NVIDIA HGX B200", "https://console.nebius.com", 1),
+        ("nebius", "NVIDIA HGX B300", "https://console.nebius.com", 1),
         ("nebius", "gpu-h100-sxm_1gpu-16vcpu-200gb", None, 1),
         ("aws", "p5.48xlarge", None, 1),
     ],

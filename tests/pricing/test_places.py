@@ -44,8 +44,15 @@ def test_a_region_satisfies_its_groups(
 
 
 def test_a_price_for_everywhere_is_nowhere_in_particular() -> None:
-    """`*` satisfies no region, except where the size is documented in one that fits."""
-    anywhere = CATALOG.find("lambda", "gpu_1x_h100_sxm5")
+    """`*` satisfies no region, except where size or provider is documented in one that fits."""
+    lambda_h100 = CATALOG.find("lambda", "gpu_1x_h100_sxm5")
+    assert lambda_h100.region == "*"
+    told = [placed(lambda_h100, (word,)) for word in ("us", "jp", "eu", "gb")]
+    assert [one.region if one else None for one in told] == [
+        "us-east-1", "asia-northeast-1", "europe-central-1", None]  # fmt: skip
+    droplet = CATALOG.find("digitalocean", "gpu-h200x1-141gb")
+    assert regions_of(droplet) == ("nyc2", "tor1", "atl1")
+    anywhere = CATALOG.find("verda", "1H100.80S.32V")
     assert anywhere.region == "*"
     assert placed(anywhere, ("us",)) is None
     assert placed(anywhere, ()) == anywhere
@@ -60,3 +67,41 @@ def test_a_price_for_everywhere_is_nowhere_in_particular() -> None:
 def test_every_word_is_offered() -> None:
     """Regions, countries and groups are all known words."""
     assert {"eu", "us", "apac", "de", "germany", "eastus", "nyc2"} <= known_regions(CATALOG.offers)
+
+
+@pytest.mark.parametrize(
+    ("name", "region", "reason"),
+    [
+        ("azure/Standard_NC6s_v3", "eastus", "retired on 2025-09-30"),
+        ("thunder-compute/thunder-compute-h100-pcie-prototyping", None, "network"),
+        ("crusoe/NVIDIA H100 80GB HGX", None, "reservation only"),
+        ("vultr/vultr-l40s-bare-metal-on-demand", None, "bare metal is sold by the machine"),
+        ("vast/1x_H100-SXM-80GB_median", None, "median"),
+        ("gcp/a4-highgpu-8g", "us-central1", "host are not published"),
+        ("digitalocean/gpu-h100x1-80gb", None, None),
+        ("coreweave/gd-8xh100ib-i128", None, None),
+        ("hyperstack/n3-H100x1", None, None),
+        ("crusoe/l40s-48gb.10x", None, None),
+        ("aws/p5.48xlarge", "us-east-1", None),
+    ],
+)
+def test_what_cannot_be_rented_as_written_says_why(
+    name: str, region: str | None, reason: str | None
+) -> None:
+    """Retired, networked, reserved and unknown machines have a reason; a flavor has none."""
+    said = CATALOG.find(*name.split("/"), region).not_for_rent_reason(CATALOG.as_of)
+    assert said is None if reason is None else reason in (said or "")
+
+
+def test_how_a_gpu_is_reached() -> None:
+    """Bare metal, a part of a GPU and a GPU over TCP are told from one passed through."""
+    found = {
+        name: CATALOG.find(*name.split("/"), region).gpu_access
+        for name, region in (
+            ("oci/BM.GPU.H100.8", None), ("oci/VM.GPU.A10.1", None),
+            ("aws/g6f.xlarge", "us-east-1"), ("aws/g4dn.metal", "us-east-1"),
+            ("thunder-compute/thunder-compute-l40s-prototyping", None),
+        )
+    }  # fmt: skip
+    assert list(found.values()) == [
+        "bare-metal", "passthrough", "virtual", "bare-metal", "network"]  # fmt: skip
