@@ -50,7 +50,7 @@ def render_report(  # noqa: PLR0913 - what a style is made of
         NotBuiltYetError: another style or language of the contract.
     """
     check_style(style, lang)
-    with use_language(lang):
+    with use_language(lang, plan):
         if style == "github-comment":
             return comment(plan, change, environment())
         if style == "html":

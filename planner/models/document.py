@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import Amount, usd
 
 Kind = TypeVar("Kind")
@@ -23,6 +24,55 @@ Number = int | float
 """A float that keeps how a file writes it: 8 stays 8."""
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 """A time with its zone; a file has it in UTC, to the second."""
+
+
+class SavedMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sentence of a document was made of, so that it can be said in another language.
+
+    Attributes:
+        code: of the message; it stays when the sentence is worded anew.
+        params: numbers and words by name; words that are a message themselves are in the same
+            table.
+    """
+
+    code: str
+    params: Mapping[str, Number | str | tuple[str, ...]] = {}
+
+
+Messages = Mapping[str, SavedMessage]
+"""The messages of a document by the sentence that its fields hold."""
+
+
+def messages_of(document: msgspec.Struct) -> Messages:
+    """Return the messages that a document holds, in the order of its fields."""
+    table: dict[str, SavedMessage] = {}
+
+    def collect(part: object) -> object:
+        if isinstance(part, Message):
+            _collect(part, table)
+        return _as_json(part)
+
+    msgspec.to_builtins(document, builtin_types=(Decimal, datetime), enc_hook=collect)
+    return table
+
+
+def _collect(message: Message, table: dict[str, SavedMessage]) -> None:
+    text = str(message)
+    if text in table:
+        return
+    table[text] = SavedMessage(
+        code=message.code, params={name: _plain(value) for name, value in message.params.items()}
+    )
+    for value in message.params.values():
+        for part in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(part, Message):
+                _collect(part, table)
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - JSON values
+    if isinstance(value, list | tuple):
+        return tuple(str(part) for part in value)
+    return value if isinstance(value, int | float) else str(value)
 
 
 def encode(value: object) -> Any:  # noqa: ANN401 - JSON values
@@ -68,12 +118,14 @@ def canonical(value: object) -> str:
 
 
 def _json(value: object) -> str:
-    plain = msgspec.to_builtins(value, builtin_types=(Decimal, datetime), enc_hook=_mapping)
+    plain = msgspec.to_builtins(value, builtin_types=(Decimal, datetime), enc_hook=_as_json)
     return json.dumps(plain, ensure_ascii=False, allow_nan=False, default=_scalar)
 
 
-def _mapping(value: object) -> object:
-    """Return a read-only mapping as a dict, which is the one thing that msgspec does not write."""
+def _as_json(value: object) -> object:
+    """Return a message as its sentence, a read-only mapping as a dict: msgspec writes neither."""
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, Mapping):
         return dict(value)
     raise NotImplementedError(type(value))

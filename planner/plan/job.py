@@ -5,7 +5,7 @@ import math
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from planner.models.document import Number
+from planner.models.document import Messages, Number
 from planner.models.estimate import Estimate
 from planner.plan.bill import CostRange, RentedOffer, distinct, need
 from planner.plan.option import STAY, Baseline, Level, Option, Settings
@@ -183,6 +183,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     shapes: tuple[Shape, ...] = ()
     probe: Experiment | None = None
     busy_fraction: Number | UnsetType = UNSET
+    messages: Messages = {}
 
     def __post_init__(self) -> None:
         distinct((option.id for option in self.options), "options")

@@ -24,7 +24,7 @@ from planner.fleet.fleet import Placement as PackedGpu
 from planner.fleet.fleet import Together
 from planner.models.copies import Scaling as Copies
 from planner.models.costs import Saving, TeamShare, WorkCost
-from planner.models.document import convert, to_text
+from planner.models.document import convert, messages_of, to_text
 from planner.models.estimate import digits, digits_if_set, digits_of, rounded
 from planner.models.power import Cap
 from planner.plan.bill import (
@@ -272,7 +272,7 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
         as_of: day of prices and rules.
         placement: the GPU that it is to share; None where it goes its own way.
     """
-    return JobPlan(
+    document = JobPlan(
         name=job.name,
         kind=job.profile.job.kind,
         baseline=baseline_document(job, as_of),
@@ -293,6 +293,7 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
         probe=job.probe,
         busy_fraction=digits_if_set(job.profile.busy_fraction),
     )
+    return structs.replace(document, messages=messages_of(document))
 
 
 def remedy_documents(remedies: Iterable[Action], machine: MachineSettings) -> tuple[Remedy, ...]:
@@ -357,18 +358,20 @@ def _whole_text(job: JobPlan, draft: JobDraft) -> str:
     if job.placement is None:
         return text
     whole = convert(JobPlan, json.loads(text))
-    return to_text(structs.replace(whole, placement=job.placement, confidence=job.confidence))
+    whole = structs.replace(whole, placement=job.placement, confidence=job.confidence)
+    return to_text(structs.replace(whole, messages={**whole.messages, **messages_of(whole)}))
 
 
 def to_plan(plan: PlanDraft) -> Plan:
     """Return the values of plan.json: the same, field for field, as reading the file back gives."""
     shared = plan.shared_gpus
-    return Plan(
+    jobs = tuple(job_document(job, plan.as_of, shared.get(job.name)) for job in plan.jobs)
+    around = Plan(
         as_of=plan.as_of,
         objective=plan.objective,
         period=plan.period,
         catalog=CatalogSummary(offers=plan.offers, newest=plan.newest, oldest=plan.oldest),
-        jobs=tuple(job_document(job, plan.as_of, shared.get(job.name)) for job in plan.jobs),
+        jobs=(),
         fleet=_fleet(plan.fleet, plan) if plan.fleet else None,
         roi=plan.roi,
         assumptions=plan.assumptions,
@@ -378,6 +381,7 @@ def to_plan(plan: PlanDraft) -> Plan:
         actions=plan.titles,
         teams=tuple(_team(share) for share in teams(plan)) or UNSET,
     )
+    return structs.replace(around, jobs=jobs, messages=messages_of(around))
 
 
 def _team(share: TeamShare) -> TeamShare:

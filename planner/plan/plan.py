@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from planner.models.costs import Saving, TeamShare
-from planner.models.document import Number, digest, encode
+from planner.models.document import Messages, Number, digest, encode
 from planner.models.estimate import Estimate
 from planner.models.track_record import TrackRecord
 from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct, need, not_negative
@@ -251,6 +251,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         history: what the user's own record did to the predictions; left out where none was given.
         actions: the title of every action code.
         teams: the bill by team, owner and cost centre; left out where no job has such a label.
+        messages: what the sentences outside of jobs were made of; empty in plans of versions that
+            did not say.
     """
 
     schema: str = SCHEMA
@@ -268,6 +270,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     history: TrackRecord | UnsetType = UNSET
     actions: Mapping[str, str]
     teams: tuple[TeamShare, ...] | UnsetType = UNSET
+    messages: Messages = {}
 
     def __post_init__(self) -> None:
         need(self.schema == SCHEMA, f"schema is {self.schema}, not {SCHEMA}")

@@ -17,28 +17,61 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from string import Formatter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from pricing.message import Message, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from datetime import date
     from decimal import Decimal
 
+    from planner.models.document import Messages
+    from planner.plan.plan import Plan
+
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "zh")
 _SPOKEN: ContextVar[str] = ContextVar("language", default=ENGLISH)
+_SAVED: ContextVar[Messages] = ContextVar("messages", default=MappingProxyType({}))
 _FIELD = re.compile(r"\\\{(\w+)\\\}")
 _NEXT_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 
 
 @contextmanager
-def use_language(language: str) -> Iterator[None]:
-    """Let everything that is said inside be said in a language: `en` or `zh`."""
-    before = _SPOKEN.set(language)
+def use_language(language: str, plan: Plan | None = None) -> Iterator[None]:
+    """Let everything that is said inside be said in a language: `en` or `zh`.
+
+    Args:
+        language: its code.
+        plan: what is spoken of; one that was read back holds its messages in tables.
+    """
+    before, saved_before = _SPOKEN.set(language), _SAVED.set(_saved(plan) if plan else {})
     try:
         yield
     finally:
         _SPOKEN.reset(before)
+        _SAVED.reset(saved_before)
+
+
+def _saved(plan: Plan) -> Messages:
+    tables = (plan.messages, *(job.messages for job in plan.jobs))
+    return {text: message for table in tables for text, message in table.items()}
+
+
+def _message(text: str) -> str:
+    """Return the message that a text of a saved plan is; the text itself where it is none."""
+    message = _SAVED.get().get(text)
+    if message is None:
+        return text
+    params = {name: _parameter(value) for name, value in message.params.items()}
+    return Message.saved(text, message.code, params)
+
+
+def _parameter(value: Parameter) -> Parameter:
+    if isinstance(value, str):
+        return _message(value)
+    return tuple(map(_message, value)) if isinstance(value, tuple) else value
 
 
 def current_language() -> str:
@@ -107,6 +140,9 @@ def translate_text(sentence: str) -> str:
     """
     if current_language() == ENGLISH or not sentence:
         return sentence
+    message = sentence if isinstance(sentence, Message) else _message(sentence)
+    if isinstance(message, Message):
+        return message.translate_to(current_language())
     whole = _recognised(sentence, current_language())
     if whole is not None:
         return whole

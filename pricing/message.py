@@ -1,0 +1,110 @@
+"""Sentences as data: a code with its parameters, and a catalog of templates for each language.
+
+A `Message` is its English sentence, so that it stands wherever a contract names a text, and keeps
+what it was made of, so that it can be said again in another language. The catalogs are gettext
+files (`pricing/data/messages/LANGUAGE/AREA.po`) whose `msgid` is the code: `AREA.what-it-says`.
+A template has its parameters in braces, a number with its format: `{share:percent}`. The formats
+that a language has of its own are messages, too: `format.percent`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from string import Formatter
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+ENGLISH = "en"
+Parameter: TypeAlias = str | int | float | Decimal | tuple[str, ...] | list[str]
+"""A word, a number, a list of words; each word may be a message itself."""
+_ENTRY = re.compile(r'^msgid ((?:".*"\s)+)msgstr ((?:".*"\s?)+)', re.MULTILINE)
+_QUOTED = re.compile(r'".*"')
+
+
+class Message(str):
+    """A sentence, or a part of one, in English, with its code and parameters.
+
+    Attributes:
+        code: of its template.
+        params: by the names of the template.
+
+    Raises:
+        KeyError: the catalog lacks the code, or the parameters lack a name of its template.
+    """
+
+    __slots__ = ("code", "params")
+    code: str
+    params: Mapping[str, Parameter]
+
+    def __new__(cls, code: str, /, **params: Parameter) -> Self:
+        """Return the sentence of a code."""
+        return cls.saved(_fill(catalog(ENGLISH)[code], params, ENGLISH), code, params)
+
+    @classmethod
+    def saved(cls, text: str, code: str, params: Mapping[str, Parameter]) -> Self:
+        """Return a sentence as it was written, of whatever version."""
+        message = super().__new__(cls, text)
+        message.code, message.params = code, params
+        return message
+
+    def __reduce__(self) -> tuple[object, tuple[str, str, Mapping[str, Parameter]]]:
+        return type(self).saved, (str(self), self.code, self.params)
+
+    def translate_to(self, language: str) -> str:
+        """Return the sentence in a language; in English where the catalog cannot say it."""
+        template = catalog(language).get(self.code)
+        try:
+            return str(self) if template is None else _fill(template, self.params, language)
+        except KeyError:  # of another version, whose template had other parameters
+            return str(self)
+
+
+def join(parts: Iterable[str], kind: str = "clauses") -> str:
+    """Return what is not empty of parts as one message: `words`, `clauses` or `sentences`."""
+    some = tuple(part for part in parts if part)
+    return some[0] if len(some) == 1 else Message(f"list.{kind}", parts=some) if some else ""
+
+
+@cache
+def catalog(language: str) -> Mapping[str, str]:
+    """Return the templates of a language by code."""
+    folder = files("pricing.data") / "messages" / language
+    texts = (file.read_text(encoding="utf-8") for file in folder.iterdir())
+    entries = (entry for text in texts for entry in _ENTRY.findall(text))
+    return {_unquoted(code): _unquoted(template) for code, template in entries}
+
+
+def _unquoted(quoted: str) -> str:
+    return "".join(json.loads(part) for part in _QUOTED.findall(quoted))
+
+
+@cache
+def _pieces(template: str) -> tuple[tuple[str, str | None, str], ...]:
+    return tuple((text, name, spec or "") for text, name, spec, _ in Formatter().parse(template))
+
+
+def _fill(template: str, params: Mapping[str, Parameter], language: str) -> str:
+    return "".join(
+        text if name is None else text + _format(params[name], spec, language)
+        for text, name, spec in _pieces(template)
+    )
+
+
+def _format(value: Parameter, spec: str, language: str) -> str:
+    """Return a parameter as a language writes it."""
+    if isinstance(value, Message):
+        return value.translate_to(language)
+    if isinstance(value, list | tuple):
+        separator = catalog(language)[f"separator.{spec or 'words'}"]
+        return separator.join(_format(part, "", language) for part in value)
+    if not spec:
+        return str(value)
+    number = Decimal(value) if isinstance(value, str) else value  # as a saved plan holds money
+    template = catalog(language).get(f"format.{spec}")
+    return format(number, spec) if template is None else _fill(template, {"n": number}, language)
