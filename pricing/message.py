@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ENGLISH = "en"
 Parameter: TypeAlias = str | int | float | Decimal | tuple[str, ...] | list[str]
 """A word, a number, a list of words; each word may be a message itself."""
-_ENTRY = re.compile(r'^msgid ((?:".*"\s)+)msgstr ((?:".*"\s?)+)', re.MULTILINE)
+_ENTRY = re.compile(r'^msgid ((?:".+"\s)+)msgstr ((?:".*"\s?)+)', re.MULTILINE)
 _QUOTED = re.compile(r'".*"')
 
 

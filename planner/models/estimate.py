@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from planner.models.document import Number
+from pricing.message import join
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +65,7 @@ def product(one: Estimate, other: Estimate) -> Estimate:
         low=mid * math.exp(-down),
         mid=mid,
         high=mid * math.exp(up),
-        basis=f"{one.basis}; {other.basis}",
+        basis=join((one.basis, other.basis)),
         weak=one.weak or other.weak,
     )
 

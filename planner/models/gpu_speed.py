@@ -35,6 +35,7 @@ from planner.models.estimate import Estimate, within
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from pricing.hardware import Gpu, gpus
+from pricing.message import Message, join
 
 
 def family(gpu: Gpu) -> str:
@@ -240,9 +241,10 @@ def predicted(found: Law, source: Gpu, target: Gpu, precision: str | None) -> Es
     log += found.families.get(family(target), 0.0) - found.families.get(family(source), 0.0)
     new = [gpu.name for gpu in (source, target) if gpu.name not in found.gpus]
     half = (found.unseen if new else found.seen) * scale_of(difference)
-    basis = f"{_TITLES[found.name]}: {_formula(found)}"
+    basis: str = Message(f"law.{found.name}", formula=_formula(found))
     if new:
-        basis += f"; {' and '.join(dict.fromkeys(new))} not among the measured GPUs"
+        names = join(dict.fromkeys(new), "and")
+        basis = join((basis, Message("law.unmeasured", gpus=names)))
     return within(math.exp(log), math.exp(half), basis)
 
 
@@ -258,16 +260,6 @@ def _formula(found: Law) -> str:
         if round(exponent, 2)
     ]
     return " x ".join(parts)
-
-
-_TITLES = {
-    "scaled-training": "training on several GPUs, by specifications",
-    "llm-training": "training of language models, by specifications",
-    "fp32": "single precision without TF32, by specifications",
-    "inference": "inference, by specifications",
-    "llm-decode": "tokens of a served language model, by specifications",
-    "llm-prefill": "prompts of a served language model, by specifications",
-}
 
 
 Family = Literal["half", "single"]

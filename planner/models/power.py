@@ -12,6 +12,7 @@ from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, within
 from planner.profile.model import Profile
 from pricing.hardware import Gpu, find, gpus
+from pricing.message import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,7 @@ def best_cap(power_w: float, limit_w: float) -> Cap | None:
     cap_w = min(caps, key=lambda watts: law.energy(power_w, watts), default=None)
     if cap_w is None or law.energy(power_w, cap_w) > _LEAST_SAVING:
         return None
-    slowdown, basis = law.slowdown(power_w, cap_w), "law of a power cap, fitted on V100 and A40"
+    slowdown, basis = law.slowdown(power_w, cap_w), Message("law.power-cap")
     return Cap(
         cap_w=cap_w,
         slowdown=Estimate(low=1.0, mid=slowdown, high=slowdown * factor, basis=basis),

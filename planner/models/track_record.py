@@ -21,6 +21,7 @@ import msgspec
 from planner.models.document import Instant, Number, convert, encode
 from planner.models.estimate import Estimate
 from pricing.errors import InputError
+from pricing.message import Message, join
 
 _SD_OF_90 = 1.645  # standard deviations in half of a 90 % interval
 _SD_OF_95 = 1.96
@@ -136,15 +137,15 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True):
             low=mid * math.exp(-down),
             mid=mid,
             high=mid * math.exp(up),
-            basis=f"{found.basis}; {self}",
+            basis=join((found.basis, self.words)),
         )
 
-    def __str__(self) -> str:
-        several = "s" if self.outcomes > 1 else ""
-        return (
-            f"{self.outcomes} outcome{several} of your own: x{math.exp(self.shift):.3g}, "
-            f"interval {self.widened:.3g} times as wide"
-        )
+    @property
+    def words(self) -> Message:
+        """What it does to a prediction."""
+        code = "history.outcomes" if self.outcomes > 1 else "history.outcome"
+        shift = math.exp(self.shift)
+        return Message(code, n=self.outcomes, shift=shift, widened=self.widened)
 
 
 NO_CORRECTION = Correction()

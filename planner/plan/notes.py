@@ -71,7 +71,7 @@ def _of_each_machine(asked: Requirements) -> str:
 def _of_record(record: TrackRecord) -> str:
     """Return what a record of earlier outcomes does to predictions."""
     sorts = (("on today's GPUs", record.same_machine), ("on other GPUs", record.moved))
-    told = [f"{where}, {one}" for where, one in sorts if one.outcomes]
+    told = [f"{where}, {one.words}" for where, one in sorts if one.outcomes]
     return f"--history {record.name}: {'; '.join(told) or 'it holds no outcome'}."
 
 

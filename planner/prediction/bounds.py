@@ -19,6 +19,7 @@ from planner.profile.model import Profile
 from planner.profile.source import memory_measured, part_measured, source_gpu
 from pricing.errors import InputError
 from pricing.hardware import Gpu
+from pricing.message import Message, join
 
 # Of the peak rate. Whole training runs report about half (PaLM 0.46, arXiv 2204.02311; Megatron-LM
 # 0.52 on A100, arXiv 2104.04473), so more than this is a wrong input and no fast job.
@@ -153,12 +154,12 @@ def bounded(
     low, mid, high, basis = found.low, found.mid, found.high, found.basis
     for ceiling in _ceilings(found.high, limits, target, lifted, alone):
         if mid > ceiling.mid * (1.0 + _TINY):
-            basis = f"{basis}; {ceiling.reason}"
+            basis = join((basis, ceiling.reason))
         low, mid, high = min(low, ceiling.low), min(mid, ceiling.mid), min(high, ceiling.high)
     doubts = limits.doubts
     if not doubts and high == found.high and mid == found.mid and low == found.low:
         return found
-    basis, weak = "; ".join((basis, *doubts)), found.weak or bool(doubts)
+    basis, weak = join((basis, *doubts)), found.weak or bool(doubts)
     return Estimate(low=low, mid=mid, high=high, basis=basis, weak=weak)
 
 
@@ -199,17 +200,17 @@ def _communication(ratio: float, now: _Communicating, alone: tuple[Estimate, ...
         low=most * max(gain.low for gain in alone),
         mid=most * max(gain.mid for gain in alone),
         high=most * max(gain.high for gain in alone),
-        reason=f"without any of the measured communication, {now.share:.0%} of it",
+        reason=Message("speed.no-communication", share=now.share),
     )
 
 
 def _fewer(limits: Limits, target: Layout) -> Iterator[Ceiling]:
     if target.gpu_count < limits.gpu_count and target.chip.name == limits.source.name:
-        yield _flat(1.0, f"{target.gpu_count} of {limits.gpu_count} GPUs do no more than all")
+        yield _flat(1.0, Message("speed.fewer-gpus", n=target.gpu_count, of=limits.gpu_count))
 
 
 def _host_words(busy: float, cores: float) -> str:
-    return f"the host keeps {busy:.1f} cores busy and has {cores:g}"
+    return Message("speed.host-cores", busy=busy, cores=cores)
 
 
 def _arithmetic(share: float, limits: Limits, target: Layout) -> Ceiling:
@@ -218,7 +219,7 @@ def _arithmetic(share: float, limits: Limits, target: Layout) -> Ceiling:
     there *= limits.part if target.slice else 1.0
     # A source beyond the limit is a wrong input; it proves at least what its peak does.
     most = there / here * max(1.0, MOST_MFU / share)
-    return _flat(most, f"held to {MOST_MFU:.0%} of {target.chip.name}'s peak at this precision")
+    return _flat(most, Message("speed.most-of-peak", share=MOST_MFU, gpu=target.chip.name))
 
 
 def _bandwidth(limits: Limits, target: Layout) -> Iterator[Ceiling]:
@@ -227,7 +228,7 @@ def _bandwidth(limits: Limits, target: Layout) -> Iterator[Ceiling]:
         return
     part = 1.0 if target.slice else limits.memory_part
     ratio = there * target.gpu_count / (here * limits.gpu_count * part)
-    yield _flat(ratio / limits.dram, f"held to {target.chip.name}'s memory bandwidth")
+    yield _flat(ratio / limits.dram, Message("speed.most-of-bandwidth", gpu=target.chip.name))
 
 
 def _precision(profile: Profile) -> str:

@@ -47,6 +47,7 @@ from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from pricing.errors import InputError
 from pricing.hardware import Gpu
+from pricing.message import Message, join
 
 # Compute capability from which NVIDIA's GPUs have a format (CUDA programming guide).
 _FIRST_CAPABILITY = {
@@ -87,7 +88,8 @@ def missing(profile: Profile, today: Gpu, target: Gpu) -> Iterator[str]:
             continue
         found = need.has(target)
         if not found:
-            yield need.says(target) + (" (unknown)" if found is None else "")
+            lacks = need.says(target)
+            yield Message("lacks.unknown", what=lacks) if found is None else lacks
 
 
 def uses_fp64(profile: Profile) -> bool:
@@ -107,7 +109,7 @@ def _format(profile: Profile, today: Gpu, target: Gpu) -> Iterator[str]:
     first, name = _FIRST_CAPABILITY.get(profile.job.precision or "", (0.0, ""))
     here, there = (float(gpu.compute_capability or first) for gpu in (today, target))
     if there < min(first, here):
-        yield f"{target.name} has no {name}; compute capability {first:g} has"
+        yield Message("lacks.precision", gpu=target.name, precision=name, cc=first)
 
 
 def _video(slot: str) -> Callable[[Profile], bool]:
@@ -124,9 +126,9 @@ def _count(field: str) -> Callable[[Gpu], bool | None]:
 
 def _rate(gpu: Gpu) -> str:
     if gpu.fp64_tflops is None or not gpu.fp32_tflops:
-        return f"FP64 rate of {gpu.name}"
+        return Message("lacks.fp64-unknown", gpu=gpu.name)
     share = gpu.fp32_tflops / gpu.fp64_tflops
-    return f"{gpu.name} does FP64 at 1/{share:.0f} of its FP32 rate; this job computes in FP64"
+    return Message("lacks.fp64", gpu=gpu.name, share=share)
 
 
 _NEEDS = (
@@ -134,12 +136,12 @@ _NEEDS = (
     _Need(
         used=_video("util.encoder"),
         has=_count("video_encoders"),
-        says=lambda gpu: f"{gpu.name} has no video encoder (NVENC); this job uses one",
+        says=lambda gpu: Message("lacks.encoder", gpu=gpu.name),
     ),
     _Need(
         used=_video("util.decoder"),
         has=_count("video_decoders"),
-        says=lambda gpu: f"{gpu.name} has no video decoder (NVDEC); this job uses one",
+        says=lambda gpu: Message("lacks.decoder", gpu=gpu.name),
     ),
 )
 
@@ -149,7 +151,8 @@ _SPECIFICATION_FACTOR = 1.57
 # 90th percentile of the error of the counter form on 80 kernel sets, RTX 2080 Ti <-> 3080: 29.9 %.
 _COUNTER_FACTOR = 1.43
 # Run-to-run spread of the same model on like hosts: CV up to 4 %; 1.645 x 0.04.
-_SAME_GPU = within(1.0, 1.07, "same GPU model: run-to-run spread")
+_TERMS = Message("speed.terms")
+_SAME_GPU = within(1.0, 1.07, Message("speed.same-gpu"))
 # A generation outside the fit: B200 from specifications 2.5x, measured 1.1-2.0x.
 _WEAK_FACTOR = 2.3
 # The dense tensor rate that real kernels reach, as a share of peak.
@@ -232,11 +235,11 @@ def _counters(profile: Profile, shown: str) -> _Counters | None:
     if compute is None or memory is None or compute + memory <= 0.0:
         return None
     compute, memory = min(1.0, compute), min(1.0, memory)
-    what = "tensor and DRAM activity" if pipes else "SM and DRAM activity"
+    roofline = Message("speed.roofline-tensor" if pipes else "speed.roofline-sm")
     return _Counters(
         weight=compute / (compute + memory),
         damping=0.5 + 0.5 * max(compute, memory),
-        basis="; ".join(part for part in (f"{what}, damped roofline", shown) if part),
+        basis=join((roofline, shown)),
     )
 
 
@@ -284,9 +287,9 @@ def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
         return named, ""
     if tensor >= _NO_TENSOR:
         busy = named == "fp32" and has_tf32(source)
-        return ("tf32", "tensor cores busy, so TF32") if busy else (named, "")
+        return ("tf32", Message("speed.tf32-seen")) if busy else (named, "")
     if has_tf32(source) or not is_single(named):
-        return CUDA, f"tensor cores idle, so single precision without TF32 ({named or 'not'} named)"
+        return CUDA, Message("speed.no-tf32-seen", precision=named or "not")
     return named, ""
 
 
@@ -298,11 +301,11 @@ def _outside(estimate: Estimate, *uncovered: Gpu) -> Estimate:
     if not uncovered:
         return estimate
     unknown = [gpu for gpu in uncovered if not knows_architecture(family(gpu))]
-    names = " and ".join(dict.fromkeys(gpu.architecture for gpu in unknown or uncovered))
+    names = join(dict.fromkeys(gpu.architecture for gpu in unknown or uncovered), "and")
     least = _WEAK_FACTOR if unknown else _SPECIFICATION_FACTOR
     factor = max(least, estimate.high / estimate.mid)
-    said = f"weak: {names} is outside the fit" if unknown else f"{names} not measured for its kind"
-    basis = f"{said} ({estimate.basis})"
+    code = "speed.outside-fit" if unknown else "speed.kind-unmeasured"
+    basis = Message(code, gpus=names, basis=estimate.basis)
     return msgspec.structs.replace(within(estimate.mid, factor, basis), weak=bool(unknown))
 
 
@@ -327,12 +330,12 @@ def _by_specification(kernels: Kernels, target: Gpu) -> Estimate:
     mids = [one.mid for one in (found[:1] if kernels.serves else found)]
     basis = found[0].basis
     if not kernels.precision:
-        basis += ", precision unknown: single and half considered"
+        basis = Message("speed.precision-unknown", basis=basis)
     return Estimate(
         low=min(one.low for one in found),
         mid=math.prod(mids) ** (1.0 / len(mids)),
         high=max(one.high for one in found),
-        basis="; ".join(part for part in (basis, kernels.shown) if part),
+        basis=join((basis, kernels.shown)),
         weak=any(one.weak for one in found),
     )
 
@@ -377,7 +380,7 @@ def _with_or_without_tf32(kernels: Kernels, target: Gpu) -> Estimate:
         low=min(without.low, with_it.low),
         mid=without.mid,
         high=max(without.high, with_it.high),
-        basis=f"{without.basis}; TF32 may be on there or not: the interval spans both",
+        basis=join((without.basis, Message("speed.tf32-or-not"))),
         weak=without.weak or with_it.weak,
     )
 
@@ -389,7 +392,7 @@ def _other(source: Gpu, target: Gpu, precision: str) -> Estimate:
     else:
         fitted = _training(source, target, precision)
     factor = max(_SPECIFICATION_FACTOR, fitted.high / fitted.mid)
-    basis = f"weak: {fitted.basis}; the job is not a training of a known kind"
+    basis = Message("speed.kind-unknown", basis=fitted.basis)
     return msgspec.structs.replace(within(fitted.mid, factor, basis), weak=True)
 
 
@@ -403,10 +406,10 @@ def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
     one, other = (_specs(gpu, named) for gpu in (source, target))
     ratio = math.exp(log_ratio(source, target, spec_family(named)))
     unseen = [gpu.name for gpu in (one, other) if not is_fitted(gpu)]
-    basis = "benchmarks of both GPUs, job unseen"
+    basis = Message("speed.benchmarks", terms=_TERMS)
     if unseen:
-        basis = f"GPU specifications and generation: {' and '.join(unseen)} not benchmarked"
-    found = within(ratio, interval_factor(one, other), f"{basis} (peak, bandwidth, memory)")
+        basis = Message("speed.specifications", gpus=join(unseen, "and"), terms=_TERMS)
+    found = within(ratio, interval_factor(one, other), basis)
     return _outside(found, *_unknown(source, target))
 
 
@@ -434,7 +437,7 @@ def _damped(whole: Estimate, held: float) -> Estimate:
         low=min(mid / factor, whole.low),
         mid=mid,
         high=max(mid * factor, whole.high),
-        basis=f"{whole.basis}; {held:.0%} of the memory used, so launches may set the pace",
+        basis=join((whole.basis, Message("speed.launches", share=held))),
     )
 
 

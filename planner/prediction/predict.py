@@ -33,6 +33,7 @@ from planner.signals.finding import Finding
 from planner.signals.signals import read_signals
 from planner.signals.thresholds import STARVED
 from pricing import hardware
+from pricing.message import Message, join
 
 # GPU preprocessing adds to the GPU's own work; our estimate.
 _GPU_DECODE_LOAD = 1.1
@@ -147,7 +148,7 @@ def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
         low=faster(kernel.low, host.low, fed.low if fed else 0.0),
         mid=faster(kernel.mid, host.mid, fed.mid if fed else 0.0),
         high=faster(kernel.high, host.high, fed.high if fed else 0.0),
-        basis=told if told == other else f"{told}; {other}",
+        basis=told if told == other else join((told, other)),
         weak=kernel.weak,
     )
     return UnboundedSpeed(speed, (one, fed or host, host))
@@ -176,7 +177,7 @@ def unexplained(one: Estimate, count: Estimate, busy: float | None, more: float)
         low=min(whole.low, waiting_stays(whole.low, more), waiting_stays(whole.low, 1.0)),
         mid=whole.mid,
         high=max(whole.high, waiting_stays(whole.high, more)),
-        basis=f"{whole.basis}; the GPU waits {1.0 - busy:.0%} of the time and why is unmeasured",
+        basis=join((whole.basis, Message("speed.waits-unexplained", share=1.0 - busy))),
         weak=whole.weak,
     )
     return UnboundedSpeed(speed, (one, _STILL_WAITING))
@@ -205,13 +206,11 @@ def with_cores(supply: InputSupply, after: float | None) -> Estimate:
     """Return how much faster the input comes with so many cores for each GPU; None = unknown."""
     before, reading = supply
     if before is None or after is None:
-        return within(1.0, loader_factor(), "input pipeline as today: host cores unknown")
+        return within(1.0, loader_factor(), Message("speed.cores-unknown"))
     if reading is not None and reading < WAITS:
-        return exactly(
-            1.0, f"input waits, and keeps {reading:.2g} cores busy: cores change nothing"
-        )
+        return exactly(1.0, Message("speed.input-waits", cores=reading))
     ratio = loader_rate(after) / loader_rate(before)
-    basis = f"input pipeline scales from {before:g} to {after:g} cores a GPU"
+    basis = Message("speed.input-scales", before=before, after=after)
     return within(ratio, loader_factor(), basis)
 
 
@@ -409,12 +408,12 @@ class Predictions:
         """Return the speed-up over the profiled run, by way of a measurement."""
         speed = anchor.towards(target.chip.name, target.gpu_count)
         measured = anchor.profile is not self.profile and anchor.speed != 1.0
-        basis = f"measured by a probe on {_where(anchor.profile)}; {onward.basis}"
+        probed = Message("speed.probed", where=_where(anchor.profile))
         return Estimate(
             low=speed * onward.low,
             mid=speed * onward.mid,
             high=speed * onward.high,
-            basis=basis if measured else onward.basis,
+            basis=join((probed, onward.basis)) if measured else onward.basis,
             weak=onward.weak,
         )
 

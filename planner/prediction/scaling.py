@@ -37,6 +37,7 @@ from planner.prediction.layout import Layout, WorkingGpus
 from planner.prediction.profiled_step import UNKNOWN_STEP, ProfiledStep
 from planner.signals.thresholds import NODE_NETWORK_GBPS
 from pricing.hardware import find
+from pricing.message import Message, join
 
 _USUAL_GBPS = 100.0  # stands for the unknown network that both layouts use
 
@@ -159,7 +160,7 @@ def speed_up(
         low=min(mid.low, *(one.low for one in others)),
         mid=mid.mid,
         high=max(mid.high, *(one.high for one in others)),
-        basis=f"{mid.basis}; the network of today is unknown",
+        basis=join((mid.basis, Message("scaling.network-unknown"))),
     )
 
 
@@ -273,7 +274,7 @@ def _from_measured(before: Layout, after: Layout, step: ProfiledStep, faster: fl
         low=most / (1.0 + end.bad),
         mid=most / (1.0 + end.mid),
         high=most / (1.0 + end.good),
-        basis=f"communication measured on {before.gpu_count} GPUs, {words}",
+        basis=Message("scaling.measured", n=before.gpu_count, change=words),
     )
 
 
@@ -331,10 +332,10 @@ def _computing_s(step: ProfiledStep, faster: float) -> float | None:
 
 def _change_words(before: Layout, after: Layout) -> str:
     if after.gpu_count == 1:
-        return "of which one has none"
+        return Message("scaling.none-on-one")
     if _slowness(before) == _slowness(after) and before.gpu_name == after.gpu_name:
-        return f"grown as a ring to {after.gpu_count}"
-    return f"as the links of {after.gpu_count} others carry it"
+        return Message("scaling.ring", n=after.gpu_count)
+    return Message("scaling.other-links", n=after.gpu_count)
 
 
 def _slowness(layout: Layout) -> tuple[int, int, float]:
@@ -387,18 +388,14 @@ def _usual(layout: Layout, step: ProfiledStep, computing_s: float | None) -> Law
 def _source(step: ProfiledStep, layout: Layout, computing_s: float | None) -> str:
     """Return where the overhead of `_usual` comes from."""
     computed = _computed(layout, layout.whole, step, computing_s) is not None
-    inside = (
-        "gradients, step time and measured all-reduce times"
-        if computed
-        else "how benchmarks of 1 to 8 GPUs scaled over such links"
-    )
+    inside = Message("scaling.gradients" if computed else "scaling.benchmarks")
     gbps = layout.network_gbps
     if layout.machines == 1:
         return inside
     if step.gradient_bytes is None or computing_s is None or gbps is None:
         kind = "unknown" if gbps is None else "fast" if _is_fast(gbps) else "slow"
-        return f"{inside}; how measured clusters with {kind} networks scaled"
-    return f"{inside}; gradients over {gbps:g} Gbit/s, of which all-reduces reach 5 to 50 %"
+        return join((inside, Message(f"scaling.clusters-{kind}")))
+    return join((inside, Message("scaling.gradients-network", gbps=gbps)))
 
 
 def _is_fast(gbps: float | None) -> bool:

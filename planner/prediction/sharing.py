@@ -62,9 +62,9 @@ from planner.signals.signals import memory_need_gib
 from planner.signals.thresholds import USABLE
 from pricing.errors import InputError
 from pricing.hardware import Gpu, PartitionMode, partition_modes
+from pricing.message import Message
 
-_BASIS = "1 / max(1, own time on the GPU + the others' shares)"
-_STARVED = "weak: another job fills the GPU, and beside such jobs others starved; "
+_BASIS = Message("sharing.law")
 _FILLS = 0.95
 """SM activity from which a job fills its GPU; 0.85 left room on an H200, 0.97 did not."""
 
@@ -95,7 +95,7 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
     if unknown:
         raise InputError(f"GPU use of {', '.join(unknown)} was not measured.")
     if len(own) == 1:
-        return (exactly(1.0, "alone on its GPU"),)
+        return (exactly(1.0, Message("sharing.alone")),)
     taken = own if in_turns else [compute_share(profile) for profile in profiles]
     total = sum(share or 0.0 for share in taken)
     filling = [] if in_turns else [one for one in profiles if _fills(one)]
@@ -104,7 +104,7 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
         for time, share in zip(own, taken, strict=True)
     )
     return tuple(
-        msgspec.structs.replace(speed, basis=f"{_STARVED}{_BASIS}", weak=True)
+        msgspec.structs.replace(speed, basis=Message("sharing.starved", law=_BASIS), weak=True)
         if any(other is not one for other in filling)
         else speed
         for one, speed in zip(profiles, found, strict=True)
@@ -164,7 +164,7 @@ def _beside(own: float, others: float, *, in_turns: bool) -> Estimate:
 
 
 _BUSY = 0.8  # of the time, from which a job keeps its GPU busy: all fitted jobs did
-_TIME_SLICE_BASIS = "step times of both, fitted on pairs on this GPU"
+_TIME_SLICE_BASIS = Message("sharing.time-slices")
 
 
 def terms(own_s: float, other_s: float) -> tuple[float, ...]:
@@ -203,7 +203,7 @@ def _speed(law: Mapping[str, Any], own_s: float, other_s: float) -> Estimate:
     return Estimate(low=mid / factor, mid=mid, high=min(1.0, mid * factor), basis=_TIME_SLICE_BASIS)
 
 
-_PARTITION_BASIS = "weak: busy time x 1 / share of the compute; partitions were measured on nothing"
+_PARTITION_BASIS = Message("sharing.partitions")
 
 
 def partition_speed(busy: float, compute: float) -> Estimate:
@@ -214,7 +214,7 @@ def partition_speed(busy: float, compute: float) -> Estimate:
         compute: the partition's share of the GPU's compute, above 0, at most 1.
     """
     if compute == 1.0:
-        return exactly(1.0, "alone on its GPU")
+        return exactly(1.0, Message("sharing.alone"))
     slowest = 1.0 / (1.0 + busy * (1.0 / compute - 1.0))
     return Estimate(low=slowest, mid=slowest, high=1.0, basis=_PARTITION_BASIS, weak=True)
 
@@ -231,10 +231,11 @@ def partitioned(gpu: Gpu, profiles: Sequence[Profile]) -> PartitionMode | str:
     """
     modes = partition_modes(gpu)
     if not modes:
-        return f"no partitions of the {gpu.name} are known"
+        return Message("sharing.no-partitions", gpu=gpu.name)
     many = [mode for mode in modes if mode.partitions >= len(profiles)]
     if not many:
-        return f"a {gpu.name} has at most {modes[-1].partitions} partitions, not {len(profiles)}"
+        most = modes[-1].partitions
+        return Message("sharing.too-few-partitions", gpu=gpu.name, most=most, n=len(profiles))
     isolated = {one.job.name: None for one in profiles if one.job.trust == "isolated"}
     own = [mode for mode in many if mode.own_memory or not isolated]
     if not own:
@@ -251,7 +252,7 @@ def _too_large(gpu: Gpu, mode: PartitionMode, profiles: Sequence[Profile]) -> st
     for one in profiles:
         need = memory_need_gib(one)
         if need is None or compute_share(one) is None:
-            return f"memory or GPU use of {one.job.name} was not measured"
+            return Message("sharing.unmeasured", job=one.job.name)
         need *= memory_growth(one)
         room = USABLE * mode.memory_gib(gpu)
         if need > room:

@@ -40,6 +40,7 @@ from planner.signals.signals import memory_need_gib
 from planner.signals.thresholds import USABLE
 from pricing.errors import InputError
 from pricing.hardware import Gpu, MigProfile
+from pricing.message import Message
 
 DAY_S = 86_400.0
 _HOUR_S = 3600.0
@@ -90,7 +91,7 @@ _LEAST = 0.001
 """The slowdown that is taken where a slice was as fast as the whole GPU."""
 OFFSET = 0.1
 """Added to a slowdown before it is compared as a ratio: small ones differ by chance."""
-_SLICE_PROBE_BASIS = "the job's speed on a measured slice"
+_SLICE_PROBE_BASIS = Message("slice.probed")
 
 
 def slowdown_there(
@@ -135,7 +136,7 @@ Probes = Mapping[str, tuple[str, float]]
 """The slice that a job was measured on, and its speed there relative to the whole GPU, by name."""
 _NONE: Probes = MappingProxyType({})
 POWER = 0.5
-_BASIS = "busy time x 1 / sqrt(share of the compute)"
+_BASIS = Message("slice.law")
 
 
 def slice_speed(busy: float, compute: float) -> Estimate:
@@ -159,13 +160,13 @@ def whole_gpu(profile: Profile) -> Estimate:
     Exactly 1 where whole GPUs were measured; 1 and weak where the slice is not known.
     """
     if (why := unknown_slice(profile)) is not None:
-        return msgspec.structs.replace(exactly(1.0, f"weak: {why}"), weak=True)
+        return msgspec.structs.replace(exactly(1.0, Message("speed.weak", why=why)), weak=True)
     part = part_measured(profile)
     if part == 1.0:
-        return exactly(1.0, "measured on the whole GPU")
+        return exactly(1.0, Message("slice.whole"))
     width = float(coefficients("sharing")["slice"]["width"])
     low, mid, high = (part ** -max(0.0, p) for p in (POWER - width, POWER, POWER + width))
-    basis = f"measured on {slice_named(profile)}; the whole GPU: busy time x sqrt({part:.2f})"
+    basis = Message("slice.measured", slice=slice_named(profile) or "", part=part)
     return Estimate(low=low, mid=mid, high=high, basis=basis)
 
 
@@ -197,16 +198,16 @@ def cut(
         probes: speeds of jobs that were measured on a slice too.
     """
     if not gpu.mig:
-        return f"the {gpu.name} cannot be cut into slices"
+        return Message("slice.none", gpu=gpu.name)
     rooms = []
     for one in profiles:
         need = memory_need_gib(one)
         if need is None or compute_share(one) is None:
-            return f"memory or GPU use of {one.job.name} was not measured"
+            return Message("sharing.unmeasured", job=one.job.name)
         need *= memory_growth(one)
         rooms.append(_holding(gpu, need))
         if not rooms[-1]:
-            return f"no slice of the {gpu.name} holds the {need:.1f} GiB of {one.job.name}"
+            return Message("slice.too-small", gpu=gpu.name, gib=need, job=one.job.name)
     chosen = [room[0] for room in rooms]
     refused = gpu.why_not_sliced([one.profile for one in chosen])
     return refused or _enlarged(gpu, profiles, rooms, chosen, probes)
@@ -249,7 +250,7 @@ def _speed(gpu: Gpu, profile: Profile, piece: MigProfile, probes: Probes) -> Est
         return slice_speed(compute_share(profile) or 0.0, there)
     name, speed = probes[profile.job.name]
     if name == piece.profile:
-        return exactly(speed, f"measured on {name}")
+        return exactly(speed, Message("slice.measured-on", slice=name))
     seen = measured_slice(gpu, name)
     most = max(one.memory_gib for one in gpu.mig)
     return speed_by_probe(

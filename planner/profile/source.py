@@ -9,6 +9,7 @@ from planner.profile.model import Profile
 from pricing import hardware
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, MigProfile
+from pricing.message import Message
 
 
 def source_gpu(profile: Profile) -> Gpu:
@@ -58,9 +59,9 @@ def unknown_slice(profile: Profile) -> str | None:
     gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     if gpu is None or gpu.slice_called(named) is not None:
         return None
-    slices = ", ".join(one.profile for one in gpu.mig)
-    has = f"slices of a {gpu.name} are {slices}" if slices else f"a {gpu.name} has none"
-    return f"hardware.slice is {named}, and {has}; what part of the GPU was measured is unknown"
+    slices = tuple(one.profile for one in gpu.mig)
+    code = "slice.unknown" if slices else "slice.of-none"
+    return Message(code, slice=named, gpu=gpu.name, slices=slices)
 
 
 def part_measured(profile: Profile) -> float:

@@ -142,11 +142,18 @@ def translate_text(sentence: str) -> str:
         return sentence
     message = sentence if isinstance(sentence, Message) else _message(sentence)
     if isinstance(message, Message):
-        return message.translate_to(current_language())
+        params = {name: _translate_parameter(value) for name, value in message.params.items()}
+        return Message.saved(message, message.code, params).translate_to(current_language())
     whole = _recognised(sentence, current_language())
     if whole is not None:
         return whole
     return _one_by_one(_NEXT_SENTENCE.split(sentence))
+
+
+def _translate_parameter(value: Parameter) -> Parameter:
+    if isinstance(value, list | tuple):
+        return tuple(map(translate_text, value))
+    return translate_text(value) if isinstance(value, str) else value
 
 
 def _one_by_one(parts: list[str]) -> str:
