@@ -59,7 +59,7 @@ def _answers(plan: Plan) -> dict[str, list[str]]:
         answers["what must we do"] = ["Keep it", "Nothing needs to be done"]
         answers["when is it paid back"] = ["there is nothing to pay back"]
         return answers
-    bound = "at least " if found.cost.at_least else ""
+    bound = "at least " if found.at_least else ""
     answers["what would we pay"] = [f"Expected: {bound}${mid} a month"]
     if not ends:
         answers["how sure"].append("no range: fewer of today's machines at today's price")
