@@ -6,8 +6,11 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from pricing.catalog.offer import EVERYWHERE, TERMS_H, Offer
+from pricing.catalog.price_age import moved_in, sellers_of
 from pricing.errors import InputError
-from pricing.money import EXACT, quantity_text, show
+from pricing.money import EXACT, HOURS_PER_MONTH, quantity_text, show
+
+_OUTLOOK_D = 180
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,12 @@ class Commitment:
         if self.on_demand is None:
             return None
         return EXACT.divide(_usd_per_gpu_h(self.reserved), _usd_per_gpu_h(self.on_demand))
+
+    @property
+    def break_even_h(self) -> Decimal | None:
+        """Hours of a month from which the commitment is the cheaper one; None as above."""
+        fraction = self.break_even_fraction
+        return None if fraction is None else EXACT.multiply(fraction, HOURS_PER_MONTH)
 
 
 def commit(reserved: Offer, offers: Iterable[Offer]) -> Commitment:
@@ -82,9 +91,13 @@ def commitment_note(commitment: Commitment) -> str:
         return f"{note}; no on-demand price of the same GPU is known to compare it with"
     if fraction > 1:
         return f"{note}; it never pays: {alternative.place} on demand is cheaper"
-    percent = f"{100 * fraction:.1f}"
+    hours = commitment.break_even_h or _ZERO
+    seen = moved_in(sellers_of(alternative.provider, "on_demand"), _OUTLOOK_D)
+    ends = ", ".join(f"{100 * (end - 1):+.0f} %" for end in (seen.low, seen.high))
     return (
-        f"{note}; it pays from {percent} % of the hours on, against {alternative.place} on demand"
+        f"{note}; it pays from {100 * fraction:.1f} % of the hours on ({hours:.0f} h a month), "
+        f"against {alternative.place} on demand; nine in ten prices on demand of such sellers "
+        f"moved by {ends} at most in {_OUTLOOK_D} days"
     )
 
 

@@ -216,13 +216,13 @@ class QuoteRequest:
     use: dict[str, Any] = field(default_factory=dict)
 
     def usage(self, hours: int | None = None) -> Usage:
-        """Return the use, or the same for a number of hours; a stated life owes whole terms."""
+        """Return the use, or the same for the hours of a month; a stated life owes whole terms."""
         duration_s = self.duration_s if hours is None else Decimal(hours * 3600)
         return Usage(
             duration_s=Decimal(0) if duration_s is None else duration_s,
             as_of=self.day,
             start=self.start,
-            committed=hours is None and self.purchase in TERMS_H,
+            commitment="term" if hours is None else "month",
             **self.use,
         )
 

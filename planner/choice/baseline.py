@@ -127,6 +127,7 @@ def use_of_work(work: Workload, count: int, day: date, *, bought: bool) -> Usage
         egress_to=work.egress_to,
         storage_bytes=work.storage_bytes + work.dataset_bytes,
         storage_h=work.storage_h,
+        commitment="term" if work.storage_h is None else "month",
         as_of=day,
     )
 

@@ -95,6 +95,7 @@ def machines_left(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalo
             count=count,
             boot_disk_bytes=home.quote.usage.boot_disk_bytes,
             addresses=count if home.quote.usage.addresses else 0,
+            commitment=home.quote.usage.commitment,
             as_of=day,
         )
         return quote(size, use)

@@ -12,7 +12,7 @@ from pricing.billing.lines import SECONDS_PER_HOUR, Priced, QuoteLine, months_to
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import TERMS_H, Offer
-from pricing.money import EXACT, quantity_text
+from pricing.money import EXACT, HOURS_PER_MONTH, quantity_text
 
 UNKNOWN_GRANULARITY_S = Decimal(3600)
 """Where no granularity is documented, whole hours are billed, with a warning."""
@@ -23,7 +23,10 @@ _add, _multiply, _divide = EXACT.add, EXACT.multiply, EXACT.divide
 _EXACT_TIME = "{0} s x {1:usd} USD/h / 3600"
 _ROUNDED_TIME = "{0} s (ran {2} s) x {1:usd} USD/h / 3600"
 _LEAST = "least charge {1:usd} USD (ran {0} s)"
-_TERM = "{0} h x {1:usd} USD/h, the whole term (ran {2} h)"
+_OWED = {
+    "term": "{0} h x {1:usd} USD/h, the whole term (ran {2} h)",
+    "month": "{0} h x {1:usd} USD/h, the whole month of a commitment (ran {2} h)",
+}
 _ENDED = "{0} s of less than {1} s, ended by the provider: no charge"
 _DIFFERENCE = "charge for {0} s less charge for {1} s"
 
@@ -76,17 +79,19 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
         ran_s += more_s
         before, bill = bill, bill_machines(ran_s, spans, usage)
         lines.append(_additional_line(what, before, bill, spans, usage))
-    warnings = () if _term_s(usage, spans[0].offer) else _warnings(bill, ran_s, spans)
+    warnings = () if _owed_step_s(usage, spans[0].offer) else _warnings(bill, ran_s, spans)
     if usage.interrupted and free_s is None:
         ended = "what is billed of spot machines that it ends itself is not documented"
         warnings += (f"{spans[0].offer.provider}: {ended}; their time is billed",)
     return MachineTime(lines, warnings, bill.billed_s)
 
 
-def _term_s(usage: Usage, offer: Offer) -> Decimal | None:
-    """Return the length of the term that is owed whole, in seconds; None where time is billed."""
-    term_h = TERMS_H.get(offer.purchase) if usage.committed else None
-    return None if term_h is None else term_h * SECONDS_PER_HOUR
+def _owed_step_s(usage: Usage, offer: Offer) -> Decimal | None:
+    """Return the seconds of a term or month that is owed whole; None where time is billed."""
+    term_h = TERMS_H.get(offer.purchase) if usage.commitment else None
+    if term_h is None:
+        return None
+    return (HOURS_PER_MONTH if usage.commitment == "month" else term_h) * SECONDS_PER_HOUR
 
 
 def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> MachineTime:
@@ -102,7 +107,7 @@ def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> Machine
 def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> MachineBill:
     """Return the bill of machines that ran so long: whole units, at least the minimum.
 
-    Machines that are bought for a term are owed whole terms; some providers bill no more than so
+    Machines that are bought for a term are owed whole terms, or whole months of one; some providers bill no more than so
     many hours of a month.
 
     A unit (second, minute, hour) has the price that holds when it begins, and is billed whole; the
@@ -135,8 +140,9 @@ def _owed_s(ran_s: Decimal, offer: Offer, rules: ProviderRules, usage: Usage) ->
     until_s, least_s = ran_s, rules.minimum_s
     if least_s is not None and least_s > until_s:
         until_s = least_s
-    if usage.committed:
-        until_s = stepped_s(until_s, _term_s(usage, offer))
+    step_s = _owed_step_s(usage, offer)
+    if step_s is not None and (usage.commitment == "term" or until_s < step_s):
+        until_s = stepped_s(until_s, step_s)
     if rules.gpu_monthly_cap_h is not None:
         months = months_touched(until_s, usage.start)
         until_s = min(until_s, months * rules.gpu_monthly_cap_h * SECONDS_PER_HOUR)
@@ -179,9 +185,9 @@ def _compute_line(bill: MachineBill, spans: Sequence[Span], usage: Usage) -> Quo
     if bill.least:
         least = (_LEAST, (ran_s, spans[0].rules.minimum_usd))
         return _line("compute", bill.usd, least, (), spans, usage)
-    if usage.committed and spans[0].offer.purchase in TERMS_H:
+    if _owed_step_s(usage, spans[0].offer) is not None:
         hours = (bill.billed_s / SECONDS_PER_HOUR, EXACT.divide(Decimal(ran_s), SECONDS_PER_HOUR))
-        owed = (_TERM, (hours[0], spans[0].offer.usd_per_hour, hours[1]))
+        owed = (_OWED[usage.commitment], (hours[0], spans[0].offer.usd_per_hour, hours[1]))
         return _line("compute", bill.usd, owed, bill.spans_s, spans, usage)
     formula = _EXACT_TIME if bill.billed_s == ran_s else _ROUNDED_TIME
     words = (formula, (bill.billed_s, spans[0].offer.usd_per_hour, ran_s))

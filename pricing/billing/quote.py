@@ -16,7 +16,7 @@ from pricing.billing.provider_rules import ProviderRules, rules_of
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import Offer
+from pricing.catalog.offer import TERMS_H, Offer
 from pricing.errors import InputError
 from pricing.money import EXACT, cents, price_text
 
@@ -309,7 +309,7 @@ def quote_over(history: Sequence[Offer], usage: Usage, region: str | None = None
         elif now.rules.granularity_s == before.rules.granularity_s:
             continue
         spans.append(now)
-    if usage.committed:
+    if usage.commitment == "term" and history[0].purchase in TERMS_H:
         return quote_spans(spans[:1], usage)
     return quote_spans(spans, usage, tuple(warnings))
 

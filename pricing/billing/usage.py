@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cached_property
 from operator import attrgetter
+from typing import Literal
 
 from msgspec import Struct, structs
 from msgspec.structs import force_setattr
@@ -46,6 +47,8 @@ _COUNTED, _MOVED = attrgetter(*_COUNTS), attrgetter(*_TRAFFIC)
 _MICROSECOND_DIGITS = 6
 _SECONDS_PER_HOUR = Decimal(3600)
 
+Commitment = Literal["", "term", "month"]
+
 
 class Usage(Struct, frozen=True, kw_only=True, dict=True):
     """One use of an offer. Times and boot disks are of each machine; the rest is of all together.
@@ -58,7 +61,8 @@ class Usage(Struct, frozen=True, kw_only=True, dict=True):
         egress_bytes: traffic to the internet.
         egress_to: country that it goes to, in words; empty where that is not said.
         interrupted: the provider ends the spot machines itself, at the end of their life.
-        committed: the machines are bought for whole terms, which are owed however long they run.
+        commitment: what is owed of machines that are bought for a term, however long they run:
+            whole terms ("term"), or the month's part of one ("month"); empty: the time they run.
         boot_disk_bytes: disk that each machine boots from, as long as it lives; it costs nothing
             where the machine's price holds it.
         storage_bytes: volume storage beside the disks that come with the machine.
@@ -94,7 +98,7 @@ class Usage(Struct, frozen=True, kw_only=True, dict=True):
     egress_bytes: int = 0
     egress_to: str = ""
     interrupted: bool = False
-    committed: bool = False
+    commitment: Commitment = ""
     ingress_bytes: int = 0
     inter_zone_bytes: int = 0
     inter_region_bytes: int = 0

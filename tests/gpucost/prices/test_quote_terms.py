@@ -16,7 +16,7 @@ P4DE = "aws/p4de.24xlarge/ap-northeast-1"
         ((RESERVED, "--purchase", "reserved_1y", "--duration", "10h"), "16731.60",
          "8,760 h x 1.91 USD/h, the whole term (ran 10 h)"),
         ((RESERVED, "--purchase", "reserved_1y", "--monthly"), "1394.30",
-         "2,628,000 s x 1.91 USD/h / 3600"),
+         "730 h x 1.91 USD/h, the whole month of a commitment (ran 730 h)"),
         ((DO1, "--price", "12.50", "--duration", "90m"), "18.75", "5,400 s x 12.50 USD/h / 3600"),
         ((DO1, "--price", "3", "--purchase", "reserved_1y", "--duration", "9d"), "26280.00",
          "8,760 h x 3.00 USD/h, the whole term (ran 216 h)"),

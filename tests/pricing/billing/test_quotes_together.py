@@ -21,7 +21,7 @@ BUNDLED = load_catalog(ASKED_ON)
         {"duration_s": 0},
         {"duration_s": 1},
         {"duration_s": 61, "count": 3},
-        {"duration_s": HOUR, "committed": True},
+        {"duration_s": HOUR, "commitment": "term"},
         {"duration_s": 1700 * HOUR, "start": datetime(2026, 11, 21, 5, tzinfo=UTC)},
         {"duration_s": 60, "boot_s": 90, "storage_bytes": GB},
         {"duration_s": 60, "interrupted": True},
