@@ -107,8 +107,8 @@ def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> Machine
 def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> MachineBill:
     """Return the bill of machines that ran so long: whole units, at least the minimum.
 
-    Machines that are bought for a term are owed whole terms, or whole months of one; some providers bill no more than so
-    many hours of a month.
+    Machines that are bought for a term are owed whole terms, or whole months of one; some
+    providers bill no more than so many hours of a month.
 
     A unit (second, minute, hour) has the price that holds when it begins, and is billed whole; the
     minimum time is lived through like any other. Nothing is billed for a machine that never ran.

@@ -62,8 +62,10 @@ def slow_fp64(option: Option, _: JobDraft) -> bool:
 
 def outside_eu(option: Option, _: JobDraft) -> bool:
     """A region that is not in the EU, or is not known."""
-    known = "west-europe|westeurope|northeurope|francecentral|germany|sweden|italy|spain|poland"
-    eu = rf"(ams3|eu-|europe-|fr-|nl-|pl-|fi|se-|de-|no-|FIN|{known}|norway|belgium|austria|denmark)"
+    known = (
+        "west-europe|westeurope|northeurope|francecentral|germany|sweden|italy|spain|poland|ams3"
+    )
+    eu = rf"(eu-|europe-|fr-|nl-|pl-|fi|se-|de-|no-|FIN|{known}|norway|belgium|austria|denmark)"
     return re.match(eu, option.offer.region, re.IGNORECASE) is None
 
 
