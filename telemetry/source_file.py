@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
+from pricing.errors import InputError
 from telemetry.formats.sniff import Format, recognize
 from telemetry.formats.stored_runs import is_run_folder, is_run_table, run_payload, table_payload
 from telemetry.profiling.fill import fill
@@ -167,4 +168,8 @@ def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ..
         if file.format is not None:
             recordings.append(file.format.read(file.payload, hints))
         del file
+    from telemetry.readers.ledger import unmatched_map  # noqa: PLC0415 - the same
+
+    if problems := unmatched_map(hints, [recording.names for recording in recordings]):
+        raise InputError(problems)
     return jobs.all_profiles(recordings, hints)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from telemetry.recording.recording import Recording
 
 _DEEPEST = 4
+_JSON_LINE = re.compile(r"^\s*[\[{]", re.MULTILINE)
 
 
 def read_amd_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
@@ -28,8 +29,8 @@ def read_amd_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: no GPU is in it.
     """
     text, damaged = builder.text, 0
-    # `--watch` prints a line for people before the JSON.
-    if "[" in text or "{" in text:
+    # `--watch` prints a line for people before the JSON; a cell of CSV may hold a list.
+    if _JSON_LINE.search(text):
         answers, damaged = values(text)
         items = list(_gpus(answers))
     else:

@@ -12,7 +12,7 @@ import pandas as pd
 from pricing.errors import InputError
 from telemetry.formats.sniff import booking, refused
 from telemetry.readers import clock, csv_text
-from telemetry.readers.column_names import BITMASK, FLAG, ambiguous, meaning
+from telemetry.readers.column_names import BITMASK, FLAG, ambiguous, meanings
 from telemetry.readers.csv_text import Numbers, numbers, throttled
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
 from telemetry.readers.units import HOST_UNITS
@@ -213,7 +213,10 @@ def sheet_of(
     table: csv_text.CsvTable, delimiter: str, hints: Hints, builder: RecordingBuilder
 ) -> Sheet:
     """Return a table's columns; figures and missing values are counted in the draft."""
-    named = {i: meaning(cell, hints) for i, cell in enumerate(table.header)}
+    named = meanings(table.header, hints)
+    for i, cell in enumerate(table.header):
+        builder.ledger.enter(cell, len(table.lines), read=named[i] is not None)
+    builder.ledger.names |= {str(i + 1) for i in range(len(table.header))}
     columns = {i: holds for i, holds in named.items() if holds is not None}
     for i, cell in enumerate(table.header):
         if ambiguous(cell) and named[i] is None:
@@ -224,7 +227,9 @@ def sheet_of(
     cells = csv_text.frame(table, delimiter, sorted(columns))
     index, model = _index(cells, columns, builder)
     named_model = _text(cells, columns, "name")
-    time = _text(cells, columns, "timestamp")
+    time, day = _text(cells, columns, "timestamp"), _text(cells, columns, "date")
+    if day is not None:
+        time = day if time is None or day.str.contains(":").all() else day + " " + time
     if time is None and any(table.dates):
         time = pd.Series(table.dates, dtype=object)
     return Sheet(

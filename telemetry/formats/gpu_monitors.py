@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from telemetry.formats.sniff import GPUSTAT_LINE
@@ -173,6 +174,15 @@ def read_dcgmi(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: there is no header, or no row under it.
     """
     rows = list(_dcgmi_rows(builder))
+    boards = {row.index for row in rows if row.partition is None}
+    if len(boards) == 1:  # of several it is not told which one an instance is part of
+        (board,) = boards
+        rows = [
+            row
+            if row.partition is None
+            else replace(row, index=board, device=f"GPU {board}/{row.device}")
+            for row in rows
+        ]
     return device_recording(builder, rows, hints, mig=any(row.partition for row in rows))
 
 

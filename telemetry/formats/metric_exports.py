@@ -14,7 +14,7 @@ import pandas as pd
 from planner.profile.kinds import SLOTS
 from pricing.errors import InputError
 from telemetry.formats.serving import recording_by_job
-from telemetry.formats.sniff import delimiter_of, is_filled, reading_columns
+from telemetry.formats.sniff import delimiter_of, is_filled, reading_columns, wide_column
 from telemetry.readers import clock, series
 from telemetry.readers.column_names import key_of, meaning, metrics
 from telemetry.readers.records import documents, mapping_of, mappings_in
@@ -228,6 +228,7 @@ _DCGM_FIELDS = {
     "250": "DCGM_FI_DEV_FB_TOTAL",
     "251": "DCGM_FI_DEV_FB_FREE",
     "252": "DCGM_FI_DEV_FB_USED",
+    "1001": "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
     "1002": "DCGM_FI_PROF_SM_ACTIVE",
     "1003": "DCGM_FI_PROF_SM_OCCUPANCY",
     "1004": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
@@ -237,6 +238,7 @@ _DCGM_FIELDS = {
     "1009": "DCGM_FI_PROF_PCIE_TX_BYTES",
     "1010": "DCGM_FI_PROF_PCIE_RX_BYTES",
 }
+_TIME_COLUMNS = ("time", "timestamp", "date", "datetime", "ts", "_time")
 _NUMBERED = re.compile(r"(gpu[._])(\d{1,4})(?=[._])", re.IGNORECASE)
 
 
@@ -318,6 +320,57 @@ def _metric_of(texts: Mapping[str, object], name: str) -> tuple[str, dict[str, s
         metric = _NUMBERED.sub(r"\1n", metric)
     whole = f"{texts.get(_MEASUREMENT, '')}_{metric}"
     return (whole if key_of(whole, {}) in metrics() else metric), labels
+
+
+def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of a table with a column a series: its labels stand in its name.
+
+    Grafana's panels are downloaded so (`NAME{gpu="0"}`), Lightning's CSVLogger writes
+    `gpu_id: 0/NAME`, and people number their columns.
+
+    Raises:
+        InputError: it has no row, or no column is a GPU's reading.
+    """
+    lines = [line for line in builder.text.splitlines() if line.strip() and line[:4] != "sep="]
+    delimiter = delimiter_of(lines[0])
+    header, *rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    whole = [row for row in rows if len(row) == len(header)]
+    builder.leave_out("wrong number of fields", len(rows) - len(whole))
+    if not whole:
+        raise InputError(
+            f"{builder.name}: a header and no whole row under it, so nothing was measured. "
+            "Export it again."
+        )
+    table = pd.DataFrame(whole, columns=range(len(header)), dtype=object)
+    names = [cell.strip().lower() for cell in header]
+    place = next((names.index(name) for name in _TIME_COLUMNS if name in names), None)
+    times = None if place is None else clock.parse(table[place], hints.zone)
+    step_s = hints.interval_s or 1.0
+    t_s = step_s * np.arange(len(table), dtype=float) if times is None else times.t_s
+    members = []
+    for i, cell in enumerate(header):
+        series_of_column = wide_column(cell)
+        if series_of_column is not None:
+            name, labels = series_of_column
+            cells = table[i].str.strip().str.rstrip(" %")  # other units are not what a name says
+            if delimiter == ";":
+                cells = cells.str.replace(",", ".")
+            readings = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
+            order = np.argsort(t_s, kind="stable")
+            members.append(
+                SampledSeries(name=name, labels=labels, t_s=t_s[order], readings=readings[order])
+            )
+        elif i != place:
+            builder.ledger.enter(cell, len(table), read=False)
+    return recording_by_job(
+        builder,
+        members,
+        _with_columns(members, hints),
+        clocked=times is not None,
+        timed=times is not None,
+        absolute=times is not None and times.absolute,
+        local_time=times is not None and times.local,
+    )
 
 
 def _with_columns(members: Sequence[SampledSeries], hints: Hints) -> Hints:

@@ -227,12 +227,12 @@ def _table_rows(text: str, builder: RecordingBuilder) -> Iterator[DeviceRow]:
             device = match
         elif device is not None:
             readings = _TABLE_READINGS.match(line)
-            if readings is None:
+            if readings is None and "ERR!" not in line and "GPU is lost" not in line:
                 builder.leave_out("cut device")
             else:
                 yield DeviceRow(
                     device=f"bus {device[3]}",
-                    cells=readings.groupdict(),
+                    cells=readings.groupdict() if readings else {},
                     index=int(device[1]),
                     model=device[2].rstrip(". "),  # a name that is too long ends in dots
                     time=time,

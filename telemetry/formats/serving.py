@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from pricing.errors import InputError
 from telemetry.formats.pods import pods
 from telemetry.profiling.window import durations, usual_interval
 from telemetry.readers import series
-from telemetry.readers.records import documents
+from telemetry.readers.records import csv_cells, documents, mapping_of, mappings_in
 from telemetry.recording.recording import Served
 from telemetry.serving_metrics import FRAMEWORKS, NAMES, RANKS, MetricName, metric_of, stem
 
@@ -53,8 +54,15 @@ def recording_by_job(
     by_job = pods(members)
     builder.notes += by_job.notes
     servers = served(by_job.series, clocked=clocked)
+    names = (member.name for member in by_job.series if metric_of(member.name, member.labels))
     return series.recording(
-        builder, by_job.series, hints, served=servers, labels=by_job.labels, **more
+        builder,
+        by_job.series,
+        hints,
+        served=servers,
+        of_servers=frozenset(names),
+        labels=by_job.labels,
+        **more,
     )
 
 
@@ -165,11 +173,11 @@ def _rate(count: float | None, length_s: float) -> float | None:
     return None if count is None or length_s <= 0 else round(count / length_s, _DIGITS)
 
 
-def _copies(members: Sequence[_Member]) -> list[list[SampledSeries]]:
-    """Return the series by their labels without ranks."""
+def _copies(members: Sequence[_Member], inner: Sequence[str] = RANKS) -> list[list[SampledSeries]]:
+    """Return the series by their labels without those of parts of one server."""
     copies: dict[tuple[tuple[str, str], ...], list[SampledSeries]] = defaultdict(list)
     for member in members:
-        labels = ((k, v) for k, v in member.series.labels.items() if k not in RANKS)
+        labels = ((k, v) for k, v in member.series.labels.items() if k not in inner)
         copies[tuple(sorted(labels))].append(member.series)
     return list(copies.values())
 
@@ -179,8 +187,11 @@ def _mean(member: SampledSeries) -> float:
 
 
 def _means(members: Sequence[_Member]) -> list[float]:
-    """Return the mean over time of each copy; of its ranks the greatest."""
-    return [max(_mean(member) for member in ranks) for ranks in _copies(members)]
+    """Return the mean over time of each copy; of its ranks and processes the greatest.
+
+    Of the processes of one vLLM (`--api-server-count`) one holds a gauge; the others say 0.
+    """
+    return [max(_mean(member) for member in parts) for parts in _copies(members, (*RANKS, "pid"))]
 
 
 def _sum_of_means(members: Sequence[_Member]) -> float | None:
@@ -315,12 +326,108 @@ def read_benchmark(builder: RecordingBuilder, hints: Hints) -> Recording:
         builder.dropped["result before the last one"] += len(results) - 1
         builder.notes.append(f"{len(results)} results are in it; the last one is read.")
     result = results[-1]
+    if guide := mappings_in(result.get("benchmarks")):
+        runs = [run for item in guide if (run := _guidellm_run(item)) is not None]
+        if len(runs) > 1:
+            builder.notes.append(f"{len(runs)} loads are in it; the last one is read.")
+        return builder.recording(series.no_samples(), (), served=tuple(runs[-1:]), absolute=False)
     run = _latency_run(result) or _throughput_run(result) or _serve_run(result)
     if run is None:
         raise InputError(
             f"{builder.name}: no result of a benchmark of a server with its duration and requests. "
             "Give the file of `vllm bench serve --save-result`."
         )
+    return builder.recording(series.no_samples(), (), served=(run,), absolute=False)
+
+
+def _guidellm_run(item: Mapping[str, object]) -> Served | None:
+    """Return one load of GuideLLM (0.3 to 0.5); figures of requests that succeeded."""
+    metrics = mapping_of(item.get("metrics"))
+
+    def figures(name: str) -> Mapping[str, object]:
+        told = mapping_of(metrics.get(name))
+        return mapping_of(told.get("successful", told))
+
+    def latency(name: str, scale: float = 1.0) -> Latency | None:
+        told = figures(name)
+        parts = {"mean": told.get("mean"), **mapping_of(told.get("percentiles"))}
+        known = {p: v * scale for p in _P if isinstance(v := parts.get(p), int | float)}
+        return Latency(**known) if known else None
+
+    rate, tokens = (
+        _figure(figures(name), "mean")
+        for name in ("requests_per_second", "output_tokens_per_second")
+    )
+    if rate is None and tokens is None:
+        return None
+    length, done = _figure(item, "duration") or 0.0, rate if tokens is None else tokens
+    strategy = mapping_of(mapping_of(item.get("config")).get("strategy"))
+    load = " ".join(str(value) for value in strategy.values()) or "not told"
+    return Served(
+        kind=JobKind.INFERENCE_ONLINE,
+        serving=Serving(
+            generated_tokens_per_s=tokens,
+            first_token_ms=latency("time_to_first_token_ms"),
+            token_ms=latency("inter_token_latency_ms"),
+        ),
+        requests_per_s=rate,
+        latency_ms=latency("request_latency", _MS_A_S),
+        unit="request" if tokens is None else "token",
+        done=round(length * done, _DIGITS) if length and done is not None else None,
+        length_s=length,
+        interval_s=length or None,
+        points=1,
+        notes=(_LOAD.format(load=load),),
+    )
+
+
+_GENAI = {
+    "time to first token (ms)": "first",
+    "inter token latency (ms)": "each",
+    "request latency (ms)": "whole",
+}
+
+
+def read_genai_perf(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the figures of GenAI-Perf and AIPerf: their tables of latencies and of rates.
+
+    Raises:
+        InputError: no rate of requests or tokens is in it.
+    """
+    del hints
+    header: list[str] = []
+    latencies: dict[str, Latency] = {}
+    rates: dict[str, float] = {}
+    for line in builder.text.splitlines():
+        name, *cells = [cell.lower() for cell in csv_cells(line)] or [""]
+        numbers = [_number(cell.replace(",", "")) for cell in cells]
+        if name == "metric":
+            header = cells
+        elif name and cells:
+            builder.rows_read += 1
+            told = dict(zip(header, numbers, strict=False))
+            known = {
+                p: told[w] for p, words in _P.items() for w in words if told.get(w) is not None
+            }
+            if name in _GENAI and known:
+                latencies[_GENAI[name]] = Latency(**known)
+            elif (value := told.get("value", told.get("avg"))) is not None:
+                rates[re.sub(r" \(.*", "", name)] = value
+    tokens, answered = rates.get("output token throughput"), rates.get("request throughput")
+    if tokens is None and answered is None:
+        raise InputError(f"{builder.name}: {builder.empty}")
+    run = Served(
+        kind=JobKind.INFERENCE_ONLINE,
+        serving=Serving(
+            generated_tokens_per_s=tokens,
+            first_token_ms=latencies.get("first"),
+            token_ms=latencies.get("each"),
+        ),
+        requests_per_s=answered,
+        latency_ms=latencies.get("whole"),
+        points=1,
+        notes=(_LOAD.format(load="see its command"),),
+    )
     return builder.recording(series.no_samples(), (), served=(run,), absolute=False)
 
 

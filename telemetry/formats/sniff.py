@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import json
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pricing.errors import InputError
-from telemetry.readers.column_names import csv_header
+from telemetry.readers.column_names import csv_header, key_of, meaning, metrics
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Payload, decode
 
@@ -276,6 +277,14 @@ _NAMES = (
 )
 _VALUES = ("_value", "value", "values", "metricvalue", "metric_value", "float_value")
 _OF_GPUS = re.compile(r"gpu|dcgm|nvidia", re.IGNORECASE)
+_LABELLED = re.compile(r"(?P<name>[^{}]*)\{(?P<labels>[^{}]*=\s*\"[^{}]*)\}")
+_LABELLED_SIGN = "{"
+_LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_OF_ONE_GPU = re.compile(
+    r"(?:gpu_id: ?|(?:system/)?(?:gpu|cuda|card|device)[ _.:#-]?)(?P<gpu>\d{1,3})"
+    r"[ _./:-]+(?P<name>\S.*)",
+    re.IGNORECASE,
+)
 _NVIDIA_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", re.MULTILINE)
 _HEADER_WITHIN = 200
 
@@ -292,6 +301,32 @@ def reading_columns(header: str) -> tuple[str, str, str] | None:
         next((name for name in row if name in cells), "") for row in (_TIMES, _NAMES, _VALUES)
     ]
     return cast("tuple[str, str, str]", tuple(columns)) if all(columns) else None
+
+
+def wide_column(cell: str) -> tuple[str, dict[str, str]] | None:
+    """Return metric and labels of a column that names both; None for any other column.
+
+    A label `__name__` is the metric; so is what follows the number of a GPU.
+    """
+    if (labelled := _LABELLED.fullmatch(cell.strip())) is not None:
+        labels = {name.lower(): text for name, text in _LABEL.findall(labelled["labels"])}
+        return labels.pop("__name__", labelled["name"].strip()), labels
+    numbered = _OF_ONE_GPU.fullmatch(cell.strip())
+    return (numbered["name"], {"gpu": numbered["gpu"]}) if numbered else None
+
+
+def _is_wide(head: str) -> bool:
+    """Return whether a head is a table some of whose columns name a GPU and what it told."""
+    line = next((text for text in head.splitlines() if text.strip() and text[:4] != "sep="), "")
+    if head.lstrip()[:1] in ("{", "[", "<") and "," not in line:
+        return False
+    cells = next(csv.reader([line], delimiter=delimiter_of(line), skipinitialspace=True), [])
+    columns = [column for cell in cells if (column := wide_column(cell)) is not None]
+    return any(labels and (_LABELLED_SIGN in line or _is_reading(name)) for name, labels in columns)
+
+
+def _is_reading(name: str) -> bool:
+    return key_of(name, {}) in metrics() or meaning(name, Hints()) is not None
 
 
 def delimiter_of(line: str) -> str:
@@ -332,5 +367,6 @@ TESTS: Mapping[str, Callable[[str], bool]] = {
     "gpustat": _is_gpustat,
     "amd-table": _is_amd_table,
     "readings-csv": _is_readings,
+    "wide-csv": _is_wide,
     "nvidia-smi-csv": _is_csv,
 }

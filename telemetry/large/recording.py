@@ -22,6 +22,7 @@ from telemetry.profiling.machines import (
     machines_of,
     placed,
 )
+from telemetry.readers.column_names import meanings
 from telemetry.readers.payload import Payload, Stream
 from telemetry.readers.recording_builder import (
     BUSY,
@@ -29,8 +30,8 @@ from telemetry.readers.recording_builder import (
     NEVER_ZERO,
     NOT_WHILE_BUSY,
     RecordingBuilder,
+    plausible_identity,
     real_uuid,
-    with_known_memory,
 )
 from telemetry.recording.recording import GPU, TIME, GpuIdentity
 
@@ -103,6 +104,8 @@ def read_large(path: str, hints: Hints) -> LargeRecording:
     builder = RecordingBuilder(payload, FORMAT)
     builder.dropped += log.dropped
     builder.rows_read = log.rows + sum(log.dropped.values())
+    for i, holds in meanings(log.header, hints).items():
+        builder.ledger.enter(log.header[i], log.rows, read=holds is not None)
     gpus, place = _identities(log)
     codes = np.asarray(place[log.codes], dtype=np.int32)
     times = log.times
@@ -202,7 +205,7 @@ def _with_memory(
             replace(gpu, memory_gib=first[0] if first and first[0] > 0 else None)
             for gpu, first in zip(gpus, firsts, strict=True)
         )
-    return tuple(with_known_memory(gpu) for gpu in gpus)
+    return tuple(plausible_identity(gpu) for gpu in gpus)
 
 
 def _leave_out_impossible(

@@ -25,7 +25,7 @@ from telemetry.large.table import (
     refuse_quoted,
 )
 from telemetry.readers import clock, csv_text
-from telemetry.readers.column_names import BITMASK, FLAG, csv_header, is_rule, meaning
+from telemetry.readers.column_names import BITMASK, FLAG, csv_header, is_rule, meanings
 from telemetry.readers.payload import decode
 from telemetry.readers.recording_builder import real_uuid
 from telemetry.readers.units import HOST_UNITS, Meaning
@@ -54,6 +54,7 @@ class SmiLog:
     """What the rows of a log say, and what was left out.
 
     Attributes:
+        header: the columns as written.
         rows: how many.
         devices: of each device code, what the identifying columns say of it.
         codes: the device of each row.
@@ -63,6 +64,7 @@ class SmiLog:
         dropped: lines that are not rows, by reason.
     """
 
+    header: Sequence[str]
     rows: int
     devices: Sequence[Mapping[str, str]]
     codes: NDArray[np.int32]
@@ -134,14 +136,15 @@ class _Roles:
         Raises:
             NeedsSlowReaderError: they do not say when and of which device a row is.
         """
-        named = {i: meaning(cell, hints) for i, cell in enumerate(header)}
-        meanings = {i: column for i, column in named.items() if column is not None}
-        targets = Counter(column.target for column in meanings.values())
-        places = {column.target: i for i, column in meanings.items()}
+        named = meanings(header, hints)
+        held = {i: column for i, column in named.items() if column is not None}
+        targets = Counter(column.target for column in held.values())
+        places = {column.target: i for i, column in held.items()}
         once = ("timestamp", *_IDENTITY)
         if (
             targets["timestamp"] != 1
             or any(targets[name] > 1 for name in once)
+            or targets["date"]
             or not (targets["uuid"] or targets["index"] or targets["bus"])
             or any(target in EXTRA or target in HOST_UNITS for target in targets)
         ):
@@ -149,10 +152,10 @@ class _Roles:
         return cls(
             time=places["timestamp"],
             identity={name: places[name] for name in _IDENTITY if name in places},
-            throttle=tuple(i for i, c in meanings.items() if c.target in {BITMASK, FLAG}),
+            throttle=tuple(i for i, c in held.items() if c.target in {BITMASK, FLAG}),
             numbers={
                 i: column
-                for i, column in sorted(meanings.items())
+                for i, column in sorted(held.items())
                 if column.target not in {*once, BITMASK, FLAG} and column.scale is not None
             },
         )
@@ -184,6 +187,7 @@ def _read(table: Table, tail: LogTail, hints: Hints) -> SmiLog:
     if by_uuid and not all(real_uuid(name[list(identity).index("uuid")]) for name in names):
         raise NeedsSlowReaderError
     return SmiLog(
+        header=table.header,
         rows=len(codes),
         devices=[dict(zip(identity, name, strict=True)) for name in names],
         codes=codes,

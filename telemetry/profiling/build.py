@@ -27,7 +27,6 @@ from planner.profile.model import (
 from pricing.errors import InputError
 from telemetry.profiling.doubts import suspicions
 from telemetry.profiling.fill import labels_not_used
-from telemetry.profiling.machines import device_of
 from telemetry.profiling.merge import hardware_of, slice_of
 from telemetry.profiling.phases import phases
 from telemetry.profiling.steps import (
@@ -49,7 +48,7 @@ from telemetry.profiling.window import (
 )
 from telemetry.readers.payload import stem
 from telemetry.recording.observed import Observed
-from telemetry.recording.recording import JobLabels, Served
+from telemetry.recording.recording import JobLabels, Served, device_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from telemetry.profiling.merge import Merged
     from telemetry.readers.hints import Hints
 
-_TIME, _GPU = "t_s", "gpu"
+_TIME, _GPU, _UTIL = "t_s", "gpu", "util.kernel_time"
 _ENERGY, _ENERGY_COUNTER, _POWER = "energy.total_j", "counter.energy_j", "power.board_w"
 _OF_MACHINE = "machine."
 _CROWDED = 0.9  # of all cores: who wants one more waits for it
@@ -117,7 +116,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
     taken = Taken(
         window=window,
         coverage=coverage,
-        gpus=tuple(_gpus(merged, window, hints)),
+        gpus=tuple(_gpus(merged, window, label, hints)),
         phases=phases(merged),
         doubts=tuple(suspicions(merged, window, coverage, hints.interval_s)),
     )
@@ -238,18 +237,24 @@ def _work_note(work: Work | None, window: ActiveWindow) -> Iterator[str]:
 def _without_doubles(merged: Merged) -> Merged:
     """Return the readings without those of MIG instances that their device reports, too."""
     samples = merged.samples
-    parts = {gpu.key for gpu in merged.gpus if gpu.partition is not None}
+    parts = {gpu.key: gpu for gpu in merged.gpus if gpu.partition is not None}
     if not parts:
         return merged
-    samples = samples.copy()
+    samples, notes = samples.copy(), list(merged.notes)
     keys = samples[_GPU].astype(str)
     for part in sorted(parts):
-        whole = samples[keys == device_of(part)]
+        whole, own = samples[keys == device_of(part)], keys == part
         for slot in SLOTS:
             if slot in samples and whole[slot].notna().any():
-                samples.loc[keys == part, slot] = np.nan
+                busy = samples.loc[own, slot].mean() if slot == _UTIL else np.nan
+                if np.isfinite(busy):
+                    board = "" if parts[part].index is None else f"GPU {parts[part].index}, "
+                    name = f"{board}{parts[part].partition}"
+                    notes.append(f"{name}: busy {busy:.4g}; the whole GPU's own figure counts.")
+                samples.loc[own, slot] = np.nan
     slots = [c for c in samples.columns if c not in (_TIME, _GPU, "job")]
-    return replace(merged, samples=samples.dropna(subset=slots, how="all").reset_index(drop=True))
+    samples = samples.dropna(subset=slots, how="all").reset_index(drop=True)
+    return replace(merged, samples=samples, notes=tuple(notes))
 
 
 def _host_clock(merged: Merged) -> pd.DataFrame:
@@ -302,7 +307,9 @@ def _work(merged: Merged, window: ActiveWindow, hints: Hints) -> Work | None:
     return Work(unit=said[0], done=said[1], rate_per_s=None if rate is None else round(rate, 9))
 
 
-def _gpus(merged: Merged, window: ActiveWindow, hints: Hints) -> Iterator[GpuReadings]:
+def _gpus(
+    merged: Merged, window: ActiveWindow, label: str | None, hints: Hints
+) -> Iterator[GpuReadings]:
     energy_known = merged.timed or hints.interval_s is not None
     places = merged.samples.groupby(_GPU, sort=False, observed=True).indices
     for gpu in merged.gpus:
@@ -316,6 +323,8 @@ def _gpus(merged: Merged, window: ActiveWindow, hints: Hints) -> Iterator[GpuRea
         energy = _energy(rows, window) if energy_known and window.interval_s is not None else None
         if energy is not None:
             metrics[_ENERGY] = Statistics(mean=energy, max=energy)
+        metrics |= merged.summaries.get((label or "", gpu.key), {})
+        metrics = {slot: metrics[slot] for slot in SLOTS if slot in metrics}
         uuid = gpu.uuid if gpu.partition is None or gpu.uuid is None else gpu.key
         yield GpuReadings(index=gpu.index, uuid=uuid, metrics=metrics)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pricing import hardware
+from telemetry.profiling.window import GAP_INTERVALS, main_times, usual_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,7 +71,7 @@ class AboutGpu:
 
 def about_gpu(readings: pd.DataFrame, gpu: GpuIdentity, *, fast: bool = True) -> AboutGpu:
     """Return what is odd about one GPU's readings; repeats are counted where it was read fast."""
-    doubts = (doubt(readings, gpu) for doubt in (_constant, _above_limit, _stuck))
+    doubts = (doubt(readings, gpu) for doubt in (_constant, _above_limit, _stuck, _load_unknown))
     sentences = tuple(doubt for doubt in doubts if doubt is not None)
     return AboutGpu(sentences, _repeats(readings) if fast else 0, len(readings))
 
@@ -105,6 +106,7 @@ def doubts_of(
             f"no utilisation is in the data ({cause}): unknown, not idle. DCGM's profiling "
             "metrics (DCGM_FI_PROF_*) measure MIG instances too."
         )
+    yield from _lost(merged)
     yield from _perhaps_fractions(merged)
     stale, rows = 0, 0
     for one in about:
@@ -119,6 +121,16 @@ def doubts_of(
             f"{stale} of {rows} rows repeat the reading before them: polled faster than the sensor "
             "renews itself. Statistics are weighted by time, so repeats do not count double."
         )
+
+
+def _lost(merged: Merged) -> Iterator[str]:
+    """Yield devices that are named and told nothing of themselves, beside others that did."""
+    slots = [c for c in merged.samples.columns if c not in {"t_s", "gpu", "job"}]
+    read = set(merged.samples.loc[merged.samples[slots].notna().any(axis="columns"), "gpu"])
+    silent = [gpu for gpu in merged.gpus if gpu.key not in read and gpu.partition is None]
+    if read and silent:
+        names = ", ".join(_who(gpu) for gpu in silent)
+        yield f"{names}: not one reading: lost, or its driver failed. It is paid for all the same."
 
 
 def _perhaps_fractions(merged: Merged) -> Iterator[str]:
@@ -208,6 +220,22 @@ def _stuck(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
         f"{_who(gpu)}: every reading, power too, stands still for {lengths_s[worst]:.0f} s while "
         "the GPU is busy: the collector told an old value again. Statistics count it as measured."
     )
+
+
+def _load_unknown(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+    """Return for how long other readings went on while the load was not told."""
+    if _UTIL not in readings:
+        return None
+    every, known = main_times(readings), readings[readings[_UTIL].notna()]["t_s"].to_numpy(float)
+    usual_s = usual_interval(known)
+    if usual_s is None or len(every) == len(known):
+        return None
+    steps = np.diff(np.concatenate((every[:1], known, every[-1:])))
+    unknown_s = float(steps[steps > GAP_INTERVALS * usual_s].sum())
+    if not unknown_s:
+        return None
+    whole_s = float(every[-1] - every[0]) + usual_s
+    return f"{_who(gpu)}: how busy it was is unknown for {unknown_s:.4g} s of {whole_s:.4g} s."
 
 
 def _who(gpu: GpuIdentity) -> str:

@@ -10,9 +10,8 @@ import numpy as np
 
 from pricing.errors import InputError
 from telemetry.profiling.build import build
-from telemetry.profiling.machines import device_of
 from telemetry.profiling.merge import ANY_JOB, Merged, merge
-from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
+from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, device_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -359,11 +359,6 @@ def _name(device: str, gpu: GpuIdentity) -> str:
     return f"{device}/{gpu.partition}" if gpu.partition else device
 
 
-def device_of(key: str) -> str:
-    """Return the physical device a key stands for."""
-    return key.partition("/")[0]
-
-
 def identities(recordings: Sequence[Devices], names: Sequence[Mapping[str, str]]) -> Devices:
     """Return what all recordings say of each device, in the order of a profile."""
     merged: dict[str, GpuIdentity] = {}

@@ -16,7 +16,6 @@ from pricing import hardware
 from telemetry.profiling.machines import (
     MACHINE,
     device_names,
-    device_of,
     identities,
     logged,
     machines_of,
@@ -31,6 +30,8 @@ from telemetry.recording.recording import (
     TIME,
     GpuIdentity,
     Recording,
+    boards_of,
+    device_of,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from planner.profile.model import GpuReadings, Source
+    from planner.profile.model import GpuReadings, Source, Statistics
     from telemetry.readers.hints import Hints
     from telemetry.recording.recording import GpuIdentity, JobLabels, Served
 
@@ -73,6 +74,7 @@ class Merged:
         served: what servers of models told of themselves.
         labels: whose the jobs are, by name.
         notes: what a reader of the profile should know.
+        summaries: as `Recording.summaries`, by the names of devices here.
     """
 
     samples: pd.DataFrame = field(default_factory=_no_samples)
@@ -90,6 +92,7 @@ class Merged:
     served: tuple[Served, ...] = ()
     labels: Mapping[str, JobLabels] = field(default_factory=dict)
     notes: tuple[str, ...]
+    summaries: Mapping[tuple[str, str], Mapping[str, Statistics]] = field(default_factory=dict)
 
 
 def merge(recordings: Sequence[Recording]) -> Merged:
@@ -122,6 +125,11 @@ def merge(recordings: Sequence[Recording]) -> Merged:
         served=tuple(told for recording in recordings for told in recording.served),
         labels={job: whose for recording in recordings for job, whose in recording.labels.items()},
         notes=tuple(notes),
+        summaries={
+            (job, names[i][key]): slots
+            for i, recording in enumerate(recordings)
+            for (job, key), slots in recording.summaries.items()
+        },
     )
 
 
@@ -249,7 +257,7 @@ def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]
         notes.append(f"different GPU models in one source ({', '.join(models)}), {taken}.")
     if len(set(memories)) > 1:
         notes.append("the GPUs have different memory sizes; the smallest is used.")
-    devices = {device_of(gpu.key) for gpu in merged.gpus}
+    devices = boards_of(merged.gpus)
     hosts = {gpu.host for gpu in merged.gpus if gpu.host}
     seen = merged.observed or Observed()
     ready = Hardware(

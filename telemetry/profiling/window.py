@@ -270,12 +270,21 @@ def _whole(spans: Sequence[_Span]) -> ActiveWindow:
 
 
 def _busy_bounds(rows: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Return one GPU's first and last busy sample: when it was read and how long it stood."""
+    """Return one GPU's first and last busy sample: when it was read and how long it stood.
+
+    A stretch in which the load is unknown while other readings go on is not idle.
+    """
     read, busy = _busy(rows)
     if not busy.any():
         return None
     stood, place = durations(read), np.flatnonzero(busy)
-    return (read[place[0]], stood[place[0]]), (read[place[-1]], stood[place[-1]])
+    first, last = (read[place[0]], stood[place[0]]), (read[place[-1]], stood[place[-1]])
+    times, far = main_times(rows), GAP_INTERVALS * (usual_interval(read) or 0.0)
+    if times[0] < read[0] - far:
+        first = times[0], stood[0]
+    if times[-1] > read[-1] + far:
+        last = times[-1], stood[-1]
+    return first, last
 
 
 def main_times(rows: pd.DataFrame) -> NDArray[np.float64]:

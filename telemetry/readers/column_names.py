@@ -23,16 +23,35 @@ _METRIC_SECTIONS = (
     "triton",
     "opentelemetry",
     "google-dcgm",
+    "hami",
 )
 
 
-_SHARED = {"wandb-csv": "wandb-jsonl"}  # a format without a section has that of another
+_NOT_NEEDED = "not-needed"
+_SHARED = {
+    "wandb-csv": "wandb-jsonl",
+    "dcgmi-stats": "dcgm-job",
+    "dcgm-job-table": "dcgm-job",
+}  # a format without a section has that of another
 
 
 @cache
 def _tables() -> dict[str, dict[str, Meaning]]:
     text = Path(__file__).with_name("columns.toml").read_text(encoding="utf-8")
-    return {section: _meanings(rows) for section, rows in tomllib.loads(text).items()}
+    tables = tomllib.loads(text)
+    del tables[_NOT_NEEDED]
+    return {section: _meanings(rows) for section, rows in tables.items()}
+
+
+@cache
+def _unneeded() -> re.Pattern[str]:
+    text = Path(__file__).with_name("columns.toml").read_text(encoding="utf-8")
+    return re.compile("|".join(tomllib.loads(text)[_NOT_NEEDED]))
+
+
+def unneeded(name: str) -> bool:
+    """Return whether a name is known to hold nothing that a profile does."""
+    return _unneeded().fullmatch(fold(name)[0]) is not None
 
 
 def _meanings(rows: Sequence[Sequence[str | int]]) -> dict[str, Meaning]:
@@ -87,7 +106,8 @@ _AS_PRINTED = {
 }
 
 
-def _fold(header: str) -> tuple[str, str | None]:
+def fold(header: str) -> tuple[str, str | None]:
+    """Return a column's name as tables have it, and the unit that it names."""
     text = header.strip().strip('"').lower()
     unit = None
     if bracket := re.search(r"\s*[\[(]([^\])]*)[\])]\s*$", text):
@@ -102,15 +122,28 @@ def meaning(header: str, hints: Hints) -> Meaning | None:
     """Return what a column holds by its header, None when gpucost has no use for it."""
     said = _said_of(header, hints)
     if said is not None:
-        return meaning_of(said, _fold(header)[1])
+        return meaning_of(said, fold(header)[1])
     if (printed := _printed(header)) is not None:
         return printed
-    name, unit = _fold(header)
+    name, unit = fold(header)
     holds = _csv_names().get(name)
     if holds is None or unit is None or holds.unit == "":
         return holds
     renamed = Meaning(target=holds.target, unit=unit, rank=holds.rank)
     return renamed if renamed.scale is not None else None
+
+
+def meanings(header: Sequence[str], hints: Hints) -> dict[int, Meaning | None]:
+    """Return what the columns under a header hold; `--map` may name them by number, from 1."""
+    numbered = {
+        int(column) - 1: said
+        for column, said in hints.map
+        if column.isdecimal() and 0 < int(column) <= len(header)
+    }
+    return {
+        i: meaning_of(numbered[i], fold(cell)[1]) if i in numbered else meaning(cell, hints)
+        for i, cell in enumerate(header)
+    }
 
 
 def _printed(header: str) -> Meaning | None:
@@ -125,7 +158,7 @@ def _said_of(header: str, hints: Hints) -> str | None:
 
 def ambiguous(header: str) -> bool:
     """Return whether the name is used for two different quantities."""
-    return _fold(header)[0] in AMBIGUOUS
+    return fold(header)[0] in AMBIGUOUS
 
 
 _MEASURES = ("util.", "mem.", "power.board")

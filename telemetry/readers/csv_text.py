@@ -225,6 +225,12 @@ def numbers(
     return Numbers(raw=raw[codes], scaled=scaled[codes], missing=missing)
 
 
+def number_in(text: str) -> float | None:
+    """Return the number that a cell begins with, None for any other cell."""
+    parsed = _VALUE.fullmatch(text.strip())
+    return float(parsed[1]) if parsed and abs(float(parsed[1])) < MOST else None
+
+
 def _plain(text: str, sign: str) -> str:
     """Return a cell's number with a decimal point; of `412W / 700W` the first."""
     if sign == "," and "," in text:

@@ -14,6 +14,7 @@ from telemetry.readers import clock
 from telemetry.readers.column_names import BITMASK, FLAG, meaning, names_of
 from telemetry.readers.csv_text import numbers, throttled
 from telemetry.readers.recording_builder import real_uuid
+from telemetry.readers.units import first_measure
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
 
 if TYPE_CHECKING:
@@ -129,7 +130,11 @@ def _readings(
 
 def _merged(target: str, parts: list[tuple[int, str, NDArray[np.float64]]]) -> NDArray[np.float64]:
     """Return one column: flags and counters of causes together, else the first name's with it."""
-    ordered = [values for _, _, values in sorted(parts, key=lambda part: part[:2])]
+    filled = [part for part in parts if np.isfinite(part[2]).any()] or parts
+    most = first_measure(rank for rank, _, _ in filled)
+    ordered = [
+        values for rank, _, values in sorted(filled, key=lambda part: part[:2]) if rank < most
+    ]
     merged = ordered[0]
     for values in ordered[1:]:
         if target == _THROTTLE:

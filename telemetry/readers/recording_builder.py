@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Column, Source
 from telemetry.readers.csv_text import MOST
+from telemetry.readers.ledger import Ledger
 from telemetry.readers.units import HOST_UNITS
 from telemetry.recording.recording import (
     GPU,
@@ -19,6 +21,7 @@ from telemetry.recording.recording import (
     TIME,
     GpuIdentity,
     Recording,
+    boards_of,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +44,11 @@ _MILLI = 1e-3
 NEVER_ZERO, BUSY = ("power.board_w", "power.limit_w"), "util.kernel_time"
 NOT_WHILE_BUSY = ("mem.used_gib", "clock.sm_mhz")
 FEWEST_BLANKS = 3
+# What tools write in place of a name that the driver does not tell.
+_NO_NAME = re.compile(
+    r"|[(\[<]*(unknown|n/?a|none|null|unknown error|gpu is lost|not supported)[)\]>]*|err!?|error",
+    re.IGNORECASE,
+)
 _MOST_FIGURE = 1e15  # what a profile may hold
 
 
@@ -56,6 +64,7 @@ class RecordingBuilder:
         payload: the file.
         form: the format's name.
         empty: as given.
+        ledger: what became of the names in it.
         is_capture: whether it is a capture of our own, whose name and rows tell a user nothing.
         rows_read: rows or points found.
         dropped: rows left out, by reason.
@@ -68,6 +77,7 @@ class RecordingBuilder:
         self.form = form
         self.empty = empty
         self.is_capture = False
+        self.ledger = Ledger()
         self._columns: list[Column] = []
         self._ratios: set[str] = set()
         self.rows_read = 0
@@ -128,7 +138,7 @@ class RecordingBuilder:
             **more: other fields of `Recording`.
         """
         samples = self._without_host(samples.reset_index(drop=True))
-        gpus = tuple(with_known_memory(gpu) for gpu in gpus)
+        gpus = tuple(plausible_identity(gpu) for gpu in gpus)
         self._leave_out_blanks(samples)
         for slot in [c for c in samples.columns if c not in (TIME, GPU, JOB)]:
             samples[slot] = self.checked(samples, str(slot), gpus)
@@ -140,6 +150,7 @@ class RecordingBuilder:
             rows_read=self.rows_read,
             rows_used=self.rows_used,
             notes=notes,
+            names=frozenset(self.ledger.names) or None,
             **more,
         )
 
@@ -179,13 +190,14 @@ class RecordingBuilder:
     def source_and_notes(self, gpus: tuple[GpuIdentity, ...]) -> tuple[Source, tuple[str, ...]]:
         """Return the source with its figures, and the notes on it."""
         used = self.rows_used
-        read_as = f"read as {self.form}: {used} of {self.rows_read} rows used, GPUs: {len(gpus)}."
+        count = len(boards_of(gpus))
+        read_as = f"read as {self.form}: {used} of {self.rows_read} rows used, GPUs: {count}."
         dropped = {**self.dropped, **{f"value {k}": n for k, n in self.missing.items()}}
         source = Source(
             path=self.name,
             sha256=self.payload.sha256,
             format=self.form,
-            columns=tuple(sorted(self._columns, key=lambda c: c.source)),
+            columns=tuple(sorted((*self._columns, *self.ledger.columns()), key=lambda c: c.source)),
             dropped=dict(sorted(dropped.items())),
         )
         return source, self._notes(read_as)
@@ -197,7 +209,9 @@ class RecordingBuilder:
         """
         if self.is_capture:
             return tuple(self.notes)
-        return tuple(f"{self.name}: {note}" for note in (read_as, *self.notes))
+        unknown = self.ledger.note()
+        notes = (read_as, *([unknown] if unknown else []), *self.notes)
+        return tuple(f"{self.name}: {note}" for note in notes)
 
     def checked(
         self, samples: pd.DataFrame, slot: str, gpus: tuple[GpuIdentity, ...]
@@ -267,10 +281,13 @@ def _figure(value: float) -> float | None:
     return round(float(value), 6) if abs(value) <= _MOST_FIGURE else None
 
 
-def with_known_memory(gpu: GpuIdentity) -> GpuIdentity:
-    """Return a device without a memory size that no device has."""
+def plausible_identity(gpu: GpuIdentity) -> GpuIdentity:
+    """Return a device without a memory size that no device has, or a name that is an error."""
     plausible = gpu.memory_gib is not None and _LEAST_GIB <= gpu.memory_gib < _MOST_GIB
-    return gpu if plausible else replace(gpu, memory_gib=None)
+    named = gpu.model is not None and not _NO_NAME.fullmatch(gpu.model.strip())
+    return replace(
+        gpu, memory_gib=gpu.memory_gib if plausible else None, model=gpu.model if named else None
+    )
 
 
 def real_uuid(cell: object) -> str | None:

@@ -23,7 +23,7 @@ from telemetry.readers.column_names import (
 from telemetry.readers.csv_text import MOST, THROTTLE_MOST
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
 from telemetry.readers.records import whole_of
-from telemetry.readers.units import THROTTLE_BITS
+from telemetry.readers.units import THROTTLE_BITS, first_measure
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 _MEMORY = ("memory.total", "memory.free", "memory.reserved", "memory.rest")
 _COUNTER_POINTS = 10
 _LEAST_BLANK = min(BLANKS)
-_HOST_LABELS = ("hostname", "host", "node", "host_name", "k8s_node_name", "instance")
+_HOST_LABELS = ("hostname", "host", "node", "host_name", "k8s_node_name", "nodename", "instance")
 _MIG_UUID = "dra_mig_device_uuid"
 _PROFILE_LABELS = ("gpu_i_profile", "dra_mig_profile")
-_UUID_LABELS = ("uuid", "gpu_uuid", "hw_id")
+_UUID_LABELS = ("uuid", "gpu_uuid", "deviceuuid", "hw_id")
 _ID_LABELS = (
     "gpu",
     "gpu_id",
@@ -50,6 +50,7 @@ _ID_LABELS = (
     "gpuindex",
     "gpu_index",
     "gpu_number",
+    "deviceidx",
     "hw_id",
 )
 _MODEL_LABELS = (
@@ -62,9 +63,10 @@ _MODEL_LABELS = (
     "gpu_name",
     "gpu_model",
     "hw_model",
+    "devicetype",
 )
 # The first label that names a workload is the job; `pod` and `job` are often the exporter's own.
-JOB_LABELS = ("exported_pod", "pod", "k8s_pod_name", "hpc_job", "job")
+JOB_LABELS = ("exported_pod", "pod", "k8s_pod_name", "podname", "hpc_job", "job")
 _EXPORTER = ("exporter", "prometheus", "node-", "kube")
 
 
@@ -133,6 +135,7 @@ def recording(
     series: Sequence[SampledSeries],
     hints: Hints,
     served: tuple[Served, ...] = (),
+    of_servers: frozenset[str] = frozenset(),
     **more: Any,  # noqa: ANN401 - the other fields of a Recording
 ) -> Recording:
     """Return the recording of many series.
@@ -142,6 +145,7 @@ def recording(
         series: in any order.
         hints: `map` names metrics the table does not know ("value" for one without a name).
         served: what servers of models among them told.
+        of_servers: names of metrics that it was read from.
         **more: fields of `Recording`.
 
     Raises:
@@ -150,6 +154,7 @@ def recording(
     builder.rows_read += sum(len(member.readings) for member in series)
     table = _table(hints)
     named = [member for member in series if _key(member) in table]
+    _enter(series, table, of_servers, builder)
     if not served and not any(len(member.readings) for member in named):
         raise InputError(_nothing(builder.name, sorted({member.name for member in series})))
     unused = sum(len(member.readings) for member in series) - sum(
@@ -174,6 +179,23 @@ def recording(
     return builder.recording(
         samples, gpus, mig=any(member.instance for member in used), served=served, **more
     )
+
+
+def _enter(
+    series: Sequence[SampledSeries],
+    table: Mapping[str, Meaning],
+    of_servers: frozenset[str],
+    builder: RecordingBuilder,
+) -> None:
+    """Note every metric in the ledger."""
+    points: dict[str, int] = defaultdict(int)
+    known = set(of_servers)
+    for member in series:
+        points[member.name or "value"] += len(member.readings)
+        if _key(member) in table:
+            known.add(member.name or "value")
+    for name, count in points.items():
+        builder.ledger.enter(name, count, read=name in known, metric=True)
 
 
 def _clean(member: SampledSeries, builder: RecordingBuilder) -> SampledSeries:
@@ -203,7 +225,7 @@ def _key(member: SampledSeries) -> str:
 
 
 def _table(hints: Hints) -> dict[str, Meaning]:
-    mapped = {column.lower(): meaning(column, hints) for column, _ in hints.map}
+    mapped = {key_of(column, {}): meaning(column, hints) for column, _ in hints.map}
     return {**metrics(), **{name: holds for name, holds in mapped.items() if holds is not None}}
 
 
@@ -352,7 +374,8 @@ def _wide(members: Sequence[SampledSeries], table: Mapping[str, Meaning]) -> pd.
         ranked[target].append((holds.rank, member.name, column))
     columns: dict[str, pd.Series] = {}
     for target, parts in sorted(ranked.items()):
-        ordered = [column for _, _, column in sorted(parts, key=lambda item: item[:2])]
+        most = first_measure(rank for rank, _, column in parts if len(column))
+        ordered = [c for rank, _, c in sorted(parts, key=lambda item: item[:2]) if rank < most]
         merged = ordered[0]
         for column in ordered[1:]:
             # Causes of throttling add up; other metrics of one target repeat each other.

@@ -1,5 +1,6 @@
 """What a source's name for a quantity means: the slot it fills and the factor between the units."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.profile.kinds import SLOTS
@@ -134,6 +135,15 @@ class Meaning:
     def scale(self) -> float | None:
         """The factor to the target's unit; None for texts and units that do not convert."""
         return SCALES.get((self.unit, self.to))
+
+
+OTHER_MEASURE = 10  # from this rank on a name measures its target in another way
+
+
+def first_measure(ranks: Iterable[int]) -> int:
+    """Return the rank below which names of one target complement each other."""
+    least = min(ranks, default=0)
+    return OTHER_MEASURE if least < OTHER_MEASURE else least + 1
 
 
 # Besides the readings: who and when a row is about.

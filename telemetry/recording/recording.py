@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
 
-    from planner.profile.model import Source
+    from planner.profile.model import Source, Statistics
     from planner.profile.trials import Latency, Serving
     from telemetry.recording.observed import Observed
 
@@ -122,6 +122,23 @@ class GpuIdentity:
     host: str | None = None
 
 
+def boards_of(gpus: Iterable[GpuIdentity]) -> set[str]:
+    """Return a name for each board: MIG instances are parts of one, and count as it.
+
+    An instance that does not say of which board it is a part counts where no board is named.
+    """
+    gpus = tuple(gpus)
+    boards = {gpu.key for gpu in gpus if gpu.partition is None}
+    parts = [gpu for gpu in gpus if gpu.partition is not None]
+    boards |= {device_of(gpu.key) for gpu in parts if gpu.uuid or gpu.index is not None}
+    return boards or {"" for _ in parts}
+
+
+def device_of(key: str) -> str:
+    """Return the physical device a key stands for."""
+    return key.partition("/")[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """The samples of one source.
@@ -146,6 +163,9 @@ class Recording:
         served: what servers of models told of themselves, one value a job.
         labels: whose the jobs are, by name.
         notes: what a reader of the profile should know.
+        summaries: what a source says of a whole job itself, by job ("" for any) and key of a
+            device; it goes before what the samples come to.
+        names: of its columns or metrics, in lower case; None where its reader does not tell.
     """
 
     samples: pd.DataFrame
@@ -165,6 +185,8 @@ class Recording:
     served: tuple[Served, ...] = ()
     labels: Mapping[str, JobLabels] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    names: frozenset[str] | None = None
+    summaries: Mapping[tuple[str, str], Mapping[str, Statistics]] = field(default_factory=dict)
 
     @property
     def slots(self) -> list[str]:

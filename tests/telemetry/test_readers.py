@@ -123,7 +123,7 @@ CAPTURES = (
         file="dcgm.prom",
         form="prometheus-text",
         gpus=2,
-        rows=(24, 19),
+        rows=(24, 21),
         means={
             "util.kernel_time": 0.455,
             "util.sm_active": 0.06,

@@ -118,7 +118,7 @@ def test_instances_of_dcgmi_are_no_devices(tmp_path: Path) -> None:
     file = tmp_path / "dmon.txt"
     file.write_text("#Entity  SMACT\nID\nGPU-I 3  0.250\nGPU 3  0.100\n", encoding="utf-8")
     instance, whole = sorted(recorded(file).gpus, key=lambda gpu: gpu.partition is None)
-    assert (instance.partition, instance.index) == ("instance 3", None)
+    assert (instance.partition, instance.index) == ("instance 3", 3)
     assert (whole.partition, whole.index) == (None, 3)
 
 

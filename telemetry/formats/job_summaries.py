@@ -1,0 +1,170 @@
+"""Reads what a job came to by DCGM's own account: `dcgmi stats -j JOB -v`, and tables of such."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from planner.profile.kinds import SLOTS
+from planner.profile.model import Statistics
+from telemetry.readers import clock
+from telemetry.readers.column_names import names_of
+from telemetry.readers.csv_text import csv_rows, number_in
+from telemetry.readers.devices import DeviceRow, device_recording
+from telemetry.readers.records import whole_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from telemetry.readers.hints import Hints
+    from telemetry.readers.recording_builder import RecordingBuilder
+    from telemetry.recording.recording import Recording
+
+_FORM = "dcgm-job"
+_PARTS = {"avg": "mean", "max": "max", "min": "min"}
+_ENERGY, _ENERGY_METER = "energy.total_j", "counter.energy_j"
+_ERRORS = ("doublebiteccerrors", "xid")
+
+
+@dataclass(slots=True)
+class _Summary:
+    """One GPU of one job: figures by folded name and part (`mean`, `min`, `max`)."""
+
+    job: str | None = None
+    host: str | None = None
+    index: int | None = None
+    start: str | None = None
+    length_s: float | None = None
+    figures: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    @property
+    def device(self) -> str:
+        return f"{self.host or ''} index {self.index}"
+
+    def statistics(self) -> dict[str, Statistics]:
+        """Return what is known of each slot."""
+        parts: dict[str, dict[str, float]] = defaultdict(dict)
+        for (name, part), value in sorted(self.figures.items()):
+            holds = names_of(_FORM).get(name)
+            if holds is not None and holds.scale is not None:
+                slot = _ENERGY if holds.target == _ENERGY_METER else holds.target
+                high = SLOTS[slot].high
+                known = value * holds.scale
+                if value >= 0 and (high is None or known <= high):
+                    parts[slot].setdefault(part, known)
+        energy = parts.get(_ENERGY, {}).get("max")
+        if energy is not None:
+            parts[_ENERGY]["mean"] = energy
+            if self.length_s:
+                parts["power.board_w"].setdefault("mean", energy / self.length_s)
+        return {slot: Statistics(**known) for slot, known in parts.items()}
+
+
+def read_statistics(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the figures of each GPU in the answer of `dcgmi stats`.
+
+    Raises:
+        InputError: no GPU is in it.
+    """
+    summaries: list[_Summary] = []
+    job: str | None = None
+    for line in builder.text.splitlines():
+        if named := re.search(r"statistics for job:?\s*(\S+?)\.?\s*$", line):
+            job = named[1]
+        if gpu := re.match(r"\|\s*GPU ID:\s*(\d{1,4})\b", line):
+            summaries.append(_Summary(job=job, index=int(gpu[1])))
+        cells = [cell.strip() for cell in line.strip(" |").split("|")]
+        if summaries and len(cells) == 2:  # noqa: PLR2004 - a name and its value
+            _take(summaries[-1], _folded(cells[0]), cells[1], builder)
+    return _recording(builder, summaries, hints)
+
+
+def _take(summary: _Summary, name: str, cell: str, builder: RecordingBuilder) -> None:
+    if name == "starttime":
+        summary.start = cell
+    elif name.startswith("totalexecutiontime"):
+        summary.length_s = number_in(cell)
+    elif name in _ERRORS and (number_in(cell) or 0) > 0:
+        builder.notes.append(f"GPU {summary.index}: {cell} {name} while the job ran: a sick GPU.")
+    else:
+        parts = re.findall(r"(Avg|Max|Min): *([\d.]+)", cell) or [("max", cell)]
+        for part, text in parts:
+            if (value := number_in(text)) is not None:
+                summary.figures[name, _PARTS[part.lower()]] = value
+
+
+def read_table(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the figures of each row: a GPU of a job, as clusters keep `dcgmi stats`.
+
+    Raises:
+        InputError: no row is complete.
+    """
+    summaries = []
+    for cells in csv_rows(builder, "wrong number of fields"):
+        row = {name.lower(): cell for name, cell in cells.items()}
+        builder.rows_read -= 1  # counted with the figures
+        summary = _Summary(
+            job=_first(row, ("id_job", "job_id", "jobid", "job")),
+            host=_first(row, ("node", "hostname", "host")),
+            index=whole_of((_first(row, ("gpu_id", "gpu", "index")) or "").removesuffix(".0")),
+            start=_first(row, ("starttime", "start_time", "time_start")),
+            length_s=number_in(row.get("totalexecutiontime_sec", "")),
+        )
+        for name, cell in row.items():
+            whole = re.fullmatch(r"(.*)_(avg|max|min)", name)
+            value = number_in(cell)
+            if value is not None:
+                key = _folded(whole[1] if whole else name)
+                summary.figures[key, _PARTS[whole[2]] if whole else "max"] = value
+        summaries.append(summary)
+    return _recording(builder, summaries, hints)
+
+
+def _first(row: Mapping[str, str], names: Iterable[str]) -> str | None:
+    return next((row[name].removesuffix(".0") for name in names if row.get(name)), None)
+
+
+def _folded(name: str) -> str:
+    text = re.sub(r"\(.*\)|_(pct|watts|bytes|joules|sec)$", "", name.lower())
+    return re.sub(r"[^a-z]", "", text)
+
+
+def _recording(builder: RecordingBuilder, summaries: list[_Summary], hints: Hints) -> Recording:
+    whole = [one for one in summaries if one.length_s and one.statistics()]
+    builder.rows_read += len(whole)
+    builder.leave_out("job without a length or a figure", len(summaries) - len(whole))
+    builder.notes.append("means over the life of a job, by DCGM's account: no quantile is known.")
+    several = len({summary.job for summary in whole}) > 1
+    return device_recording(
+        builder,
+        [row for summary in whole for row in _halves(summary, several=several)],
+        hints,
+        whole=True,
+        timed=True,
+        absolute=any(summary.start for summary in whole),
+        summaries={
+            (summary.job or "" if several else "", summary.device): summary.statistics()
+            for summary in whole
+        },
+    )
+
+
+def _halves(summary: _Summary, *, several: bool) -> Iterator[DeviceRow]:
+    """Yield a row at the start and one half way, each of which stands for half of the life."""
+    start, length_s = 0.0, summary.length_s or 0.0
+    if summary.start:
+        start = float(clock.parse(pd.Series([summary.start], dtype=object), None).t_s[0])
+    known = {slot: one.mean for slot, one in summary.statistics().items() if slot != _ENERGY}
+    for t_s in (start, start + length_s / 2):
+        yield DeviceRow(
+            device=summary.device,
+            cells={slot: repr(mean) for slot, mean in known.items() if mean is not None},
+            index=summary.index,
+            host=summary.host,
+            time=repr(t_s),
+            job=summary.job if several else None,
+        )

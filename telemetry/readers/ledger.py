@@ -1,0 +1,96 @@
+"""What became of every name in a source: understood, known and not needed, or not understood."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from planner.profile.model import Column
+from pricing.listing import counted, listed
+from telemetry.readers.column_names import AMBIGUOUS, fold, names_of, unneeded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from telemetry.readers.hints import Hints
+
+_SHOWN = 4
+# Of a scrape with metrics of a whole machine, those are named that may be of a GPU.
+_OF_GPU = re.compile(
+    r"gpu|dcgm|nvidia|nvml|cuda|vram|rocm|amd|xpu|hami|mig|_fb_|smi", re.IGNORECASE
+)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The names of a source.
+
+    Attributes:
+        names: all of them, in lower case; what `--map` may name.
+        understood: how many are read.
+        not_needed: how many are known, and say nothing that a profile holds.
+        unknown: rows or points behind each name that is not understood.
+    """
+
+    names: set[str] = field(default_factory=set)
+    understood: int = 0
+    not_needed: int = 0
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    def enter(self, name: str, count: int, *, read: bool, metric: bool = False) -> None:
+        """Note a name, with the rows or points that it has."""
+        self.names.add(name.strip().strip('"').lower())
+        if read:
+            self.understood += 1
+        elif unneeded(name) or (metric and not _OF_GPU.search(name)) or not count:
+            self.not_needed += 1
+        elif fold(name)[0] not in AMBIGUOUS:  # of which a note of its own says more
+            self.unknown[name.strip()] += count
+
+    def columns(self) -> Iterator[Column]:
+        """Yield the names that are not understood as columns without a slot and a scale."""
+        for name, count in sorted(self.unknown.items()):
+            yield Column(source=name, n=count)
+
+    def note(self) -> str | None:
+        """Return the sentence on what is not understood; None where everything is."""
+        if not self.unknown:
+            return None
+        names = [name for name, _ in self.unknown.most_common()]
+        shown = listed([repr(name) for name in names], _SHOWN)
+        return (
+            f"{counted(len(names), 'column')} not understood ({shown}), {self.understood} read, "
+            f"{self.not_needed} not needed. To read one: {_example(names)}."
+        )
+
+
+def _example(names: Sequence[str]) -> str:
+    """Return the `--map` of the name that is nearest to a known one."""
+    known = {name: holds for name, holds in names_of("nvidia-smi-csv").items() if holds.scale}
+    for name in names:
+        near = get_close_matches(fold(name)[0], known, n=1, cutoff=0.7)
+        if near:
+            return f"--map '{name}={known[near[0]].target}'"
+    return f"--map '{names[0]}=SLOT'"
+
+
+def unmatched_map(hints: Hints, ledgers: Iterable[frozenset[str] | None]) -> list[str]:
+    """Return a problem for each column of `--map` that no source has.
+
+    Args:
+        hints: `map` is used.
+        ledgers: the names in each source; None where its reader does not tell.
+    """
+    every = list(ledgers)
+    names = {name for each in every if each is not None for name in each}
+    if not names or None in every:
+        return []
+    shown = listed(sorted(name for name in names if not name.isdecimal()), 3 * _SHOWN)
+    return [
+        f"--map {column}={slot}: no column {column}; the columns are {shown}."
+        for column, slot in hints.map
+        if column.strip().lower() not in names
+    ]
