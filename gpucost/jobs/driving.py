@@ -18,6 +18,7 @@ import msgspec
 from gpucost.files.writing import state_folder
 from gpucost.jobs.code_files import code_of, whole_folder
 from gpucost.jobs.request import JobFolder, JobRequest, job_folder
+from gpucost.jobs.results import PROFILE, Results, bring_back
 from gpucost.jobs.stepping import RunningJob
 from gpucost.jobs.steps import STEPS, JobMachine, StepFailedError
 from gpucost.machines.ending import RunToTerminate, end
@@ -30,30 +31,12 @@ from pricing.errors import (
     InputError,
     LaunchInterruptedError,
     PartialError,
-    ProviderError,
     RefusedError,
 )
 from pricing.money import show
 from providers.interface import OWN, Deployment
 from providers.journal.journal import Journal
 from providers.ssh.shell import RemoteShell
-
-_PROFILE = "after.json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Results:
-    """What came back.
-
-    Attributes:
-        files: where what was asked for lies now.
-        profile: of the first machine; None where nothing was measured.
-        problems: what did not come, in sentences.
-    """
-
-    files: tuple[Path, ...]
-    profile: Path | None
-    problems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,56 +52,6 @@ class JobOutcome:
     results: Results
 
 
-def bring_back(job: RunningJob) -> Results:
-    """Bring back what each machine has of it; one that fails keeps nothing else.
-
-    Raises:
-        PartialError: a machine cannot be reached any more.
-    """
-    files: list[Path] = []
-    problems: list[str] = []
-    profile = None
-    for machine in job.machines:
-        target = _folder_of(job, machine)
-        for path in job.request.collect:
-            try:
-                _fetch(job, machine, f"{machine.work}/code", path.rstrip("/"), target)
-                files.append(target / path)
-            except (ProviderError, OSError) as error:
-                problems.append(f"{path} of {machine.name} did not come back: {error}")
-        fetched = _bring_profile(job, machine)
-        profile = fetched if machine.rank == 0 else profile
-    return Results(files=tuple(files), profile=profile, problems=tuple(problems))
-
-
-def _fetch(job: RunningJob, machine: JobMachine, source: str, name: str, target: Path) -> None:
-    job.persevere(lambda: machine.files.fetch(source, name, target))
-
-
-def _folder_of(job: RunningJob, machine: JobMachine) -> Path:
-    """Return the folder of a machine's results: beside the code; after the first, one for each."""
-    request = job.request
-    if machine.rank == 0:
-        return Path(request.sync or request.folder)
-    return Path(request.folder) / job.run / f"node-{machine.rank}"
-
-
-def _bring_profile(job: RunningJob, machine: JobMachine) -> Path | None:
-    source = f"{machine.work}/profile"
-    listed = job.persevere(lambda: machine.shell.run(f"ls -1 '{source}'"))
-    names = [name for name in listed.out.decode("utf-8", "replace").splitlines() if name]
-    if _PROFILE not in names:
-        return None
-    target = Path(job.request.folder)
-    if machine.rank:
-        target = target / job.run / f"node-{machine.rank}"
-    elif (target / _PROFILE).exists():
-        target = target / job.run
-    for name in names:
-        _fetch(job, machine, source, name, target)
-    return target / _PROFILE
-
-
 def preview_job(request: JobRequest) -> JobPreviewDocument:
     """Return the steps of a job that is about to be launched, what is sent and what comes back."""
     steps = (step for step in STEPS if step.needed(request))
@@ -127,7 +60,7 @@ def preview_job(request: JobRequest) -> JobPreviewDocument:
             JobStepDocument(step=step.name, does=step.title, what=step.summary(request))
             for step in steps
         ),
-        collect=(*request.collect, "after.json"),
+        collect=(*request.collect, PROFILE),
         notes=tuple(_notes(request)),
     )
 
@@ -153,6 +86,7 @@ def show_outcome(run: Deployment, outcome: JobOutcome, output: Output, now: date
             exit_status=outcome.code,
             collected=tuple(str(path) for path in results.files),
             profile=None if results.profile is None else str(results.profile),
+            left_behind=results.left_behind,
         )
         print_json(msgspec.structs.replace(run_document(run, now), schema=RUN_SCHEMA, job=end))
         return
@@ -249,8 +183,10 @@ def _drive(
     for path in (*results.files, *((results.profile,) if results.profile else ())):
         output.say(f"fetched {path}")
         job.note(f"job: {path.name} came back")
+    for item in results.left_behind:
+        output.say(f"left behind: {item}")
     if results.profile is None:
-        output.say("note: nothing was measured: gpucost could not be installed on that machine.")
+        output.say("note: no profile came back: gpucost could not be installed on that machine.")
     troubles = _end(job, run, journal)
     outcome = JobOutcome(code=code, results=results)
     show_outcome(journal.deployment(run.marks.run) or run, outcome, output, session.now())

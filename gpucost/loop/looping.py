@@ -13,6 +13,7 @@ import msgspec
 
 from gpucost.files.plan_file import load_plan
 from gpucost.files.writing import write_file
+from gpucost.jobs.results import claim_profile
 from gpucost.loop.choosing import Means, NextExperiment, next_experiment, only_job
 from gpucost.loop.loop_record import HERE, LoopRecord, Round, read_record, write_record
 from gpucost.loop.loop_steps import (
@@ -224,6 +225,8 @@ class Loop:
         """Launch the option; a launch of this round that is there already is followed instead."""
         folder = self.request.folder / attempt.folder
         rentals = rented((folder,))
+        for rental in rentals:
+            claim_profile(folder, rental.run)
         started = [rental for rental in rentals if rental.is_open or not rental.launched_nothing]
         left_usd = self._left_usd()
         if not started:
@@ -237,6 +240,8 @@ class Loop:
                 f"{started[-1].run}` says why. Nothing is rented again by itself; --folder NEW "
                 "begins anew."
             )
+        for rental in rented((folder,)):
+            claim_profile(folder, rental.run)
 
 
 def _over(record: LoopRecord, request: LoopRequest) -> str:

@@ -57,11 +57,13 @@ class JobEndDocument(msgspec.Struct, frozen=True, kw_only=True):
         exit_status: of its command.
         collected: where what came back lies here.
         profile: the machine's own, measured meanwhile; None where nothing was measured.
+        left_behind: what the machine sent and was not taken, with the reason.
     """
 
     exit_status: int
     collected: tuple[str, ...]
     profile: str | None
+    left_behind: tuple[str, ...] = ()
 
 
 _LONGEST = 60

@@ -19,6 +19,7 @@ from providers.ssh.connection import ROOT, SshAccess
 _KEEP_ALIVE_S = 15
 _SILENT_S = 120.0
 _CHUNK = 1 << 16
+_MOST_ANSWER = 1 << 26  # bytes; logs are read in parts of a MiB
 _PORT = "22"
 
 
@@ -72,12 +73,7 @@ class RemoteShell:
                 with channel.makefile_stdin("wb", _CHUNK) as stream:
                     stdin_data(stream)
             channel.shutdown_write()
-            out = b"".join(iter(lambda: channel.recv(_CHUNK), b""))
-            err = channel.makefile_stderr("rb").read().decode("utf-8", "replace")
-            code = int(channel.recv_exit_status())
-        if code < 0:
-            raise LostConnectionError(f"{self.address}: the connection broke during a command.")
-        return Answered(code=code, out=out, err=err)
+            return self._answer(channel, channel.makefile("rb").read(_MOST_ANSWER))
 
     def read_from(self, command: str, take: Callable[[IO[bytes]], None]) -> Answered:
         """Run a command whose standard output `take` reads as a file of bytes.
@@ -88,11 +84,17 @@ class RemoteShell:
         with self._channel(command) as channel:
             channel.shutdown_write()
             take(channel.makefile("rb"))
-            err = channel.makefile_stderr("rb").read().decode("utf-8", "replace")
-            code = int(channel.recv_exit_status())
+            return self._answer(channel, b"")
+
+    def _answer(self, channel: Any, out: bytes) -> Answered:  # noqa: ANN401 - paramiko has no types
+        """Return what a command left; a machine that does not stop talking is not listened to."""
+        err = channel.makefile_stderr("rb").read(_MOST_ANSWER).decode("utf-8", "replace")
+        if max(len(out), len(err)) >= _MOST_ANSWER:
+            raise ProviderError(f"{self.address}: an answer of over {_MOST_ANSWER:,} bytes.")
+        code = int(channel.recv_exit_status())
         if code < 0:
             raise LostConnectionError(f"{self.address}: the connection broke during a command.")
-        return Answered(code=code, out=b"", err=err)
+        return Answered(code=code, out=out, err=err)
 
     def close(self) -> None:
         """End the connection; the next command makes another."""
@@ -163,13 +165,14 @@ _LOST = (10, 12, 30, 35, 255)
 """Exit statuses of rsync that tell of the connection: sockets, stream, timeouts; of ssh: 255."""
 
 _LAST_WORDS = 600
+_CHANGED_MEANWHILE = 1  # exit status of tar where a file grew or went as it was read
 _WORKING = f'touch "{ROOT}/run/gpucost/working/$$" 2>/dev/null'
 """Tells the idle rule of a machine that somebody works there as long as this shell lives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """How files go to a machine and come back.
+    """How files go to a machine, and come back.
 
     Attributes:
         shell: of the machine.
@@ -211,36 +214,27 @@ class Transfer:
         if done.code != 0:
             raise ProviderError(f"{target}: {_last(done.err)}")
 
-    def fetch(self, source: str, name: str, target: Path) -> None:
-        """Bring a file or folder of the machine into a folder here, under the same path.
+    def fetch(self, source: str, name: str, unpack: Callable[[IO[bytes]], None]) -> None:
+        """Bring a file or folder of the machine here, as a stream of tar in GNU's plain format.
+
+        rsync is not asked to: it would write what the machine names, where the machine says.
 
         Args:
             source: folder on the machine.
             name: path from there.
-            target: folder here, made where it is missing.
+            unpack: reads the stream to its end, and trusts it in nothing.
 
         Raises:
             LostConnectionError: some of it may have come.
-            ProviderError: it is not there, or cannot be written here.
+            ProviderError: it is not there.
         """
-        target.mkdir(parents=True, exist_ok=True)
-        if self.rsync and has_rsync():
-            self._rsync(("--relative", f"{self._destination[0]}:{source}/./{name}", f"{target}/"))
-            return
-
-        def unpack(stream: IO[bytes]) -> None:
-            with tarfile.open(fileobj=stream, mode="r|") as packed:
-                packed.extractall(target, filter="data")
-
-        words = ("tar", "-c", "-f", "-", "-C", source, "--", name)
+        words = ("tar", "--format=gnu", "--hard-dereference", "-c", "-f", "-", "-C", source)
         try:
-            done = self.shell.read_from(shlex.join(words), unpack)
+            done = self.shell.read_from(shlex.join((*words, "--", name)), unpack)
         except tarfile.ReadError as error:
             self.shell.close()
             raise LostConnectionError(f"{name}: {error}") from error
-        except tarfile.TarError as error:
-            raise ProviderError(f"{name}: {error}") from error
-        if done.code != 0:
+        if done.code not in (0, _CHANGED_MEANWHILE):
             raise ProviderError(f"{name}: {_last(done.err)}")
 
     @property
@@ -256,7 +250,7 @@ class Transfer:
             "--no-group",
             "--protect-args",
             "--partial",
-            "--safe-links" if not stdin_data else "--links",
+            "--links",
             "--timeout=120",
             *(("--info=progress2",) if self.progress else ()),
             f"--rsh={' '.join(_for_rsync(word) for word in connect)}",

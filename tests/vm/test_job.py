@@ -134,8 +134,7 @@ def test_one_command_from_a_plan_to_its_proof(
     option = next(o for o in planned["options"] if o["offer"]["provider"] == "digitalocean")
     launch = ("provision", "plan.json", "--option", f"{planned['name']}/{option['id']}")
     limits = ("--ttl", "2h", "--idle", f"{_IDLE_S}s", "--ssh-from", "anywhere")
-    job = ("--run", "python3 train.py", "--sync", str(project), "--collect", "outputs/")
-    job = (*job, "--recipe", "recipe.json")
+    job = ("--run", "python3 train.py", "--sync", str(project), "--collect", "outputs/", "--recipe")
     with (
         a_digitalocean(tmp_path, monkeypatch) as ocean,
         _droplets_boot(ocean, image, machine, started),
@@ -147,17 +146,18 @@ def test_one_command_from_a_plan_to_its_proof(
                 size |= {"regions": ["nyc2"]}
         start_s = time.time()
         with capfd.disabled():
-            code = run((*launch, *limits, *job, "--yes", "--allow-stale"))
+            code = run((*launch, *limits, *job, "recipe.json", "--yes", "--allow-stale"))
         tell(f"exit {code}, {time.time() - start_s:.0f} s from the command to the end")
         assert code == 0
         assert ocean.estate.things["droplets"] == {}
         assert ocean.estate.things["ssh_keys"] == {}
     assert started[0].process.poll() is not None
-    after = json.loads((tmp_path / "after.json").read_text(encoding="utf-8"))
+    came = next((tmp_path / "gpucost-runs").glob("*/"))
+    after = json.loads((came / "after.json").read_text("utf-8"))
     assert after["schema"] == "gpucost.profile/v1"
     assert "changes" in after
     assert after["gpus"]
-    told = (project / "outputs" / "told.txt").read_text(encoding="utf-8")
+    told = (came / "outputs" / "told.txt").read_text(encoding="utf-8")
     tell(told)
     assert "fault=\n" in told
     assert "TMPDIR=/scratch" in told

@@ -103,7 +103,7 @@ _MOST = 64
     "--collect",
     multiple=True,
     metavar="PATH",
-    help="With --run: path below the code to fetch at the end (repeatable).",
+    help="With --run: path below the code to fetch into gpucost-runs/ID (repeatable).",
 )
 @click.option("--recipe", metavar="FILE", help="With --run: recipe (of `gpucost recipe`) to apply.")
 @click.option("--container", metavar="IMAGE", help="With --run: container image to run it in.")

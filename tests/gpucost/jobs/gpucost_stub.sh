@@ -12,5 +12,5 @@ done
 shift
 "$@"
 code=$?
-echo '{"schema": "gpucost.profile/v1"}' >"$target"
+echo '{"schema": "gpucost.profile/v1", "job": {"name": "train"}}' >"$target"
 exit "$code"

@@ -20,6 +20,12 @@ def provision(machine: Machine, project: Path, run: str, *more: str) -> tuple[st
     return (*place, "--sync", str(project), "--run", run, "--collect", "outputs/", *more)
 
 
+def results() -> Path:
+    """The folder that the one run's results came to."""
+    (folder,) = (path for path in Path("gpucost-runs").iterdir() if path.is_dir())
+    return folder
+
+
 def _recipe(call: Call) -> str:
     """The recipe of what a plan recommends."""
     assert call("plan", EXAMPLE, "-q", "-o", "plan.json").code == 0
@@ -45,8 +51,11 @@ def test_from_a_plan_to_the_end_of_its_machine(
     assert "['.gitignore', 'keep.ckpt', 'lib', 'outputs', 'train.py']" in ran.err
     assert "['.gitignore', 'ein Modell é.py', 'secrets']" in ran.err
     assert "data: ['ä b.bin']" in ran.err
-    assert (project / "outputs" / "Gewichte für später.txt").read_text("utf-8") == "w" * 1000
-    after = json.loads(Path("after.json").read_text("utf-8"))
+    came = results()
+    assert (came / "outputs" / "Gewichte für später.txt").read_text("utf-8") == "w" * 1000
+    assert not (project / "outputs").exists(), "beside the code"
+    assert (came.parent / ".gitignore").read_text("utf-8") == "*\n"
+    after = json.loads((came / "after.json").read_text("utf-8"))
     assert after["schema"] == "gpucost.profile/v1"
     assert "changes" in after
     assert ran.json["state"] == "ended"
@@ -65,5 +74,5 @@ def test_a_failing_command_ends_the_machine_and_names_its_status(
     assert ran.code == 2
     assert "ended with exit status 7" in ran.err
     assert ran.json["job"]["exit_status"] == 7
-    assert (project / "outputs").is_dir()
+    assert (results() / "outputs").is_dir()
     assert [path for path in OURS if (quick_machine.root / path).exists()] == []

@@ -11,7 +11,7 @@ import pytest
 
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.jobs.conftest import PATH, known_machine
-from tests.gpucost.jobs.test_job_run import OURS, provision
+from tests.gpucost.jobs.test_job_run import OURS, provision, results
 from tests.providers.fakes.sshd import Machine
 
 DRY = ("provision", "--type", "digitalocean/gpu-h100x1-80gb", "--ttl", "2h", "--dry-run")
@@ -100,7 +100,7 @@ def test_results_that_do_not_come_keep_the_machine(
     (code / "model.bin").write_bytes(b"m")
     again = call("logs", run, "-f")
     assert again.code == 0, again.err
-    assert (project / "model.bin").read_bytes() == b"m"
+    assert (results() / "model.bin").read_bytes() == b"m"
     assert [path for path in OURS if (quick_machine.root / path).exists()] == []
 
 

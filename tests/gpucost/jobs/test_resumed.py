@@ -16,7 +16,7 @@ from gpucost.jobs import driving
 from providers.journal.journal import Journal
 from providers.ssh.shell import LostConnectionError, RemoteShell, Transfer
 from tests.gpucost.conftest import Call, Ran
-from tests.gpucost.jobs.test_job_run import OURS, provision
+from tests.gpucost.jobs.test_job_run import OURS, provision, results
 from tests.providers.fakes.sshd import Machine
 
 ONCE = ["code", "gpucost", "job"]
@@ -98,8 +98,8 @@ class Provisioned:
 
     def check_end(self) -> None:
         """Its results are here, and nothing of ours is there."""
-        assert (self.project / "outputs" / "Gewichte für später.txt").is_file()
-        assert Path("after.json").is_file()
+        assert (results() / "outputs" / "Gewichte für später.txt").is_file()
+        assert (results() / "after.json").is_file()
         assert [path for path in OURS if (self.machine.root / path).exists()] == []
 
 

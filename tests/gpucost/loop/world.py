@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.cli import run
+from gpucost.jobs.results import PROFILE, RESULTS
 from gpucost.loop.loop_steps import LoopInterruptedError, LoopStep, RentedRun
 from tests.gpucost.documents import training
 from tests.planner.proof.runs import series
@@ -88,12 +89,19 @@ class World:
         named = words[words.index("--option") + 1].partition("/")[2]
         (offer,) = (o["offer"] for o in plan["jobs"][0]["options"] if o["id"] == named)
         place = {name: offer[name] for name in ("provider", "instance_type", "region", "gpu")}
-        self._measure(step.cwd / "after.json", self.away, **place)
+        self._measure(_results(step.cwd), self.away, **place)
         self.rented.append(ended("run-1", Decimal("1.5")))
 
     def _ends(self) -> None:
         self.rented = [ended(one.run, one.usd) for one in self.rented]
-        self._measure(Path("gpucost-loop") / "after.json", self.away)
+        self._measure(_results(Path("gpucost-loop")), self.away)
+
+
+def _results(folder: Path) -> Path:
+    """Return where the profile of the one launch comes to."""
+    target = folder / RESULTS / "run-1" / PROFILE
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
 
 
 def ended(name: str, usd: Decimal) -> RentedRun:
