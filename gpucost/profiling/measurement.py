@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import resource
 import signal
 import sys
 import time
@@ -242,6 +243,9 @@ class _Front:
             AroundChildError, InputError: no profile could be written, and nothing else went wrong.
         """
         sampling, told_s = self.sampling, time.monotonic()
+        if self._request.command:
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            sampling.tell({"moment_s": told_s, "cpu_s": used.ru_utime + used.ru_stime})
         sampling.tell(END)
         while sampling.outcome is None and not sampling.gone:
             if not sampling.ended and sampling.stuck(time.monotonic() - told_s):

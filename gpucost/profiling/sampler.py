@@ -30,6 +30,7 @@ from pricing.listing import counted
 from telemetry.measure.capture_events import EventTail
 from telemetry.measure.capture_file import CaptureFile
 from telemetry.measure.command import ALL
+from telemetry.measure.host import JobEnd
 from telemetry.measure.recorder import GpuThread, Recorder, Subject
 from telemetry.measure.serving_thread import ServingThread
 
@@ -60,6 +61,7 @@ class Channel:
     Attributes:
         left: whether the other end has gone.
         words: what it told us.
+        job_end: how the job ended, once that is known.
     """
 
     def __init__(self, end: socket.socket) -> None:
@@ -68,6 +70,7 @@ class Channel:
         self._items: list[Any] = []
         self.left = False
         self.words: set[str] = set()
+        self.job_end: JobEnd | None = None
 
     def task(self) -> Task:
         """Wait for the task."""
@@ -93,6 +96,9 @@ class Channel:
             self._hear()
             ready.remove(own)
         self.words |= {item for item in self._items if isinstance(item, str)}
+        for item in self._items:
+            if isinstance(item, dict):
+                self.job_end = JobEnd(**item)
         self._items.clear()
         return ready
 
@@ -181,7 +187,7 @@ class _Sampler:
             if self._view is not None:
                 self._view.hide()
                 self._channel.say(drawn=0)
-        recorder.end()
+        recorder.end(self._channel.job_end)
 
     def _finish(self, target: Path) -> Outcome:
         task = self._task

@@ -302,6 +302,19 @@ _MACHINE = "machine."
 _OTHERS_CORES, _OTHERS_SHARE = 0.5, 0.5
 
 
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How a job ended, as its parent saw it.
+
+    Attributes:
+        moment_s: by `time.monotonic`.
+        cpu_s: seconds of all cores that it and all that it waited for used.
+    """
+
+    moment_s: float
+    cpu_s: float
+
+
 class HostReader:
     """Reads the host, about once a second; rates are over the time since the read before.
 
@@ -347,7 +360,9 @@ class HostReader:
         now = self._group.oom_kills()
         return 0 if now is None or self._oom_kills is None else max(0, now - self._oom_kills)
 
-    def read(self, now_s: float, *, last: bool = False) -> dict[str, float]:
+    def read(
+        self, now_s: float, *, last: bool = False, ended: JobEnd | None = None
+    ) -> dict[str, float]:
         """Return the fields of `model.Host` that are known now, and the machine's as `machine.*`.
 
         Empty while the last reading is younger than that.
@@ -355,6 +370,8 @@ class HostReader:
         Args:
             now_s: seconds, steady.
             last: whether the job ended, so that its memory is gone, and this is the last reading.
+            ended: how it ended, where its parent says so; else the time since the reading before
+                is left out, as nobody knows what an ended process used in it.
         """
         if not last and not self._pace.due(now_s):
             return {}
@@ -362,14 +379,18 @@ class HostReader:
             if self._tree is not None:
                 self._tree.look()
                 self._allowed = self._affinity() or self._allowed
-            readings = self._rates()
+                if ended is not None:
+                    self._tree.ended(ended.cpu_s)
+            readings = self._rates(ended)
         if not last and self._memory_pace.due(now_s):
             with self._memory_pace.taking(now_s):
                 readings |= self._memory()
         return readings
 
-    def _rates(self) -> dict[str, float]:
+    def _rates(self, ended: JobEnd | None) -> dict[str, float]:
         now = self._counters()
+        if ended is not None:
+            now["t_s"] = min(now["t_s"], ended.moment_s)
         elapsed_s = now["t_s"] - self._before["t_s"]
         if elapsed_s < _LEAST_S:
             return {}
@@ -381,9 +402,11 @@ class HostReader:
             readings |= self._whole(before, now, elapsed_s)
             return readings | network | rates(before, now, elapsed_s, DISK)
         used = (now["job_cpu_s"] - before["job_cpu_s"]) / elapsed_s
-        readings["cpu_util"] = min(1.0, max(0.0, used / self.cpu_cores))
-        readings |= rates(before, now, elapsed_s, [f"job {name}" for name in DISK])
-        readings |= self._busiest(elapsed_s)
+        if ended is not None or not self._tree.has_ended:
+            readings["cpu_util"] = min(1.0, max(0.0, used / self.cpu_cores))
+        if not self._tree.has_ended:
+            readings |= rates(before, now, elapsed_s, [f"job {name}" for name in DISK])
+            readings |= self._busiest(elapsed_s)
         if sum(machine) - used <= max(_OTHERS_CORES, _OTHERS_SHARE * used):
             readings |= network
         else:

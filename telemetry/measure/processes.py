@@ -142,6 +142,7 @@ class ProcessTree:
         us = own_number(os.getpid())
         self._us = None if us == pid else us
         self._lost_cpu_s = self._lost_read_mib = self._lost_written_mib = 0.0
+        self._seen_s: float | None = None
         self.look()
         # What the tree used before it was first seen is not the measurement's.
         self._before = self._sum()
@@ -180,6 +181,18 @@ class ProcessTree:
                 return True
             pid = entry.parent
         return False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process at the top is gone."""
+        return self._seen_s is not None
+
+    def ended(self, cpu_s: float) -> None:
+        """Take the processor time that the top and all that it waited for used, by its parent."""
+        self.look()
+        if self._seen_s is not None:
+            self._lost_cpu_s += max(0.0, cpu_s - self._seen_s)
+            self._seen_s = max(cpu_s, self._seen_s)
 
     def used(self) -> Used:
         """Return what the tree used from its first look to its last, ended processes included."""
@@ -253,6 +266,8 @@ class ProcessTree:
             lost[self._ancestor(pid, alive)].append(pid)
         for parent, ended in lost.items():
             spent_s = sum(_total_s(self.members[pid]) for pid in ended)
+            if self.pid in ended:
+                self._seen_s = spent_s
             grown_s = 0.0
             if parent is not None:
                 grown_s = alive[parent].waited_cpu_s - self.members[parent].waited_cpu_s

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -22,10 +23,12 @@ from telemetry.recording.recording import COUNTERS, SERVING, GpuIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from pathlib import Path
 
     from pricing.tables import Json
     from telemetry.measure.capture_events import EventTail
     from telemetry.measure.capture_file import CaptureFile
+    from telemetry.measure.host import JobEnd
     from telemetry.measure.nvml_device import DeviceRow
     from telemetry.measure.serving_thread import ServingThread
 
@@ -127,6 +130,7 @@ class GpuThread:
 # A kill of ours loses at most this much of the probe's events.
 _DRAIN_S = 1.0
 _LOOK_AROUND_S = 2.0
+_ROOM_BYTES = 4096
 _NO_PROBE = (
     "no Python program with the probe in it ran, so where a step's time goes is unknown (another "
     "language, or Python started with -I, -E or an environment of its own)."
@@ -233,10 +237,10 @@ class Recorder:
             if self._wait(ended, due_s):
                 return
 
-    def tick(self, *, last: bool = False) -> None:
+    def tick(self, *, last: bool = False, ended: JobEnd | None = None) -> None:
         """Read once; after the job ended its counters alone: they reach to its end."""
         # First, since it finds the job's processes.
-        host = self._watch.host.read(time.monotonic(), last=last)
+        host = self._watch.host.read(time.monotonic(), last=last, ended=ended)
         self._look_around()
         t_s = self.now_s
         if self._gpus is not None:
@@ -244,9 +248,13 @@ class Recorder:
         self._capture.row(t_s, None, host)
         self._drain()
 
-    def end(self) -> None:
-        """Write the last readings and events and what they lack, and close the capture."""
-        self.tick(last=True)
+    def end(self, ended: JobEnd | None = None) -> None:
+        """Write the last readings and events and what they lack, and close the capture.
+
+        Args:
+            ended: how the job ended, where its parent says so.
+        """
+        self.tick(last=True, ended=ended)
         if self._subject.serving is not None:
             self._subject.serving.end()
             self._say(self._subject.serving.notes)
@@ -312,6 +320,7 @@ class Recorder:
         self._tell_facts()
         events = self._subject.events
         if events is not None:
+            self._say(_full_disk(events.folder))
             missed = unreached(self._watch.pids, events.reached(), self.now_s)
             self._say([_unreached(name) for name in missed])
 
@@ -335,8 +344,24 @@ def _unreached(name: str) -> str:
     )
 
 
+def _full_disk(folder: Path) -> list[str]:
+    """Return why the probe cannot write into its folder, where it cannot."""
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            file.write(bytes(_ROOM_BYTES))
+    except OSError as error:
+        reason = error.strerror or error
+        return [
+            f"{folder.parent}: nothing can be written there ({reason}), so steps are missing from "
+            "then on. Free space, or name another folder with TMPDIR."
+        ]
+    return []
+
+
 def _shortcomings(events: EventTail) -> list[str]:
     """Return why there are no steps, where there are none."""
+    if problem := _full_disk(events.folder):
+        return problem
     kinds = events.kinds
     if "step" in kinds:
         return []

@@ -19,6 +19,7 @@ APPLY = "apply.json"
 RUN_EVENTS = "run.jsonl"
 """In the same folder: events of who starts the child, beside those of its processes."""
 _REACHED = "reached"
+_ROOM_BYTES = 1 << 16
 _LANGUAGE = "LC_CTYPE"
 
 
@@ -79,12 +80,17 @@ def events_folder(environ: Mapping[str, str]) -> str:
             os.chmod(inner, 0o1777)  # noqa: PTH101, S103 - quick; of every user
             reached = os.open(os.path.join(inner, _REACHED), os.O_CREAT | os.O_WRONLY)  # noqa: PTH118 - quick
             os.fchmod(reached, 0o666)
-            os.close(reached)
+            try:
+                os.write(reached, bytes(_ROOM_BYTES))  # a full disk lets files be made, and no more
+                os.ftruncate(reached, 0)
+            finally:
+                os.close(reached)
             os.chmod(outer, 0o711)  # noqa: PTH101, S103 - to be passed through, not listed
         except OSError as error:
             problem = error
-            with contextlib.suppress(OSError):
-                os.rmdir(outer)  # noqa: PTH106 - quick
+            import shutil  # noqa: PLC0415 - only where a folder is full
+
+            shutil.rmtree(outer, ignore_errors=True)
             continue
         return inner
     raise problem

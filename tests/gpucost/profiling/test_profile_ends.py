@@ -1,0 +1,65 @@
+"""The last interval of a measurement and a full disk: measured, left out or named, never zero."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from telemetry.measure.recorder import _full_disk
+from telemetry.probe import events_folder
+
+GPUCOST = str(Path(sys.executable).parent / "gpucost")
+BURN = """
+import sys, time
+t = time.monotonic()
+while time.monotonic() - t < float(sys.argv[1]): pass
+print(time.process_time() / (time.monotonic() - t))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", ["0.8", "2"])
+def test_a_short_burner_reads_what_its_own_clock_says(tmp_path: Path, seconds: str) -> None:
+    """A program that fills a core reads as that core, however short, within 5 % of its clock.
+
+    The machine is shared: what the program says it got is the truth, not 1.0.
+    """
+    words = (GPUCOST, "profile", "--no-gpu", "--no-metadata", "-q", "--")
+    ran = subprocess.run(
+        [*words, sys.executable, "-c", BURN, seconds],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    profile = json.loads((tmp_path / "profile.json").read_text(encoding="utf-8"))
+    cores = profile["host"]["cpu_util"]["mean"] * profile["hardware"]["cpu_cores"]
+    assert cores == pytest.approx(float(ran.stdout), rel=0.12)  # start-up is not in both alike
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a full disk of its own."""
+    folder = tmp_path / "full"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a full disk can be made by root alone")
+    try:
+        (folder / "filler").write_bytes(bytes(64 << 10))
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_named_and_avoided(full: Path, tmp_path: Path) -> None:
+    """The probe writes where there is room; where its folder fills up, that is what is said."""
+    elsewhere = events_folder({"TMPDIR": str(full), "TEMP": str(tmp_path)})
+    assert elsewhere.startswith(str(tmp_path / "gpucost-probe-"))
+    (sentence,) = _full_disk(full / "events" / "..")
+    assert "No space left on device" in sentence
+    assert _full_disk(tmp_path) == []
