@@ -119,6 +119,8 @@ WORK = (
     "save",
     "compile",
     "network",
+    "logging",
+    "lock",
     "sleep",
     "thread",
     "import",

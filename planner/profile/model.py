@@ -202,6 +202,8 @@ class Wait:
     doing: str | None = text("what went on there", choices=WORK)
     phase: str | None = text("what it was part of; null where nothing stepped", choices=PHASES)
     time_fraction: float | None = fraction("share of the time from the first step to the last")
+    low: float | None = fraction("low end of its 90 % interval, by the number of looks")
+    high: float | None = fraction("high end of it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

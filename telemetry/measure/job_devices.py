@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 from telemetry.measure.host import EVERY_S, HostReader
 from telemetry.measure.identity import MachineIdentityReader
 from telemetry.measure.process_table import Visible, together, variables, visible
-from telemetry.measure.processes import ProcessTree, in_container, namespace, own_number
+from telemetry.measure.processes import (
+    ProcessTree,
+    in_container,
+    namespace,
+    own_number,
+    runs_python,
+)
 from telemetry.recording.recording import GPU_USERS, JOB_GPUS
 
 if TYPE_CHECKING:
@@ -196,6 +202,11 @@ class JobWatch:
     def pids(self) -> Collection[int]:
         """The job's processes at the last reading of the host."""
         return frozenset() if self._tree is None else frozenset(self._tree.members)
+
+    def busiest_python(self) -> int | None:
+        """Return the job's process that used most of the processor lately, if it runs Python."""
+        pid = None if self._tree is None else self._tree.busiest[0]
+        return pid if pid is not None and runs_python(pid) else None
 
     def saw(self, row: DeviceRow) -> None:
         """Look at the processes on a device, where they were asked for."""

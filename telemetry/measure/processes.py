@@ -65,6 +65,14 @@ def unreached(pids: Collection[int], reached: Collection[int], now_s: float) -> 
     return tuple(names)
 
 
+def runs_python(pid: int) -> bool:
+    """Return whether a process is an interpreter of Python, by its program's name."""
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name.startswith(_PYTHON)
+    except OSError:
+        return False
+
+
 def _is_python(name: str, words: list[str]) -> bool:
     program = Path(words[0]).name if words else ""
     return name.lower().startswith(_PYTHON) or program.lower().startswith(_PYTHON)

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from telemetry.measure.identity import run_here
 from telemetry.measure.job_devices import JobWatch
 from telemetry.measure.nvml_reader import GpuUnavailableError, NvmlReader
+from telemetry.measure.outside_stacks import OutsideStacks
 from telemetry.measure.processes import unreached
-from telemetry.probe import FOLDER_VARIABLE
+from telemetry.probe import FOLDER_VARIABLE, STACKS_VARIABLE
 from telemetry.recording.recording import COUNTERS, SERVING, GpuIdentity
 
 if TYPE_CHECKING:
@@ -196,6 +197,8 @@ class Recorder:
         self._said: set[str] = set()
         self._device_notes: list[str] = []
         self._facts: dict[str, Json] = {}
+        wanted = subject.pid is not None and os.environ.get(STACKS_VARIABLE) != "0"
+        self._stacks = OutsideStacks() if wanted else None
 
     @property
     def now_s(self) -> float:
@@ -260,6 +263,9 @@ class Recorder:
             self._say(self._subject.serving.notes)
         if self._subject.events is not None:
             self._say(_shortcomings(self._subject.events))
+        if self._stacks is not None:
+            self._capture.lines(self._stacks.end(self.now_s))
+            self._say(_how_seen(self._stacks))
         self._tell_facts()
         self._say(self._watch.notes(self._gpus.identities if self._gpus else ()))
         if self._watch.host.killed_for_memory:
@@ -307,9 +313,14 @@ class Recorder:
 
     def _drain(self) -> None:
         if self._subject.events is not None:
-            self._capture.lines(self._subject.events.new_lines())
+            lines = self._subject.events.new_lines()
+            self._capture.lines(lines)
             if self._capture.problem is None:
                 self._subject.events.free()
+            if self._stacks is not None:
+                self._stacks.take(lines)
+        if self._stacks is not None:
+            self._capture.lines(self._stacks.look(self._watch.busiest_python(), self.now_s))
 
     def _look_around(self) -> None:
         """Check now and then which processes the job has, and which of them the probe missed."""
@@ -342,6 +353,16 @@ def _unreached(name: str) -> str:
         f"{name}: the probe is not in it, so its steps are not in this profile. Python was started "
         "without our path (-I, -E, -S, `env -i`, or PYTHONPATH set anew)."
     )
+
+
+def _how_seen(stacks: OutsideStacks) -> list[str]:
+    """Return what limits the places of the program, where py-spy could not look at it."""
+    if stacks.problem is None or stacks.looked:
+        return []
+    return [
+        f"py-spy could not look at the program ({stacks.problem}); where its time goes was seen from "
+        "inside alone, where Python code is seen late: such shares are rough."
+    ]
 
 
 def _full_disk(folder: Path) -> list[str]:

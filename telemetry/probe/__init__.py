@@ -14,11 +14,14 @@ from pathlib import Path
 
 PATH = Path(__file__).resolve().parent / "path"
 FOLDER_VARIABLE = "GPUCOST_PROBE_DIR"
+STACKS_VARIABLE = "GPUCOST_PROBE_STACKS"
+"""Set to 0, no stack is looked at, neither from inside nor from outside."""
 APPLY = "apply.json"
 """In the folder of events: settings by action code, where something is to be applied."""
 RUN_EVENTS = "run.jsonl"
 """In the same folder: events of who starts the child, beside those of its processes."""
 _REACHED = "reached"
+_TRACER = "tracer"  # whose descendants look at stacks
 _ROOM_BYTES = 1 << 16
 _LANGUAGE = "LC_CTYPE"
 
@@ -85,6 +88,8 @@ def events_folder(environ: Mapping[str, str]) -> str:
                 os.ftruncate(reached, 0)
             finally:
                 os.close(reached)
+            with open(os.path.join(inner, _TRACER), "w", encoding="ascii") as tracer:  # noqa: PTH118, PTH123 - quick
+                tracer.write(str(os.getpid()))
             os.chmod(outer, 0o711)  # noqa: PTH101, S103 - to be passed through, not listed
         except OSError as error:
             problem = error

@@ -117,6 +117,8 @@ def waits_of(observed: Observed | None) -> tuple[Wait, ...]:
             doing=one.doing,
             phase=one.phase,
             time_fraction=one.time_fraction,
+            low=one.low,
+            high=one.high,
         )
         for one in seen
     )

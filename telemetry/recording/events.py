@@ -19,12 +19,11 @@ from telemetry.recording.observed import (
     STEP_COLUMNS,
     Pause,
     RankSeen,
-    Seen,
     StepTimes,
     add_up,
     of_line,
-    places,
 )
+from telemetry.recording.places import Seen, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -188,10 +187,11 @@ def _places(chain: Sequence[_Process]) -> tuple[Seen, ...]:
 
 def _busiest_places(processes: Sequence[_Process]) -> tuple[Seen, ...]:
     """Return the places of the process that was watched longest: of a job that does not step."""
-    lengths = [
-        sum(len(line["seen"]) for line in process.by_kind["stacks"]) for process in processes
+    looks = [
+        sum(row[-1] for line in process.by_kind["stacks"] for row in line["seen"])
+        for process in processes
     ]
-    return _places([processes[lengths.index(max(lengths))]]) if processes else ()
+    return _places([processes[looks.index(max(looks))]]) if processes else ()
 
 
 def _ranks(run: Sequence[_Process]) -> tuple[RankSeen, ...]:

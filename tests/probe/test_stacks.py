@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from telemetry.recording.places import LATE, work_of
 from tests.probe.child import Ended, run
 from tests.probe.test_hooks import START
 
@@ -21,8 +22,9 @@ def seen(done: Ended) -> Counter[tuple[str, str, str]]:
     """Return how often each phase, place and work was seen; lines are left out of the places."""
     found: Counter[tuple[str, str, str]] = Counter()
     for line in done.of("stacks"):
-        for during, place, doing, n in line["seen"]:
-            found[during, place.rpartition(":")[0], doing] += n
+        for during, place, owner, within, n in line["seen"]:
+            work = work_of(owner.removeprefix(LATE), within)
+            found[during, place.rpartition(":")[0], work] += n
     return found
 
 
@@ -31,7 +33,7 @@ def test_a_slow_function_is_named(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(START + SLOW)
     done = run(tmp_path, "train.py")
     (most, n), *_ = seen(done).most_common()
-    assert most == ("steady", "get_batch (train.py", "input")
+    assert most == ("steady", "get_batch (train.py", "sleep")
     assert n >= 5
     assert done.of("odd") == []
 

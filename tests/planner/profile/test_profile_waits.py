@@ -21,7 +21,7 @@ from planner.profile.model import (
 )
 from planner.signals.finding import Finding
 from telemetry.recording.events import together
-from telemetry.recording.observed import places
+from telemetry.recording.places import places
 
 
 def _stacks(*seen: tuple[str, str, str, int]) -> dict[str, Any]:

@@ -1,20 +1,23 @@
-"""Where the stepping thread spends its time: its stack, looked at five times a second.
+"""Where the stepping thread spends its time: its stack, looked at from inside five times a second.
 
 A thread of ours asks Python for the stacks of all threads (sys._current_frames). It changes nothing
 in them, takes no signal, is unknown to `threading`, and ends before the program forks. What it saw
 waits until the clock of the steps knows what it was part of: a step, a stall, an evaluation.
 
+It needs the interpreter's lock to look, so Python code is seen late: at the next line that lets go
+of the lock. Such a look says so. Who samples from outside needs no lock, and takes from here what
+only the inside knows: what a line calls in C, by the types of its objects.
+
 A place is named by the innermost line of the user's own code: names of functions and files and line
 numbers, never arguments, values or source text. Code of the standard library and of installed
-packages is folded into the user's line that called it; what kind of work it does is told by the
-tables below, by the bytecode of the line, and by the types of its variables.
+packages is folded into the user's line that called it; `telemetry.recording.places` says what the
+names of the modules mean.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 import time
@@ -29,142 +32,24 @@ if TYPE_CHECKING:
 
     from .events import Events
 
-
 MOST_KNOWN = 4000
 MOST_LOOKS = 3  # at the variables of a piece of code
-_HAS_POSITIONS = sys.version_info >= (3, 11)
+MOST_FRAMES = 200
+_NAMES_KNOWN = sys.version_info >= (3, 11)  # of what is called: bytecode has positions
 _PROXIES = sys.version_info >= (3, 13)  # f_locals copies nothing any more
 _OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: a function, not a module or class body
 _LOADS = ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF")
+_OPERATES = ("BINARY_", "COMPARE_OP", "UNARY_", "INPLACE_", "STORE_SUBSCR")
 _TOUCHES_LOCALS = frozenset(("locals", "vars", "exec", "eval", "dir"))
-
-_called: dict[tuple[CodeType, int], tuple[str, str]] = {}
-_tensors: dict[CodeType, tuple[int, bool]] = {}
-
-
-def called(frame: FrameType) -> tuple[str, str]:
-    """Return what is called where a frame is: first name and last name of `a.b.c(...)`.
-
-    Two empty names where it calls nothing, or what cannot be named.
-    """
-    key = (frame.f_code, frame.f_lasti)
-    names = _called.get(key)
-    if names is None:
-        try:
-            names = _decoded(*key)
-        except Exception:
-            names = ("", "")
-        if len(_called) >= MOST_KNOWN:
-            _called.clear()
-        _called[key] = names
-    return names
-
-
-def _decoded(code: CodeType, last: int) -> tuple[str, str]:
-    import dis
-
-    before = [
-        instruction for instruction in dis.get_instructions(code) if instruction.offset <= last
-    ]
-    if not before or "CALL" not in before[-1].opname:
-        return "", ""
-    loads = [instruction for instruction in before if instruction.opname.startswith(_LOADS)]
-    if _HAS_POSITIONS:
-        # The callee begins where the call begins; of a chain the longest part is the last name.
-        start = _start(before[-1])
-        loads = [instruction for instruction in loads if _start(instruction) == start]
-    else:
-        loads = loads[-2:]
-    if not loads:
-        return "", ""
-    return str(loads[0].argval), str(loads[-1].argval)
-
-
-def _start(instruction: Any) -> tuple[int, int]:
-    """Return the line and column at which an instruction's source begins."""
-    line, _, column, _ = instruction.positions
-    return line, column
-
-
-def holds_tensors(frame: FrameType) -> bool:
-    """Return whether a function works on tensors of PyTorch, by the types of its variables.
-
-    Each piece of code is looked at a few times only, and no value is kept.
-    """
-    code = frame.f_code
-    looks, holds = _tensors.get(code, (0, False))
-    if holds or looks >= MOST_LOOKS:
-        return holds
-    torch = sys.modules.get("torch")
-    tensor = getattr(torch, "Tensor", None)
-    if tensor is None or not code.co_flags & _OPTIMIZED or _TOUCHES_LOCALS & {*code.co_names}:
-        return False
-    holds = _has(frame, tensor)
-    if len(_tensors) >= MOST_KNOWN:
-        _tensors.clear()
-    _tensors[code] = (looks + 1, holds)
-    return holds
-
-
-def _has(frame: FrameType, kind: type) -> bool:
-    if sys.version_info < (3, 11):
-        import gc
-
-        return any(issubclass(type(value), kind) for value in gc.get_referents(frame))
-    values = frame.f_locals
-    holds = any(issubclass(type(value), kind) for value in values.values())
-    if not _PROXIES:
-        values.clear()  # a copy that would keep the values alive
-    return holds
-
-
-MOST_FRAMES = 200
-
-# What a thread does in a module, or a package with all that is in it. The longest name counts.
-# fmt: off
-WORK = {name: work for work, names in (
-    ("model", ("torch", "torchvision.models", "timm", "transformers.models")),
-    ("device", ("torch.autograd", "torch._tensor", "torch.cuda", "torch.optim", "torch.amp",
-                "torch.nn.utils", "jax", "jaxlib", "tensorflow")),
-    ("communication", ("torch.distributed", "torch.nn.parallel")),
-    ("save", ("torch.distributed.checkpoint", "torch.serialization", "safetensors")),
-    ("compile", ("torch._dynamo", "torch._inductor", "torch._functorch", "triton",
-                 "jax._src.compiler")),
-    ("input", ("torch.utils.data", "torchvision", "timm.data",
-               "transformers.tokenization_utils", "transformers.tokenization_utils_base",
-               "transformers.tokenization_utils_fast", "keras.src.trainers.data_adapters",
-               "tensorflow.python.data", "PIL", "cv2", "imageio", "skimage", "torchaudio",
-               "soundfile", "librosa", "decord", "av", "datasets", "pyarrow", "pandas", "h5py",
-               "zarr", "lmdb", "webdataset", "streaming", "tokenizers", "sentencepiece", "tiktoken",
-               "albumentations", "imgaug", "fsspec", "s3fs", "gcsfs", "smart_open", "gzip",
-               "zipfile", "tarfile", "lzma", "bz2", "numpy.lib")),
-    ("network", ("requests", "urllib3", "urllib", "http", "httpx", "aiohttp", "botocore", "socket",
-                 "ssl")),
-    ("thread", ("threading", "queue", "concurrent", "asyncio", "selectors", "multiprocessing")),
-    ("import", ("importlib", "_frozen_importlib", "_frozen_importlib_external")),
-) for name in names}
-# fmt: on
-# What encloses the user's own code tells what that is for.
-ENCLOSING = {
-    "torch.utils.data": "input",
-    "torch.nn.modules.module": "model",
-    "torch.optim": "device",
-    "torch.serialization": "save",
-    "importlib": "import",
-    "_frozen_importlib": "import",
-    "_frozen_importlib_external": "import",
-}
-# A function with such a name prepares input; where it does something of its own or waits.
-INPUT_NAME = re.compile(
-    r"(get|next|load|read|fetch|make|sample|draw|prepare|create|build|generate|gen|produce|batch)\w*"
-    r"(batch|data|sample|item|example|image|frame|record|shard|token|file|input)"
-    r"|^_*(load|read|fetch|decode|augment|collate|tokeni[sz]e|preprocess|prefetch|download)"
-    r"|^__(getitem|next|iter)__$"
-)
-_MAY_BE_INPUT = frozenset((None, "host", "sleep", "network", "thread"))
+# A function of the user's own that makes tensors of what lies on the host prepares input.
+_MAKES_TENSORS = ("from_numpy", "frombuffer", "as_tensor", "tensor")
+_TRAINS = frozenset(("backward", "zero_grad"))
+_QUEUES = ("queue", "multiprocessing.queues")
+_WAITING = ("threading", "concurrent", "multiprocessing", "selectors", "asyncio", *_QUEUES)
+LATE = "late:"
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Places:
@@ -172,9 +57,11 @@ class Places:
 
     def __init__(self) -> None:
         self._own: dict[CodeType, bool] = {}
+        self._calls: dict[tuple[CodeType, int], tuple[str, ...]] = {}
+        self._owners: dict[tuple[CodeType, int], tuple[int, str]] = {}
 
-    def of(self, thread: int, frames: Mapping[int, FrameType]) -> tuple[str, str]:
-        """Return where a thread is and what it does there.
+    def of(self, thread: int, frames: Mapping[int, FrameType]) -> tuple[str, str, str]:
+        """Return the place of a thread, what its line called, and within what.
 
         Of one that waits for another, the place of that one: a loader in a thread.
 
@@ -182,45 +69,42 @@ class Places:
             thread: its identity.
             frames: of all threads, from sys._current_frames().
         """
-        place, doing, queued = self._look(frames[thread])
-        if doing != "thread":
-            return place, doing
-        for number, frame in frames.items():
-            if number != thread:
-                location, does, _ = self._look(frame, only_own=True)
-                if location and does != "thread":
-                    # What a thread puts into a queue that another one reads from is input.
-                    return location, "input" if queued and does in _MAY_BE_INPUT else does
-        return place, "input" if queued else "thread"
+        place, owner, within = self._look(frames[thread])
+        if owner.startswith(_WAITING):
+            for number, frame in frames.items():
+                found = self._look(frame) if number != thread else None
+                if found and found[2] is not None and not found[1].startswith(_WAITING):
+                    queued = owner.startswith(_QUEUES)
+                    return found[0], found[1], "torch.utils.data" if queued else found[2]
+        return place, owner, within or ""
 
-    def _look(self, frame: FrameType | None, *, only_own: bool = False) -> tuple[str, str, bool]:
-        """Return the place, the work, and whether the thread waits in a queue."""
-        place, doing, queued, names = "", None, False, []
-        first, outermost = frame, frame
+    def _look(self, frame: FrameType) -> tuple[str, str, str | None]:
+        """Return the same of one thread; within None where no line of the user's is in it."""
+        place = owner = inner = within = ""
+        first: FrameType = frame
+        outermost, outer = frame, frame.f_back
+        at: FrameType | None = frame
         for _ in range(MOST_FRAMES):
-            if frame is None:
+            if at is None:
                 break
-            outermost = frame
-            if self._is_own(frame.f_code):
-                name = frame.f_code.co_name
-                names.append(name)
+            outermost, outer = at, at.f_back
+            if self._is_own(at.f_code):
                 if not place:
-                    place = _named(frame)
-                    if frame is first:
-                        doing = _of_call(frame)
+                    place = _named(at)
+                    owner = self._called(at) if at is first else owner
+                within = within or _tensors_made(at.f_code)
             else:
-                module = frame.f_globals.get("__name__")
-                if isinstance(module, str):
-                    table = ENCLOSING if place else WORK
-                    if place or doing is None:
-                        doing = _work_of(module, table) or doing
-                    queued = queued or (not place and module in _QUEUES)
-            frame = frame.f_back
-        if doing in _MAY_BE_INPUT and any(map(INPUT_NAME.search, names)):
-            doing = "input"
-        if not place and outermost is not None and not only_own:
-            place = _named(outermost)
-        return place, doing or "host", queued
+                module = str(at.f_globals.get("__name__") or "")
+                if not place:
+                    inner, owner = inner or module, module
+                elif not module.startswith("gpucost_probe"):
+                    within = within or module
+                    break
+            at = outer
+        if not place:
+            return _named(outermost), owner, None
+        apart = owner and inner and inner != owner
+        return place, "%s>%s" % (owner, inner) if apart else owner, within
 
     def _is_own(self, code: CodeType) -> bool:
         """Return whether code is the user's own."""
@@ -229,23 +113,106 @@ class Places:
             name = code.co_filename
             foreign = name.startswith((_OURS, "<frozen", _STANDARD))
             own = not (foreign or any(part in name for part in _INSTALLED))
-            if len(self._own) >= MOST_KNOWN:
-                self._own.clear()
-            self._own[code] = own
+            _keep(self._own, code, own)
         return own
 
+    def _called(self, frame: FrameType) -> str:
+        """Return what a line calls in C, with the module or class that defines it.
 
-_QUEUES = frozenset(("queue", "multiprocessing.queues"))
+        `torch` for an operator on tensors; empty where the line itself runs, or nobody knows.
+        """
+        key = (frame.f_code, frame.f_lasti)
+        looks, owner = self._owners.get(key, (0, ""))
+        if not owner and looks < MOST_LOOKS:
+            owner = self._owner(frame, key)
+            _keep(self._owners, key, (looks + 1, owner))
+        return owner
+
+    def _owner(self, frame: FrameType, key: tuple[CodeType, int]) -> str:
+        names = self._calls.get(key)
+        if names is None:
+            names = _decoded(*key)
+            _keep(self._calls, key, names)
+        if not names:
+            return ""
+        variables = _variables(frame) if names[0] not in frame.f_globals else {}
+        try:
+            if names == (_OPERATOR,):
+                tensor = getattr(sys.modules.get("torch"), "Tensor", ())
+                return "torch" if any(isinstance(v, tensor) for v in variables.values()) else ""
+            return _defined(names, variables, frame)
+        except Exception:
+            return ""
+        finally:
+            if not _PROXIES:
+                variables.clear()  # a copy that would keep the values alive
 
 
-def _work_of(module: str, table: Mapping[str, str]) -> str | None:
-    """Return what a table says of a module, by its longest name."""
-    while module:
-        work = table.get(module)
-        if work is not None:
-            return work
-        module = module.rpartition(".")[0]
-    return None
+_OPERATOR = "<operator>"
+
+
+def _variables(frame: FrameType) -> dict[str, Any]:
+    code = frame.f_code
+    if not code.co_flags & _OPTIMIZED:
+        return dict(frame.f_locals)
+    return {} if _TOUCHES_LOCALS & {*code.co_names} else dict(frame.f_locals)
+
+
+def _decoded(code: CodeType, last: int) -> tuple[str, ...]:
+    """Return the names a, b, c of the call `a.b.c(...)` that runs; of an operator, its mark."""
+    import dis
+
+    before = [each for each in dis.get_instructions(code) if each.offset <= last]
+    if not before or not _NAMES_KNOWN:
+        return ()
+    if before[-1].opname.startswith(_OPERATES):
+        return (_OPERATOR,)
+    if "CALL" not in before[-1].opname:
+        return ()
+    # The callee begins where the call begins.
+    begin = _start(before[-1])
+    loads = [each for each in before if each.opname.startswith(_LOADS) and _start(each) == begin]
+    return tuple(str(each.argval) for each in loads)
+
+
+def _start(instruction: Any) -> tuple[int, int]:
+    """Return the line and column at which an instruction's source begins."""
+    return instruction.positions[0], instruction.positions[2]
+
+
+def _defined(names: tuple[str, ...], variables: dict[str, Any], frame: FrameType) -> str:
+    """Return the full name of what `names` call: by module, or by the class that defines it.
+
+    Attributes are read where they lie, never through code of the program.
+    """
+    root = names[0]
+    value = variables.get(root, frame.f_globals.get(root, frame.f_builtins.get(root)))
+    if len(names) == 1:
+        name = getattr(value, "__qualname__", "") if type(value) in _CALLABLE else ""
+        return "%s.%s" % (value.__module__ or "builtins", name) if name else ""
+    for name in names[1:-1]:
+        value = object.__getattribute__(value, "__dict__").get(name)
+    if isinstance(value, type(sys)):
+        return "%s.%s" % (value.__name__, names[-1])
+    kinds = (kind for kind in type(value).__mro__ if names[-1] in vars(kind))
+    kind = next(kinds, None)
+    return "%s.%s.%s" % (kind.__module__, kind.__qualname__, names[-1]) if kind else ""
+
+
+_CALLABLE = (type(len), type(_defined), type)
+
+
+def _tensors_made(code: CodeType) -> str:
+    """Return by which function of PyTorch a function makes tensors, "" where it makes none."""
+    if _TRAINS & {*code.co_names}:
+        return ""
+    return next(("torch." + name for name in _MAKES_TENSORS if name in code.co_names), "")
+
+
+def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(known) >= MOST_KNOWN:
+        known.clear()
+    known[key] = value
 
 
 def _named(frame: FrameType) -> str:
@@ -254,38 +221,13 @@ def _named(frame: FrameType) -> str:
     return "%s (%s:%d)" % (name, os.path.basename(code.co_filename), frame.f_lineno or 0)
 
 
-def _of_call(frame: FrameType) -> str | None:
-    """Return what a line of the user's own does, that runs or has called a function in C."""
-    root, name = called(frame)
-    module = frame.f_globals.get(root) if root else None
-    if isinstance(module, type(sys)):
-        work = _work_of(module.__name__, WORK)
-        if work is not None:
-            return work
-        if name in CALLS:
-            return CALLS[name]
-        return "host"
-    if name in CALLS:
-        return CALLS[name]
-    return "model" if holds_tensors(frame) else None
-
-
-# A method in C: what it does, mostly. Those that need a result of the GPU wait for it.
-CALLS = {
-    **dict.fromkeys(("item", "cpu", "tolist", "numpy", "synchronize", "nonzero"), "device"),
-    **dict.fromkeys(("sleep", "input", "pause", "select", "poll"), "sleep"),
-    **dict.fromkeys(("recv", "recv_into", "sendall", "accept", "connect"), "network"),
-    **dict.fromkeys(("acquire", "wait", "join"), "thread"),
-    **dict.fromkeys(("read", "readline", "readlines", "readinto", "imread", "fromfile"), "input"),
-}
-
-
 VARIABLE = "GPUCOST_PROBE_STACKS"
 PERIOD_S = 0.2
 GOLDEN = 0.6180339887498949  # spreads the moments evenly, so that no rhythm of the loop is hit
 MOST_WAITING = 600
 MOST_PLACES = 24  # in a line; the rest is told as one
 JOIN_S = 1.0
+LATE_S = 0.0002  # over the timer's slack of 50 us, and waking
 # Seconds between lines: at first often, as short programs matter, too.
 FIRST_LINE_S, LINE_GROWTH, LINE_S = 2.0, 1.5, 300.0
 
@@ -294,17 +236,17 @@ class Samples:
     """Counts where the thread was seen, by what went on meanwhile.
 
     Attributes:
-        waiting: moment by time.perf_counter(), and place with its work, not yet counted.
+        waiting: moment by time.perf_counter(), and place with owner and within, not yet counted.
         meanwhile: the phase of those that wait too long.
     """
 
     def __init__(self, events: Events) -> None:
         self._events = events
         self._lock = allocate_lock()
-        self._counts: dict[tuple[str, str, str], int] = {}
+        self._counts: dict[tuple[str, ...], int] = {}
         self._from_s: float | None = None
         self._width_s = FIRST_LINE_S
-        self.waiting: list[tuple[float, tuple[str, str]]] = []
+        self.waiting: list[tuple[float, tuple[str, str, str]]] = []
         self.meanwhile = "unstepped"
 
     def settle(self, during: str, from_s: float = 0.0, until_s: float = float("inf")) -> None:
@@ -339,10 +281,11 @@ class Samples:
             return
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         rows: list[Any] = [[*key, n] for key, n in ranked[:MOST_PLACES]]
-        folded: dict[tuple[str, str], int] = {}
-        for (during, _, doing), n in ranked[MOST_PLACES:]:
-            folded[during, doing] = folded.get((during, doing), 0) + n
-        rows += [[during, "", doing, n] for (during, doing), n in sorted(folded.items())]
+        folded: dict[tuple[str, ...], int] = {}
+        for (during, _, *names), n in ranked[MOST_PLACES:]:
+            key = (during, "", *names)
+            folded[key] = folded.get(key, 0) + n
+        rows += [[*key, n] for key, n in sorted(folded.items())]
         line = {"event": "stacks", "t_s": round(time.time(), 6), "seen": rows}
         self._events.line(json.dumps(line))
 
@@ -406,9 +349,14 @@ class Watch:
     def _run(self, stop: Any, ended: Any) -> None:
         try:
             places, own, turn = Places(), get_ident(), 0.0
-            while not stop.acquire(timeout=PERIOD_S * (0.5 + turn)):
+            while True:
+                wait_s = PERIOD_S * (0.5 + turn)
+                due_s, ready_s = perf_counter() + wait_s, _ready_s()
+                if stop.acquire(timeout=wait_s):
+                    return
+                late_s = perf_counter() - due_s - (_ready_s() - ready_s)
                 turn = (turn + GOLDEN) % 1.0
-                self._look(places, own)
+                self._look(places, own, late=late_s > LATE_S)
         except Exception as error:
             try:
                 self._failed("stacks are not sampled any more: %r" % (error,))
@@ -417,7 +365,7 @@ class Watch:
         finally:
             ended.release()
 
-    def _look(self, places: Any, own: int) -> None:
+    def _look(self, places: Any, own: int, *, late: bool) -> None:
         self._look_around()
         samples = self._samples()
         frames = sys._current_frames()
@@ -427,8 +375,20 @@ class Watch:
             thread = main_thread().ident or 0
         if thread in frames:
             moment_s = perf_counter()
-            samples.waiting.append((moment_s, places.of(thread, frames)))
+            place, owner, within = places.of(thread, frames)
+            if late and owner:  # Python held the lock until this call let go of it
+                owner = LATE + owner
+            samples.waiting.append((moment_s, (place, owner, within)))
             if len(samples.waiting) >= MOST_WAITING:
                 samples.settle(samples.meanwhile)
             if samples.is_due(moment_s):
                 samples.write()
+
+
+def _ready_s() -> float:
+    """Return how long this thread has waited for a core, not for the lock, since it began."""
+    try:
+        with open("/proc/thread-self/schedstat", "rb") as stream:
+            return int(stream.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0

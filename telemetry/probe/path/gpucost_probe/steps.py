@@ -326,7 +326,10 @@ class Steps:
             items: of the steps, where the program says so.
         """
         interval = self._of_step()
-        self.thread = get_ident()
+        if self.thread != get_ident():
+            self.thread = get_ident()
+            if self.thread != self._main:  # autograd's, or a trainer's
+                self._events.write("thread", ident=self.thread)
         self._otherwise = None  # what an optimizer steps needs no other count
         training = interval.training(self.training, stepped=self.count > 0)
         trained, evaluated = interval.split(training)

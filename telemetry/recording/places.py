@@ -1,0 +1,221 @@
+"""Where a program spends its time: what was seen at its lines becomes places, with their work.
+
+A row of a `stacks` line is `[phase, place, owner, within, looks]`. The place is the innermost line
+of the user's own code. `owner` is the module, or the function of C with the class that defines it,
+that the line had called: `PIL.Image`, `torch._C.TensorBase.item`; empty where the line itself ran.
+Where a module further in differs, it follows: `torch.nn.modules.module>torch._inductor.codecache`.
+`within` is the nearest library that calls the user's function, or what the function itself makes
+tensors with. What a place is for follows from these names of modules alone.
+
+Lines `by: outside` come from py-spy, which needs no lock of the interpreter. The probe looks from
+inside: it sees the types of objects, but Python code only where that lets go of the lock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+OUTSIDE = "outside"
+LATE = "late:"  # before the owner of a look that waited for the lock: Python ran before this line
+
+# What a thread does in a module, or a package with all that is in it. The longest name counts.
+# fmt: off
+WORK = {name: work for work, names in (
+    ("model", ("torch", "torchvision.models", "timm", "transformers.models", "flax", "equinox",
+               "keras.src.models", "keras.src.layers", "xformers", "flash_attn")),
+    ("device", ("torch.autograd", "torch.cuda", "torch.optim", "torch.amp", "torch.nn.utils",
+                "torch.Tensor", "jax", "jaxlib", "tensorflow", "cupy", "pycuda", "bitsandbytes")),
+    ("communication", ("torch.distributed", "torch.nn.parallel", "horovod", "mpi4py", "deepspeed.comm")),
+    ("save", ("torch.distributed.checkpoint", "torch.serialization", "safetensors", "orbax",
+              "torch._C.PyTorchFileWriter", "flax.training.checkpoints")),
+    ("compile", ("torch._dynamo", "torch._inductor", "torch._functorch", "triton",
+                 "jax._src.compiler", "jax._src.interpreters", "torch.fx")),
+    ("input", ("torch.utils.data", "torchvision", "timm.data",
+               "torch.from_numpy", "torch.frombuffer", "torch.as_tensor", "torch.tensor",
+               "transformers.tokenization_utils", "transformers.tokenization_utils_base",
+               "transformers.tokenization_utils_fast", "keras.src.trainers.data_adapters",
+               "tensorflow.python.data", "grain", "PIL", "cv2", "imageio", "skimage", "torchaudio",
+               "soundfile", "librosa", "decord", "av", "datasets", "pyarrow", "pandas.io",
+               "pandas._libs.parsers", "polars", "h5py", "zarr", "lmdb", "webdataset", "streaming",
+               "tokenizers", "sentencepiece", "tiktoken", "albumentations", "imgaug", "fsspec",
+               "gzip", "zipfile", "tarfile", "lzma", "bz2", "zlib", "_bz2", "_lzma", "csv", "_csv",
+               "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "numpy.memmap",
+               "numpy.lib.npyio", "numpy.lib._npyio_impl", "numpy.lib.format",
+               "numpy.lib._format_impl", "_pickle.load", "_pickle.loads", "_io", "io",
+               "builtins.open", "json.decoder", "orjson.loads", "msgpack", "mmap", "nvidia.dali")),
+    ("network", ("requests", "urllib3", "urllib", "http", "httpx", "aiohttp", "botocore", "boto3",
+                 "socket", "_socket", "ssl", "_ssl", "s3fs", "gcsfs", "smart_open",
+                 "huggingface_hub", "google.cloud", "azure", "paramiko")),
+    ("logging", ("logging", "wandb", "mlflow", "tensorboard", "tensorboardX", "comet_ml", "neptune",
+                 "aim", "clearml", "torch.utils.tensorboard", "tqdm", "builtins.print",
+                 "_io.TextIOWrapper.write", "_io.TextIOWrapper.flush", "_io.BufferedWriter")),
+    ("thread", ("threading", "_thread", "queue", "_queue", "concurrent", "asyncio", "selectors",
+                "multiprocessing", "subprocess", "select")),
+    ("sleep", ("time.sleep", "builtins.input", "time.clock_nanosleep")),
+    ("import", ("importlib", "_frozen_importlib", "_frozen_importlib_external")),
+) for name in names}
+# fmt: on
+# Methods of tensors that need a result of the GPU: they wait for it.
+_WAITS_FOR_DEVICE = frozenset(("item", "cpu", "tolist", "numpy", "synchronize", "nonzero", "__bool__"))
+# What decides also where another module was called first.
+_DECIDES = frozenset(("compile", "save", "communication", "import"))
+_MAY_BE_INPUT = frozenset((None, "network", "sleep", "thread"))
+_WITHIN = frozenset(("input", "model", "device", "save", "import"))
+
+
+def work_of(owner: str, within: str) -> str:
+    """Return what goes on at a place, as `kinds.WORK` names it.
+
+    Args:
+        owner: what the line called; empty where it ran itself.
+        within: what called its function, or what that makes tensors with.
+    """
+    outer, _, inner = owner.partition(">")
+    deep = _listed(inner)
+    work = deep if deep in _DECIDES else _listed(outer) or deep
+    if work == "model" and outer.rpartition(".")[2] in _WAITS_FOR_DEVICE:
+        return "device"
+    around = _listed(within)
+    if around == "input" and work in _MAY_BE_INPUT:
+        return "input"
+    if work is None and around in _WITHIN:
+        return str(around)
+    return work or "host"
+
+
+def _listed(module: str) -> str | None:
+    while module:
+        work = WORK.get(module)
+        if work is not None:
+            return work
+        module = module.rpartition(".")[0]
+    return None
+
+
+# Phases that count: the rest is start-up and what follows the last step.
+ACTIVE = ("steady", "stall", "evaluation", "unstepped")
+_FEWEST = 10  # looks; at ten a second these are one second
+_LEAST = 0.01
+_MOST = 16
+_Z = 1.645  # of a 90 % interval
+_LINE = re.compile(r"^(.*):(\d+)\)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A place in which the stepping thread was seen.
+
+    Attributes:
+        place: `function (file.py:line)`, the line in which it was seen most often; empty for the
+            sum of rare places.
+        doing: what it did there, as `kinds.WORK` names it.
+        phase: what went on, as `kinds.PHASES` names it; None where nothing stepped.
+        time_fraction: share of the time of the steps, evaluation and stalls included.
+        low: of the 90 % interval of that share, which so many looks allow.
+        high: its other end.
+    """
+
+    place: str
+    doing: str
+    phase: str | None
+    time_fraction: float
+    low: float | None = None
+    high: float | None = None
+
+
+def interval(share: float, looks: int) -> tuple[float, float]:
+    """Return the 90 % interval of a share (Wilson, JASA 1927).
+
+    Args:
+        share: 0 to 1.
+        looks: that it was counted in, at least 1.
+    """
+    z2 = _Z * _Z / looks
+    middle = (share + z2 / 2.0) / (1.0 + z2)
+    half = sqrt(share * (1.0 - share) * z2 + z2 * z2 / 4.0) / (1.0 + z2)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+Row = tuple[str, str, str, str, int]
+
+
+def _rows(lines: Iterable[Mapping[str, Any]], *, outside: bool) -> list[Row]:
+    """Return rows of lines; of older probes, which told the work, that is the owner."""
+    rows: list[Row] = []
+    for line in lines:
+        if (line.get("by") == OUTSIDE) is outside:
+            for phase, place, *names, n in line.get("seen") or ():
+                owner, within = names if len(names) > 1 else (f"={names[0]}", "")
+                rows.append((phase, place, owner, within, n))
+    return rows
+
+
+def places(lines: Sequence[Mapping[str, Any]], *, stepped: bool) -> tuple[Seen, ...]:
+    """Return the places of the lines `stacks` of a process, the most frequent first.
+
+    Lines of one function are one place. Empty below ten looks. What py-spy saw counts, where it
+    saw enough; what a line of it called in C is then known from the looks inside at that line.
+
+    Args:
+        lines: of probe and py-spy.
+        stepped: whether the process stepped; what was seen before its first step is start-up then.
+    """
+    inside = _rows(lines, outside=False)
+    counted = _rows(lines, outside=True)
+    if sum(n for phase, *_, n in counted if phase in ACTIVE) < _FEWEST:
+        counted, inside = inside, []
+    meant = _meanings(inside)
+    counts: Counter[tuple[str, str, str]] = Counter()
+    within: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    for phase, place, owner, around, n in counted:
+        doing = _doing(place, owner, around, meant)
+        if phase not in ACTIVE or (phase == "unstepped" and (stepped or doing == "import")):
+            continue
+        match = _LINE.match(place)
+        function, number = (match[1], match[2]) if match else (place, "")
+        counts[function, doing, phase] += n
+        within[function, doing, phase][number] += n
+    total = sum(counts.values())
+    if total < _FEWEST:
+        return ()
+    seen = []
+    for key, n in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
+        function, doing, phase = key
+        number = max(sorted(within[key].items()), key=lambda each: each[1])[0]
+        low, high = interval(n / total, total)
+        seen.append(
+            Seen(
+                place=f"{function}:{number})" if number else function,
+                doing=doing,
+                phase=None if phase == "unstepped" else phase,
+                time_fraction=round(n / total, 4),
+                low=round(low, 4),
+                high=round(high, 4),
+            )
+        )
+    return tuple(each for each in seen[:_MOST] if each.time_fraction >= _LEAST)
+
+
+def _meanings(inside: Iterable[Row]) -> dict[str, tuple[str, str]]:
+    """Return by line what it was mostly seen to call, and within what, from inside."""
+    counts: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for _, place, owner, around, n in inside:
+        counts[place][owner.removeprefix(LATE), around] += n
+    return {place: each.most_common(1)[0][0] for place, each in counts.items()}
+
+
+def _doing(place: str, owner: str, around: str, meant: Mapping[str, tuple[str, str]]) -> str:
+    if not owner and place in meant:
+        owner, around = meant[place]
+    elif not owner and meant and _listed(around) == "model":
+        around = ""  # lines of a model that launch are seen from inside: this one is plain Python
+    if owner.startswith(LATE):
+        owner, around = "", around if _listed(around) == "input" else ""
+    return owner[1:] if owner.startswith("=") else work_of(owner, around)
