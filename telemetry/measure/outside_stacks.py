@@ -1,4 +1,4 @@
-"""Where the job's Python programs are, by py-spy: it reads their memory and needs no lock of theirs.
+"""Where the Python programs of a job are, by py-spy: it reads memory, and needs no lock of theirs.
 
 A run of py-spy lasts some seconds, at first few, later a minute, and writes what it saw with its
 moments. What was going on at a moment (a step, an evaluation, a stall) the events of the probe
@@ -54,18 +54,18 @@ def looks(text: str) -> Iterator[tuple[float, Stacks, int | None]]:
     """
     stacks: dict[int, list[Frame]] = {}
     main: int | None = None
-    moment, step_us = 0.0, 1e6 / RATE
+    moment_us: float | None = None
     for event in sorted(json.loads(text), key=lambda each: float(each["ts"])):
-        while event["ts"] > moment + step_us:
+        moment_us = float(event["ts"]) if moment_us is None else moment_us
+        while moment_us < event["ts"]:
             if any(stacks.values()):
-                yield moment / 1e6, {t: tuple(each) for t, each in stacks.items() if each}, main
-            moment += step_us
-        if moment == 0.0:
-            moment = float(event["ts"])
+                yield moment_us / 1e6, {t: tuple(each) for t, each in stacks.items() if each}, main
+            moment_us += 1e6 / RATE
         thread, name = int(event["tid"]), str(event["name"])
         stack = stacks.setdefault(thread, [])
         if not event["args"]["filename"] and name.startswith("thread ("):
-            main = thread if name.endswith(": MainThread") else main
+            # The system numbers the first thread as the process.
+            main = thread if name.startswith(f"thread ({event['pid']})") else main
         elif event["ph"] == "B":
             stack.append((name, str(event["args"]["filename"]), int(event["args"]["line"])))
         elif stack:
@@ -73,7 +73,9 @@ def looks(text: str) -> Iterator[tuple[float, Stacks, int | None]]:
 
 
 _PACKAGE = re.compile(r"/(?:site|dist)-packages/(.+?)(?:/__init__)?(?:\.pyx?|\.so)?$")
-_STANDARD = re.compile(r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)(.+?)(?:/__init__)?\.py$")
+_STANDARD = re.compile(
+    r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)(.+?)(?:/__init__)?\.py$"
+)
 _FROZEN = re.compile(r"^<frozen (.+)>$")
 _OURS = re.compile(r"/gpucost_probe/")
 
@@ -208,7 +210,9 @@ class _Watched:
         rest: Counter[tuple[str, str, str]] = Counter()
         for (phase, _, owner, within), n in ranked[_MOST_PLACES:]:
             rest[phase, owner, within] += n
-        rows += [[phase, "", owner, within, n] for (phase, owner, within), n in sorted(rest.items())]
+        rows += [
+            [phase, "", owner, within, n] for (phase, owner, within), n in sorted(rest.items())
+        ]
         return {"event": "stacks", "by": OUTSIDE, "t_s": round(t_s, 3), "seen": rows}
 
 
@@ -301,7 +305,7 @@ class OutsideStacks:
         words += ["--duration", str(round(length_s)), "--format", "chrometrace", "--idle"]
         words += ["--nonblocking", "--threads", "--full-filenames", "--output", str(output)]
         try:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: S603 - py-spy, with numbers and a path of ours
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
             )
         except OSError as error:
@@ -315,8 +319,7 @@ class OutsideStacks:
         watched.run = None
         if run.process.poll() is None:
             run.process.kill()
-            run.process.wait()
-        errors = run.process.stderr.read() if run.process.stderr is not None else b""
+        _, errors = run.process.communicate()
         try:
             text = run.output.read_text(encoding="utf-8", errors="replace")
             seen = [

@@ -359,10 +359,11 @@ def _how_seen(stacks: OutsideStacks) -> list[str]:
     """Return what limits the places of the program, where py-spy could not look at it."""
     if stacks.problem is None or stacks.looked:
         return []
-    return [
-        f"py-spy could not look at the program ({stacks.problem}); where its time goes was seen from "
-        "inside alone, where Python code is seen late: such shares are rough."
-    ]
+    sentence = (
+        f"py-spy could not look at the program ({stacks.problem}); where its time goes was seen "
+        "from inside alone, where Python code is seen late: such shares are rough."
+    )
+    return [sentence]
 
 
 def _full_disk(folder: Path) -> list[str]:
@@ -372,10 +373,11 @@ def _full_disk(folder: Path) -> list[str]:
             file.write(bytes(_ROOM_BYTES))
     except OSError as error:
         reason = error.strerror or error
-        return [
+        sentence = (
             f"{folder.parent}: nothing can be written there ({reason}), so steps are missing from "
             "then on. Free space, or name another folder with TMPDIR."
-        ]
+        )
+        return [sentence]
     return []
 
 

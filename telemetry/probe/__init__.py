@@ -7,7 +7,6 @@ knows how to start a child with it. What the probe writes is described in
 `gpucost_probe/__init__.py`.
 """
 
-import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path

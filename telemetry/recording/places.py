@@ -32,7 +32,8 @@ WORK = {name: work for work, names in (
                "keras.src.models", "keras.src.layers", "xformers", "flash_attn")),
     ("device", ("torch.autograd", "torch.cuda", "torch.optim", "torch.amp", "torch.nn.utils",
                 "torch.Tensor", "jax", "jaxlib", "tensorflow", "cupy", "pycuda", "bitsandbytes")),
-    ("communication", ("torch.distributed", "torch.nn.parallel", "horovod", "mpi4py", "deepspeed.comm")),
+    ("communication", ("torch.distributed", "torch.nn.parallel", "horovod", "mpi4py",
+                       "deepspeed.comm")),
     ("save", ("torch.distributed.checkpoint", "torch.serialization", "safetensors", "orbax",
               "torch._C.PyTorchFileWriter", "flax.training.checkpoints")),
     ("compile", ("torch._dynamo", "torch._inductor", "torch._functorch", "triton",
@@ -63,7 +64,9 @@ WORK = {name: work for work, names in (
 ) for name in names}
 # fmt: on
 # Methods of tensors that need a result of the GPU: they wait for it.
-_WAITS_FOR_DEVICE = frozenset(("item", "cpu", "tolist", "numpy", "synchronize", "nonzero", "__bool__"))
+_WAITS_FOR_DEVICE = frozenset(
+    ("item", "cpu", "tolist", "numpy", "synchronize", "nonzero", "__bool__")
+)
 # What decides also where another module was called first.
 _DECIDES = frozenset(("compile", "save", "communication", "import"))
 _MAY_BE_INPUT = frozenset((None, "network", "sleep", "thread"))

@@ -99,7 +99,7 @@ _SCOPE, _PR_SET_PTRACER = "/proc/sys/kernel/yama/ptrace_scope", 0x59616D61
 
 
 def permit_looks(folder: str) -> None:
-    """Permit who started us, and its own, to read our stacks, where the kernel asks for that.
+    """Let who started us, and its own, read our stacks, where the kernel asks for that.
 
     Yama's first scope lets a process be read by its ancestors alone (prctl(2), PR_SET_PTRACER).
     """

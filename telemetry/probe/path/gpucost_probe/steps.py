@@ -326,10 +326,7 @@ class Steps:
             items: of the steps, where the program says so.
         """
         interval = self._of_step()
-        if self.thread != get_ident():
-            self.thread = get_ident()
-            if self.thread != self._main:  # autograd's, or a trainer's
-                self._events.write("thread", ident=self.thread)
+        self._note_thread()
         self._otherwise = None  # what an optimizer steps needs no other count
         training = interval.training(self.training, stepped=self.count > 0)
         trained, evaluated = interval.split(training)
@@ -367,6 +364,12 @@ class Steps:
         if self._tally.is_due(end_s):
             self.flush()
         self._tell_taken(length_s)
+
+    def _note_thread(self) -> None:
+        if self.thread != get_ident():
+            self.thread = get_ident()
+            if self.thread != self._main:  # autograd's, or a trainer's
+                self._events.write("thread", ident=self.thread)
 
     def _tell_taken(self, length_s: float | None) -> None:
         """Tell the length of a step; the next begins after what is done then."""
