@@ -319,7 +319,7 @@ def reading(name: str, value: float | str, unit: str | None) -> str:
     """Return one reading for people, a share in percent: `GPU busy 22 %`."""
     name = word("reading", name)
     if isinstance(value, str):
-        return f"{name} {value}"
+        return f"{name} {translate_text(value)}"
     return f"{name} {percent(value) if unit == _SHARE else f'{value:.4g}'}"
 
 

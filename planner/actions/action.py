@@ -15,6 +15,7 @@ from planner.models.estimate import Estimate, exactly
 from planner.profile.frameworks import LEARNING
 from planner.signals import thresholds
 from planner.signals.condition import Signals, Test
+from pricing.message import Message, join
 
 Part = Literal["input", "host", "kernels"]
 Class = Literal["safe", "numeric", "structural"]
@@ -31,6 +32,7 @@ _GROUPS = {
     "EAGER": ("pytorch", "graphs", "reinforcement"),  # each operation is launched from Python
 }
 """Families of programs that have the same actions."""
+_WAYS = frozenset(("words", "frameworks", "environment", "launcher"))
 
 PART_OF: dict[Mechanism, Part] = {
     "loading": "input",
@@ -62,7 +64,6 @@ class Action:
 
     Attributes:
         code: the action code.
-        title: what to do, in a few words.
         kind: `safe` leaves results unchanged, `numeric` may change them, `structural` chooses a
             machine.
         mechanism: what it makes faster; actions on one mechanism overlap. None where its gain is
@@ -94,7 +95,6 @@ class Action:
     """
 
     code: str
-    title: str
     kind: Class = "safe"
     mechanism: Mechanism | None = None
     effect: Range | None = None
@@ -118,6 +118,11 @@ class Action:
     words: str = ""
 
     @property
+    def title(self) -> Message:
+        """What to do, in a few words."""
+        return Message(f"action.{self.code}")
+
+    @property
     def part(self) -> Part | None:
         """The part of the time that it speeds up; None where its gain is not modelled."""
         return None if self.mechanism is None else PART_OF[self.mechanism]
@@ -128,7 +133,12 @@ class Action:
         if self.effect is None:
             return None
         low, mid, high = self.effect
-        return Estimate(low=low, mid=mid, high=high, basis=f"{self.code}: {self.source}")
+        return Estimate(
+            low=low,
+            mid=mid,
+            high=high,
+            basis=Message("action.basis", code=self.code, source=self.source),
+        )
 
     @property
     def gain(self) -> Range | None:
@@ -170,12 +180,12 @@ def combined(actions: Iterable[Action], part: Part) -> Estimate:
         if strongest is None or _strength(action) > _strength(strongest):
             best[action.mechanism] = action
     if not best:
-        return exactly(1.0, "unchanged")
+        return exactly(1.0, Message("action.unchanged"))
     chosen = sorted(best.values(), key=lambda action: action.code)
     low, mid, high = (
         _speed([(a.share, a.effect[i]) for a in chosen if a.effect]) for i in range(3)
     )
-    basis = "; ".join(a.estimate.basis for a in chosen if a.estimate)
+    basis = join(a.estimate.basis for a in chosen if a.estimate)
     return Estimate(low=low, mid=mid, high=high, basis=basis)
 
 
@@ -216,11 +226,16 @@ def _action(
 ) -> Action:
     if unknown := fields.keys() - Action.__dataclass_fields__.keys():
         raise TypeError(f"actions.toml, {code}: no such field: {', '.join(sorted(unknown))}")
+    if not fields.keys() & _WAYS:
+        raise TypeError(f"actions.toml, {code}: say how it is done: {', '.join(sorted(_WAYS))}")
     tests = [*map(_test, when)]
     if programs := own_families or families:
         tests.append(_of_families(programs, or_unknown=not own_families))
     values = {**fields, "code": code, "when": tests, "needs": [*map(_test, needs)]}
-    return msgspec.convert(values, Action)
+    try:
+        return msgspec.convert(values, Action)
+    except msgspec.ValidationError as error:
+        raise TypeError(f"actions.toml, {code}: {error}") from None
 
 
 def _of_families(programs: Iterable[str], *, or_unknown: bool) -> Test:

@@ -15,15 +15,16 @@ from planner.signals.finding import Certainty, Finding, Reading, Severity
 from planner.signals.signals import idle_share, is_snapshot, read_signals
 from planner.signals.thresholds import BUSY
 from pricing.errors import InputError
+from pricing.message import Message, join
 from pricing.money import cents
 
 _NOTHING = Finding(
     code="unmeasured",
     severity="info",
     confidence="possible",
-    cause="No reading points to a cause of waste: record step times, power and CPU use, too.",
+    cause=Message("cause.nothing-read"),
 )
-_NO_CURE = "No fix is known for this framework: see its own performance guide."
+_NO_CURE = Message("cause.no-cure")
 _SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 5}
 # Praise comes after what limits the work; then what is not known; then remarks.
 _INFO_ORDER = {"well-used": 3, "unmeasured": 4}
@@ -75,12 +76,12 @@ def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
         return None
     wanted = rule.actions if case.actions is None else case.actions
     actions = _applicable(wanted, signals)
-    unhelped = wanted and not actions and signals["job.family"] is not None
+    helped = not wanted or actions or signals["job.family"] is None
     finding = Finding(
         code=rule.code,
         severity=case.severity or rule.severity,
         confidence=case.confidence,
-        cause=case.cause + _named(case, signals) + (f" {_NO_CURE}" if unhelped else ""),
+        cause=join((case.cause, _named(case, signals), "" if helped else _NO_CURE), "sentences"),
         evidence=_evidence(case.tests, signals),
         against=_evidence((t for t in rule.against if t.holds(signals)), signals),
         actions=actions,
@@ -96,12 +97,15 @@ def _named(case: Case, signals: Signals) -> str:
     """
     if case.names == "rank":
         slowest = signals["ranks.slowest"]
-        return f" {slowest[0].upper()}{slowest[1:]}." if isinstance(slowest, str) else ""
+        if not isinstance(slowest, Message):
+            return ""
+        return Message("cause.slowest-rank-sentence", **slowest.params)
     if case.names is None:
         return ""
     place, share = signals[f"waits.{case.names}.place"], signals[f"waits.{case.names}.of_place"]
-    known = isinstance(place, str) and isinstance(share, float)
-    return f" {place} takes {share:.0%} of the time." if known else ""
+    if not isinstance(place, str) or not isinstance(share, float):
+        return ""
+    return Message("cause.place", place=place, share=share)
 
 
 def _applicable(codes: tuple[str, ...], signals: Signals) -> tuple[str, ...]:
@@ -155,14 +159,14 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
 
 def _blocked(finding: Finding) -> Finding:
     """Return the finding as minor: faster kernels gain nothing while the GPU waits."""
-    cause = f"{finding.cause} It gains nothing until the GPU stops waiting."
+    cause = join((finding.cause, Message("cause.gains-nothing-yet")), "sentences")
     return msgspec.structs.replace(finding, cause=cause, severity="low", waste_fraction=None)
 
 
 def _doubt(finding: Finding) -> Finding:
     """Return the finding of one instant as possible: it shows what is there, not what goes on."""
     severity: Severity = "medium" if finding.severity == "high" else finding.severity
-    cause = f"{finding.cause} Only one instant was read, so this is only a possibility."
+    cause = join((finding.cause, Message("cause.one-instant")), "sentences")
     return msgspec.structs.replace(finding, confidence="possible", severity=severity, cause=cause)
 
 

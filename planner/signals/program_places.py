@@ -5,6 +5,7 @@ from statistics import median
 
 from planner.profile.model import Profile, Wait
 from planner.signals.condition import FRACTION, Signal
+from pricing.message import Message
 
 # Groups of what a thread does: (work, phases in which it counts; None where nothing stepped).
 _STEPPING = (None, "steady")
@@ -120,8 +121,9 @@ def slowest_rank(profile: Profile) -> str | None:
     if len(known) < 2:  # noqa: PLR2004 - one is not slower than others
         return None
     slowest = max(known, key=lambda one: one.own_fraction or 0.0)
-    where = slowest.place or "its own code"
-    return f"rank {slowest.rank} spends {slowest.own_fraction:.0%} of its time in {where}"
+    where = slowest.place or Message("cause.own-code")
+    share = slowest.own_fraction or 0.0
+    return Message("cause.slowest-rank", rank=str(slowest.rank), share=share, place=where)
 
 
 SIGNALS: dict[str, Signal] = {

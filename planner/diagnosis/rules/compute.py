@@ -42,6 +42,7 @@ from planner.signals.thresholds import (
     VIDEO,
     WORK_POWER,
 )
+from pricing.message import Message
 
 _DRAM, _TENSOR = "util.dram_active.mean", "util.tensor_active.mean"
 _FULL = is_("mem.used_fraction.max", ">=", FULL_MEMORY)
@@ -58,7 +59,7 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="measured",
-                cause="The GPU is hot and its clocks are held down.",
+                cause=Message("cause.hot-gpu"),
                 tests=(_HELD_DOWN, is_("temp.core_c.max", ">=", 80.0)),
             ),
         ),
@@ -73,7 +74,7 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="measured",
-                cause="The power limit was set below the board's own and holds the clocks down.",
+                cause=Message("cause.lowered-power-limit"),
                 tests=(
                     _HELD_DOWN,
                     is_(POWER, ">=", 0.9),
@@ -83,7 +84,7 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="measured",
-                cause="The GPU runs into its power limit.",
+                cause=Message("cause.power-limit"),
                 tests=(
                     _HELD_DOWN,
                     is_(POWER, ">=", 0.9),
@@ -106,7 +107,7 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="likely",
-                cause="Kernels leave most SMs empty and half of the memory is free.",
+                cause=Message("cause.empty-sms"),
                 tests=(
                     where("job.kind", "in", MAY_WORK),
                     NEURAL,
@@ -119,7 +120,7 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="possible",
-                cause="A batch of few items, half of the memory free and little power drawn.",
+                cause=Message("cause.few-items-batch"),
                 tests=(
                     where("job.kind", "in", MAY_WORK),
                     NEURAL,
@@ -133,7 +134,7 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="possible",
-                cause="The GPU draws little power though busy, and half of the memory is free.",
+                cause=Message("cause.little-power-half-memory"),
                 tests=(
                     where("job.kind", "in", MAY_WORK),
                     NEURAL,
@@ -156,7 +157,7 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="likely",
-                cause="Half precision is unused, and this GPU's FP32 path has no tensor cores.",
+                cause=Message("cause.no-half-precision-no-tensor"),
                 tests=(
                     NEURAL,
                     is_("job.precision", "in", ("fp32",)),
@@ -169,7 +170,7 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="likely",
-                cause="Half precision is unused.",
+                cause=Message("cause.no-half-precision"),
                 tests=(
                     NEURAL,
                     is_("job.precision", "in", ("fp32", "tf32")),
@@ -192,7 +193,7 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="measured",
-                cause="Device memory is busy while the tensor pipe mostly waits.",
+                cause=Message("cause.device-memory-busy"),
                 tests=(
                     is_(_DRAM, ">=", DRAM_BOUND),
                     unless_known(_TENSOR, "<", 0.3),
@@ -200,7 +201,7 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="possible",
-                cause="The memory controller is busy most of the time.",
+                cause=Message("cause.memory-controller-busy"),
                 tests=(
                     is_(_DRAM, "unknown"),
                     is_("util.mem_controller.mean", ">=", 0.7),
@@ -221,36 +222,32 @@ RULES: tuple[Rule, ...] = (
             *(
                 Case(
                     confidence="measured",
-                    cause=f"The KV cache is full {why}: memory keeps the batch small, and the "
-                    "requests late.",
+                    cause=Message(f"cause.kv-cache-{why}"),
                     tests=(is_("serving.kv_cache_fraction", ">=", KV_CACHE_FULL), waits),
                     severity="high",
                     actions=("kv-cache-room", "quantization", "tensor-parallel"),
                 )
                 for why, waits in (
-                    (
-                        "and requests are thrown out of the batch, their work done twice",
-                        is_("serving.preemptions_per_s", ">", 0.0),
-                    ),
-                    ("while requests wait", is_("serving.requests_waiting", ">=", 1.0)),
+                    ("preempts", is_("serving.preemptions_per_s", ">", 0.0)),
+                    ("full", is_("serving.requests_waiting", ">=", 1.0)),
                 )
             ),
             Case(
                 confidence="measured",
-                cause="GPU memory ran out, and that ended the job.",
+                cause=Message("cause.gpu-memory-ran-out"),
                 tests=(is_("job.ended", "in", ("gpu-out-of-memory",)),),
                 severity="high",
             ),
             Case(
                 confidence="measured",
-                cause="Host memory ran out, and that ended the job.",
+                cause=Message("cause.host-memory-ran-out"),
                 tests=(is_("job.ended", "in", ("host-out-of-memory",)),),
                 severity="high",
                 actions=(),
             ),
             Case(
                 confidence="likely",
-                cause="Memory is full while the SMs are not: it keeps the batch too small.",
+                cause=Message("cause.memory-full-sms-not"),
                 tests=(
                     where("job.kind", "in", MAY_TRAIN),
                     _FULL,
@@ -262,7 +259,7 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="possible",
-                cause="Nearly all GPU memory is held, though a caching allocator may overstate it.",
+                cause=Message("cause.memory-held-by-allocator"),
                 tests=(
                     where("job.kind", "in", MAY_TRAIN),
                     _FULL,
@@ -284,12 +281,12 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="measured",
-                cause="The GPU is busy and its SMs are at work.",
+                cause=Message("cause.sms-at-work"),
                 tests=(is_(BUSY, ">=", 0.8), is_(SM, ">=", FILLED), *NOT_STARVED),
             ),
             Case(
                 confidence="likely",
-                cause="The GPU is busy and draws the power of real work.",
+                cause=Message("cause.power-of-work"),
                 tests=(
                     is_(SM, "unknown"),
                     is_(BUSY, ">=", BUSY_NOW),
@@ -299,12 +296,12 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="likely",
-                cause="The video engine works most of the time; kernels are not its business.",
+                cause=Message("cause.video-engine"),
                 tests=(is_(VIDEO, ">=", LOW),),
             ),
             Case(
                 confidence="possible",
-                cause="Kernels run nearly all the time; whether they do much is not measured.",
+                cause=Message("cause.kernels-all-the-time"),
                 tests=(
                     is_(SM, "unknown"),
                     unless_known(POWER, ">=", IDLE_POWER),
@@ -315,7 +312,7 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="possible",
-                cause="Kernels run all the time at moderate power.",
+                cause=Message("cause.kernels-moderate-power"),
                 tests=(
                     is_(SM, "unknown"),
                     is_(POWER, ">=", IDLE_POWER),
@@ -352,7 +349,7 @@ MULTI_GPU: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="measured",
-                cause="One rank is slower than the others, which wait for it in every step.",
+                cause=Message("cause.slow-rank"),
                 tests=(is_("ranks.behind", ">=", STEP_SHARE),),
                 waste=BEHIND,
                 actions=(),
@@ -360,7 +357,7 @@ MULTI_GPU: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="measured",
-                cause="The GPUs do unequal work.",
+                cause=Message("cause.unequal-gpus"),
                 tests=(is_("util.kernel_time.spread", ">=", 0.4),),
                 waste=UNEVEN,
             ),
@@ -375,13 +372,13 @@ MULTI_GPU: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="measured",
-                cause="Exposed communication takes a large part of every step.",
+                cause=Message("cause.exposed-communication"),
                 tests=(is_(COMMUNICATION, ">=", STEP_SHARE),),
                 waste=COMMUNICATING,
             ),
             Case(
                 confidence="likely",
-                cause="The network between the machines is nearly full and the SMs are not.",
+                cause=Message("cause.network-nearly-full"),
                 tests=(
                     is_("hardware.nodes", ">", 1),
                     is_("host.net_fraction", ">=", LINK_FULL),
@@ -392,7 +389,7 @@ MULTI_GPU: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="likely",
-                cause="The PCIe links between the GPUs are nearly full and the SMs are not.",
+                cause=Message("cause.pcie-nearly-full"),
                 tests=(
                     *_NO_NVLINK,
                     is_("io.pcie_rx_fraction", ">=", LINK_FULL),
@@ -412,24 +409,24 @@ MULTI_GPU: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="likely",
-                cause="Machines train together over a slow network, and their SMs are not filled.",
+                cause=Message("cause.slow-network-sms"),
                 tests=(*_NETWORK, *_UNFILLED, _NOT_TIMED_SHORT),
                 severity="medium",
             ),
             Case(
                 confidence="likely",
-                cause="Several GPUs train together without NVLink, and their SMs are not filled.",
+                cause=Message("cause.slow-links-sms"),
                 tests=(*_NO_NVLINK, *_UNFILLED, _NOT_TIMED_SHORT),
                 severity="medium",
             ),
             Case(
                 confidence="possible",
-                cause="Machines train together over a slow network.",
+                cause=Message("cause.slow-network"),
                 tests=_NETWORK,
             ),
             Case(
                 confidence="possible",
-                cause="Several GPUs train together without NVLink.",
+                cause=Message("cause.slow-links"),
                 tests=_NO_NVLINK,
             ),
         ),

@@ -37,6 +37,7 @@ from planner.signals.thresholds import (
     WORKING_POWER,
     WORKS,
 )
+from pricing.message import Message
 
 _NOTHING_RUNS = (
     is_("util.kernel_time.most", "<", IDLE),
@@ -68,7 +69,7 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="measured",
-                cause="GPU memory is held, but no kernel runs: the job has ended, waits or hangs.",
+                cause=Message("cause.held-without-kernels-job"),
                 tests=(
                     where("job.kind", "in", WORKS),
                     *_NOTHING_RUNS,
@@ -79,14 +80,13 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="measured",
-                cause="GPU memory is held, but no kernel runs.",
+                cause=Message("cause.held-without-kernels"),
                 tests=(*_NOTHING_RUNS, is_("mem.used_gib.max", ">", 1.0)),
                 waste=WAITING,
             ),
             Case(
                 confidence="likely",
-                cause="Kernels spin and no work gets done: the job hangs, as in a collective that "
-                "waits for a lost rank.",
+                cause=Message("cause.kernels-spin"),
                 tests=(
                     is_("work.rate_per_s", "<=", 0.0),
                     is_(BUSY, ">=", BUSY_NOW),
@@ -98,8 +98,7 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="likely",
-                cause="All GPUs read busy without a gap and draw less than any training does: a "
-                "collective spins, as when a rank is lost.",
+                cause=Message("cause.collective-spins"),
                 tests=(
                     where("job.kind", "in", TRAINS),
                     where("hardware.gpu_count", ">", 1),
@@ -125,19 +124,19 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="measured",
-                cause="No kernel ran and no memory is held.",
+                cause=Message("cause.nothing-runs"),
                 tests=(*_NOTHING_RUNS, is_("mem.used_gib.max", "<=", 1.0)),
                 waste=WAITING,
             ),
             Case(
                 confidence="likely",
-                cause="No kernel ran in what was measured; whether memory is held is unknown.",
+                cause=Message("cause.nothing-runs-memory-unknown"),
                 tests=(*_NOTHING_RUNS, is_("mem.used_gib.max", "unknown")),
                 waste=WAITING,
             ),
             Case(
                 confidence="likely",
-                cause="No memory is held and the board draws its idle power.",
+                cause=Message("cause.board-idle"),
                 tests=(
                     is_(BUSY, "unknown"),
                     is_("mem.used_gib.max", "<=", 1.0),
@@ -156,8 +155,7 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="measured",
-                cause="Steps come in bursts; in between the program waits for seconds and does "
-                "nothing.",
+                cause=Message("cause.bursts-of-steps"),
                 tests=(
                     is_("stalls.exposed", ">=", STEP_SHARE),
                     is_("stalls.longest_s", ">=", PAUSE_S),
@@ -169,7 +167,7 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="likely",
-                cause="An interactive session holds the GPU while nobody computes.",
+                cause=Message("cause.idle-session"),
                 tests=(
                     where("job.kind", "in", (JobKind.INTERACTIVE,)),
                     is_(BUSY, "<", LOW),
@@ -180,7 +178,7 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="possible",
-                cause="Short bursts and long pauses: this looks like interactive work.",
+                cause=Message("cause.bursts-and-pauses"),
                 tests=(
                     where("job.kind", "in", ("unknown",)),
                     is_("util.kernel_time.p50", "<", IDLE),
@@ -201,7 +199,7 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="likely",
-                cause="Requests keep the GPU busy for a small part of the time only.",
+                cause=Message("cause.few-requests"),
                 tests=(
                     where("job.kind", "in", SERVES),
                     is_(BUSY, "<", LOW),
@@ -224,19 +222,18 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="likely",
-                cause="Few SMs and little memory are used, by a job that could take larger batches "
-                "first.",
+                cause=Message("cause.few-sms-larger-batch"),
                 tests=(where("job.kind", "in", TRAINS), is_(SM, "<", 0.4), *_UNDER_USED),
                 severity="low",
             ),
             Case(
                 confidence="likely",
-                cause="Few SMs and little memory are used.",
+                cause=Message("cause.few-sms"),
                 tests=(is_(SM, "<", 0.4), *_UNDER_USED),
             ),
             Case(
                 confidence="possible",
-                cause="The GPU draws little power and holds little memory.",
+                cause=Message("cause.little-power-little-memory"),
                 tests=(
                     is_(SM, "unknown"),
                     is_(POWER, "<", IDLE_POWER),
@@ -256,13 +253,13 @@ RULES: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="measured",
-                cause="Measured latency is at the target or above it.",
+                cause=Message("cause.latency-at-target"),
                 tests=(is_("latency.of_target", ">=", 0.9),),
                 severity="high",
             ),
             Case(
                 confidence="possible",
-                cause="A latency target without a measured latency: nothing may share this GPU.",
+                cause=Message("cause.latency-unmeasured"),
                 tests=(
                     is_("job.latency_slo_ms", ">", 0.0),
                     is_("latency.of_target", "unknown"),
@@ -281,13 +278,12 @@ UNMEASURED: tuple[Rule, ...] = (
         cases=(
             Case(
                 confidence="possible",
-                cause="GPU use was not measured: record utilization.gpu or DCGM_FI_PROF_SM_ACTIVE.",
+                cause=Message("cause.gpu-use-unmeasured"),
                 tests=(is_(BUSY, "unknown"),),
             ),
             Case(
                 confidence="possible",
-                cause="The GPU waits and the recording does not show why: record CPU use, too "
-                "(W&B does), or set host.cpu_util and hardware.cpu_cores in the profile.",
+                cause=Message("cause.waits-without-reason"),
                 tests=(
                     is_(BUSY, "<", STARVED),
                     where("util.kernel_time.most", ">=", IDLE),
@@ -301,9 +297,7 @@ UNMEASURED: tuple[Rule, ...] = (
             *(
                 Case(
                     confidence="possible",
-                    cause="Utilisation reads 0 % while the board draws the power of work: the "
-                    "reading is missing, not 0 (MIG, a collector without rights). Record "
-                    "DCGM_FI_PROF_SM_ACTIVE.",
+                    cause=Message("cause.reading-missing"),
                     tests=(is_("util.kernel_time.most", "<", IDLE), drawing),
                 )
                 for drawing in (
@@ -313,9 +307,7 @@ UNMEASURED: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="possible",
-                cause="Utilisation is exactly 100 % in every sample and nothing else was read: "
-                "collectors write that where the driver reports none (MIG). Record power or "
-                "DCGM_FI_PROF_SM_ACTIVE.",
+                cause=Message("cause.reading-always-100"),
                 tests=(
                     is_("util.kernel_time.constant", ">=", 1.0),
                     is_(BUSY, ">=", BUSY_NOW),
@@ -325,8 +317,7 @@ UNMEASURED: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="possible",
-                cause="Kernels run all the time at little power: they may only wait. SM activity "
-                "(DCGM_FI_PROF_SM_ACTIVE) would tell work from waiting.",
+                cause=Message("cause.kernels-little-power"),
                 tests=(
                     is_(BUSY, ">=", BUSY_NOW),
                     is_(SM, "unknown"),
@@ -335,8 +326,7 @@ UNMEASURED: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="possible",
-                cause="SM activity was not measured: DCGM_FI_PROF_SM_ACTIVE would tell useful work "
-                "from kernels that wait, and narrow predictions for other GPUs.",
+                cause=Message("cause.sm-activity-unmeasured"),
                 tests=(is_(SM, "unknown"),),
             ),
         ),

@@ -31,8 +31,8 @@ from planner.signals.thresholds import (
     STARVED,
     STEP_SHARE,
 )
+from pricing.message import Message
 
-_STARVING = "The input pipeline starves the GPU"
 _OFTEN_FULL = is_("util.kernel_time.p50", ">=", BUSY_NOW)
 _NO_DATA_WAIT = unless_known(DATA_WAIT, "<", STEP_SHARE)
 _NO_COPY_WAIT = unless_known(COPIES, "<", STEP_SHARE)
@@ -77,21 +77,21 @@ _DATA = Rule(
     cases=(
         Case(
             confidence="measured",
-            cause=f"{_STARVING}: every step waits for its data.",
+            cause=Message("cause.every-step-waits"),
             tests=(is_(DATA_WAIT, ">=", STEP_SHARE),),
             waste=step_share(DATA_WAIT),
             names="input",
         ),
         Case(
             confidence="measured",
-            cause="Evaluation waits for its data, and the GPU with it.",
+            cause=Message("cause.evaluation-waits"),
             tests=(is_("evaluation.data_wait_exposed", ">=", STEP_SHARE),),
             waste=step_share("evaluation.data_wait_exposed"),
             names="input",
         ),
         Case(
             confidence="measured",
-            cause=f"{_STARVING}: the loop prepares its input itself.",
+            cause=Message("cause.loop-prepares-input"),
             tests=(is_("waits.input.exposed", ">=", STEP_SHARE),),
             waste=step_share("waits.input.exposed"),
             actions=(
@@ -104,7 +104,7 @@ _DATA = Rule(
         ),
         Case(
             confidence="likely",
-            cause=f"{_STARVING}: the CPU cores are full while the GPU waits.",
+            cause=Message("cause.cores-full"),
             tests=(
                 is_(BUSY, "<", STARVED),
                 is_(CPU, ">=", CPU_FULL),
@@ -116,7 +116,7 @@ _DATA = Rule(
         ),
         Case(
             confidence="likely",
-            cause=f"{_STARVING}: it reads from disk as fast as a default volume gives.",
+            cause=Message("cause.disk-at-limit"),
             tests=(
                 is_(BUSY, "<", LOW),
                 is_("host.disk_read_mib_s.mean", ">=", FAST_READS_MIB_S),
@@ -128,7 +128,7 @@ _DATA = Rule(
         ),
         Case(
             confidence="possible",
-            cause=f"{_STARVING}: data streams in over the network while the GPU waits.",
+            cause=Message("cause.network-input"),
             tests=(
                 is_(BUSY, "<", LOW),
                 is_("host.net_rx_mib_s.mean", ">=", FAST_READS_MIB_S),
@@ -150,13 +150,13 @@ _COPY = Rule(
     cases=(
         Case(
             confidence="measured",
-            cause="Copies to the GPU take a large part of every step.",
+            cause=Message("cause.copies-in-step"),
             tests=(is_(COPIES, ">=", STEP_SHARE),),
             waste=step_share(COPIES),
         ),
         Case(
             confidence="likely",
-            cause="The PCIe link into the GPU is nearly full while the GPU waits.",
+            cause=Message("cause.link-nearly-full"),
             tests=(
                 is_(BUSY, "<", STARVED),
                 is_("io.pcie_rx_fraction", ">=", LINK_FULL),
@@ -179,7 +179,7 @@ _HOST = Rule(
     cases=(
         Case(
             confidence="measured",
-            cause="The GPU stands still while checkpoints are written.",
+            cause=Message("cause.checkpoints-stop-gpu"),
             tests=(is_("step.checkpoint_exposed", ">=", CHECKPOINT_SHARE),),
             waste=step_share("step.checkpoint_exposed"),
             actions=("checkpoint-interval",),
@@ -187,7 +187,7 @@ _HOST = Rule(
         ),
         Case(
             confidence="measured",
-            cause="The steps stop for seconds at a time, and the GPU with them.",
+            cause=Message("cause.stalls-of-seconds"),
             tests=(
                 is_("stalls.exposed", ">=", STEP_SHARE),
                 is_("stalls.longest_s", "<", PAUSE_S),
@@ -198,7 +198,7 @@ _HOST = Rule(
         ),
         Case(
             confidence="measured",
-            cause="The steps stop while the host works, and the GPU with them.",
+            cause=Message("cause.stalls-of-host"),
             tests=(
                 is_("stalls.exposed", ">=", STEP_SHARE),
                 is_("stalls.for_others", "<", 0.5),
@@ -209,7 +209,7 @@ _HOST = Rule(
         ),
         Case(
             confidence="measured",
-            cause="The GPU waits for code of the host that is not part of the model.",
+            cause=Message("cause.foreign-host-code"),
             tests=(is_("waits.host.exposed", ">=", STEP_SHARE),),
             waste=step_share("waits.host.exposed"),
             actions=_BESIDE,
@@ -217,20 +217,20 @@ _HOST = Rule(
         ),
         Case(
             confidence="measured",
-            cause="The optimiser holds up every step: one launch per parameter.",
+            cause=Message("cause.optimizer-launches"),
             tests=(is_("step.optimizer_exposed", ">=", STEP_SHARE),),
             waste=step_share("step.optimizer_exposed"),
             actions=("fused-optimizer", "compile", "cuda-graphs"),
         ),
         Case(
             confidence="measured",
-            cause="Host code between the timed parts of a step holds up the GPU.",
+            cause=Message("cause.untimed-host-code"),
             tests=(is_("step.untimed_exposed", ">=", STEP_SHARE), _NO_DATA_WAIT, _NO_COPY_WAIT),
             waste=step_share("step.untimed_exposed"),
         ),
         Case(
             confidence="likely",
-            cause="The code that launches the GPU's work takes longer than the work.",
+            cause=Message("cause.launches-take-longer"),
             tests=(
                 *_NEITHER_BUSY,
                 is_("waits.model.exposed", ">=", STEP_SHARE),
@@ -242,7 +242,7 @@ _HOST = Rule(
         ),
         Case(
             confidence="likely",
-            cause="One CPU core is full while the others and the GPU rest: serial code.",
+            cause=Message("cause.serial-code"),
             tests=(
                 *_NEITHER_BUSY,
                 is_("host.cpu_busiest_core.mean", ">=", CPU_FULL),
@@ -255,8 +255,7 @@ _HOST = Rule(
         ),
         Case(
             confidence="likely",
-            cause="The code does not keep the GPU busy: its steps wait neither for data nor for "
-            "checkpoints.",
+            cause=Message("cause.code-waits-for-nothing"),
             tests=(
                 *_NEITHER_BUSY,
                 is_(DATA_WAIT, "<", STEP_SHARE),
@@ -269,7 +268,7 @@ _HOST = Rule(
         ),
         Case(
             confidence="likely",
-            cause="The code does not keep the GPU busy: about one CPU core is at work.",
+            cause=Message("cause.one-core-at-work"),
             tests=(
                 *_NEITHER_BUSY,
                 is_("host.cpu_cores_used", "<", 1.5),
@@ -282,7 +281,7 @@ _HOST = Rule(
         ),
         Case(
             confidence="likely",
-            cause="Neither GPU nor CPU is busy: kernels are launched singly, or code waits.",
+            cause=Message("cause.launches-or-waiting"),
             tests=(
                 *_NEITHER_BUSY,
                 is_(CPU, "<", LOW),
@@ -294,7 +293,7 @@ _HOST = Rule(
         ),
         Case(
             confidence="possible",
-            cause="The GPU waits and the CPU is half busy: the host side limits the job.",
+            cause=Message("cause.host-half-busy"),
             tests=(
                 *_NEITHER_BUSY,
                 is_(CPU, ">=", LOW),
@@ -307,7 +306,7 @@ _HOST = Rule(
         ),
         Case(
             confidence="likely",
-            cause="The CPU is full while the GPU waits: requests are prepared on the host.",
+            cause=Message("cause.requests-on-host"),
             tests=(
                 where("job.kind", "in", ANSWERS),
                 is_(BUSY, "<", LOW),
