@@ -164,6 +164,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
         probe: the experiment worth making; None: none.
         busy_fraction: share of the time that kernels ran today, mean over its GPUs, 0-1; left out
             where it was not read.
+        messages: what its sentences were made of; empty in plans of versions that did not say.
     """
 
     name: str
