@@ -1,0 +1,182 @@
+"""One copy of a server: how long a step of its batch takes, and how much its memory holds.
+
+A step reads the weights that its tokens touch and the keys and values of all requests in the batch,
+computes, and, split over several GPUs, sums twice a block over their links:
+t = sqrt(memory^2 + compute^2) + launches + a little a request + all-reduces. The coefficients and
+their source are in `law.toml`; one measured run scales the steps of the server it was measured on.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from planner.models.communication import typical_all_reduce_s
+from planner.serving.language_model import WEIGHT_BYTES, LanguageModel
+from pricing.hardware import Gpu
+
+_GIB = 2**30
+_BYTES_16BIT = 2.0
+_LATENCY_BYTES = 2.0**14  # of a decode's all-reduce: latency, whatever the size
+
+
+@cache
+def law() -> Mapping[str, Any]:
+    """Return the shipped coefficients, `law.toml`."""
+    return tomllib.loads(Path(__file__).with_name("law.toml").read_text(encoding="utf-8"))
+
+
+class Server(Struct, frozen=True, kw_only=True):
+    """One copy of a model on one machine's GPUs, in seconds and tokens.
+
+    Attributes:
+        model: its shape.
+        gpu: the GPU's name.
+        tensor_parallel: GPUs that split the model.
+        precision: of the weights.
+        nvlink: whether those GPUs are linked so.
+        weight_s: of reading one parameter's share of a step.
+        kv_s: of reading the keys and values of one token.
+        token_s: of computing one token through all matrices.
+        pair_s: of computing the attention of one token to one other.
+        fixed_s: of any step.
+        sequence_s: more for each request in the batch.
+        prompt_s: more for a step with a prompt in it.
+        link_s: of the all-reduces of a step, whatever its size.
+        link_token_s: more for each token.
+        first_token_s: of a request outside of the engine.
+        kv_tokens: whose keys and values fit; negative where not even the weights do.
+        max_sequences: requests in the batch, at most.
+        token_budget: tokens of a step, at most.
+    """
+
+    model: LanguageModel
+    gpu: str
+    tensor_parallel: int
+    precision: str
+    nvlink: bool
+    weight_s: float
+    kv_s: float
+    token_s: float
+    pair_s: float
+    fixed_s: float
+    sequence_s: float
+    prompt_s: float
+    link_s: float
+    link_token_s: float
+    first_token_s: float
+    kv_tokens: float
+    max_sequences: int
+    token_budget: int
+
+    def step_s(
+        self, sequences: int, context: float, prompt: float = 0.0, pairs: float = 0.0
+    ) -> float:
+        """Return how long a step takes.
+
+        Args:
+            sequences: requests that get a token each.
+            context: tokens whose keys and values are read, of all requests.
+            prompt: tokens of prompts that are computed in the same step.
+            pairs: of a prompt's token and one before it.
+        """
+        tokens = sequences + prompt
+        memory = self.weight_s * self.model.parameters_touched(tokens) + self.kv_s * context
+        compute = self.token_s * tokens + self.pair_s * (context + pairs)
+        seconds = math.sqrt(memory * memory + compute * compute)
+        seconds += self.fixed_s + self.sequence_s * sequences
+        seconds += self.link_s + self.link_token_s * tokens
+        return seconds + self.prompt_s if prompt else seconds
+
+
+def server(
+    model: LanguageModel,
+    gpu: Gpu,
+    *,
+    tensor_parallel: int = 1,
+    precision: str | None = None,
+    nvlink: bool = False,
+    kv_bytes_factor: float = 1.0,
+    coefficients: Mapping[str, Any] | None = None,
+) -> Server | None:
+    """Return a copy by the law; None where the GPU's figures for that precision are not known.
+
+    Args:
+        model: its shape.
+        gpu: each of its GPUs.
+        tensor_parallel: how many, in one machine.
+        precision: of the weights; None: as published.
+        nvlink: how they are linked.
+        kv_bytes_factor: bytes of a key or value over those at 16 bit; 0.5 for an FP8 cache.
+        coefficients: in place of the shipped ones.
+    """
+    table = coefficients or law()
+    step, limits = table["step"], table["limits"]
+    kind = precision or model.native_precision
+    peak, bandwidth = peak_tflops(gpu, kind), gpu.memory_bandwidth_gb_s
+    if peak is None or bandwidth is None:
+        return None
+    byte_s = 1.0 / (1e9 * bandwidth * tensor_parallel)
+    reads = step["weight_reads"] * (step["mixture_reads"] if model.is_mixture else 1.0)
+    reached = step["peak_tflops"] * (peak / step["peak_tflops"]) ** step["peak_exponent"]
+    operation_s = step["compute"] / (1e12 * reached * tensor_parallel)
+    # Each GPU keeps whole heads: more GPUs than heads keep copies of them.
+    kv_bytes = model.kv_bytes * kv_bytes_factor * max(1.0, tensor_parallel / model.kv_heads)
+    link_s, link_token_s = _all_reduces(model, gpu, tensor_parallel, nvlink=nvlink)
+    large = gpu.memory_gib >= limits["large_memory_gib"]
+    weights = model.parameters * WEIGHT_BYTES[kind]
+    room = limits["memory_fraction"] * (gpu.usable_memory_gib or gpu.memory_gib) * _GIB
+    room -= 1e9 * limits["workspace_gb"]
+    return Server(
+        model=model,
+        gpu=gpu.name,
+        tensor_parallel=tensor_parallel,
+        precision=kind,
+        nvlink=nvlink,
+        weight_s=reads * WEIGHT_BYTES[kind] * byte_s,
+        kv_s=step["kv_reads"] * kv_bytes * byte_s,
+        token_s=2.0 * model.active_parameters * operation_s,
+        pair_s=4.0 * model.attention_layers * model.attention_width * operation_s,
+        fixed_s=step["fixed_s"] + step["layer_s"] * model.layers,
+        sequence_s=step["sequence_s"],
+        prompt_s=step["prompt_layer_s"] * model.layers,
+        link_s=link_s,
+        link_token_s=link_token_s,
+        first_token_s=step["first_token_s"],
+        kv_tokens=(room * tensor_parallel - weights) / kv_bytes,
+        max_sequences=limits["max_sequences"],
+        token_budget=limits["large_token_budget" if large else "token_budget"],
+    )
+
+
+def peak_tflops(gpu: Gpu, precision: str) -> float | None:
+    """Return the peak at which a GPU multiplies weights of a precision; None: it cannot, unknown.
+
+    FP8 weights on a GPU without FP8 units, and weights of 4 bit anywhere, are multiplied at 16 bit.
+    """
+    half = gpu.fp16_tflops if precision == "fp16" else gpu.bf16_tflops or gpu.fp16_tflops
+    if precision == "fp8":
+        return gpu.fp8_tflops or half
+    if precision == "int8":
+        return gpu.int8_tops or half
+    return half
+
+
+def _all_reduces(
+    model: LanguageModel, gpu: Gpu, ranks: int, *, nvlink: bool
+) -> tuple[float, float]:
+    """Return seconds of a step's all-reduces whatever its size, and more for each token."""
+    if ranks == 1:
+        return 0.0, 0.0
+
+    def took_s(size: float) -> float:
+        return typical_all_reduce_s(size, gpu.architecture, ranks, nvlink=nvlink)
+
+    large = 2048.0 * model.hidden * _BYTES_16BIT  # a step with prompts in it
+    reduces = 2.0 * model.layers
+    latency_s = took_s(_LATENCY_BYTES)
+    return reduces * latency_s, reduces * max(0.0, took_s(large) - latency_s) / 2048.0

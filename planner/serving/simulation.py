@@ -1,0 +1,197 @@
+"""Continuous batching, event by event.
+
+Between two events (an arrival, an end, a prompt, full memory) the batch is the same, so that the
+decode steps between them are one jump: fewer than three events a request. First come, first served;
+prompts join the next step in pieces within the token budget; where memory is full the youngest
+request is thrown out and its tokens are computed again.
+"""
+
+import heapq
+import math
+from collections import deque
+
+from msgspec import Struct
+
+from planner.serving.server import Server
+from planner.serving.traffic import Requests
+
+
+class Latencies(Struct, frozen=True, kw_only=True):
+    """What the requests of one run saw, each list sorted.
+
+    Attributes:
+        first_token_s: to the first token.
+        token_s: from one token to the next, mean of a request; answers of one token have none.
+        request_s: to the last token.
+        span_s: from the first arrival to the last token.
+        busiest: most requests in the batch.
+        running: requests in the batch, mean over the span.
+        preempted: requests thrown out for memory.
+    """
+
+    first_token_s: list[float]
+    token_s: list[float]
+    request_s: list[float]
+    span_s: float
+    busiest: int
+    running: float
+    preempted: int
+
+    def percentile(self, metric: str, percent: float) -> float:
+        """Return a percentile of `ttft`, `tpot` or `e2e`, in seconds; straight between ranks."""
+        values = {"ttft": self.first_token_s, "tpot": self.token_s, "e2e": self.request_s}[metric]
+        if not values:
+            return 0.0
+        place = (len(values) - 1) * percent / 100.0
+        low = int(place)
+        high = min(low + 1, len(values) - 1)
+        return values[low] + (values[high] - values[low]) * (place - low)
+
+
+def simulate(server: Server, requests: Requests) -> Latencies:
+    """Serve requests on one copy; each must fit its memory alone."""
+    return _Run(server, requests).latencies()
+
+
+class _Run:
+    """The state of one copy; plain lists, for this is the inner loop."""
+
+    def __init__(self, server: Server, requests: Requests) -> None:
+        self.server, self.requests = server, requests
+        count = len(requests.arrivals_s)
+        self.now = requests.arrivals_s[0] if count else 0.0
+        self.coming = 0  # the next to arrive
+        self.waiting = deque[int]()
+        self.ends: list[tuple[int, int]] = []  # the step at which a running request ends
+        self.youngest: list[int] = []  # running requests in order of admission; ended ones linger
+        self.sequences = self.steps = self.context = self.preempted = self.busiest = 0
+        self.ends_at = [-1] * count
+        self.left = list(requests.outputs)  # tokens still to give
+        self.prompt = list(requests.computed)  # tokens still to compute before the next one
+        self.cached = [
+            whole - fresh
+            for whole, fresh in zip(requests.prompts, requests.computed, strict=True)
+        ]
+        self.first = [-1.0] * count
+        self.last = [0.0] * count
+        self.running_s = 0.0
+
+    def latencies(self) -> Latencies:
+        """Serve until the last request has ended."""
+        arrivals, count = self.requests.arrivals_s, len(self.requests.arrivals_s)
+        while self.coming < count or self.waiting or self.sequences:
+            while self.coming < count and arrivals[self.coming] <= self.now:
+                self.waiting.append(self.coming)
+                self.coming += 1
+            if not (self.waiting and self._take_prompts()):
+                if self.sequences:
+                    self._decode()
+                else:
+                    self.now = arrivals[self.coming]
+        constant, outputs = self.server.first_token_s, self.requests.outputs
+        span = self.now - (arrivals[0] if count else 0.0)
+        return Latencies(
+            first_token_s=sorted(f - a + constant for f, a in zip(self.first, arrivals, strict=True)),
+            token_s=sorted(
+                (last - first) / (tokens - 1)
+                for first, last, tokens in zip(self.first, self.last, outputs, strict=True)
+                if tokens > 1
+            ),
+            request_s=sorted(x - a + constant for x, a in zip(self.last, arrivals, strict=True)),
+            span_s=span,
+            busiest=self.busiest,
+            running=self.running_s / span if span > 0 else 0.0,
+            preempted=self.preempted,
+        )
+
+    def _take_prompts(self) -> bool:
+        """Run one step with as much of the waiting prompts as fits; False where nothing does."""
+        server, budget = self.server, self.server.token_budget - self.sequences
+        taken, tokens, pairs, complete = 0, 0, 0.0, list[int]()
+        while self.waiting and budget > 0:
+            head = self.waiting[0]
+            piece, before = min(budget, self.prompt[head]), self.cached[head]
+            room = server.kv_tokens - self.context - self.sequences - taken
+            alone = not (self.sequences or complete)  # then it was checked to fit
+            if self.sequences + len(complete) >= server.max_sequences:
+                break
+            if piece + before > room and not alone:
+                break
+            budget -= piece
+            tokens += piece
+            pairs += piece * (before + piece / 2.0)
+            self.prompt[head] -= piece
+            self.cached[head] += piece
+            if self.prompt[head]:
+                break
+            taken += self.cached[head]
+            complete.append(self.waiting.popleft())
+        if not tokens:
+            return False
+        self._pass(server.step_s(self.sequences, self.context, tokens, pairs), 1)
+        for request in complete:
+            if self.first[request] < 0.0:
+                self.first[request] = self.now
+            self._join(request)
+        self._end()
+        return True
+
+    def _join(self, request: int) -> None:
+        self.sequences += 1
+        self.busiest = max(self.busiest, self.sequences)
+        self.context += self.cached[request] + 1
+        self.ends_at[request] = self.steps + self.left[request] - 1
+        heapq.heappush(self.ends, (self.ends_at[request], request))
+        self.youngest.append(request)
+
+    def _decode(self) -> None:
+        """Jump to the next event."""
+        server, sequences, context = self.server, self.sequences, self.context
+        jump = self.ends[0][0] - self.steps
+        room = (server.kv_tokens - context) / sequences
+        if room < 1.0:
+            if sequences > 1:
+                self._throw_out()
+                return
+            room = jump  # one request alone: it was checked to fit
+        jump = min(jump, int(room))
+        if self.coming < len(self.requests.arrivals_s) and not self.waiting:
+            until = self.requests.arrivals_s[self.coming] - self.now
+            jump = min(jump, max(1, math.ceil(until / server.step_s(sequences, context))))
+        middle = context + sequences * (jump - 1) / 2.0
+        self._pass(jump * server.step_s(sequences, middle), jump)
+        self._end()
+
+    def _pass(self, seconds: float, steps: int) -> None:
+        self.now += seconds
+        self.running_s += seconds * self.sequences
+        self.steps += steps
+        self.context += self.sequences * steps
+
+    def _end(self) -> None:
+        """Let go of the requests that have all their tokens."""
+        while self.ends and self.ends[0][0] <= self.steps:
+            end, request = heapq.heappop(self.ends)
+            if self.ends_at[request] != end:
+                continue  # thrown out meanwhile
+            self.ends_at[request] = -1
+            self.last[request] = self.now
+            self.sequences -= 1
+            self.context -= self.cached[request] + self.left[request]
+
+    def _throw_out(self) -> None:
+        """Return the youngest request to the head of the queue; what it has is computed again."""
+        while self.ends_at[self.youngest[-1]] < 0:
+            self.youngest.pop()
+        request = self.youngest.pop()
+        still = self.ends_at[request] - self.steps
+        given = self.left[request] - still
+        self.ends_at[request] = -1
+        self.sequences -= 1
+        self.context -= self.cached[request] + given
+        self.prompt[request] = self.cached[request] + given
+        self.cached[request], self.left[request] = 0, still
+        self.waiting.appendleft(request)
+        self.preempted += 1
+        while self.ends and self.ends_at[self.ends[0][1]] != self.ends[0][0]:
+            heapq.heappop(self.ends)
