@@ -8,6 +8,7 @@ so that every rate but 32 found its prompts cached where they all fit.
 """
 
 import csv
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from statistics import fmean, median
 
 from msgspec import structs
 
-from planner.serving.anchor import MeasuredRun, anchored
+from planner.serving.anchor import MeasuredRun, anchored, scaled
 from planner.serving.language_model import LanguageModel, model_like, model_named
+from planner.serving.load import MOST_OF_SATURATION, Target, copy_limit, fits, saturated_rate
 from planner.serving.server import Server, server
 from planner.serving.simulation import simulate
 from planner.serving.traffic import Traffic, requests
@@ -164,6 +166,134 @@ def _row(name: str, pairs: Sequence[Pair], place: int = 1) -> str:
     return f"{name:34}{len(pairs):4} " + " ".join(cells)
 
 
+TTFT_MS, TPOT_MS = (100.0, 200.0, 500.0, 2000.0), (15.0, 25.0, 50.0)
+_DEMANDS = (30.0, 100.0, 300.0)
+
+
+def _keeps(values: Mapping[str, float], ttft_ms: float, tpot_ms: float) -> bool:
+    return values["ttft_p99"] <= ttft_ms and values["tpot_p99"] <= tpot_ms
+
+
+def decisions(pairs: Sequence[Pair], place: int = 1) -> tuple[int, float, float]:
+    """Return cases of "are both targets kept?", and in percent: right ones, true ones of the yes."""
+    cases = [
+        (_keeps(pair[place], ttft, tpot), _keeps(pair[0].measured, ttft, tpot))
+        for pair in pairs
+        for ttft in TTFT_MS
+        for tpot in TPOT_MS
+    ]
+    right = fmean(100.0 * (told == true) for told, true in cases)
+    return len(cases), right, fmean([100.0 * true for told, true in cases if told] or [0.0])
+
+
+def copies(pairs: Sequence[Pair], place: int = 1) -> tuple[int, float, float, float]:
+    """Return cases of "how many copies", percent too few and equal, and mean spend over the need.
+
+    What a copy takes is the highest measured rate up to which every rate keeps both targets; the
+    lowest rate of a sweep is the anchor and counts as measured for both.
+    """
+    counted = []
+    sweeps: dict[object, list[Pair]] = {}
+    for pair in sorted(pairs, key=lambda one: one[0].rate):
+        sweeps.setdefault(pair[0].sweep, []).append(pair)
+    for sweep in sweeps.values():
+        anchor = sweep[0][2]
+        for ttft in TTFT_MS:
+            for tpot in TPOT_MS:
+                if not _keeps(anchor, ttft, tpot):
+                    continue
+                true = _highest([(run.rate, run.measured) for run, *_ in sweep], ttft, tpot)
+                told = _highest([(pair[0].rate, pair[place]) for pair in sweep], ttft, tpot)
+                counted += [
+                    (math.ceil(demand / told), math.ceil(demand / true)) for demand in _DEMANDS
+                ]
+    few = fmean(100.0 * (told < true) for told, true in counted)
+    equal = fmean(100.0 * (told == true) for told, true in counted)
+    return len(counted), few, equal, fmean(told / true for told, true in counted)
+
+
+def _highest(rates: Sequence[tuple[float, Mapping[str, float]]], ttft: float, tpot: float) -> float:
+    best = 1.0
+    for rate, values in rates:
+        if not _keeps(values, ttft, tpot):
+            break
+        best = rate
+    return best
+
+
+_MLPERF_LENGTHS = {  # means and shape of the sets, request_lengths.csv
+    "llama2-70b": (222.3, 218.9, "chat"),
+    "mixtral-8x7b": (427.4, 144.8, "chat"),
+    "llama3.1-405b": (9428.6, 684.7, "rag"),
+}
+_MLPERF_MODELS = {
+    "llama2-70b": "meta-llama/Llama-2-70b-chat",
+    "mixtral-8x7b": "mistralai/Mixtral-8x7B-v0.1",
+    "llama3.1-405b": "meta-llama/Meta-Llama-3.1-405B",
+}
+_MLPERF_SEQUENCES = 1024  # submitters set their batch; vLLM's own limit is for chats
+
+
+def _mlperf_copies(model: str, gpu: str, precision: str) -> tuple[Traffic, list[Server]]:
+    """Return the set's lengths and the copies that hold the model, by tensor parallel."""
+    prompt, output, shape = _MLPERF_LENGTHS[model]
+    asked = Traffic(rate=1.0, prompt=prompt, output=output, shape=shape)
+    made = (
+        server(
+            model_named(_MLPERF_MODELS[model]),
+            gpus()[gpu],
+            tensor_parallel=ranks,
+            precision=precision,
+            nvlink=True,
+            kv_bytes_factor=0.5,
+        )
+        for ranks in (1, 2, 4, 8)
+    )
+    fitting = (copy for copy in made if copy is not None and fits(copy, asked))
+    return asked, [structs.replace(copy, max_sequences=_MLPERF_SEQUENCES) for copy in fitting]
+
+
+def _mlperf_rate(
+    model: str, gpu: str, precision: str, targets: tuple[Target, ...], offline: float
+) -> float:
+    """Return tokens/s of a GPU under targets; the measured Offline is the anchor of the steps."""
+    asked, law_copies = _mlperf_copies(model, gpu, precision)
+    saturated = max(saturated_rate(copy, asked) / copy.tensor_parallel for copy in law_copies)
+    factor = saturated * asked.output / offline
+    best = max(
+        copy_limit(scaled(copy, factor), asked, targets).rate / copy.tensor_parallel
+        for copy in law_copies
+    )
+    return min(best, MOST_OF_SATURATION * saturated / factor) * asked.output
+
+
+def mlperf(folder: Path, scenario: str) -> list[tuple[str, float, float, float]]:
+    """Return model, measured tokens/s of a scenario, predicted from Offline, and Offline x 0.7."""
+    with (folder / "mlperf_targets.csv").open(newline="", encoding="utf-8") as file:
+        limits = {(row["model"], row["scenario"]): row for row in csv.DictReader(file)}
+    with (folder / "mlperf_offline_server_pairs.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = []
+    for row in rows:
+        limit = limits.get((row["model"], scenario))
+        measured = row[f"{scenario.lower()}_tok_s_per_gpu"]
+        if limit is None or not measured or row["model"] not in _MLPERF_MODELS:
+            continue
+        targets = tuple(
+            Target(metric=m, percent=99, limit_s=float(limit[f"{m}_p99_ms"]) / 1000.0)
+            for m in ("ttft", "tpot")
+        )
+        offline = float(row["offline_tok_s_per_gpu"])
+        told = _mlperf_rate(row["model"], row["gpu"], row["precision"], targets, offline)
+        found.append((row["model"], float(measured), told, offline * 0.7))
+    return found
+
+
+def _off(rows: Sequence[tuple[str, float, float, float]], place: int) -> str:
+    off = [100.0 * abs(row[place] / row[1] - 1.0) for row in rows]
+    return f"{median(off):.1f}/{fmean(off):.1f}"
+
+
 def main() -> None:
     """Print the table."""
     runs = read_runs(Path(sys.argv[1]))
@@ -173,7 +303,21 @@ def main() -> None:
         one = list(from_one_run(runs, single=single))
         print(_row(f"one run, {named}", one))
         print(_row(f"  no change, {named}", one, 2))
-        print(_row(f"nothing measured, {named}", list(from_nothing(runs, single=single))))
+        nothing = list(from_nothing(runs, single=single))
+        print(_row(f"nothing measured, {named}", nothing))
+        for name, place in (("one run", 1), ("no change", 2)):
+            print(f"  {name}: targets kept? n, right %, true of its yes %:", decisions(one, place))
+            if single:
+                print(f"  {name}: copies n, too few %, equal %, spend:", copies(one, place))
+    for scenario in ("Server", "Interactive"):
+        rows = mlperf(Path(sys.argv[1]), scenario)
+        print(f"MLPerf {scenario} from Offline, n {len(rows)}: {_off(rows, 2)} % "
+              f"(Offline x 0.7: {_off(rows, 3)} %)")
+        for model in _MLPERF_MODELS:
+            own = [row for row in rows if row[0] == model]
+            if own:
+                told = fmean(row[2] / row[1] for row in own)
+                print(f"  {model} n {len(own)}: {_off(own, 2)}, x{told:.2f}")
 
 
 if __name__ == "__main__":

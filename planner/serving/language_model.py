@@ -19,7 +19,14 @@ from pricing.errors import InputError
 
 _TABLE = Path(__file__).with_name("models.csv")
 _BYTES_16BIT = 2.0
-WEIGHT_BYTES: Mapping[str, float] = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5}
+WEIGHT_BYTES: Mapping[str, float] = {
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "fp4": 0.5,
+    "int4": 0.5,
+}
 """Bytes of a weight by precision; scales of quantized blocks (2-6 %) are left out."""
 _LIKE = re.compile(r"^meta-|-(instruct|chat|it|base|hf|bf16|fp8|nvfp4)\b|-v\d[\d.]*$")
 _DOWN_AND_UP = 3  # matrices of a gated feed-forward block
@@ -101,7 +108,7 @@ def _of_row(row: Mapping[str, str]) -> LanguageModel:
         experts=int(row["experts"] or 1),
         experts_per_token=int(row["experts_per_token"] or 1),
         context=int(row["context"]) if row["context"] else None,
-        native_precision={"fp8": "fp8", "modelopt": "int4", "mxfp4": "int4"}.get(
+        native_precision={"fp8": "fp8", "modelopt": "fp4", "mxfp4": "fp4"}.get(
             row["weights"].lower(), "bf16"
         ),
         basis=row["source"],

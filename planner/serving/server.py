@@ -15,13 +15,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from planner.models.communication import typical_all_reduce_s
+from planner.models.communication import link_class, ring, typical_all_reduce_s
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel
 from pricing.hardware import Gpu
 
 _GIB = 2**30
 _BYTES_16BIT = 2.0
 _LATENCY_BYTES = 2.0**14  # of a decode's all-reduce: latency, whatever the size
+_PROMPT_TOKENS = 2048.0  # of a step with prompts in it
 
 
 @cache
@@ -156,13 +157,15 @@ def server(
 def peak_tflops(gpu: Gpu, precision: str) -> float | None:
     """Return the peak at which a GPU multiplies weights of a precision; None: it cannot, unknown.
 
-    FP8 weights on a GPU without FP8 units, and weights of 4 bit anywhere, are multiplied at 16 bit.
+    Weights of fewer bits than a GPU's units take, and `int4` anywhere, are multiplied at 16 bit.
     """
     half = gpu.fp16_tflops if precision == "fp16" else gpu.bf16_tflops or gpu.fp16_tflops
     if precision == "fp8":
         return gpu.fp8_tflops or half
     if precision == "int8":
         return gpu.int8_tops or half
+    if precision == "fp4":
+        return gpu.fp4_tflops or half
     return half
 
 
@@ -173,10 +176,15 @@ def _all_reduces(
     if ranks == 1:
         return 0.0, 0.0
 
+    reduces, token_bytes = 2.0 * model.layers, model.hidden * _BYTES_16BIT
+    if link_class("nvlink" if nvlink else "pcie", gpu.name) == "geforce":
+        boards = law()["no_peers"]
+        token_s = token_bytes * ring(ranks) / (1e9 * boards["bus_gb_s"])
+        return reduces * boards["latency_s"], reduces * token_s
+
     def took_s(size: float) -> float:
         return typical_all_reduce_s(size, gpu.architecture, ranks, nvlink=nvlink)
 
-    large = 2048.0 * model.hidden * _BYTES_16BIT  # a step with prompts in it
-    reduces = 2.0 * model.layers
     latency_s = took_s(_LATENCY_BYTES)
-    return reduces * latency_s, reduces * max(0.0, took_s(large) - latency_s) / 2048.0
+    token_s = max(0.0, took_s(_PROMPT_TOKENS * token_bytes) - latency_s) / _PROMPT_TOKENS
+    return reduces * latency_s, reduces * token_s

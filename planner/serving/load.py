@@ -1,0 +1,146 @@
+"""How much one copy can take under targets, and how many copies a rate needs."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from msgspec import Struct
+
+from planner.serving.server import Server
+from planner.serving.simulation import Latencies, simulate
+from planner.serving.traffic import Traffic, requests
+
+_COUNT = 1000  # requests of a run: a p99 of 200 differs by 8 % from seed to seed, of 1,000 by 5 %
+_HALVINGS = 7  # of the range of rates: 1 % and less
+_SEED = 1
+MOST_OF_SATURATION = 0.9
+"""Of the rate at which the queue never ends: what tuned submissions of MLPerf Inference v5.1 (Server
+over Offline, 97 systems) reach with their p99 kept."""
+LEAST_SEQUENCES = 4
+"""Requests that must fit beside the weights, each at its mean length."""
+METRICS: Mapping[str, str] = {
+    "ttft": "time to first token",
+    "tpot": "time per output token",
+    "e2e": "time of a request",
+}
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """A limit of a percentile.
+
+    Attributes:
+        metric: ttft, tpot or e2e.
+        percent: of the requests that keep it.
+        limit_s: seconds.
+    """
+
+    metric: str
+    percent: float
+    limit_s: float
+
+    @property
+    def words(self) -> str:
+        """The target as people write it: "TTFT p99 500 ms"."""
+        return f"{self.metric.upper()} p{self.percent:g} {1000.0 * self.limit_s:g} ms"
+
+
+class CopyLimit(Struct, frozen=True, kw_only=True):
+    """What one copy can take.
+
+    Attributes:
+        rate: requests a second, at most; 0 where no rate keeps the targets.
+        saturated_rate: that it answers with a queue that never ends.
+        stopped_by: what sets `rate`, in words.
+        least: of the first target that no rate keeps: its metric at almost no load, s.
+    """
+
+    rate: float
+    saturated_rate: float
+    stopped_by: str
+    least: float | None = None
+
+
+def fits(server: Server, traffic: Traffic) -> bool:
+    """Return whether the weights and a few requests fit the memory."""
+    return server.kv_tokens >= LEAST_SEQUENCES * traffic.context
+
+
+def served(server: Server, traffic: Traffic, rate: float, count: int = _COUNT) -> Latencies:
+    """Return what the requests of one copy see at a rate."""
+    return simulate(server, requests(traffic, rate, count, _SEED))
+
+
+def saturated_rate(server: Server, traffic: Traffic) -> float:
+    """Return the requests a second that one copy answers when its batch is always full.
+
+    The batch is as large as memory and engine allow; prompts are computed beside the answers at the
+    rate at which requests end. (Throughput has no queue, so no simulation is needed.)
+    """
+    batch = min(server.max_sequences, int(server.kv_tokens / (traffic.prompt + traffic.output / 2)))
+    return _steady_rate(server, traffic, max(1, batch))
+
+
+def _steady_rate(server: Server, traffic: Traffic, batch: int) -> float:
+    """Return the requests a second that end where so many are always in the batch."""
+    joining = batch / traffic.output
+    prompt = joining * traffic.prompt * (1.0 - traffic.cached_fraction)
+    context = batch * (traffic.prompt + traffic.output / 2.0)
+    # A step has a prompt in it in that share of cases: the launches of prompts count so often.
+    step_s = server.step_s(batch, context) if prompt <= 0 else (
+        server.step_s(batch, context, prompt, prompt * traffic.prompt / 2.0)
+        - server.prompt_s * max(0.0, 1.0 - joining)
+    )
+    return joining / step_s
+
+
+def fluid_rate(server: Server, traffic: Traffic, targets: Sequence[Target]) -> float:
+    """Return the most requests a second by mean values: what `copy_limit` is at the best."""
+    tokens = [target.limit_s for target in targets if target.metric == "tpot"]
+    top = min(server.max_sequences, int(server.kv_tokens / (traffic.prompt + traffic.output / 2)))
+    low, high = 0, max(1, top)
+    while tokens and high - low > 1:
+        middle = (low + high) // 2
+        rate = _steady_rate(server, traffic, middle)
+        token_s = middle / (rate * traffic.output)
+        low, high = (middle, high) if token_s <= min(tokens) else (low, middle)
+    return _steady_rate(server, traffic, high)
+
+
+def broken(seen: Latencies, targets: Sequence[Target]) -> Target | None:
+    """Return the first target that a run breaks; None where it keeps all."""
+    return next(
+        (t for t in targets if seen.percentile(t.metric, t.percent) > t.limit_s), None
+    )
+
+
+@lru_cache(maxsize=512)
+def copy_limit(server: Server, traffic: Traffic, targets: tuple[Target, ...]) -> CopyLimit:
+    """Return the most that one copy can take under the targets."""
+    saturated = saturated_rate(server, traffic)
+    high = MOST_OF_SATURATION * saturated
+    first = broken(served(server, traffic, high), targets)
+    if first is None:
+        memory = server.kv_tokens / (traffic.prompt + traffic.output / 2) < server.max_sequences
+        words = "KV memory" if memory else "batch size"
+        return CopyLimit(rate=high, saturated_rate=saturated, stopped_by=f"{words} (saturation)")
+    low = high / 100.0
+    seen = served(server, traffic, low, 300)
+    never = broken(seen, targets)
+    if never is not None:
+        least = seen.percentile(never.metric, never.percent)
+        return CopyLimit(
+            rate=0.0, saturated_rate=saturated, stopped_by=never.words, least=least
+        )
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        stopped = broken(served(server, traffic, middle), targets)
+        if stopped is None:
+            low = middle
+        else:
+            high, first = middle, stopped
+    return CopyLimit(rate=low, saturated_rate=saturated, stopped_by=first.words)
+
+
+def copies_for(rate: float, most: float) -> int:
+    """Return the fewest copies of which each takes at most so many requests a second."""
+    return max(1, math.ceil(rate / most - 1e-9))
