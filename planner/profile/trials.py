@@ -149,6 +149,7 @@ class Replicas:
 class Serving:
     """What an inference server reports of its queue, cache and tokens, means over the window."""
 
+    model: str | None = text("the language model that is served, as Hugging Face names it")
     kv_cache_fraction: float | None = fraction("share of the KV cache in use")
     requests_running: float | None = number("requests in the batch")
     requests_waiting: float | None = number("requests that wait for the batch")

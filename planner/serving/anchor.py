@@ -1,5 +1,7 @@
 """One measured run as the anchor of the law: a factor on its steps, a constant on first tokens."""
 
+from functools import lru_cache
+
 from msgspec import Struct, structs
 
 from planner.serving.server import Server
@@ -38,6 +40,7 @@ def scaled(server: Server, factor: float) -> Server:
     )
 
 
+@lru_cache(maxsize=256)
 def anchored(server: Server, run: MeasuredRun, seed: int = 0) -> tuple[Server, float]:
     """Return the copy with the run's median times at the run's rate, and the factor on its steps.
 

@@ -32,16 +32,20 @@ class Target(Struct, frozen=True, kw_only=True):
         metric: ttft, tpot or e2e.
         percent: of the requests that keep it.
         limit_s: seconds.
+        stated_ms: what was stated, where `limit_s` is derived of it.
     """
 
     metric: str
     percent: float
     limit_s: float
+    stated_ms: float | None = None
 
     @property
     def words(self) -> str:
         """The target as people write it: "TTFT p99 500 ms"."""
-        return f"{self.metric.upper()} p{self.percent:g} {1000.0 * self.limit_s:g} ms"
+        if self.stated_ms is not None:
+            return f"the latency target of {self.stated_ms:g} ms"
+        return f"{self.metric.upper()} p{self.percent:g} {1000.0 * self.limit_s:.3g} ms"
 
 
 class CopyLimit(Struct, frozen=True, kw_only=True):
@@ -114,17 +118,19 @@ def broken(seen: Latencies, targets: Sequence[Target]) -> Target | None:
 
 
 @lru_cache(maxsize=512)
-def copy_limit(server: Server, traffic: Traffic, targets: tuple[Target, ...]) -> CopyLimit:
-    """Return the most that one copy can take under the targets."""
+def copy_limit(
+    server: Server, traffic: Traffic, targets: tuple[Target, ...], count: int = _COUNT
+) -> CopyLimit:
+    """Return the most that one copy can take under the targets, by runs of so many requests."""
     saturated = saturated_rate(server, traffic)
     high = MOST_OF_SATURATION * saturated
-    first = broken(served(server, traffic, high), targets)
+    first = broken(served(server, traffic, high, count), targets)
     if first is None:
         memory = server.kv_tokens / (traffic.prompt + traffic.output / 2) < server.max_sequences
         words = "KV memory" if memory else "batch size"
         return CopyLimit(rate=high, saturated_rate=saturated, stopped_by=f"{words} (saturation)")
     low = high / 100.0
-    seen = served(server, traffic, low, 300)
+    seen = served(server, traffic, low, min(count, 300))
     never = broken(seen, targets)
     if never is not None:
         least = seen.percentile(never.metric, never.percent)
@@ -133,7 +139,7 @@ def copy_limit(server: Server, traffic: Traffic, targets: tuple[Target, ...]) ->
         )
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
-        stopped = broken(served(server, traffic, middle), targets)
+        stopped = broken(served(server, traffic, middle, count), targets)
         if stopped is None:
             low = middle
         else:

@@ -102,6 +102,7 @@ def server(
     precision: str | None = None,
     nvlink: bool = False,
     kv_bytes_factor: float = 1.0,
+    speed: float = 1.0,
     coefficients: Mapping[str, Any] | None = None,
 ) -> Server | None:
     """Return a copy by the law; None where the GPU's figures for that precision are not known.
@@ -113,6 +114,7 @@ def server(
         precision: of the weights; None: as published.
         nvlink: how they are linked.
         kv_bytes_factor: bytes of a key or value over those at 16 bit; 0.5 for an FP8 cache.
+        speed: of the engine over the law's.
         coefficients: in place of the shipped ones.
     """
     table = coefficients or law()
@@ -121,10 +123,10 @@ def server(
     peak, bandwidth = peak_tflops(gpu, kind), gpu.memory_bandwidth_gb_s
     if peak is None or bandwidth is None:
         return None
-    byte_s = 1.0 / (1e9 * bandwidth * tensor_parallel)
+    byte_s = 1.0 / (1e9 * bandwidth * tensor_parallel * speed)
     reads = step["weight_reads"] * (step["mixture_reads"] if model.is_mixture else 1.0)
     reached = step["peak_tflops"] * (peak / step["peak_tflops"]) ** step["peak_exponent"]
-    operation_s = step["compute"] / (1e12 * reached * tensor_parallel)
+    operation_s = step["compute"] / (1e12 * reached * tensor_parallel * speed)
     # Each GPU keeps whole heads: more GPUs than heads keep copies of them.
     kv_bytes = model.kv_bytes * kv_bytes_factor * max(1.0, tensor_parallel / model.kv_heads)
     link_s, link_token_s = _all_reduces(model, gpu, tensor_parallel, nvlink=nvlink)
@@ -142,9 +144,9 @@ def server(
         kv_s=step["kv_reads"] * kv_bytes * byte_s,
         token_s=2.0 * model.active_parameters * operation_s,
         pair_s=4.0 * model.attention_layers * model.attention_width * operation_s,
-        fixed_s=step["fixed_s"] + step["layer_s"] * model.layers,
-        sequence_s=step["sequence_s"],
-        prompt_s=step["prompt_layer_s"] * model.layers,
+        fixed_s=(step["fixed_s"] + step["layer_s"] * model.layers) / speed,
+        sequence_s=step["sequence_s"] / speed,
+        prompt_s=step["prompt_layer_s"] * model.layers / speed,
         link_s=link_s,
         link_token_s=link_token_s,
         first_token_s=step["first_token_s"],

@@ -1,0 +1,223 @@
+"""A measured service of a language model: how much one copy can take, here and on other GPUs.
+
+The load of a copy is its rate over the most it can take under the targets, never kernel time: a
+server runs kernels all the time while one request is in it.
+"""
+
+from msgspec import Struct
+
+from planner.models.gpu_speed import serves_language_model
+from planner.profile.model import Profile
+from planner.profile.trials import Latency, Serving
+from planner.serving.anchor import MeasuredRun
+from planner.serving.language_model import LanguageModel, model_like, model_named
+from planner.serving.load import CopyLimit, Target, copy_limit, fits, served
+from planner.serving.search import Layout, Question, copy_of
+from planner.serving.server import Server
+from planner.serving.traffic import Traffic
+from pricing.errors import InputError
+from pricing.hardware import Gpu
+
+DEFAULT_TARGETS_MS = {"ttft": 500.0, "tpot": 30.0}
+"""p99 limits of llama3.1-8b Interactive in MLPerf Inference v5.1 (mlcommons/inference
+loadgen/mlperf.conf @001712e9), where no target is stated."""
+_SLOWER = 1.2  # than today, without being asked: the contract's wall time
+_LITTLE = 0.2
+_COUNT = 400
+_CHAT = Traffic(rate=1.0, prompt=222.3, output=218.9)  # MLPerf's llama2-70b set, where not measured
+_WEIGHTS_OF_MEMORY = 0.7  # where nothing says how large the model is: a large one, so few requests
+_PRECISIONS = {"fp8": "fp8", "int8": "int8", "int4": "int4", "fp4": "fp4"}
+
+
+class MeasuredService(Struct, frozen=True, kw_only=True):
+    """A service as it was measured, one copy of it.
+
+    Attributes:
+        question: its model, traffic, targets and the run that anchors it.
+        layout: where it was measured.
+        rate: requests a second that the copy answered.
+        saturated: requests wait for the batch all the time: it takes no more.
+        notes: what was assumed.
+    """
+
+    question: Question
+    layout: Layout
+    rate: float
+    saturated: bool
+    notes: tuple[str, ...] = ()
+
+    def copy_on(self, gpu: str, gpus: int, *, nvlink: bool) -> Server | None:
+        """Return a copy on other GPUs; None where their figures are not known."""
+        layout = Layout(gpu, gpus, self.layout.precision, nvlink and gpus > 1)
+        return copy_of(self.question, layout)
+
+    def limit_on(self, gpu: str, gpus: int, *, nvlink: bool) -> CopyLimit | None:
+        """Return the most that a copy takes there; None where that cannot be said."""
+        if self.saturated and (gpu, gpus) == self.layout[:2]:
+            words = "requests wait for its batch today"
+            return CopyLimit(rate=self.rate, saturated_rate=self.rate, stopped_by=words)
+        copy = self.copy_on(gpu, gpus, nvlink=nvlink)
+        if copy is None:
+            return None
+        traffic, targets = self.question.traffic, self.question.targets
+        if not fits(copy, traffic):
+            return CopyLimit(rate=0.0, saturated_rate=0.0, stopped_by="memory")
+        return copy_limit(copy, traffic, targets, _COUNT)
+
+
+def measured_service(profile: Profile, gpu: Gpu) -> MeasuredService | None:
+    """Return the service of a profile; None where it is none of a language model, or not measured.
+
+    What is not measured follows from what is: a rate from requests running and their time (Little's
+    law), lengths from tokens a second, the model from its name or its number of parameters.
+    """
+    job, serving = profile.job, profile.job.serving
+    if serving is None or not job.kind.answers or not serves_language_model(profile):
+        return None
+    notes: list[str] = []
+    token_s = _seconds(serving.token_ms)
+    rate, traffic = _traffic(profile, serving, token_s, notes)
+    if rate is None:
+        return None
+    ranks = profile.gpu_count
+    nvlink = ranks > 1 and (profile.hardware.interconnect in {"nvlink", "xgmi"} or "SXM" in gpu.name)
+    precision = _PRECISIONS.get(job.precision or "")
+    model = _model(profile, gpu, precision, notes)
+    precision = precision or (model.native_precision if job.precision is None else "bf16")
+    layout = Layout(gpu.name, ranks, precision, nvlink)
+    run = token_s and MeasuredRun(
+        traffic=traffic, first_token_s=_seconds(serving.first_token_ms), token_s=token_s
+    )
+    question = Question(
+        model=model,
+        traffic=traffic,
+        targets=(),
+        measured=run or None,
+        measured_on=layout if run else None,
+    )
+    copy = copy_of(question, layout)
+    if copy is None or not fits(copy, traffic):
+        return None
+    targets = _targets(profile, serving, copy, traffic, notes)
+    return MeasuredService(
+        question=Question(
+            model=model,
+            traffic=traffic,
+            targets=targets,
+            measured=question.measured,
+            measured_on=question.measured_on,
+        ),
+        layout=layout,
+        rate=rate,
+        saturated=(serving.requests_waiting or 0.0) >= 1.0,
+        notes=tuple(f"{job.name}: {note}" for note in notes),
+    )
+
+
+def _seconds(latency: Latency | None, *, tail: bool = False) -> float | None:
+    if latency is None:
+        return None
+    values = (latency.p99, latency.p95) if tail else (latency.p50, latency.mean)
+    return next((value / 1000.0 for value in values if value), None)
+
+
+def _traffic(
+    profile: Profile, serving: Serving, token_s: float | None, notes: list[str]
+) -> tuple[float | None, Traffic]:
+    """Return the requests a second of the copy, and their lengths."""
+    job, work = profile.job, profile.work
+    counted = work is not None and (work.unit or "").lower() == "request"
+    rate = job.requests_per_s or (work.rate_per_s if work is not None and counted else None)
+    lasts_s = _seconds(job.latency_ms)
+    output = _CHAT.output
+    if rate and serving.generated_tokens_per_s:
+        output = serving.generated_tokens_per_s / rate
+    elif token_s and lasts_s and lasts_s > token_s:
+        output = lasts_s / token_s
+    else:
+        notes.append(f"answers of {output:.0f} tokens are assumed: none were counted.")
+    if rate is None and serving.requests_running:
+        lasts_s = lasts_s or (token_s * output if token_s else None)
+        rate = serving.requests_running / lasts_s if lasts_s else None
+        if rate is not None:
+            notes.append(
+                f"{rate:.3g} requests a second follow from {serving.requests_running:g} running "
+                f"for {lasts_s:.3g} s each (Little's law)."
+            )
+    elif rate and serving.requests_running and token_s:
+        expected = rate * (output * token_s + (_seconds(serving.first_token_ms) or 0.0))
+        if abs(expected / serving.requests_running - 1.0) > _LITTLE:
+            notes.append(
+                f"{serving.requests_running:g} requests were running, and rate times duration is "
+                f"{expected:.3g} (Little's law): one of them is of another window or of more "
+                "copies."
+            )
+    prompt = _CHAT.prompt
+    if rate and serving.prompt_tokens_per_s:
+        prompt = serving.prompt_tokens_per_s / rate
+    else:
+        notes.append(f"prompts of {prompt:.0f} tokens are assumed: none were counted.")
+    return rate, Traffic(rate=rate or 1.0, prompt=max(1.0, prompt), output=max(1.0, output))
+
+
+def _model(
+    profile: Profile, gpu: Gpu, precision: str | None, notes: list[str]
+) -> LanguageModel:
+    job = profile.job
+    named = job.serving.model if job.serving else None
+    if named:
+        try:
+            return model_named(named)
+        except InputError:
+            notes.append(f"the shape of {named} is not known.")
+    parameters = job.parameters
+    if parameters is None:
+        bytes_each = {"fp8": 1.0, "int8": 1.0, "int4": 0.5, "fp4": 0.5}.get(precision or "", 2.0)
+        room = _WEIGHTS_OF_MEMORY * gpu.memory_gib * profile.gpu_count
+        parameters = room * 2**30 / bytes_each
+        notes.append(
+            f"its model is not named: one of {parameters / 1e9:.0f}B parameters is assumed, which "
+            "takes 70 % of the memory; job.parameters or job.serving.model says it."
+        )
+    return model_like(parameters)
+
+
+def _targets(
+    profile: Profile, serving: Serving, copy: Server, traffic: Traffic, notes: list[str]
+) -> tuple[Target, ...]:
+    """Return the stated latency target, else limits of a chat, at the least a fifth above today's.
+
+    The stated one is held as far above what the simulation sees today as it stands above what was
+    measured: whatever part of a request was measured, it changes as the whole request does.
+    """
+    job, today = profile.job, served(copy, traffic, traffic.rate, _COUNT)
+    if job.latency_slo_ms is not None:
+        latency = job.latency_ms
+        names = ("p99", "p95", "p50") if latency else ()
+        name = next((n for n in names if getattr(latency, n)), None)
+        limit_s, percent = job.latency_slo_ms / 1000.0, float((name or "p99")[1:])
+        if name is not None:
+            limit_s *= 1000.0 * today.percentile("e2e", percent) / getattr(latency, name)
+        return (Target(metric="e2e", percent=percent, limit_s=limit_s, stated_ms=job.latency_slo_ms),)
+    limits = {
+        "ttft": _seconds(serving.first_token_ms, tail=True),
+        "tpot": _seconds(serving.token_ms, tail=True),
+    }
+    targets = tuple(
+        Target(
+            metric=metric,
+            percent=99.0,
+            limit_s=max(
+                DEFAULT_TARGETS_MS[metric] / 1000.0,
+                _SLOWER * max(seen or 0.0, today.percentile(metric, 99.0)),
+            ),
+        )
+        for metric, seen in limits.items()
+    )
+    stated = ", ".join(target.words for target in targets)
+    notes.append(
+        f"no latency target is stated: {stated} is kept (MLPerf's limits of an interactive chat, "
+        "or a fifth above today); --slo-ms states one."
+    )
+    return targets
+

@@ -1,0 +1,314 @@
+"""Which GPU, how many of them, how many copies: every layout on sale, the cheapest first.
+
+A layout is a GPU, how many split the model, a precision and the kind of their links. What a copy
+can take by mean values is its best case, so that layouts whose best case costs more than what was
+found are not simulated.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from msgspec import Struct, structs
+
+from planner.models.estimate import Estimate
+from planner.serving.anchor import MeasuredRun, anchored, scaled
+from planner.serving.language_model import LanguageModel
+from planner.serving.load import (
+    MOST_OF_SATURATION,
+    CopyLimit,
+    Target,
+    copies_for,
+    copy_limit,
+    fits,
+    fluid_rate,
+    served,
+)
+from planner.serving.server import Server, server
+from planner.serving.traffic import Traffic
+from pricing.catalog.offer import Offer
+from pricing.hardware import Gpu, find
+from pricing.money import HOURS_PER_MONTH
+
+RANKS = (1, 2, 4, 8)
+_NVLINK = frozenset({"nvlink", "nvlink-bridge", "xgmi"})
+_SIMULATED = 8  # layouts, at least; more only while a best case is cheaper than what was found
+_MOST_SIMULATED = 16
+_MILLION = Decimal(1_000_000)
+_HOUR_S = 3600
+# Factors that hold nine of ten published runs (research/serving.py), around the simulation.
+SPREAD: Mapping[str, Mapping[str, float]] = {
+    "measured": {"ttft": 1.9, "tpot": 1.33, "e2e": 1.33},
+    "law": {"ttft": 4.0, "tpot": 2.05, "e2e": 2.05},
+}
+
+
+class Layout(NamedTuple):
+    """GPUs of one copy."""
+
+    gpu: str
+    tensor_parallel: int
+    precision: str
+    nvlink: bool
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What is asked.
+
+    Attributes:
+        model: that is served.
+        traffic: of all copies together.
+        targets: to keep.
+        precisions: of the weights; empty: as published.
+        spare: copies more than the rate needs.
+        peak: rate of the busiest minute over the mean.
+        measured: a run of one copy, and where; None without.
+        measured_on: its layout.
+        engine_speed: of the engine over the law's.
+    """
+
+    model: LanguageModel
+    traffic: Traffic
+    targets: tuple[Target, ...]
+    precisions: tuple[str, ...] = ()
+    spare: int = 0
+    peak: float = 1.0
+    measured: MeasuredRun | None = None
+    measured_on: Layout | None = None
+    engine_speed: float = 1.0
+
+
+class ServingOption(Struct, frozen=True, kw_only=True):
+    """One way to serve.
+
+    Attributes:
+        layout: of a copy.
+        offer: whose machines run them.
+        copies: that the rate needs, at the peak.
+        spare: more of them.
+        machines: of the offer, for both.
+        limit: what one copy can take.
+        asked_rate: requests a second, mean, of all copies.
+        ttft_ms: percentiles of the first token at the asked rate: p50, p95, p99.
+        tpot_ms: of a token, likewise.
+        e2e_ms: of a request, likewise.
+        usd_per_hour: of all machines.
+        usd_per_month: of 730 hours.
+        usd_per_million_output: tokens of answers, at the asked rate.
+        usd_per_million_tokens: of prompts and answers together, at the asked rate.
+        usd_per_million_output_full: tokens of answers, with every copy at its most.
+        usd_per_million_tokens_full: of both, likewise.
+        basis: where the times come from.
+        weak: why they are weak; empty where they are not.
+    """
+
+    layout: Layout
+    offer: Offer
+    copies: int
+    spare: int
+    machines: int
+    limit: CopyLimit
+    asked_rate: float
+    ttft_ms: tuple[Estimate, ...]
+    tpot_ms: tuple[Estimate, ...]
+    e2e_ms: tuple[Estimate, ...]
+    usd_per_hour: Decimal
+    usd_per_month: Decimal
+    usd_per_million_output: Decimal
+    usd_per_million_tokens: Decimal
+    usd_per_million_output_full: Decimal
+    usd_per_million_tokens_full: Decimal
+    basis: str
+    weak: tuple[str, ...]
+
+    @property
+    def headroom_fraction(self) -> float:
+        """Of what the copies can take, what the asked rate leaves."""
+        return 1.0 - self.asked_rate / (self.copies * self.limit.rate)
+
+
+class Unfit(NamedTuple):
+    """Why a layout cannot serve, in words; `least_s` of the target that no rate keeps."""
+
+    layout: Layout
+    reason: str
+    detail: str
+    least_s: float | None = None
+
+
+class SearchResult(NamedTuple):
+    """Options, the cheapest first; why others are none; layouts that were looked at."""
+
+    options: tuple[ServingOption, ...]
+    unfit: tuple[Unfit, ...]
+    layouts: int
+
+
+def search(question: Question, offers: Iterable[Offer]) -> SearchResult:
+    """Return the ways to serve, one a layout, the cheapest first.
+
+    Args:
+        question: what is asked.
+        offers: that may be rented, already filtered.
+    """
+    sold = layouts_on_sale(question, offers)
+    unfit: list[Unfit] = []
+    best_case: list[tuple[Decimal, Layout, Server]] = []
+    for layout, its_offers in sold.items():
+        copy = copy_of(question, layout)
+        if copy is None:
+            unfit.append(Unfit(layout, "unknown", "its peak or bandwidth is not known"))
+        elif not fits(copy, question.traffic):
+            unfit.append(Unfit(layout, "memory", _no_room(copy, question.traffic)))
+        else:
+            rate = fluid_rate(copy, question.traffic, question.targets)
+            cheapest = min(_cost(offer, layout, question, rate)[0] for offer in its_offers)
+            best_case.append((cheapest, layout, copy))
+    options: list[ServingOption] = []
+    for number, (lower_bound, layout, copy) in enumerate(sorted(best_case, key=lambda x: x[:2])):
+        found = min((option.usd_per_hour for option in options), default=None)
+        done = found is not None and number >= _SIMULATED and lower_bound > found
+        if done or (found is not None and number >= _MOST_SIMULATED):
+            break
+        limit = copy_limit(copy, question.traffic, question.targets)
+        if limit.rate <= 0.0:
+            unfit.append(_never(layout, limit))
+            continue
+        offer = min(sold[layout], key=lambda o: _cost(o, layout, question, limit.rate))
+        options.append(option_of(question, layout, copy, limit, offer))
+    options.sort(key=lambda option: (option.usd_per_hour, option.copies))
+    return SearchResult(tuple(options), tuple(unfit), len(sold))
+
+
+def layouts_on_sale(
+    question: Question, offers: Iterable[Offer]
+) -> Mapping[Layout, Sequence[Offer]]:
+    """Return the offers of each layout; GPUs below a whole one have no bandwidth of their own."""
+    sold: dict[Layout, list[Offer]] = {}
+    for offer in offers:
+        if offer.gpu_count < 1 or find(offer.gpu) is None:
+            continue
+        linked = offer.interconnect in _NVLINK or (
+            offer.interconnect is None and "SXM" in offer.gpu
+        )
+        for ranks in RANKS:
+            if ranks <= offer.gpu_count:
+                for precision in question.precisions or (question.model.native_precision,):
+                    layout = Layout(offer.gpu, ranks, precision, linked and ranks > 1)
+                    sold.setdefault(layout, []).append(offer)
+    return sold
+
+
+def copy_of(question: Question, layout: Layout) -> Server | None:
+    """Return a copy on a layout, anchored where a run of a like one was measured."""
+    gpu = find(layout.gpu)
+    copy = gpu and _law_copy(question, layout, gpu)
+    run, place = question.measured, question.measured_on
+    if copy is None or run is None or place is None:
+        return copy
+    if (layout.tensor_parallel > 1) is not (place.tensor_parallel > 1):
+        return copy  # one GPU says nothing of the links of several
+    there = find(place.gpu)
+    measured = there and _law_copy(question, place, there)
+    if measured is None:
+        return copy
+    anchor, factor = anchored(measured, run)
+    return structs.replace(scaled(copy, factor), first_token_s=anchor.first_token_s)
+
+
+def _law_copy(question: Question, layout: Layout, gpu: Gpu) -> Server | None:
+    return server(
+        question.model,
+        gpu,
+        tensor_parallel=layout.tensor_parallel,
+        precision=layout.precision,
+        nvlink=layout.nvlink,
+        speed=question.engine_speed,
+    )
+
+
+def _no_room(copy: Server, traffic: Traffic) -> str:
+    if copy.kv_tokens <= 0:
+        return "the weights alone do not fit"
+    return (
+        f"{copy.kv_tokens:,.0f} tokens of keys and values fit beside the weights: fewer than 4 "
+        f"requests of {traffic.context:,.0f}"
+    )
+
+
+def _never(layout: Layout, limit: CopyLimit) -> Unfit:
+    least = limit.least or 0.0
+    detail = f"{limit.stopped_by}: {1000.0 * least:,.0f} ms at almost no load"
+    return Unfit(layout, "latency", detail, least)
+
+
+def _cost(offer: Offer, layout: Layout, question: Question, rate: float) -> tuple[Decimal, int]:
+    """Return dollars an hour and machines for the copies that a rate of each asks for."""
+    copies = copies_for(question.traffic.rate * question.peak, rate) + question.spare
+    machines = math.ceil(copies / (int(offer.gpu_count) // layout.tensor_parallel))
+    return offer.usd_per_hour * machines, machines
+
+
+def option_of(
+    question: Question, layout: Layout, copy: Server, limit: CopyLimit, offer: Offer
+) -> ServingOption:
+    """Return the copies on an offer, with their times at the asked rate and their dollars."""
+    traffic = question.traffic
+    copies = copies_for(traffic.rate * question.peak, limit.rate)
+    usd_per_hour, machines = _cost(offer, layout, question, limit.rate)
+    each = traffic.rate * question.peak / copies
+    seen = served(copy, traffic, each)
+    kind = "measured" if question.measured is not None else "law"
+
+    def times(metric: str) -> tuple[Estimate, ...]:
+        spread = SPREAD[kind][metric]
+        values = (1000.0 * seen.percentile(metric, percent) for percent in (50, 95, 99))
+        return tuple(
+            Estimate(low=v / spread, mid=v, high=v * spread, basis=kind) for v in values
+        )
+
+    output, both = traffic.output, traffic.context
+    most = copies * limit.rate
+    return ServingOption(
+        layout=layout,
+        offer=offer,
+        copies=copies,
+        spare=question.spare,
+        machines=machines,
+        limit=limit,
+        asked_rate=traffic.rate,
+        ttft_ms=times("ttft"),
+        tpot_ms=times("tpot"),
+        e2e_ms=times("e2e"),
+        usd_per_hour=usd_per_hour,
+        usd_per_month=usd_per_hour * HOURS_PER_MONTH,
+        usd_per_million_output=usd_per_million(usd_per_hour, traffic.rate * output),
+        usd_per_million_tokens=usd_per_million(usd_per_hour, traffic.rate * both),
+        usd_per_million_output_full=usd_per_million(usd_per_hour, most * output),
+        usd_per_million_tokens_full=usd_per_million(usd_per_hour, most * both),
+        basis=_basis(question),
+        weak=tuple(_weak(question, layout, limit, each)),
+    )
+
+
+def usd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:
+    """Return dollars of a million tokens at so many a second."""
+    return usd_per_hour * _MILLION / (Decimal(str(tokens_per_s)) * _HOUR_S)
+
+
+def _basis(question: Question) -> str:
+    if question.measured is None:
+        return "the law of vLLM 0.8.5 on H100 PCIe and RTX 4090 (2025-06); nothing measured"
+    return f"one measured run ({question.measured.requests} requests)"
+
+
+def _weak(question: Question, layout: Layout, limit: CopyLimit, each: float) -> Iterable[str]:
+    if question.measured is None and any(t.metric == "ttft" for t in question.targets):
+        yield "TTFT with nothing measured: within a factor of 4"
+    if layout.tensor_parallel > 1 and not layout.nvlink:
+        yield "tensor parallel over PCIe: TTFT within a factor of 10"
+    if question.model.weak:
+        yield "the model's shape is doubtful"
+    if each > MOST_OF_SATURATION * MOST_OF_SATURATION * limit.saturated_rate:
+        yield "close to saturation, where the tail of TTFT is uncertain"
