@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -23,6 +24,7 @@ from planner.serving.load import MOST_OF_SATURATION, Target, copy_limit, fits, s
 from planner.serving.server import Server, server
 from planner.serving.simulation import simulate
 from planner.serving.traffic import Traffic, requests
+from pricing.errors import InputError
 from pricing.hardware import gpus
 
 METRICS = ("ttft_p50", "ttft_p95", "ttft_p99", "tpot_p50", "tpot_p99")
@@ -95,10 +97,9 @@ def traffic(run: Run, copy: Server, top_rate: float) -> Traffic:
 
 def law_copy(run: Run) -> Server:
     """Return the run's server by the law alone."""
-    copy = server(
-        shapes()[run.model], gpus()[run.gpu], tensor_parallel=run.gpus, precision="fp16"
-    )
-    assert copy is not None
+    copy = server(shapes()[run.model], gpus()[run.gpu], tensor_parallel=run.gpus, precision="fp16")
+    if copy is None:
+        raise InputError(f"{run.gpu}: its figures are not known.")
     return copy
 
 
@@ -119,7 +120,12 @@ def by_sweep(runs: Sequence[Run]) -> dict[tuple[str, str, int], list[Run]]:
     return sweeps
 
 
-Pair = tuple[Run, Mapping[str, float], Mapping[str, float]]
+class Pair(NamedTuple):
+    """A run, what is predicted of it, and what "no change" says, in ms."""
+
+    run: Run
+    told: Mapping[str, float]
+    unchanged: Mapping[str, float]
 
 
 def from_one_run(runs: Sequence[Run], *, single: bool = True) -> Iterator[Pair]:
@@ -136,7 +142,7 @@ def from_one_run(runs: Sequence[Run], *, single: bool = True) -> Iterator[Pair]:
         )
         copy, _ = anchored(copy, anchor)
         for run in sweep[1:]:
-            yield run, predicted(copy, traffic(run, copy, top)), first.measured
+            yield Pair(run, predicted(copy, traffic(run, copy, top)), first.measured)
 
 
 def from_nothing(runs: Sequence[Run], *, single: bool = True) -> Iterator[Pair]:
@@ -146,23 +152,30 @@ def from_nothing(runs: Sequence[Run], *, single: bool = True) -> Iterator[Pair]:
             for run in sweep:
                 copy = law_copy(run)
                 told = predicted(copy, traffic(run, copy, sweep[-1].rate))
-                yield run, told, told
+                yield Pair(run, told, told)
 
 
-def errors(pairs: Sequence[Pair], place: int = 1) -> dict[str, tuple[float, float]]:
+def _sides(pairs: Sequence[Pair], *, simulated: bool) -> Iterator[tuple[Run, Mapping[str, float]]]:
+    return ((pair.run, pair.told if simulated else pair.unchanged) for pair in pairs)
+
+
+def errors(pairs: Sequence[Pair], *, simulated: bool = True) -> dict[str, tuple[float, float]]:
     """Return median and mean error of each metric, in percent; the mean is cut at 999."""
     table = {}
     for metric in METRICS:
         off = [
-            min(999.0, 100.0 * abs(pair[place][metric] / pair[0].measured[metric] - 1.0))
-            for pair in pairs
+            min(999.0, 100.0 * abs(values[metric] / run.measured[metric] - 1.0))
+            for run, values in _sides(pairs, simulated=simulated)
         ]
         table[metric] = median(off), fmean(off)
     return table
 
 
-def _row(name: str, pairs: Sequence[Pair], place: int = 1) -> str:
-    cells = (f"{middle:6.1f}/{mean:<6.1f}" for middle, mean in errors(pairs, place).values())
+def _row(name: str, pairs: Sequence[Pair], *, simulated: bool = True) -> str:
+    cells = (
+        f"{middle:6.1f}/{mean:<6.1f}"
+        for middle, mean in errors(pairs, simulated=simulated).values()
+    )
     return f"{name:34}{len(pairs):4} " + " ".join(cells)
 
 
@@ -174,11 +187,11 @@ def _keeps(values: Mapping[str, float], ttft_ms: float, tpot_ms: float) -> bool:
     return values["ttft_p99"] <= ttft_ms and values["tpot_p99"] <= tpot_ms
 
 
-def decisions(pairs: Sequence[Pair], place: int = 1) -> tuple[int, float, float]:
-    """Return cases of "are both targets kept?", and in percent: right ones, true ones of the yes."""
+def decisions(pairs: Sequence[Pair], *, simulated: bool = True) -> tuple[int, float, float]:
+    """Return cases of "are both targets kept?", percent right, and percent true of its yes."""
     cases = [
-        (_keeps(pair[place], ttft, tpot), _keeps(pair[0].measured, ttft, tpot))
-        for pair in pairs
+        (_keeps(values, ttft, tpot), _keeps(run.measured, ttft, tpot))
+        for run, values in _sides(pairs, simulated=simulated)
         for ttft in TTFT_MS
         for tpot in TPOT_MS
     ]
@@ -186,7 +199,7 @@ def decisions(pairs: Sequence[Pair], place: int = 1) -> tuple[int, float, float]
     return len(cases), right, fmean([100.0 * true for told, true in cases if told] or [0.0])
 
 
-def copies(pairs: Sequence[Pair], place: int = 1) -> tuple[int, float, float, float]:
+def copies(pairs: Sequence[Pair], *, simulated: bool = True) -> tuple[int, float, float, float]:
     """Return cases of "how many copies", percent too few and equal, and mean spend over the need.
 
     What a copy takes is the highest measured rate up to which every rate keeps both targets; the
@@ -194,16 +207,17 @@ def copies(pairs: Sequence[Pair], place: int = 1) -> tuple[int, float, float, fl
     """
     counted = []
     sweeps: dict[object, list[Pair]] = {}
-    for pair in sorted(pairs, key=lambda one: one[0].rate):
-        sweeps.setdefault(pair[0].sweep, []).append(pair)
+    for pair in sorted(pairs, key=lambda one: one.run.rate):
+        sweeps.setdefault(pair.run.sweep, []).append(pair)
     for sweep in sweeps.values():
-        anchor = sweep[0][2]
+        anchor = sweep[0].unchanged
         for ttft in TTFT_MS:
             for tpot in TPOT_MS:
                 if not _keeps(anchor, ttft, tpot):
                     continue
-                true = _highest([(run.rate, run.measured) for run, *_ in sweep], ttft, tpot)
-                told = _highest([(pair[0].rate, pair[place]) for pair in sweep], ttft, tpot)
+                true = _highest([(pair.run.rate, pair.run.measured) for pair in sweep], ttft, tpot)
+                sides = _sides(sweep, simulated=simulated)
+                told = _highest([(run.rate, values) for run, values in sides], ttft, tpot)
                 counted += [
                     (math.ceil(demand / told), math.ceil(demand / true)) for demand in _DEMANDS
                 ]
@@ -267,7 +281,9 @@ def _mlperf_rate(
     return min(best, MOST_OF_SATURATION * saturated / factor) * asked.output
 
 
-def mlperf(folder: Path, scenario: str) -> list[tuple[str, float, float, float]]:
+def mlperf(
+    folder: Path, scenario: str, models: Sequence[str] = tuple(_MLPERF_MODELS)
+) -> list[tuple[str, float, float, float]]:
     """Return model, measured tokens/s of a scenario, predicted from Offline, and Offline x 0.7."""
     with (folder / "mlperf_targets.csv").open(newline="", encoding="utf-8") as file:
         limits = {(row["model"], row["scenario"]): row for row in csv.DictReader(file)}
@@ -277,7 +293,7 @@ def mlperf(folder: Path, scenario: str) -> list[tuple[str, float, float, float]]
     for row in rows:
         limit = limits.get((row["model"], scenario))
         measured = row[f"{scenario.lower()}_tok_s_per_gpu"]
-        if limit is None or not measured or row["model"] not in _MLPERF_MODELS:
+        if limit is None or not measured or row["model"] not in models:
             continue
         targets = tuple(
             Target(metric=m, percent=99, limit_s=float(limit[f"{m}_p99_ms"]) / 1000.0)
@@ -289,35 +305,50 @@ def mlperf(folder: Path, scenario: str) -> list[tuple[str, float, float, float]]
     return found
 
 
-def _off(rows: Sequence[tuple[str, float, float, float]], place: int) -> str:
-    off = [100.0 * abs(row[place] / row[1] - 1.0) for row in rows]
-    return f"{median(off):.1f}/{fmean(off):.1f}"
+def off_percent(
+    rows: Sequence[tuple[str, float, float, float]], *, simulated: bool = True
+) -> tuple[float, float]:
+    """Return median and mean error of the predicted rates, or of Offline x 0.7, in percent."""
+    off = [100.0 * abs((row[2] if simulated else row[3]) / row[1] - 1.0) for row in rows]
+    return median(off), fmean(off)
+
+
+def _say(*words: object) -> None:
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
 
 
 def main() -> None:
     """Print the table."""
     runs = read_runs(Path(sys.argv[1]))
-    print(f"{'median/mean error %':34}{'n':>4} " + " ".join(f"{m:>13}" for m in METRICS))
+    _say(f"{'median/mean error %':34}{'n':>4} " + " ".join(f"{m:>13}" for m in METRICS))
     for single in (True, False):
         named = "1 GPU" if single else "tensor parallel"
         one = list(from_one_run(runs, single=single))
-        print(_row(f"one run, {named}", one))
-        print(_row(f"  no change, {named}", one, 2))
+        _say(_row(f"one run, {named}", one))
+        _say(_row(f"  no change, {named}", one, simulated=False))
         nothing = list(from_nothing(runs, single=single))
-        print(_row(f"nothing measured, {named}", nothing))
-        for name, place in (("one run", 1), ("no change", 2)):
-            print(f"  {name}: targets kept? n, right %, true of its yes %:", decisions(one, place))
+        _say(_row(f"nothing measured, {named}", nothing))
+        for name, simulated in (("one run", True), ("no change", False)):
+            _say(
+                f"  {name}: targets kept? n, right %, true of its yes %:",
+                decisions(one, simulated=simulated),
+            )
             if single:
-                print(f"  {name}: copies n, too few %, equal %, spend:", copies(one, place))
+                _say(
+                    f"  {name}: copies n, too few %, equal %, spend:",
+                    copies(one, simulated=simulated),
+                )
     for scenario in ("Server", "Interactive"):
         rows = mlperf(Path(sys.argv[1]), scenario)
-        print(f"MLPerf {scenario} from Offline, n {len(rows)}: {_off(rows, 2)} % "
-              f"(Offline x 0.7: {_off(rows, 3)} %)")
+        _say(
+            f"MLPerf {scenario} from Offline, n {len(rows)}: {off_percent(rows)} % "
+            f"(Offline x 0.7: {off_percent(rows, simulated=False)} %)"
+        )
         for model in _MLPERF_MODELS:
             own = [row for row in rows if row[0] == model]
             if own:
                 told = fmean(row[2] / row[1] for row in own)
-                print(f"  {model} n {len(own)}: {_off(own, 2)}, x{told:.2f}")
+                _say(f"  {model} n {len(own)}: {off_percent(own)}, x{told:.2f}")
 
 
 if __name__ == "__main__":

@@ -408,9 +408,9 @@ def _broken(profile: Profile, baseline: Baseline, asked: Requirements) -> list[R
             reject("capability", f"runs on {offer.gpu}")
     if asked.gpu_counts and not asked.gpu_counts[0] <= profile.gpu_count <= asked.gpu_counts[1]:
         reject("gpu-count", f"runs on {profile.gpu_count} GPUs")
-    latency = worst_latency_ms(profile)
-    if asked.slo_ms is not None and latency is not None and latency > asked.slo_ms:
-        reject("latency", f"takes {latency:g} ms; the target is {asked.slo_ms:g} ms")
+    latency, target = worst_latency_ms(profile), profile.job.latency_slo_ms
+    if target is not None and latency is not None and latency > target:
+        reject("latency", f"takes {latency:g} ms; the target is {target:g} ms")
     found.extend(over_limits(name, hours, cost, asked))
     return found
 

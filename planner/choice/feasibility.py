@@ -16,6 +16,7 @@ from planner.choice.context import (
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected
 from planner.prediction.kernels import missing
+from planner.serving.measured_service import MeasuredService
 from planner.signals.signals import holds_in_advance
 from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
 from pricing.catalog.offer import BOUGHT, Offer
@@ -28,7 +29,7 @@ Why = tuple[Reason, str]
 Check = Callable[[Offer, JobContext], Iterable[Why]]
 JobCheck = Callable[[OnSale, JobContext], Why | None]
 
-_FAST_LINKS = ("nvlink", "xgmi")
+FAST_LINKS = ("nvlink", "xgmi")
 _HOURS_PER_MONTH = float(HOURS_PER_MONTH)
 
 
@@ -157,6 +158,13 @@ def _fits(size: OnSale, context: JobContext) -> Why | None:
     each = (
         max(1.0, context.profile.gpu_count / total) if splits else 1.0
     )  # shares that one GPU holds
+    if context.memory_gib is None and context.work.service is not None:
+        limit = context.work.service.limit_on(
+            offer.gpu, total, nvlink=offer.interconnect in FAST_LINKS
+        )
+        if limit is not None and limit.stopped_by == "memory":
+            return "memory", "the weights and the keys and values of 4 requests do not fit"
+        return None
     if context.memory_gib is None:
         today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
         if offer.gpu_memory_gib < today and (offer.gpu != context.gpu.name or each > 1.0):
@@ -219,10 +227,10 @@ def _unseen_need(context: JobContext) -> str:
 def _connected(size: OnSale, context: JobContext) -> Why | None:
     offer, count, today = size.offer, size.sizing.machines, context.profile.hardware
     splits = context.profile.job.splits_a_step
-    fast = today.interconnect in _FAST_LINKS or (
+    fast = today.interconnect in FAST_LINKS or (
         today.interconnect is None and context.profile.gpu_count > 1 and "SXM" in context.gpu.name
     )
-    if splits and fast and offer.gpu_count > 1 and offer.interconnect not in _FAST_LINKS:
+    if splits and fast and offer.gpu_count > 1 and offer.interconnect not in FAST_LINKS:
         link = {None: "unknown links", "pcie": "PCIe"}.get(offer.interconnect, offer.interconnect)
         return "interconnect", f"{link} between the GPUs; this job splits its model over NVLink"
     if count == 1 or size.sizing.today:
@@ -264,9 +272,11 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
         return None
     latency, target = context.latency_ms, context.profile.job.latency_slo_ms
     same = candidate.offer.gpu == context.gpu.name
+    if context.work.service is not None and not same:
+        return _overloaded(candidate, context, context.work.service)
     if latency is not None and target is not None:
         worst = latency / speed.low
-        if worst > target and not same:
+        if worst > target and (not same or latency > target):
             return "latency", f"up to {worst:.0f} ms; the target is {target:g} ms"
     elif target is not None and not same:
         return "latency", "there is a latency target and no measured latency to predict from"
@@ -281,3 +291,18 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
         flag = f"--max-slowdown {1.0 / speed.mid:.1f}"
         return "slowdown", f"runs at {speed.mid:.2f} of today's speed; {flag} allows it"
     return None
+
+
+def _overloaded(
+    candidate: Candidate, context: JobContext, service: MeasuredService
+) -> tuple[Reason, str] | None:
+    """Return why as many copies of a language model as today would not keep its targets."""
+    if candidate.scaling is not None:
+        return None  # as many as keep them
+    offer = candidate.offer
+    nvlink = offer.interconnect in FAST_LINKS
+    limit = service.limit_on(offer.gpu, gpus_used(offer, context), nvlink=nvlink)
+    if limit is None or limit.rate >= service.rate:
+        return None
+    takes = f"a copy takes {limit.rate:.3g} requests a second there ({limit.stopped_by})"
+    return "latency", f"{takes}; {service.rate:.3g} are asked"

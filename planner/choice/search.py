@@ -27,6 +27,7 @@ from planner.choice.context import (
 )
 from planner.choice.feasibility import (
     BUSIEST,
+    FAST_LINKS,
     checks_of,
     refusal,
     refusal_of_alike,
@@ -42,6 +43,7 @@ from planner.models.estimate import Estimate, divide, exactly
 from planner.prediction.layout import Layout
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice
+from planner.serving.measured_service import RATE_SPREAD, MeasuredService
 from planner.signals.signals import PARTS, worst_latency_ms
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
 from pricing.billing.provider_rules import rules_of
@@ -349,13 +351,16 @@ class _Copy:
         return self.latency_ms + self.queued_ms * (longer - 1.0)
 
 
-def scaling(offer: Offer, context: JobContext, speed: Estimate) -> Scaling | None:
+def scaling(
+    offer: Offer, context: JobContext, speed: Estimate, margin: float = 1.0
+) -> Scaling | None:
     """Return the fewest copies that answer the demand; None where no fewer hours are paid for.
 
     Args:
         offer: whose machines run them.
         context: of a service.
         speed: of the job there, over today.
+        margin: what a copy can take over what is expected.
     """
     if not may_scale(context):
         return None
@@ -363,7 +368,7 @@ def scaling(offer: Offer, context: JobContext, speed: Estimate) -> Scaling | Non
     least = min(_limits(offer, context, speed, copy), default=_UNMEASURED)
     if least.times <= 0.0:
         return None
-    demand, by_hour = _demand(context), _by_hour(offer, context, least.times)
+    demand, by_hour = _demand(context), _by_hour(offer, context, least.times * margin)
     busy = max(asked / n for asked, n in zip(demand, by_hour, strict=True) if n)
     starts = sum(max(0, n - by_hour[hour - 1]) for hour, n in enumerate(by_hour))
     found = Scaling(
@@ -371,8 +376,12 @@ def scaling(offer: Offer, context: JobContext, speed: Estimate) -> Scaling | Non
         starts=starts,
         start_s=context.asked.checkpoints.restart_s,
         paid=(sum(by_hour) + starts * _start_h(offer, context)) / len(by_hour),
-        busiest_fraction=(copy.share or 0.0) * busy,
-        latency_ms=copy.latency_at(busy),
+        busiest_fraction=(copy.share or 0.0) * busy
+        if context.work.service is None
+        else busy / least.times,
+        latency_ms=copy.latency_at(busy)
+        if context.work.service is None
+        else _served_latency_ms(offer, context, context.work.service, busy),
         limit=least.words,
     )
     ordered = offer.gpu_count * machines(offer, context) * found.peak
@@ -403,11 +412,15 @@ def scaled_hours(found: Scaling, offer: Offer, context: JobContext, speed: Estim
         context.work.replicas * context.work.hours.mid,
         (speed.high, speed.mid, speed.low),
     )
-    if offer.gpu == context.gpu.name:
+    margins = (1.0, 1.0, 1.0)
+    if context.work.service is not None:
+        speeds, margins = (speed.mid,) * 3, (RATE_SPREAD, 1.0, 1.0 / RATE_SPREAD)
+    elif offer.gpu == context.gpu.name:
         speeds = (speed.mid,) * 3  # what was measured there
     ends = []
-    for one in speeds:
-        there = found if one == speed.mid else scaling(offer, context, exactly(one, speed.basis))
+    for end, margin in zip(speeds, margins, strict=True):
+        expected = end == speed.mid and margin == 1.0
+        there = found if expected else scaling(offer, context, exactly(end, speed.basis), margin)
         ends.append(held if there is None else there.paid * period_h(context))
     low, mid, high = (hours / found.peak for hours in ends)
     basis = f"copies by the demand, {found.limit}"
@@ -509,6 +522,12 @@ def _peak(context: JobContext) -> float:
 
 
 def _limits(offer: Offer, context: JobContext, speed: Estimate, copy: _Copy) -> Iterator[_Limit]:
+    cores, vcpus = context.host.cores, _cores(offer, context)
+    if cores and vcpus:
+        yield _Limit(vcpus / cores, "the cores of its host", "capability")
+    if context.work.service is not None:
+        yield from _by_serving(offer, context, context.work.service)
+        return
     if copy.share is None:
         return  # what was not measured may be full
     yield _Limit(BUSIEST / max(copy.share, _ROUNDING), f"the GPU {BUSIEST:.0%} busy", "slowdown")
@@ -516,9 +535,28 @@ def _limits(offer: Offer, context: JobContext, speed: Estimate, copy: _Copy) -> 
     yield _Limit(1.0 / peak, "the GPU full at its 95th percentile", "slowdown")
     yield from _by_latency(copy)
     yield from _by_parts(context.profile, speed)
-    cores, vcpus = context.host.cores, _cores(offer, context)
-    if cores and vcpus:
-        yield _Limit(vcpus / cores, "the cores of its host", "capability")
+
+
+def _by_serving(offer: Offer, context: JobContext, service: MeasuredService) -> Iterator[_Limit]:
+    """Yield how many times its measured requests a copy of a language model can take at most."""
+    nvlink = offer.interconnect in FAST_LINKS
+    limit = service.limit_on(offer.gpu, gpus_used(offer, context), nvlink=nvlink)
+    if limit is None:
+        yield _Limit(0.0, "the GPU's figures are not known", "unknown-gpu")
+    elif limit.rate <= 0.0:
+        reason: Reason = "memory" if limit.stopped_by == "memory" else "latency"
+        yield _Limit(0.0, f"no rate keeps {limit.stopped_by}", reason)
+    else:
+        words = f"{limit.rate:.3g} requests a second of a copy: {limit.stopped_by}"
+        yield _Limit(limit.rate / service.rate, words, "latency")
+
+
+def _served_latency_ms(
+    offer: Offer, context: JobContext, service: MeasuredService, busy: float
+) -> float | None:
+    """Return the latency of a copy that answers so many times what it was measured at."""
+    gpus, nvlink = gpus_used(offer, context), offer.interconnect in FAST_LINKS
+    return service.latency_ms(offer.gpu, gpus, busy * service.rate, nvlink=nvlink)
 
 
 def _by_latency(copy: _Copy) -> Iterator[_Limit]:

@@ -10,11 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from statistics import fmean
 
 from planner.choice.requirements import Period, Requirements
 from planner.models.estimate import Estimate, exactly
 from planner.prediction.profiled_step import rate_per_s
 from planner.profile.model import Profile
+from planner.serving.measured_service import MeasuredService, measured_service
 from planner.signals.compute_share import compute_share
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
@@ -46,6 +48,7 @@ class Workload:
         replicas: copies of the job, each on machines of its own.
         demand: of a service, hour by hour, in what one copy was measured to answer (1.0: as much
             as that); 24 or 168 numbers; None where it is not stated.
+        service: of a measured language model: what one copy can take; None for other jobs.
         notes: what was assumed.
     """
 
@@ -61,6 +64,7 @@ class Workload:
     egress_to: str = ""
     replicas: int = 1
     demand: tuple[float, ...] | None = None
+    service: MeasuredService | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -169,7 +173,9 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         hours = exactly(declared, "declared")
         rate = rate_per_s(profile)
         units = rate * declared * 3600.0 if rate is not None else None
-    month, replicas = period == "month", _replicas(profile)
+    month, replicas, demand = period == "month", _replicas(profile), _demand(profile)
+    asked = fmean(demand) * float(HOURS_PER_MONTH) / hours.mid if month and demand else replicas
+    service = measured_service(profile, notes) if month else None
     if profile.job.demand_by_hour is not None and not profile.job.kind.answers:
         notes.append(f"{profile.job.name}: {_FOR_SHARING}")
     dataset = profile.job.dataset_gib
@@ -185,7 +191,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         )
     return Workload(
         hours=hours,
-        units=None if units is None else units * replicas,
+        units=None if units is None else units * asked,
         fixed_work=profile.job.kind.has_fixed_work or period == "run",
         egress_bytes=_bytes(
             requirements.egress_bytes, usage.egress_gib_per_month if usage and month else None
@@ -199,7 +205,8 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         public_address=requirements.public_address and not requirements.machine_only,
         egress_to=requirements.egress_to,
         replicas=replicas,
-        demand=_demand(profile),
+        demand=demand,
+        service=service,
         notes=tuple(notes),
     )
 

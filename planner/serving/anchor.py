@@ -10,11 +10,10 @@ from planner.serving.traffic import Traffic, requests
 
 _TRIES = 6
 _CLOSE = 0.002
-_SCALED = (
-    "weight_s kv_s token_s pair_s fixed_s sequence_s prompt_s link_s link_token_s".split()
-)
+_SCALED = ("weight_s", "kv_s", "token_s", "pair_s", "fixed_s", "sequence_s", "prompt_s")
+_SCALED_LINKS = ("link_s", "link_token_s")
 _FURTHEST = 20.0
-"""A factor beyond that is no property of a server: the model or the GPU is another one."""
+"""A factor beyond that says that the model or the GPU is another one."""
 
 
 class MeasuredRun(Struct, frozen=True, kw_only=True):
@@ -35,9 +34,8 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
 
 def scaled(server: Server, factor: float) -> Server:
     """Return a copy whose steps take so many times as long."""
-    return structs.replace(
-        server, **{name: getattr(server, name) * factor for name in _SCALED}
-    )
+    names = (*_SCALED, *_SCALED_LINKS)
+    return structs.replace(server, **{name: getattr(server, name) * factor for name in names})
 
 
 @lru_cache(maxsize=256)

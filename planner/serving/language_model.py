@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -78,7 +78,7 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
         """Return the weights that a step over so many tokens reads; each expert with chance k/E."""
         if not self.is_mixture:
             return self.parameters
-        idle = (1.0 - self.experts_per_token / self.experts) ** max(tokens, 1.0)
+        idle: float = (1.0 - self.experts_per_token / self.experts) ** max(tokens, 1.0)
         of_expert = (self.parameters - self.active_parameters) / (
             self.experts - self.experts_per_token
         )
@@ -126,7 +126,7 @@ def model_named(name: str) -> LanguageModel:
     Tuned variants (-Instruct, -Chat) have the shape of their base.
 
     Raises:
-        InputError: the table has no such model, or the file is no config.json of a decoder.
+        InputError: the table has no such model, or the file is not a config.json of a decoder.
     """
     if name.endswith(".json"):
         return model_of_config(_read(Path(name)), name)
@@ -148,9 +148,19 @@ def _read(path: Path) -> Mapping[str, object]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as a model's config.json: {error}.") from error
     if not isinstance(document, dict):
-        raise InputError(f"{path}: is no config.json of a model: it holds no object.")
+        raise InputError(f"{path}: is not a config.json of a model: it does not hold an object.")
     text_part = document.get("text_config")
     return text_part if isinstance(text_part, dict) else document
+
+
+def _size(
+    config: Mapping[str, object], name: str, *keys: str, default: float | None = None
+) -> float:
+    values = (config.get(key) for key in keys)
+    value = next((v for v in values if isinstance(v, int | float) and v > 0), default)
+    if value is None:
+        raise InputError(f"{name}: {keys[0]} is missing; a decoder's config.json has it.")
+    return float(value)
 
 
 def model_of_config(config: Mapping[str, object], name: str) -> LanguageModel:
@@ -159,14 +169,7 @@ def model_of_config(config: Mapping[str, object], name: str) -> LanguageModel:
     Raises:
         InputError: a size that the computation needs is missing.
     """
-
-    def size(*keys: str, default: float | None = None) -> float:
-        values = (config.get(key) for key in keys)
-        value = next((v for v in values if isinstance(v, int | float) and v > 0), default)
-        if value is None:
-            raise InputError(f"{name}: {keys[0]} is missing; a decoder's config.json has it.")
-        return float(value)
-
+    size = partial(_size, config, name)
     layers, hidden = size("num_hidden_layers", "n_layer"), size("hidden_size", "n_embd")
     heads = size("num_attention_heads", "n_head")
     kv_heads = size("num_key_value_heads", default=heads)

@@ -14,8 +14,8 @@ _COUNT = 1000  # requests of a run: a p99 of 200 differs by 8 % from seed to see
 _HALVINGS = 7  # of the range of rates: 1 % and less
 _SEED = 1
 MOST_OF_SATURATION = 0.9
-"""Of the rate at which the queue never ends: what tuned submissions of MLPerf Inference v5.1 (Server
-over Offline, 97 systems) reach with their p99 kept."""
+"""Of the rate at which the queue never ends: what tuned submissions of MLPerf Inference v5.1
+reach with their p99 kept (Server over Offline, 97 systems)."""
 LEAST_SEQUENCES = 4
 """Requests that must fit beside the weights, each at its mean length."""
 METRICS: Mapping[str, str] = {
@@ -90,9 +90,13 @@ def _steady_rate(server: Server, traffic: Traffic, batch: int) -> float:
     prompt = joining * traffic.prompt * (1.0 - traffic.cached_fraction)
     context = batch * (traffic.prompt + traffic.output / 2.0)
     # A step has a prompt in it in that share of cases: the launches of prompts count so often.
-    step_s = server.step_s(batch, context) if prompt <= 0 else (
-        server.step_s(batch, context, prompt, prompt * traffic.prompt / 2.0)
-        - server.prompt_s * max(0.0, 1.0 - joining)
+    step_s = (
+        server.step_s(batch, context)
+        if prompt <= 0
+        else (
+            server.step_s(batch, context, prompt, prompt * traffic.prompt / 2.0)
+            - server.prompt_s * max(0.0, 1.0 - joining)
+        )
     )
     return joining / step_s
 
@@ -112,9 +116,7 @@ def fluid_rate(server: Server, traffic: Traffic, targets: Sequence[Target]) -> f
 
 def broken(seen: Latencies, targets: Sequence[Target]) -> Target | None:
     """Return the first target that a run breaks; None where it keeps all."""
-    return next(
-        (t for t in targets if seen.percentile(t.metric, t.percent) > t.limit_s), None
-    )
+    return next((t for t in targets if seen.percentile(t.metric, t.percent) > t.limit_s), None)
 
 
 @lru_cache(maxsize=512)
@@ -134,9 +136,7 @@ def copy_limit(
     never = broken(seen, targets)
     if never is not None:
         least = seen.percentile(never.metric, never.percent)
-        return CopyLimit(
-            rate=0.0, saturated_rate=saturated, stopped_by=never.words, least=least
-        )
+        return CopyLimit(rate=0.0, saturated_rate=saturated, stopped_by=never.words, least=least)
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
         stopped = broken(served(server, traffic, middle, count), targets)

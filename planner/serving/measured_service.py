@@ -4,16 +4,18 @@ The load of a copy is its rate over the most it can take under the targets, neve
 server runs kernels all the time while one request is in it.
 """
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from planner.models.gpu_speed import serves_language_model
 from planner.profile.model import Profile
+from planner.profile.source import source_gpu
 from planner.profile.trials import Latency, Serving
 from planner.serving.anchor import MeasuredRun
 from planner.serving.language_model import LanguageModel, model_like, model_named
 from planner.serving.load import CopyLimit, Target, copy_limit, fits, served
 from planner.serving.search import Layout, Question, copy_of
 from planner.serving.server import Server
+from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
 from pricing.errors import InputError
 from pricing.hardware import Gpu
@@ -21,6 +23,8 @@ from pricing.hardware import Gpu
 DEFAULT_TARGETS_MS = {"ttft": 500.0, "tpot": 30.0}
 """p99 limits of llama3.1-8b Interactive in MLPerf Inference v5.1 (mlcommons/inference
 loadgen/mlperf.conf @001712e9), where no target is stated."""
+RATE_SPREAD = 1.33
+"""Factor around what one copy can take that nine of ten published runs keep (as `SPREAD`)."""
 _SLOWER = 1.2  # than today, without being asked: the contract's wall time
 _LITTLE = 0.2
 _COUNT = 400
@@ -36,15 +40,16 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
         question: its model, traffic, targets and the run that anchors it.
         layout: where it was measured.
         rate: requests a second that the copy answered.
-        saturated: requests wait for the batch all the time: it takes no more.
-        notes: what was assumed.
+        percent: percentile of the measured latency.
+        measured_over_simulated: measured latency [ms] over a whole simulated request [s]; None
+            where latency was not measured.
     """
 
     question: Question
     layout: Layout
     rate: float
-    saturated: bool
-    notes: tuple[str, ...] = ()
+    percent: float = 99.0
+    measured_over_simulated: float | None = None
 
     def copy_on(self, gpu: str, gpus: int, *, nvlink: bool) -> Server | None:
         """Return a copy on other GPUs; None where their figures are not known."""
@@ -53,9 +58,6 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
 
     def limit_on(self, gpu: str, gpus: int, *, nvlink: bool) -> CopyLimit | None:
         """Return the most that a copy takes there; None where that cannot be said."""
-        if self.saturated and (gpu, gpus) == self.layout[:2]:
-            words = "requests wait for its batch today"
-            return CopyLimit(rate=self.rate, saturated_rate=self.rate, stopped_by=words)
         copy = self.copy_on(gpu, gpus, nvlink=nvlink)
         if copy is None:
             return None
@@ -64,54 +66,83 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
             return CopyLimit(rate=0.0, saturated_rate=0.0, stopped_by="memory")
         return copy_limit(copy, traffic, targets, _COUNT)
 
+    def latency_ms(self, gpu: str, gpus: int, rate: float, *, nvlink: bool) -> float | None:
+        """Return the latency of a copy there at a rate; None where none was measured."""
+        copy = self.copy_on(gpu, gpus, nvlink=nvlink)
+        if copy is None or self.measured_over_simulated is None:
+            return None
+        seen = served(copy, self.question.traffic, rate, _COUNT)
+        return seen.percentile("e2e", self.percent) * self.measured_over_simulated
 
-def measured_service(profile: Profile, gpu: Gpu) -> MeasuredService | None:
-    """Return the service of a profile; None where it is none of a language model, or not measured.
 
-    What is not measured follows from what is: a rate from requests running and their time (Little's
-    law), lengths from tokens a second, the model from its name or its number of parameters.
+def measured_service(profile: Profile, assumed: list[str]) -> MeasuredService | None:
+    """Return the service of a profile; None for other jobs, and where too little is measured.
+
+    A copy for which requests wait all the time is saturated: its times are those of its queue.
+    What is not measured follows from what is: a rate from requests running and their time
+    (Little's law), lengths from tokens a second, the model from its name or its parameters;
+    `assumed` takes what is said of it.
     """
     job, serving = profile.job, profile.job.serving
     if serving is None or not job.kind.answers or not serves_language_model(profile):
+        return None
+    if (serving.requests_waiting or 0.0) >= 1.0:
         return None
     notes: list[str] = []
     token_s = _seconds(serving.token_ms)
     rate, traffic = _traffic(profile, serving, token_s, notes)
     if rate is None:
         return None
-    ranks = profile.gpu_count
-    nvlink = ranks > 1 and (profile.hardware.interconnect in {"nvlink", "xgmi"} or "SXM" in gpu.name)
+    question = _question(profile, source_gpu(profile), traffic, token_s, notes)
+    layout = question.measured_on
+    if layout is None:
+        return None
+    copy = copy_of(question, layout)
+    if copy is None or not fits(copy, traffic):
+        return None
+    today = served(copy, traffic, rate, _COUNT)
+    percent, latency_ms = _worst(job.latency_ms)
+    ratio = None if latency_ms is None else latency_ms / today.percentile("e2e", percent)
+    if job.latency_slo_ms is None:
+        targets = _default_targets(serving, today, notes)
+    else:
+        targets = (_stated_target(job.latency_slo_ms, percent, ratio),)
+    assumed.extend(f"{job.name}: {note}" for note in notes)
+    return MeasuredService(
+        question=structs.replace(question, targets=targets),
+        layout=layout,
+        rate=rate,
+        percent=percent,
+        measured_over_simulated=ratio,
+    )
+
+
+def _question(
+    profile: Profile, gpu: Gpu, traffic: Traffic, token_s: float | None, notes: list[str]
+) -> Question:
+    """Return what is asked of the copy, without targets yet."""
+    job, ranks = profile.job, profile.gpu_count
+    linked = profile.hardware.interconnect in {"nvlink", "xgmi"} or "SXM" in gpu.name
     precision = _PRECISIONS.get(job.precision or "")
     model = _model(profile, gpu, precision, notes)
     precision = precision or (model.native_precision if job.precision is None else "bf16")
-    layout = Layout(gpu.name, ranks, precision, nvlink)
-    run = token_s and MeasuredRun(
-        traffic=traffic, first_token_s=_seconds(serving.first_token_ms), token_s=token_s
-    )
-    question = Question(
+    first = _seconds(job.serving.first_token_ms) if job.serving else None
+    run = token_s and MeasuredRun(traffic=traffic, first_token_s=first, token_s=token_s)
+    return Question(
         model=model,
         traffic=traffic,
         targets=(),
         measured=run or None,
-        measured_on=layout if run else None,
+        measured_on=Layout(gpu.name, ranks, precision, linked and ranks > 1),
     )
-    copy = copy_of(question, layout)
-    if copy is None or not fits(copy, traffic):
-        return None
-    targets = _targets(profile, serving, copy, traffic, notes)
-    return MeasuredService(
-        question=Question(
-            model=model,
-            traffic=traffic,
-            targets=targets,
-            measured=question.measured,
-            measured_on=question.measured_on,
-        ),
-        layout=layout,
-        rate=rate,
-        saturated=(serving.requests_waiting or 0.0) >= 1.0,
-        notes=tuple(f"{job.name}: {note}" for note in notes),
-    )
+
+
+def _worst(latency: Latency | None) -> tuple[float, float | None]:
+    """Return the strictest percentile that was measured, and its milliseconds."""
+    for percent, value in ((99.0, latency and latency.p99), (95.0, latency and latency.p95)):
+        if value:
+            return percent, value
+    return (50.0, latency.p50) if latency and latency.p50 else (99.0, None)
 
 
 def _seconds(latency: Latency | None, *, tail: bool = False) -> float | None:
@@ -160,9 +191,7 @@ def _traffic(
     return rate, Traffic(rate=rate or 1.0, prompt=max(1.0, prompt), output=max(1.0, output))
 
 
-def _model(
-    profile: Profile, gpu: Gpu, precision: str | None, notes: list[str]
-) -> LanguageModel:
+def _model(profile: Profile, gpu: Gpu, precision: str | None, notes: list[str]) -> LanguageModel:
     job = profile.job
     named = job.serving.model if job.serving else None
     if named:
@@ -182,42 +211,27 @@ def _model(
     return model_like(parameters)
 
 
-def _targets(
-    profile: Profile, serving: Serving, copy: Server, traffic: Traffic, notes: list[str]
-) -> tuple[Target, ...]:
-    """Return the stated latency target, else limits of a chat, at the least a fifth above today's.
+def _stated_target(slo_ms: float, percent: float, ratio: float | None) -> Target:
+    """Return the stated latency target, of a whole simulated request.
 
-    The stated one is held as far above what the simulation sees today as it stands above what was
-    measured: whatever part of a request was measured, it changes as the whole request does.
+    Whatever part of a request was measured, it changes as the whole request does: the target stands
+    as far above what the simulation sees today as it does above what was measured.
     """
-    job, today = profile.job, served(copy, traffic, traffic.rate, _COUNT)
-    if job.latency_slo_ms is not None:
-        latency = job.latency_ms
-        names = ("p99", "p95", "p50") if latency else ()
-        name = next((n for n in names if getattr(latency, n)), None)
-        limit_s, percent = job.latency_slo_ms / 1000.0, float((name or "p99")[1:])
-        if name is not None:
-            limit_s *= 1000.0 * today.percentile("e2e", percent) / getattr(latency, name)
-        return (Target(metric="e2e", percent=percent, limit_s=limit_s, stated_ms=job.latency_slo_ms),)
-    limits = {
-        "ttft": _seconds(serving.first_token_ms, tail=True),
-        "tpot": _seconds(serving.token_ms, tail=True),
-    }
-    targets = tuple(
-        Target(
-            metric=metric,
-            percent=99.0,
-            limit_s=max(
-                DEFAULT_TARGETS_MS[metric] / 1000.0,
-                _SLOWER * max(seen or 0.0, today.percentile(metric, 99.0)),
-            ),
-        )
-        for metric, seen in limits.items()
-    )
-    stated = ", ".join(target.words for target in targets)
+    limit_s = slo_ms / (1000.0 if ratio is None else ratio)
+    return Target(metric="e2e", percent=percent, limit_s=limit_s, stated_ms=slo_ms)
+
+
+def _default_targets(serving: Serving, today: Latencies, notes: list[str]) -> tuple[Target, ...]:
+    """Return limits of a chat, each at least a fifth above what is seen today."""
+    measured = {"ttft": serving.first_token_ms, "tpot": serving.token_ms}
+    targets = []
+    for metric, latency in measured.items():
+        seen_s = max(_seconds(latency, tail=True) or 0.0, today.percentile(metric, 99.0))
+        limit_s = max(DEFAULT_TARGETS_MS[metric] / 1000.0, _SLOWER * seen_s)
+        targets.append(Target(metric=metric, percent=99.0, limit_s=limit_s))
+    stated = " and ".join(target.words for target in targets)
     notes.append(
-        f"no latency target is stated: {stated} is kept (MLPerf's limits of an interactive chat, "
+        f"no latency target is stated: {stated} are kept (MLPerf's limits of an interactive chat, "
         "or a fifth above today); --slo-ms states one."
     )
-    return targets
-
+    return tuple(targets)

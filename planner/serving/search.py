@@ -203,14 +203,14 @@ def layouts_on_sale(
 def copy_of(question: Question, layout: Layout) -> Server | None:
     """Return a copy on a layout, anchored where a run of a like one was measured."""
     gpu = find(layout.gpu)
-    copy = gpu and _law_copy(question, layout, gpu)
+    copy = _law_copy(question, layout, gpu) if gpu else None
     run, place = question.measured, question.measured_on
     if copy is None or run is None or place is None:
         return copy
     if (layout.tensor_parallel > 1) is not (place.tensor_parallel > 1):
         return copy  # one GPU says nothing of the links of several
     there = find(place.gpu)
-    measured = there and _law_copy(question, place, there)
+    measured = _law_copy(question, place, there) if there else None
     if measured is None:
         return copy
     anchor, factor = anchored(measured, run)
@@ -218,14 +218,14 @@ def copy_of(question: Question, layout: Layout) -> Server | None:
 
 
 def _law_copy(question: Question, layout: Layout, gpu: Gpu) -> Server | None:
-    return server(
+    copy = server(
         question.model,
         gpu,
         tensor_parallel=layout.tensor_parallel,
         precision=layout.precision,
         nvlink=layout.nvlink,
-        speed=question.engine_speed,
     )
+    return copy and scaled(copy, 1.0 / question.engine_speed)
 
 
 def _no_room(copy: Server, traffic: Traffic) -> str:
@@ -264,9 +264,7 @@ def option_of(
     def times(metric: str) -> tuple[Estimate, ...]:
         spread = SPREAD[kind][metric]
         values = (1000.0 * seen.percentile(metric, percent) for percent in (50, 95, 99))
-        return tuple(
-            Estimate(low=v / spread, mid=v, high=v * spread, basis=kind) for v in values
-        )
+        return tuple(Estimate(low=v / spread, mid=v, high=v * spread, basis=kind) for v in values)
 
     output, both = traffic.output, traffic.context
     most = copies * limit.rate

@@ -94,7 +94,7 @@ class Server(Struct, frozen=True, kw_only=True):
         return seconds + self.prompt_s if prompt else seconds
 
 
-def server(
+def server(  # noqa: PLR0913 - each a fact of a copy of its own
     model: LanguageModel,
     gpu: Gpu,
     *,
@@ -102,8 +102,6 @@ def server(
     precision: str | None = None,
     nvlink: bool = False,
     kv_bytes_factor: float = 1.0,
-    speed: float = 1.0,
-    coefficients: Mapping[str, Any] | None = None,
 ) -> Server | None:
     """Return a copy by the law; None where the GPU's figures for that precision are not known.
 
@@ -114,26 +112,18 @@ def server(
         precision: of the weights; None: as published.
         nvlink: how they are linked.
         kv_bytes_factor: bytes of a key or value over those at 16 bit; 0.5 for an FP8 cache.
-        speed: of the engine over the law's.
-        coefficients: in place of the shipped ones.
     """
-    table = coefficients or law()
-    step, limits = table["step"], table["limits"]
+    step, limits = law()["step"], law()["limits"]
     kind = precision or model.native_precision
     peak, bandwidth = peak_tflops(gpu, kind), gpu.memory_bandwidth_gb_s
     if peak is None or bandwidth is None:
         return None
-    byte_s = 1.0 / (1e9 * bandwidth * tensor_parallel * speed)
+    byte_s = 1.0 / (1e9 * bandwidth * tensor_parallel)
     reads = step["weight_reads"] * (step["mixture_reads"] if model.is_mixture else 1.0)
-    reached = step["peak_tflops"] * (peak / step["peak_tflops"]) ** step["peak_exponent"]
-    operation_s = step["compute"] / (1e12 * reached * tensor_parallel * speed)
+    operation_s = step["compute"] / (1e12 * _reached_tflops(peak) * tensor_parallel)
     # Each GPU keeps whole heads: more GPUs than heads keep copies of them.
-    kv_bytes = model.kv_bytes * kv_bytes_factor * max(1.0, tensor_parallel / model.kv_heads)
+    kv_bytes = kv_bytes_factor * model.kv_bytes * max(1.0, tensor_parallel / model.kv_heads)
     link_s, link_token_s = _all_reduces(model, gpu, tensor_parallel, nvlink=nvlink)
-    large = gpu.memory_gib >= limits["large_memory_gib"]
-    weights = model.parameters * WEIGHT_BYTES[kind]
-    room = limits["memory_fraction"] * (gpu.usable_memory_gib or gpu.memory_gib) * _GIB
-    room -= 1e9 * limits["workspace_gb"]
     return Server(
         model=model,
         gpu=gpu.name,
@@ -144,16 +134,36 @@ def server(
         kv_s=step["kv_reads"] * kv_bytes * byte_s,
         token_s=2.0 * model.active_parameters * operation_s,
         pair_s=4.0 * model.attention_layers * model.attention_width * operation_s,
-        fixed_s=(step["fixed_s"] + step["layer_s"] * model.layers) / speed,
-        sequence_s=step["sequence_s"] / speed,
-        prompt_s=step["prompt_layer_s"] * model.layers / speed,
+        fixed_s=step["fixed_s"] + step["layer_s"] * model.layers,
+        sequence_s=step["sequence_s"],
+        prompt_s=step["prompt_layer_s"] * model.layers,
         link_s=link_s,
         link_token_s=link_token_s,
         first_token_s=step["first_token_s"],
-        kv_tokens=(room * tensor_parallel - weights) / kv_bytes,
+        kv_tokens=_room_bytes(model, gpu, tensor_parallel, kind) / kv_bytes,
         max_sequences=limits["max_sequences"],
-        token_budget=limits["large_token_budget" if large else "token_budget"],
+        token_budget=_token_budget(gpu),
     )
+
+
+def _token_budget(gpu: Gpu) -> int:
+    limits = law()["limits"]
+    large = gpu.memory_gib >= limits["large_memory_gib"]
+    return int(limits["large_token_budget" if large else "token_budget"])
+
+
+def _reached_tflops(peak: float) -> float:
+    """Return what of a peak is reached: less and less of a larger one."""
+    step = law()["step"]
+    return float(step["peak_tflops"] * (peak / step["peak_tflops"]) ** step["peak_exponent"])
+
+
+def _room_bytes(model: LanguageModel, gpu: Gpu, ranks: int, precision: str) -> float:
+    """Return what the engine keeps for keys and values beside the weights; negative: too little."""
+    limits = law()["limits"]
+    room = limits["memory_fraction"] * (gpu.usable_memory_gib or gpu.memory_gib) * _GIB
+    room -= 1e9 * limits["workspace_gb"]
+    return float(room * ranks - model.parameters * WEIGHT_BYTES[precision])
 
 
 def peak_tflops(gpu: Gpu, precision: str) -> float | None:

@@ -49,7 +49,7 @@ class Latencies(Struct, frozen=True, kw_only=True):
 
 
 def simulate(server: Server, requests: Requests) -> Latencies:
-    """Serve requests on one copy; each must fit its memory alone."""
+    """Return what requests see that one copy serves; each must fit its memory alone."""
     return _Run(server, requests).latencies()
 
 
@@ -69,15 +69,14 @@ class _Run:
         self.left = list(requests.outputs)  # tokens still to give
         self.prompt = list(requests.computed)  # tokens still to compute before the next one
         self.cached = [
-            whole - fresh
-            for whole, fresh in zip(requests.prompts, requests.computed, strict=True)
+            whole - fresh for whole, fresh in zip(requests.prompts, requests.computed, strict=True)
         ]
         self.first = [-1.0] * count
         self.last = [0.0] * count
         self.running_s = 0.0
 
     def latencies(self) -> Latencies:
-        """Serve until the last request has ended."""
+        """Return what the requests saw once the last one has ended."""
         arrivals, count = self.requests.arrivals_s, len(self.requests.arrivals_s)
         while self.coming < count or self.waiting or self.sequences:
             while self.coming < count and arrivals[self.coming] <= self.now:
@@ -89,9 +88,10 @@ class _Run:
                 else:
                     self.now = arrivals[self.coming]
         constant, outputs = self.server.first_token_s, self.requests.outputs
+        waits = (first - start for first, start in zip(self.first, arrivals, strict=True))
         span = self.now - (arrivals[0] if count else 0.0)
         return Latencies(
-            first_token_s=sorted(f - a + constant for f, a in zip(self.first, arrivals, strict=True)),
+            first_token_s=sorted(wait + constant for wait in waits),
             token_s=sorted(
                 (last - first) / (tokens - 1)
                 for first, last, tokens in zip(self.first, self.last, outputs, strict=True)
@@ -145,7 +145,7 @@ class _Run:
         self.youngest.append(request)
 
     def _decode(self) -> None:
-        """Jump to the next event."""
+        """Run decode steps up to the next event."""
         server, sequences, context = self.server, self.sequences, self.context
         jump = self.ends[0][0] - self.steps
         room = (server.kv_tokens - context) / sequences

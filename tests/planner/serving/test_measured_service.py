@@ -1,0 +1,119 @@
+"""A measured service of a language model: copies by its load, never by kernel time."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from planner.choice.option import Option
+from planner.profile.model import Profile, Statistics, Work
+from planner.profile.trials import Latency, Replicas, Serving
+from planner.serving.measured_service import measured_service
+from tests.planner.factories import a_profile, plan, running, sold
+
+H100 = sold("h100", "3.00", gpu="H100-SXM-80GB", gpu_memory_gib=80)
+BUSY = {"util.kernel_time": 0.92, "mem.used_gib": Statistics(max=72.0, min=72.0)}
+IDLE = Serving(
+    kv_cache_fraction=0.03,
+    requests_running=2.4,
+    requests_waiting=0.0,
+    prompt_tokens_per_s=500.0,
+    generated_tokens_per_s=300.0,
+    token_ms=Latency(p50=8.0, p99=9.5),
+    first_token_ms=Latency(p50=35.0, p99=80.0),
+)
+
+
+def chat(**fields: Any) -> Profile:
+    """Eight copies of an 8B model, each with two requests in it."""
+    job = {
+        "name": "chat",
+        "kind": "inference_online",
+        "framework": "vllm",
+        "precision": "bf16",
+        "parameters": 8.03e9,
+        "requests_per_s": 1.0,
+        "replicas": Replicas(now=8),
+        "serving": IDLE,
+    }
+    return running(a_profile(BUSY, hours=None, gpu="H100-SXM-80GB", **job | fields), H100)
+
+
+def scaled(profile: Profile, **asked: Any) -> Option | None:
+    """The option on today's machine with fewer copies."""
+    (job,) = plan(profile, offers=(H100,), **asked).jobs
+    return next((o for o in job.options if o.scaling and o.offer == H100), None)
+
+
+def test_eight_idle_copies_become_one() -> None:
+    """Busy kernels are no load: one copy takes all 8 requests a second, for an eighth."""
+    option = scaled(chat())
+    assert option is not None
+    assert option.count == 1
+    assert option.cost == pytest.approx(Decimal(3 * 730), abs=Decimal("0.01"))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"parameters": None},
+        {"parameters": None, "serving": replace(IDLE, model="meta-llama/Llama-3.1-8B-Instruct")},
+        {"requests_per_s": None, "latency_ms": Latency(p50=2400.0)},
+        {"serving": replace(IDLE, prompt_tokens_per_s=None, generated_tokens_per_s=None)},
+        {"serving": Serving(requests_running=2.0, requests_waiting=0.0, kv_cache_fraction=0.03)},
+    ],
+)
+def test_what_is_not_measured_is_assumed_and_said(fields: dict[str, Any]) -> None:
+    """With less known the answer stays one or two copies, and says what it assumes."""
+    option = scaled(chat(**fields))
+    assert option is not None
+    assert option.count <= 2
+
+
+def test_a_queue_in_the_window_means_all_copies_are_needed() -> None:
+    """Requests that wait for the batch all the time show a saturated copy."""
+    assert scaled(chat(serving=replace(IDLE, requests_waiting=3.0))) is None
+
+
+def test_a_target_by_flag_and_in_the_file_is_one_number() -> None:
+    """The same plan, to the byte, but for where the target was written."""
+    latency = Latency(p50=2400.0, p99=6000.0)
+    for target in (200.0, 7000.0, 30_000.0):
+        by_flag = plan(chat(latency_ms=latency), offers=(H100,), slo_ms=target)
+        in_file = plan(chat(latency_ms=latency, latency_slo_ms=target), offers=(H100,))
+        flagged, filed = by_flag.jobs[0], in_file.jobs[0]
+        assert flagged.recommended == filed.recommended
+        assert flagged.options == filed.options
+        assert flagged.baseline.broken == filed.baseline.broken
+
+
+def test_an_impossible_target_is_not_answered_with_more_copies() -> None:
+    """200 ms for an answer of 300 tokens: no copy of any number keeps it."""
+    latency = Latency(p50=2400.0, p99=6000.0)
+    (job,) = plan(chat(latency_ms=latency), offers=(H100,), slo_ms=200.0).jobs
+    assert not job.options
+
+
+def test_tokens_are_those_that_are_asked() -> None:
+    """Scaled by the hour, a million tokens cost the bill over the tokens of the demand."""
+    demand = [8.0] * 12 + [2.0] * 12
+    profile = chat(demand_by_hour=demand, work=Work(unit="token", rate_per_s=300.0))
+    option = scaled(profile)
+    assert option is not None
+    tokens = 300.0 * 5.0 * 730 * 3600
+    assert option.work_cost is not None
+    assert float(option.work_cost.usd) == pytest.approx(float(option.cost) / tokens * 1e6, abs=0.01)
+
+
+def test_another_gpu_has_a_load_of_its_own() -> None:
+    """An L40S reads its memory at a quarter of the speed, so it takes less."""
+    service = measured_service(chat(), [])
+    assert service is not None
+    here = service.limit_on("H100-SXM-80GB", 1, nvlink=False)
+    there = service.limit_on("L40S", 1, nvlink=False)
+    assert here is not None
+    assert there is not None
+    assert there.rate < here.rate / 2
+    assert json.dumps(here.stopped_by)
