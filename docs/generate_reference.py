@@ -130,9 +130,9 @@ def _prices() -> Iterator[str]:
     yield from prose(
         f"{catalog.count} offers of {len(_by_provider(catalog))} providers, seen from "
         f"{catalog.as_of}, the newest day on which a price was read. They "
-        "age with the version unless [refreshed](../how-to/refresh-prices.md). A price read more "
-        "than 30 days before the day of a plan says its age in every output; it is stale where it "
-        "may have risen by over a fifth since, after a year, or without a stated day. Each row "
+        "age with the version unless [refreshed](../how-to/refresh-prices.md). A price is "
+        "fresh for 14 days after it was read, then ageing, and old after 60 days or without a "
+        "stated day; every output says so. Each row "
         "carries its source, its date and how far it can be trusted: "
         "`gpucost prices -f json`. How the "
         "files are kept: [pricing/data/README.md](../../pricing/data/README.md)."

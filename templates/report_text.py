@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pricing import money
-from pricing.catalog.price_age import STALE_AFTER_DAYS
+from pricing.catalog.price_age import age_of
 from pricing.money import show
 from templates.language.translate import _, asked_rate, join, translate_text, word
 
@@ -108,13 +108,13 @@ def place(offer: RentedOffer | None, count: int = 1) -> str:
 
 
 def read_on(offer: RentedOffer | None) -> str:
-    """Return the day on which a price was read, whether it is stale, and how little it is sure."""
+    """Return the day on which a price was read, how old it is, and how little it is sure."""
     if offer is None:
         return _("unknown")
     days = offer.age_days or 0
-    old = _("{days} days old", days=days) if days > STALE_AFTER_DAYS else ""
+    old = _("{days} days old", days=days) if age_of(days) != "fresh" else ""
     sure = word("doubt", "low") if offer.confidence == "low" else ""
-    doubts = (_("stale") if offer.stale else old, sure)
+    doubts = (_("old") if offer.stale else old, sure)
     return " ".join((str(offer.as_of), *(word for word in doubts if word)))
 
 

@@ -25,6 +25,7 @@ from gpucost.views.output import (
     print_json,
     print_table,
 )
+from pricing.catalog.price_age import OLD_DAYS
 from pricing.errors import GpucostError
 from pricing.listing import counted
 from pricing.refresh import store
@@ -132,10 +133,9 @@ def _prices() -> tuple[str, str, str]:
     stale = sum(catalog.is_stale(offer) for offer in catalog.offers)
     detail = (
         f"{counted(catalog.count, 'offer')}, read {catalog.oldest} to {catalog.newest}; "
-        f"{stale} of {len(catalog.offers)} in force are over 30 days old and may have risen "
-        "by over a fifth since, or are undated"
+        f"{stale} of {len(catalog.offers)} in force are old (over {OLD_DAYS} days) or undated"
     )
-    return "prices", "stale" if stale else "ok", detail
+    return "prices", "old" if stale else "ok", detail
 
 
 def _refreshed() -> tuple[str, str, str]:

@@ -14,7 +14,7 @@ from gpucost.launch.options import LaunchOptions, bootstrap_of, pool_told
 from gpucost.machines.state import PATIENCE, this_owner
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import EVERYWHERE, Offer
-from pricing.catalog.price_age import STALE_AFTER_DAYS
+from pricing.catalog.price_age import OLD_DAYS
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from pricing.money import plain, price_text, show, usd
 from pricing.refresh.reading import Row
@@ -321,14 +321,14 @@ def _refusals(
         yield from _changed(offer, live)
     if (live is None or live.failure) and _is_old(offer):
         yield (
-            f"{offer.place}: the price is of {offer.date_text}, older than 30 days, and the live "
-            "one was not read: `gpucost prices update`, or say --allow-stale."
+            f"{offer.place}: the price is of {offer.date_text}, over {OLD_DAYS} days old, and the "
+            "live one was not read: `gpucost prices update`, or say --allow-stale."
         )
 
 
 def _is_old(offer: Offer) -> bool:
     """Return whether a price is too old to spend by; a comparison may still use it."""
-    return not offer.dated or (today() - offer.as_of).days > STALE_AFTER_DAYS
+    return offer.is_stale(today())
 
 
 def _changed(offer: Offer, live: LivePrices) -> Iterator[str]:

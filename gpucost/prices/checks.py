@@ -32,7 +32,7 @@ class PriceAge:
         newest: day of the newest of them.
         oldest: day of the oldest.
         days: age of the newest.
-        stale: how many are over 30 days old and may have risen by over a fifth, or are undated.
+        stale: how many are over 60 days old, or undated.
         refreshed: how many come from the cache.
     """
 

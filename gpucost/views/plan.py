@@ -12,6 +12,7 @@ from planner.plan.option import Option
 from planner.plan.plan import Fleet, Plan
 from planner.plan.read import FoundOption, every_option
 from planner.signals.finding import Finding
+from pricing.catalog.price_age import OLD_DAYS
 from templates import advice, report_text
 from templates.language.translate import _, join, translate_text, word
 from templates.reports.fleet_rows import alternative, total
@@ -191,7 +192,7 @@ def _ages(plan: Plan, more: Iterable[RentedOffer]) -> str:
     least, most = min(ages), max(ages)
     span = _("{low} to {high}", low=least, high=most) if least != most else f"{least}"
     stale = len({(o.provider, o.instance_type, o.region) for o in offers if o.stale})
-    risen = _("; {n} may have risen by more than a fifth", n=stale) if stale else ""
+    risen = _("; {n} are old (over {days} days)", n=stale, days=OLD_DAYS) if stale else ""
     return _(
         "Prices are {span} days old{risen}. Refresh: gpucost prices update", span=span, risen=risen
     )

@@ -15,7 +15,7 @@ from planner.profile.model import Profile
 from planner.signals.finding import Certainty, Finding
 from planner.signals.signals import is_snapshot
 from pricing.catalog.offer import Offer
-from pricing.catalog.price_age import risen_at_most
+from pricing.catalog.price_age import Age, risen_at_most
 
 _ONE_DIGIT = 1.2  # from here on one decimal says enough of a factor
 _ORDER: tuple[Level, ...] = ("low", "fair", "good")
@@ -29,7 +29,7 @@ _LEAST_SAMPLES = 2
 # beyond which a saving of a third is no longer sure.
 _NARROW, _WIDE = 1.15, 1.5
 _STEADY = 1.05  # a price that may have risen by less is as good as read today
-_RISEN = 1.25
+_OF_AGE: dict[Age, Level] = {"fresh": "good", "ageing": "fair", "old": "low"}
 
 
 def _weakest(
@@ -162,7 +162,7 @@ def _price(baseline: Baseline, moves_to: Offer | None, day: date) -> ConfidenceP
     if not offer.dated:
         return ConfidencePart(level="low", why="the price has no exact date")
     risen = float(risen_at_most(offer, day))  # a factor, no amount
-    level: Level = "good" if risen <= _STEADY else "fair" if risen <= _RISEN else "low"
+    level = _OF_AGE[offer.age(day)]
     if offer.confidence == "low":
         return ConfidencePart(
             level="low", why=f"read {age} days ago, from a source of low confidence" + _may(risen)

@@ -18,6 +18,7 @@ from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.compute_share import SHARES
 from planner.signals.signals import holds_in_advance, memory_need_gib
 from pricing.catalog.catalog import Catalog
+from pricing.catalog.price_age import OLD_DAYS
 from pricing.listing import listed
 from pricing.money import plain, whole_dollars
 
@@ -128,8 +129,8 @@ def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tu
     stale = sum(catalog.is_stale(offer) for job in jobs for offer in job.offers)
     if stale:
         found.append(
-            f"{stale} of the listed options have prices that are over 30 days old and may have "
-            "risen by more than a fifth, or that have no date (marked stale)."
+            f"{stale} of the listed options have prices that are over {OLD_DAYS} days old, or that "
+            "have no date (marked old)."
         )
     return tuple(dict.fromkeys(found))
 

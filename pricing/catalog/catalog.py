@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache, cached_property
+from functools import cached_property
 from operator import attrgetter
 
 from msgspec import structs
@@ -13,51 +13,6 @@ from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
 from pricing.catalog.offer_rows import bundled_offers
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
-from pricing.tables import read_csv
-
-
-def priced_elsewise(provider: str, instance_type: str) -> str | None:
-    """Return what is known of a type's price in another currency, as a sentence; None: nothing."""
-    key = (provider, instance_type)
-    rows = [row for row in _rows() if (row["provider"], row["instance_type"]) == key]
-    if not rows:
-        return None
-    prices = " and ".join(
-        f"{row['per_hour']} {row['currency']} an hour in {row['region']} (read {row['as_of']})"
-        for row in rows
-    )
-    return (
-        f"{provider}/{instance_type} is sold in {rows[0]['currency']}: {prices}. No dated exchange "
-        "rate is known, so it is not compared with prices in USD."
-    )
-
-
-def sold_elsewise(provider: str) -> str | None:
-    """Return why a provider has no offer, where its prices are known in another currency only."""
-    rows = [row for row in _rows() if row["provider"] == provider]
-    if not rows:
-        return None
-    currency, newest = rows[0]["currency"], max(row["as_of"] for row in rows)
-    return (
-        f"{provider} sells in {currency}: {len(rows)} prices of it are known (read {newest}) and "
-        "kept apart from those in USD, as no dated exchange rate is known. `gpucost plan --price "
-        "USD` takes one that you converted, where the job runs there today; else leave that "
-        "provider out."
-    )
-
-
-def readings_elsewise() -> Mapping[str, date]:
-    """Return the newest day on which each provider's prices in other currencies were read."""
-    newest: dict[str, date] = {}
-    for row in _rows():
-        day = date.fromisoformat(row["as_of"])
-        newest[row["provider"]] = max(day, newest.get(row["provider"], day))
-    return newest
-
-
-@cache
-def _rows() -> Sequence[Mapping[str, str]]:
-    return read_csv("other_currencies.csv")
 
 
 def load_catalog(as_of: date | None = None, *, extra: Iterable[Offer] = ()) -> "Catalog":
@@ -205,7 +160,7 @@ class Catalog:
         return tuple(sorted(rows, key=lambda row: (row.starts, _row_order(row))))
 
     def is_stale(self, offer: Offer) -> bool:
-        """Return whether its price was read over 30 days before the day, or on no stated day."""
+        """Return whether its price is old on the day, or was read on no stated day."""
         return offer.is_stale(self.as_of)
 
     def delisting(self, offer: Offer) -> tuple[str, ...]:
@@ -214,11 +169,7 @@ class Catalog:
             return ()
         statement = f"{offer.place}: this price is superseded and no later one is known"
         why = f" ({offer.notes})" if offer.notes else ""
-        elsewise = priced_elsewise(offer.provider, offer.instance_type)
-        return (
-            f"{statement}{why}; the provider may no longer sell it.",
-            *((elsewise,) if elsewise else ()),
-        )
+        return (f"{statement}{why}; the provider may no longer sell it.",)
 
     @cached_property
     def _sold(self) -> Mapping[tuple[str, str], Mapping[str, Sequence[Offer]]]:
@@ -231,8 +182,8 @@ class Catalog:
 
     @cached_property
     def _last_reading(self) -> Mapping[str, date]:
-        """The newest day on which each provider's current prices were read, in any currency."""
-        last = dict(readings_elsewise())
+        """The newest day on which each provider's current prices were read."""
+        last: dict[str, date] = {}
         for row in self.rows:
             if row.current:
                 last[row.provider] = max(row.as_of, last.get(row.provider, row.as_of))
@@ -304,9 +255,6 @@ class Catalog:
                 "public. Ask the provider, or choose another size: "
                 f"gpucost prices --provider {provider} --gpu {size.gpu}"
             )
-        elsewise = priced_elsewise(provider, instance_type)
-        if elsewise is not None:
-            return elsewise
         types = {name.lower(): name for owner, name in self._sold if owner == provider}
         near = difflib.get_close_matches(instance_type.lower(), sorted(types), n=3, cutoff=0.4)
         suggestion = f" Nearest: {', '.join(types[name] for name in near)}." if near else ""
@@ -341,7 +289,6 @@ def _one_price(name: str, offers: Sequence[Offer]) -> Offer:
     )
 
 
-PROVIDER_FLAG = "--provider"
 _LISTED = 25  # more names than these are not printed
 _NEAR = 5
 
@@ -358,9 +305,7 @@ def unknown_names(flag: str, given: Iterable[str], known: Iterable[str]) -> list
     """
     names = sorted(set(known))
     return [
-        f"{flag} {name}: {elsewise}"
-        if flag == PROVIDER_FLAG and (elsewise := sold_elsewise(name))
-        else f"{flag} {name} is not in the catalog{_suggestion(name, names)}"
+        f"{flag} {name} is not in the catalog{_suggestion(name, names)}"
         for name in given
         if name not in names
     ]

@@ -2,7 +2,6 @@
 
 from datetime import date
 from decimal import Decimal
-from functools import cache
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -219,9 +218,13 @@ class Offer(Struct, frozen=True, kw_only=True):
         """Return whether the price is known to hold on that day (another may take its place)."""
         return self.starts <= day and (self.valid_until is None or day <= self.valid_until)
 
+    def age(self, day: date) -> price_age.Age:
+        """Return whether the price is fresh, ageing or old; one read on no stated day is old."""
+        return price_age.age_of((day - self.as_of).days) if self.dated else "old"
+
     def is_stale(self, day: date) -> bool:
-        """Return whether the price is too old for its kind of seller, or read on no stated day."""
-        return not self.dated or bool(_age_text(self.provider, self.purchase, self.as_of, day))
+        """Return whether the price is old."""
+        return self.age(day) == "old"
 
     def warnings(self, day: date) -> tuple[str, ...]:
         """Return what a reader must know of the price on that day: age, later start, withdrawal."""
@@ -241,18 +244,10 @@ class Offer(Struct, frozen=True, kw_only=True):
                 f"{self.place}: the source dates the price {self.date_text!r}, not by day; "
                 "check it before buying"
             )
-        elif old := _age_text(self.provider, self.purchase, self.as_of, day):
-            warnings.append(f"{self.place}: {old}; check it before buying")
+        elif self.is_stale(day):
+            age = f"the price is {(day - self.as_of).days} days old (read {self.as_of})"
+            warnings.append(f"{self.place}: {age}; check it before buying")
         return tuple(warnings)
-
-
-@cache
-def _age_text(provider: str, purchase: str, as_of: date, day: date) -> str:
-    """Return how old a price is that is too old for its kind of seller; empty where it is not."""
-    age_d = (day - as_of).days
-    if not price_age.is_too_old(price_age.sellers_of(provider, purchase), age_d):
-        return ""
-    return f"the price is {age_d} days old (read {as_of})"
 
 
 def parse_place(text: str) -> tuple[str, str, str | None]:

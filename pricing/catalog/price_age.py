@@ -19,8 +19,18 @@ from pricing.tables import from_row, read_csv, read_toml
 if TYPE_CHECKING:  # `offer` asks this module
     from pricing.catalog.offer import Offer
 
-STALE_AFTER_DAYS = 30
-"""No younger price is stale, and a launch spends by no older one, unless the live one was read."""
+FRESH_DAYS = 14
+OLD_DAYS = 60
+"""A price is fresh for two weeks, then ageing, and old after two months: a launch spends by no old
+one unless the live one was read."""
+
+Age = Literal["fresh", "ageing", "old"]
+
+
+def age_of(days: int) -> Age:
+    """Return what a price is called so many days after it was read."""
+    return "fresh" if days <= FRESH_DAYS else "ageing" if days <= OLD_DAYS else "old"
+
 
 _FULL = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PARTIAL = re.compile(r"(\d{4})(?:-(\d{2}))?(?!\d)")
@@ -59,10 +69,6 @@ Sellers = Literal["hyperscaler", "specialist", "auction", "spot"]
 _HYPERSCALERS = frozenset(("aws", "azure", "gcp", "oci"))
 _AUCTIONS = frozenset(("vast", "tensordock"))
 _ONE = Decimal(1)
-_LONGEST_D = 365
-STALE_RISE = Decimal("1.2")
-"""A price over 30 days old that may have risen by more than this factor is stale; so is one that is
-over a year old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,45 +104,14 @@ def sellers_of(provider: str, purchase: str) -> Sellers:
 def moved(offer: "Offer", day: date) -> PriceRange:
     """Return between which factors the price lies on a day, over what was read.
 
-    A price that starts after `day`, or was read on it, has not moved. Where a later reading of less
-    trust says that the provider's list rose since, the range reaches that far.
+    A price that starts after `day`, or was read on it, has not moved.
     """
-    factors = moved_in(sellers_of(offer.provider, offer.purchase), (day - offer.as_of).days)
-    return PriceRange(low=factors.low, high=max(factors.high, _reread(offer, day)))
-
-
-def _reread(offer: "Offer", day: date) -> Decimal:
-    """Return by how much a later reading says it rose: that GPU, else the same list."""
-    if offer.purchase != "on_demand":
-        return _ONE
-    return _list_rose(offer.provider, offer.gpu, offer.as_of, day)
-
-
-@cache
-def _list_rose(provider: str, gpu: str, since: date, day: date) -> Decimal:
-    later = [
-        row
-        for row in _rereadings()
-        if row["provider"] == provider
-        and since <= date.fromisoformat(row["from_date"])
-        and date.fromisoformat(row["as_of"]) <= day
-    ]
-    own = [row for row in later if row["gpu"] == gpu]
-    rises = (Decimal(row["to_usd"]) / Decimal(row["from_usd"]) for row in own or later)
-    return max(rises, default=_ONE)
+    return moved_in(sellers_of(offer.provider, offer.purchase), (day - offer.as_of).days)
 
 
 def risen_at_most(offer: "Offer", day: date) -> Decimal:
     """Return the factor, >= 1, that the price has risen by at most since it was read."""
     return moved(offer, day).high
-
-
-@cache
-def is_too_old(sellers: Sellers, age_d: int) -> bool:
-    """Return whether a price of that age is stale for its kind of seller."""
-    if age_d <= STALE_AFTER_DAYS:
-        return False
-    return age_d > _LONGEST_D or moved_in(sellers, age_d).high > STALE_RISE
 
 
 @cache
@@ -150,12 +125,6 @@ def moved_in(sellers: Sellers, age_d: int) -> PriceRange:
         low=from_.low + part * (to.low - from_.low),
         high=from_.high + part * (to.high - from_.high),
     )
-
-
-@cache
-def _rereadings() -> Sequence[Mapping[str, str]]:
-    """Return later readings that contradict a price, but are too little trusted to replace it."""
-    return read_csv("price_rereadings.csv")
 
 
 @cache

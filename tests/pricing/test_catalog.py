@@ -23,11 +23,11 @@ def catalog() -> Catalog:
 
 
 def test_every_current_row_is_an_offer(catalog: Catalog) -> None:
-    """All 3,325 current rows are offered, each name once, and none that was replaced."""
-    assert catalog.count == len(catalog.offers) == 3325
+    """All 3,356 current rows are offered, each name once, and none that was replaced."""
+    assert catalog.count == len(catalog.offers) == 3356
     assert all(offer.current for offer in catalog.offers)
     names = {(offer.place, offer.purchase) for offer in catalog.offers}
-    assert len(names) == 3325
+    assert len(names) == 3356
     assert (catalog.newest, catalog.oldest) == (date(2026, 11, 18), date(2025, 1, 1))
 
 
@@ -192,7 +192,7 @@ def test_extra_rows_compete_and_their_order_does_not_matter() -> None:
     shuffled = random.Random(7).sample(fresh, len(fresh))  # noqa: S311 - order, not secrets
     one, other = load_catalog(ASKED_ON, extra=fresh), load_catalog(ASKED_ON, extra=shuffled)
     assert one.offers == other.offers
-    assert len(one.offers) == 3325
+    assert len(one.offers) == 3356
     assert one.find("lambda", "gpu_1x_a10").usd_per_hour == Decimal("9.99")
     assert not one.is_stale(one.find("lambda", "gpu_1x_a10"))
 

@@ -2,6 +2,7 @@
 
 import csv
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,7 @@ PAGE_NAMES = {
     "hyperstack": {"NVIDIA A100", "NVIDIA A100 NVLink", "NVIDIA H100", "NVIDIA H100 NVLink",
                    "NVIDIA H100 SXM"},
     "nebius": {"NVIDIA HGX B200", "NVIDIA L40S"},
+    "jarvis-labs": {"H100 (public list)", "H200 (public list)"},
 }  # fmt: skip
 
 
@@ -57,6 +59,34 @@ def _is_page_name(row: dict[str, str]) -> bool:
     """Whether a researched row is of a price page and ours is of the flavors sold at it."""
     bought = row["provider"] == "coreweave" or row["purchase"] == "on_demand"
     return bought and row["instance_type"] in PAGE_NAMES.get(row["provider"], ())
+
+
+@cache
+def _later(shared: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+    """The readings of October 2026, by provider, type and way of buying."""
+    rows = _facts(shared, "offers_2026-10.csv")
+    return {(row["provider"], row["instance_type"], row["purchase"]): row for row in rows}
+
+
+def _stands(row: dict[str, str], shared: Path) -> bool:
+    """Whether a researched row is an offer that no later reading took the place of."""
+    key = (row["provider"], row["instance_type"], row["purchase"])
+    later = _later(shared).get(key, {"read_date": ""})
+    replaced = row["instance_type"] == REPLACED or later["read_date"] > row["as_of"]
+    return _is_sold(row) and not _is_page_name(row) and not replaced
+
+
+def test_a_later_reading_is_the_price(shared: Path) -> None:
+    """Of October's readings the ones of sizes that we have are the price, unless a later one is."""
+    ours = {(o.provider, o.instance_type, o.purchase): o for o in bundled_offers() if o.current}
+    taken = {key: row for key, row in _later(shared).items() if key in ours}
+    assert len(taken) == 60
+    for key, row in taken.items():
+        if ours[key].as_of_text == row["read_date"]:
+            assert ours[key].usd_per_hour == Decimal(row["usd_per_h"]), key
+        else:
+            assert ours[key].as_of_text > row["read_date"] or not ours[key].dated, key
+    assert ours["verda", "1H100.80S.32V", "on_demand"].usd_per_hour == Decimal("3.737")
 
 
 def _key(offer: Offer) -> tuple[str, ...]:
@@ -74,8 +104,7 @@ def test_every_researched_offer_is_ours_at_the_same_price(
     researched = {
         (row["provider"], row["region"], row["instance_type"], row["gpu_model"], row["purchase"],
          row["usd_per_hour"], row["as_of"])
-        for row in _facts(shared, name) if _is_sold(row)
-        and not _is_page_name(row) and row["instance_type"] != REPLACED
+        for row in _facts(shared, name) if (_stands(row, shared) if current else _is_sold(row))
     }  # fmt: skip
     assert researched <= {_key(offer) for offer in bundled_offers() if offer.current is current}
 
@@ -83,7 +112,7 @@ def test_every_researched_offer_is_ours_at_the_same_price(
 def test_a_price_of_a_page_is_that_of_each_flavor_sold_at_it(shared: Path) -> None:
     """Every flavor costs the researched price of a GPU times its GPUs, and says its host."""
     rows = [row for row in _facts(shared, "offers_fresh.csv") if _is_page_name(row)]
-    assert len(rows) == 20
+    assert len(rows) == 22
     for row in rows:
         sold = [
             offer
@@ -109,19 +138,18 @@ def test_what_the_newest_research_leaves_out_is_undated(shared: Path) -> None:
         for offer in bundled_offers()
         if offer.current
         and (offer.provider, offer.instance_type, offer.region, offer.purchase) not in fresh
-        and "lavor" not in offer.notes
-        and "name and host" not in offer.notes
-        and "preset" not in offer.notes
+        and offer.provider != "scaleway"
+        and not any(word in offer.notes for word in ("lavor", "name and host", "preset"))
     ]
-    assert len(left) == 57
+    assert len(left) == 65
     assert not any(offer.dated for offer in left)
 
 
 def test_researched_windows_and_machines_are_kept(shared: Path) -> None:
     """Windows, counts, memory, processors and RAM of the current rows are as researched."""
     ours = {(o.place, o.purchase): o for o in bundled_offers() if o.current}
-    for row in filter(_is_sold, _facts(shared, "offers_fresh.csv")):
-        if _is_page_name(row) or row["instance_type"] == REPLACED:
+    for row in _facts(shared, "offers_fresh.csv"):
+        if not _stands(row, shared):
             continue
         region = "" if row["region"] == "*" else f"/{row['region']}"
         offer = ours[f"{row['provider']}/{row['instance_type']}{region}", row["purchase"]]
@@ -164,14 +192,16 @@ def test_a_fresher_row_of_the_same_hardware_is_the_only_one() -> None:
     assert twice == []
 
 
-def test_prices_in_other_currencies_are_no_offers() -> None:
-    """What is known in EUR only is not offered in USD; asked for by name, its price is told."""
-    catalog = load_catalog()
-    assert not any(offer.provider == "scaleway" for offer in catalog.offers)
-    with pytest.raises(InputError, match=r"18\.96 EUR an hour in fr-par-2"):
-        catalog.find("scaleway", "B300-SXM-2-288G")
-    leftover = catalog.find("scaleway", "L4-1-24G", "fr-par")
-    assert any("0.7875 EUR" in said for said in catalog.delisting(leftover))
+def test_prices_in_euro_carry_their_rate() -> None:
+    """Scaleway's list is in EUR: each offer says the price and the rate of the day it was taken at.
+
+    1.1225 by hand: 3.2176 USD (the feed of 2026-10-03) over 2.8665 EUR.
+    """
+    sold = [offer for offer in load_catalog().offers if offer.provider == "scaleway"]
+    assert len(sold) == 17
+    for offer in sold:
+        euro = Decimal(offer.notes.split(" EUR x 1.1225 (ECB's rate of 2026-10-03")[0])
+        assert abs(euro * Decimal("1.1225") - offer.usd_per_hour) <= Decimal("0.00005")
 
 
 @pytest.mark.parametrize(

@@ -100,10 +100,10 @@ def test_full_dates_read_back(day: date) -> None:
 
 @pytest.mark.parametrize(
     ("age_days", "dated", "stale"),
-    [(0, True, False), (30, True, False), (42, True, True), (-5, True, False), (0, False, True)],
+    [(0, True, False), (60, True, False), (61, True, True), (-5, True, False), (0, False, True)],
 )
 def test_stale_is_old_or_undated(age_days: int, *, dated: bool, stale: bool) -> None:
-    """Stale is over 30 days and perhaps a fifth dearer since, and always of an unknown day."""
+    """Old is over 60 days, and always of an unknown day."""
     offer = an_offer(dated=dated, as_of_text="" if dated else "2026")
     day = offer.as_of + timedelta(days=age_days)
     assert offer.is_stale(day) is stale

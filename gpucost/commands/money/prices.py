@@ -28,7 +28,7 @@ from gpucost.views.output import (
 from planner.plan.bill import RentedOffer, rented_offer
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
-from pricing.catalog.price_age import STALE_AFTER_DAYS
+from pricing.catalog.price_age import OLD_DAYS
 from pricing.catalog.regions import known_regions, placed
 from pricing.errors import InputError
 from pricing.hardware import matching
@@ -189,8 +189,7 @@ def _show(
     groups = "" if query.group_by is None else f" in {counted(len(rows), 'group')}"
     output.say(
         f"{counted(offers, 'offer')}{groups} as of {catalog.as_of}{more}. Prices read "
-        f"{catalog.oldest} to {catalog.newest}; 'stale' is over 30 days old and may have risen "
-        "by over a fifth since, or undated."
+        f"{catalog.oldest} to {catalog.newest}; 'old' is over {OLD_DAYS} days, or undated."
     )
     if rows:
         output.say(_cheapest([offer for offer, _ in rows], catalog, by=SORTS[query.order]))
@@ -249,14 +248,14 @@ def _row(
 def _cheapest(
     offers: list[Offer], catalog: Catalog, *, by: Callable[[Offer], tuple[Any, ...]]
 ) -> str:
-    """Return the answer: the cheapest offer, and the cheapest whose price is not stale."""
+    """Return the answer: the cheapest offer, and the cheapest whose price is not old."""
     least = min(offers, key=by)
     if not catalog.is_stale(least):
         return f"Cheapest: {_priced(least)}."
     fresh = min((o for o in offers if not catalog.is_stale(o)), key=by, default=None)
     if fresh is None:
         return f"Cheapest: {_priced(least)}. All prices here are out of date."
-    return f"Cheapest: {_priced(least)} (stale). Cheapest that is not stale: {_priced(fresh)}."
+    return f"Cheapest: {_priced(least)} (old). Cheapest that is not old: {_priced(fresh)}."
 
 
 def _priced(offer: Offer) -> str:
@@ -265,10 +264,9 @@ def _priced(offer: Offer) -> str:
 
 def _mark(offer: Offer, catalog: Catalog, old: str) -> str:
     """Return what is said beside an old price."""
+    age = offer.age(catalog.as_of)
     days = (catalog.as_of - offer.as_of).days
-    if catalog.is_stale(offer):
-        return "stale"
-    return f"{days} days{old}" if days > STALE_AFTER_DAYS else ""
+    return age if age == "old" else f"{days} days{old}" if age == "ageing" else ""
 
 
 def _reason(offer: Offer, catalog: Catalog) -> str:

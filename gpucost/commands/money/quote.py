@@ -38,7 +38,7 @@ from planner.models.document import encode
 from pricing.billing.lines import KINDS
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import PURCHASES
-from pricing.catalog.price_age import STALE_AFTER_DAYS, is_too_old, sellers_of
+from pricing.catalog.price_age import age_of
 from pricing.errors import InputError
 from pricing.money import line_text, price_text, show
 
@@ -381,9 +381,8 @@ def _place(quote: PrintedQuote) -> str:
 def _read(quote: PrintedQuote) -> str:
     offer = quote.offer
     days = (quote.as_of - offer.as_of).days
-    stale = is_too_old(sellers_of(offer.provider, offer.purchase), days)
-    old = f", {days} days old" if days > STALE_AFTER_DAYS else ""
-    return f"read {offer.as_of}" + (", stale" if stale else old)
+    old = f", {days} days old" if age_of(days) != "fresh" else ""
+    return f"read {offer.as_of}{old}"
 
 
 def _shown(usd: Decimal, output: Output) -> str:

@@ -51,15 +51,6 @@ def test_a_price_is_written_with_its_cents(call: Call) -> None:
     assert ",68.8," in call(*asked, "csv").out
 
 
-def test_a_provider_of_another_currency_says_so(call: Call) -> None:
-    """Its prices are known and kept apart: the message says why and what to do."""
-    ran = call("prices", "--provider", "scaleway", "--as-of", AS_OF)
-    assert ran.code == 2
-    assert "scaleway sells in EUR: 17 prices" in ran.err
-    assert "--price" in ran.err
-    assert "not in the catalog" in call("prices", "--provider", "scaleaway", "--as-of", AS_OF).err
-
-
 @pytest.mark.parametrize("sort", ["price", "gpu-price", "provider", "gpu", "gpus", "age"])
 def test_every_order_of_prices_has_every_row(sort: str, call: Call) -> None:
     """Sorting neither adds nor drops rows, and the same order comes out twice."""

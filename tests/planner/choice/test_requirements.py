@@ -113,9 +113,3 @@ def test_regions_are_written_in_any_case(made: Callable[[], Requirements]) -> No
 def test_the_defaults_are_fine() -> None:
     """Nothing asked is nothing wrong."""
     assert Requirements(site=Site(pue=1.2)).objective == "cost"
-
-
-def test_a_provider_that_sells_in_another_currency_is_said_to() -> None:
-    """Its prices are known and kept apart, which is not the same as unknown."""
-    with pytest.raises(InputError, match="scaleway sells in EUR"):
-        plan(a_profile(), providers=("scaleway",))
