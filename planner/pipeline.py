@@ -243,17 +243,18 @@ def _groups(jobs: tuple[Profile, ...], shared: _Shared) -> list[Group]:
 def residents(
     jobs: tuple[Profile, ...], catalog: Catalog, asked: Requirements, period: Period
 ) -> Iterator[Resident]:
-    """Yield the jobs that stand on one machine of a stated type each."""
+    """Yield the jobs that stand on one machine of a stated type each, or on an assumed one."""
     for job in jobs:
         try:
             offer, assumed, _ = find_today(job, catalog, asked)
         except InputError:
             continue  # planning the job says what is wrong
-        if offer is None or assumed or (job.hardware.nodes or 1) > 1:
+        if offer is None:
             continue
-        if gpus_held(job, offer) <= offer.gpu_count:
+        fits = (job.hardware.nodes or 1) == 1 and gpus_held(job, offer) <= offer.gpu_count
+        if assumed or fits:
             hours = workload(job, asked, period).hours.mid
-            yield Resident(profile=job, offer=offer, hours=hours)
+            yield Resident(profile=job, offer=offer, hours=hours, assumed=assumed)
 
 
 def plan_job(

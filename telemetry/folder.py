@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.profile.join import join_runs
 from planner.profile.model import SAMPLES, STEPS, Profile, Series
 from pricing.errors import InputError
 from telemetry.formats.sniff import Format, UnknownFormatError
 from telemetry.formats.stored_runs import is_run_folder
-from telemetry.source_file import open_source, profiles_of, profiles_or_format
+from telemetry.source_file import TelemetryFile, profiles_or_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Sequence
 
     from planner.profile.model import Profile
     from telemetry.readers.hints import Hints
@@ -185,69 +184,86 @@ _BOTH = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FileProfile:
-    """A profile and the file that it came from, the first one by name where they are several."""
+class FileProfile:
+    """A profile and the file that it came from, the first one by name where they are several.
+
+    Attributes:
+        path: the file.
+        profile: what was read from it.
+        source: the folder that was given; None for a file that was.
+    """
 
     path: Path
     profile: Profile
+    source: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderReadOptions:
-    """How a folder is read.
+    """Which files are of one job.
 
     Attributes:
-        jobs_by: "file": every telemetry file is a job, with what has no GPU of its own (a server's
-            page) beside it, where it is the only one in its folder; "folder": the telemetry of one
-            folder complements each other.
+        jobs_by: "file": those of the same GPUs, with what has no GPU of its own (a server's page)
+            beside them; "folder": all that lies in one folder, too, or was given file by file.
         progress: called with the number of telemetry files read and of all.
+        on_join: called with a sentence for each job that was joined from several files.
     """
 
     jobs_by: str
-    progress: Callable[[int, int], None] | None = None
+    progress: Callable[[int, int], None] = lambda *_: None
+    on_join: Callable[[str], None] = lambda _: None
 
 
-def read_folder(
-    folder: str, hints: Hints, skipped: list[Skipped], options: FolderReadOptions
-) -> tuple[Profile, ...]:
-    """Return the profiles of every file in a folder and below it that gpucost knows, by path.
+@dataclass(slots=True, kw_only=True)
+class FolderContents:
+    """What a folder holds, recognized.
 
-    The series of a profile, the telemetry it was made from and its own capture are not jobs beside
-    it. Parts of one run (`Profile.run`) are joined. Jobs of one name in different folders get the
-    folder's name, too.
+    Attributes:
+        ready: finished profiles.
+        telemetry: what is to be read.
+        listing: what is left out, with the reason.
+    """
+
+    ready: list[FileProfile]
+    telemetry: list[TelemetryFile]
+    listing: FolderListing
+
+
+def open_folder(folder: str, hints: Hints, options: FolderReadOptions) -> FolderContents:
+    """Return every file in a folder and below it that gpucost knows, by path.
+
+    The series of a profile and the telemetry it was made from are not jobs beside it.
 
     Args:
         folder: where to look.
         hints: what the files do not say themselves.
-        skipped: takes what is left out, with the reason.
         options: which files are of one job.
 
     Raises:
-        InputError: nothing in it can be read.
+        InputError: the folder cannot be listed.
     """
     listing = files_below(folder)
-    ready, telemetry = _recognize(listing, hints)
-    jobs = ready + _of_telemetry(telemetry, ready, listing, hints, options)
-    if options.jobs_by == "file":
-        jobs = _completed(jobs, telemetry, hints)
-    skipped += listing.skipped
-    if not jobs:
-        reasons = [
-            f"{skip.path}: {skip.why}{'' if skip.why.endswith('?') else '.'}"
-            for skip in listing.skipped
-        ]
-        raise InputError([f"{folder}: nothing in it is a profile or telemetry.", *reasons])
-    return _named_apart(_joined(sorted(jobs, key=lambda job: job.path)), Path(folder))
+    ready, known = _recognize(listing, hints)
+    series = {path: name for path in known if (name := _series_name(path, known[path]))}
+    telemetry = []
+    for path, own in known.items():
+        several = sum(name.parent == path.parent for name in set(series.values())) > 1
+        bundle: str | None = str(path if is_run_folder(path) else path.parent)
+        if path in series and (several or options.jobs_by == "file"):
+            bundle = str(series[path])
+        elif options.jobs_by == "file":
+            bundle = None
+        telemetry.append(TelemetryFile(path=path, hints=own, root=Path(folder), bundle=bundle))
+    ready = [replace(job, source=Path(folder)) for job in ready]
+    return FolderContents(ready=ready, telemetry=telemetry, listing=listing)
 
 
-def _recognize(
-    listing: FolderListing, hints: Hints
-) -> tuple[list[_FileProfile], dict[Path, Hints]]:
+def _recognize(listing: FolderListing, hints: Hints) -> tuple[list[FileProfile], dict[Path, Hints]]:
     """Return the finished profiles, and the telemetry that is not part of one.
 
     Each file of telemetry comes with hints that name its format, so that it is recognized once.
     """
-    ready: list[_FileProfile] = []
+    ready: list[FileProfile] = []
     remaining: list[tuple[Path, Hints | str]] = []
     belonging = Belonging()
     for path in listing.files:
@@ -257,7 +273,7 @@ def _recognize(
                 remaining.append((path, replace(hints, format=content.name)))
                 continue
             for profile in content:
-                ready.append(_FileProfile(path=path, profile=profile))
+                ready.append(FileProfile(path=path, profile=profile))
                 belonging.add(path, profile)
         except UnknownFormatError as error:
             remaining.append((path, error.kind))
@@ -285,86 +301,7 @@ def _series_name(path: Path, hints: Hints) -> Path | None:
     return None if ending is None else path.with_name(path.name.removesuffix(ending))
 
 
-def _groups(telemetry: Mapping[Path, Hints], *, apart: bool) -> list[list[Path]]:
-    """Return the files that are of one job.
-
-    Samples and steps of one name are; of several names in one folder each is a job.
-    """
-    series = {path: name for path in telemetry if (name := _series_name(path, telemetry[path]))}
-    groups: dict[Path, list[Path]] = defaultdict(list)
-    for path in telemetry:
-        several = sum(name.parent == path.parent for name in set(series.values())) > 1
-        if path in series and (apart or several):
-            groups[series[path]].append(path)
-        else:
-            groups[path if apart or is_run_folder(path) else path.parent].append(path)
-    return list(groups.values())
-
-
-def _completed(
-    jobs: list[_FileProfile], telemetry: dict[Path, Hints], hints: Hints
-) -> list[_FileProfile]:
-    """Return the jobs with what has no GPU of its own in the one job that lies beside it."""
-    by_folder: dict[Path, list[_FileProfile]] = defaultdict(list)
-    for job in jobs:
-        if job.path in telemetry and not is_run_folder(job.path):
-            by_folder[job.path.parent].append(job)
-    of_one_job = {path: group for group in _groups(telemetry, apart=True) for path in group}
-    completed: dict[Path, _FileProfile] = {}
-    parts: set[Path] = set()
-    for members in by_folder.values():
-        with_gpus = [job for job in members if job.profile.gpus]
-        without = [job.path for job in members if not job.profile.gpus]
-        if len(with_gpus) != 1 or not without:
-            continue
-        job = with_gpus[0]
-        paths = [*of_one_job[job.path], *without]
-        try:
-            joined = profiles_of([open_source(str(path), telemetry[path]) for path in paths], hints)
-        except InputError:
-            continue
-        if len(joined) == 1:
-            named = replace(joined[0].job, name=job.profile.job.name)
-            completed[job.path] = replace(job, profile=replace(joined[0], job=named))
-            parts |= set(without)
-    return [completed.get(job.path, job) for job in jobs if job.path not in parts]
-
-
-def _of_telemetry(
-    telemetry: dict[Path, Hints],
-    ready: list[_FileProfile],
-    listing: FolderListing,
-    hints: Hints,
-    options: FolderReadOptions,
-) -> list[_FileProfile]:
-    jobs: list[_FileProfile] = []
-    total, done = len(telemetry), 0
-    for group in _groups(telemetry, apart=options.jobs_by == "file"):
-        done += len(group)
-        if options.progress is not None:
-            options.progress(done, total)
-        opened = []
-        for path in group:
-            try:
-                opened.append(open_source(str(path), telemetry[path]))
-            except InputError as error:
-                listing.damaged(path, error)
-        try:
-            profiles = profiles_of(opened, hints) if opened else ()
-        except InputError as error:
-            listing.damaged(group[0], error)
-            continue
-        for profile in profiles:
-            path = group[0].with_name(str(profile.provenance.sources[0].path))
-            finished = next((job for job in ready if _is_capture_of(job, path, profile)), None)
-            if finished is None:
-                jobs.append(_FileProfile(path=path, profile=profile))
-            else:
-                listing.skip(path, f"the capture of {finished.path.name}, which is finished")
-    return jobs
-
-
-def _is_capture_of(finished: _FileProfile, path: Path, profile: Profile) -> bool:
+def is_capture_of(finished: FileProfile, path: Path, profile: Profile) -> bool:
     """Return whether a capture is of the measurement whose finished profile lies beside it."""
     same_name = finished.path.with_suffix("") == path.with_name(_CAPTURED.sub("", path.name))
     if not same_name or not _CAPTURED.search(path.name):
@@ -375,26 +312,17 @@ def _is_capture_of(finished: _FileProfile, path: Path, profile: Profile) -> bool
     return same_job and len(starts) == _BOTH and abs(starts[0] - starts[1]) <= _SAME_START_S
 
 
-def _joined(jobs: list[_FileProfile]) -> list[_FileProfile]:
-    """Return the parts of one run as one, where its first part lies."""
-    place = {id(job.profile): job.path for job in jobs}
-    first = jobs[0].path
-    return [
-        _FileProfile(path=place.get(id(profile), first), profile=profile)
-        for profile in join_runs([job.profile for job in jobs])
-    ]
-
-
-def _named_apart(jobs: list[_FileProfile], folder: Path) -> tuple[Profile, ...]:
-    """Add the folder's name to jobs of one name in different folders."""
+def named_apart(jobs: Sequence[FileProfile]) -> tuple[Profile, ...]:
+    """Add the folder's name to jobs of one name in different folders of one SOURCE."""
     folders = defaultdict(set)
     for job in jobs:
-        folders[job.profile.job.name].add(job.path.parent)
+        folders[job.source, job.profile.job.name].add(job.path.parent)
     named = []
     for job in jobs:
-        name, below = job.profile.job.name, job.path.parent.relative_to(folder)
-        if len(folders[name]) > 1 and below.parts:
-            renamed = replace(job.profile.job, name="-".join((name, *below.parts)))
+        name = job.profile.job.name
+        below = job.path.parent.relative_to(job.source).parts if job.source else ()
+        if len(folders[job.source, name]) > 1 and below:
+            renamed = replace(job.profile.job, name="-".join((name, *below)))
             named.append(replace(job.profile, job=renamed))
         else:
             named.append(job.profile)

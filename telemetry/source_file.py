@@ -15,10 +15,13 @@ from telemetry.profiling.fill import fill
 from telemetry.readers.payload import HEAD_BYTES, MAGIC, Payload, Stream, footer_of, hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from planner.profile.model import Profile
+    from telemetry.profiling.machines import LoggedRows
+    from telemetry.profiling.same_gpus import FileReadings
     from telemetry.readers.hints import Hints
+    from telemetry.recording.recording import Recording
 
 # A log of this size or more on disk is read by DuckDB; phases are told of smaller ones only.
 LARGE_BYTES = 32 << 20
@@ -81,37 +84,117 @@ def _is_large(path: str) -> bool:
     return place.stat().st_size >= (_LARGE_PACKED_BYTES if packed else LARGE_BYTES)
 
 
-def _logs(opened: Iterable[SourceFile]) -> list[str]:
+@dataclass(slots=True, kw_only=True)
+class TelemetryFile:
+    """A file of telemetry that is read, with others, to profiles.
+
+    Attributes:
+        path: where it lies.
+        hints: what it does not say itself; of a file in a folder they name its format.
+        source: the file, recognized; None until it is opened.
+        root: the SOURCE that is a folder; None for a file that was given itself.
+        bundle: files of the same value are of one job; None: their readings tell.
+    """
+
+    path: Path
+    hints: Hints
+    source: SourceFile | None = None
+    root: Path | None = None
+    bundle: str | None = None
+    _recording: Recording | None = None
+
+    def open(self) -> SourceFile:
+        """Return the file, recognized.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        if self.source is None:
+            self.source = open_source(str(self.path), self.hints)
+        return self.source
+
+    def load(self) -> Recording:
+        """Return its readings; what they were read from is released.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        if self._recording is None:
+            file = self.open()
+            if file.large and file.format is not None and file.format.name != _BY_READER:
+                with Stream(file.payload.path) as stream:
+                    file = replace(file, payload=stream.load())
+            if file.format is None:
+                raise TypeError(self.path)
+            self._recording = file.format.read(file.payload, self.hints)
+            self.source = replace(file, payload=replace(file.payload, data=b""))
+        return self._recording
+
+    def readings(self) -> FileReadings:
+        """Return what tells its GPUs from those of other files.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        from telemetry.profiling.machines import logged  # noqa: PLC0415 - pandas
+        from telemetry.profiling.same_gpus import FileReadings  # noqa: PLC0415 - the same
+
+        rows = large_rows(self.open().payload.path, self.hints) if self.is_large_log else None
+        recording = None if rows is not None else self.load()
+        return FileReadings(
+            rows=rows or logged(self.load()),
+            path=self.path,
+            folder=str(self.path.parent) if self.root else "",
+            bundle=self.bundle,
+            absolute=recording is None or recording.absolute,
+            is_run=is_run_folder(self.path)
+            or (recording is not None and recording.observed is not None),
+        )
+
+    @property
+    def is_large_log(self) -> bool:
+        """Whether it is a log that DuckDB reads."""
+        return self.open().large and self.is_log
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is of the format that DuckDB reads where it is large."""
+        form = self.open().format
+        return form is not None and form.name == _IN_BLOCKS
+
+
+def large_rows(path: str, hints: Hints) -> LoggedRows | None:
+    """Return the rows of a large log; None where it is not plain."""
+    from telemetry.large.recording import logged_large, read_large  # noqa: PLC0415 - pandas
+    from telemetry.large.table import NeedsSlowReaderError  # noqa: PLC0415 - the same
+
+    try:
+        return logged_large(read_large(path, hints))
+    except NeedsSlowReaderError:
+        return None
+
+
+def _logs(files: Sequence[TelemetryFile]) -> list[str]:
     """Return the paths of logs that DuckDB reads to one profile; none for other sources.
 
     One of them is large, and the others are such logs, too.
     """
-    files = tuple(opened)
-    in_blocks = all(file.format is not None and file.format.name == _IN_BLOCKS for file in files)
-    if not in_blocks or not any(file.large for file in files):
+    if not all(file.is_log for file in files) or not any(file.is_large_log for file in files):
         return []
-    once = {(file.payload.name, file.payload.sha256): file.payload.path for file in files}
+    payloads = [file.open().payload for file in files]
+    once = {(payload.name, payload.sha256): payload.path for payload in payloads}
     return list(once.values()) if "-" not in once.values() else []
 
 
-def _in_order(opened: Iterable[SourceFile]) -> list[SourceFile]:
+def _in_order(files: Sequence[TelemetryFile]) -> list[TelemetryFile]:
     """Return files by name, those of one name with their content's hash, and by it."""
-    files = list(opened)
-    names = Counter(file.payload.name for file in files)
-    hashed = [
-        replace(file, payload=replace(file.payload, sha256=hash_of(file.payload.path)))
-        if file.payload.sha256 is None and names[file.payload.name] > 1
-        else file
-        for file in files
-    ]
-    return sorted(hashed, key=lambda file: (file.payload.name, file.payload.sha256 or ""))
-
-
-def _loaded(file: SourceFile) -> SourceFile:
-    if not file.large or (file.format is not None and file.format.name == _BY_READER):
-        return file
-    with Stream(file.payload.path) as stream:
-        return SourceFile(format=file.format, payload=stream.load())
+    names = Counter(file.open().payload.name for file in files)
+    for file in files:
+        payload = file.open().payload
+        if payload.sha256 is None and names[payload.name] > 1:
+            hashed = replace(payload, sha256=hash_of(payload.path))
+            file.source = replace(file.open(), payload=hashed)
+    return sorted(files, key=lambda f: (f.open().payload.name, f.open().payload.sha256 or ""))
 
 
 def profiles_or_format(path: str, hints: Hints) -> tuple[Profile, ...] | Format:
@@ -132,29 +215,34 @@ def profiles_or_format(path: str, hints: Hints) -> tuple[Profile, ...] | Format:
                 if form is not None:
                     return form
                 opened = SourceFile(format=None, payload=stream.load())
-    return profiles_of([opened], hints) if opened.format is None else opened.format
+    return finished_profiles(opened, hints) if opened.format is None else opened.format
 
 
-def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ...]:
-    """Return the profiles of finished profiles, or of telemetry of one job.
+def finished_profiles(file: SourceFile, hints: Hints) -> tuple[Profile, ...]:
+    """Return the profiles of a profile.json.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    return tuple(
+        fill(profile, hints)
+        for profile in parse_profiles(file.payload.data, file.payload.path)
+        if hints.job in (None, profile.job.name)
+    )
+
+
+def profiles_of(files: Sequence[TelemetryFile], hints: Hints) -> tuple[Profile, ...]:
+    """Return the profiles of telemetry of one job, or of the jobs that its labels name.
 
     Each capture of `gpucost profile` is a job of its own.
 
     Raises:
         InputError: what is in them cannot be read, or no job has the name that is asked for.
     """
-    ordered = _in_order(opened)
-    ready = [file.payload for file in ordered if file.format is None]
-    if ready:
-        return tuple(
-            fill(profile, hints)
-            for file in ready
-            for profile in parse_profiles(file.data, file.path)
-            if hints.job in (None, profile.job.name)
-        )
     # pandas comes in here and not before: a plan of ready profiles starts without it.
     from telemetry.profiling import jobs  # noqa: PLC0415 - lazy on purpose
 
+    ordered = _in_order(files)
     logs = _logs(ordered) if hints.job is None else []
     if logs:
         from telemetry.large.profile import profile_of_logs  # noqa: PLC0415 - the same
@@ -162,12 +250,7 @@ def profiles_of(opened: Iterable[SourceFile], hints: Hints) -> tuple[Profile, ..
         profile = profile_of_logs(logs, hints)
         if profile is not None:
             return (profile,)
-    recordings = []
-    while ordered:  # a capture of weeks is released before its readings are worked on
-        file = _loaded(ordered.pop(0))
-        if file.format is not None:
-            recordings.append(file.format.read(file.payload, hints))
-        del file
+    recordings = [file.load() for file in ordered]
     from telemetry.readers.ledger import unmatched_map  # noqa: PLC0415 - the same
 
     if problems := unmatched_map(hints, [recording.names for recording in recordings]):

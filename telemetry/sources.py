@@ -1,26 +1,35 @@
-"""The door of telemetry: from the SOURCE of a command line to profiles."""
+"""The door of telemetry: from the SOURCE arguments of a command line to profiles."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from planner.profile.join import join_runs
+from planner.profile.join import by_shared_gpus, join_profiles
 from pricing.errors import InputError
-from telemetry.folder import FolderReadOptions, read_folder
+from pricing.listing import counted, listed
+from telemetry.folder import (
+    FileProfile,
+    FolderReadOptions,
+    is_capture_of,
+    named_apart,
+    open_folder,
+)
 from telemetry.formats.stored_runs import is_run_folder
 from telemetry.lake.place import place_of
-from telemetry.source_file import SourceFile, open_source, profiles_of
+from telemetry.source_file import TelemetryFile, finished_profiles, open_source, profiles_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from planner.profile.model import Profile
-    from telemetry.folder import Skipped
+    from telemetry.folder import FolderContents, Skipped
     from telemetry.readers.hints import Hints
 
 
 BY_FILE, BY_FOLDER = FolderReadOptions(jobs_by="file"), FolderReadOptions(jobs_by="folder")
+_SHOWN = 4
 
 
 def read_source(
@@ -30,29 +39,8 @@ def read_source(
     skipped: list[Skipped] | None = None,
     options: FolderReadOptions = BY_FILE,
 ) -> tuple[Profile, ...]:
-    """Return the profiles of one SOURCE.
-
-    Args:
-        path: a profile.json or an array of them, a telemetry file (also gzipped), `-` for standard
-            input, a Parquet file or a folder of nothing but Parquet (one table), or another folder:
-            every file in it and below it that is one of these, each read by itself.
-        hints: what the source does not say itself.
-        stdin: what `-` reads; the process's standard input when None.
-        skipped: takes what was left out of a folder.
-        options: how folders are read; each telemetry file in them is a job unless they say else.
-
-    Returns:
-        The profiles of a file in its order, those of telemetry by job name, those of a folder by
-        path. Parts of one run that lie in a folder are one profile.
-
-    Raises:
-        InputError: nothing of it can be read, with every problem of every file.
-    """
-    if (of_table := _of_table(path, hints)) is not None:
-        return of_table
-    if _is_folder(path):
-        return read_folder(path, hints, [] if skipped is None else skipped, options)
-    return profiles_of([open_source(path, hints, stdin)], hints)
+    """Return the profiles of one SOURCE, each file a job unless they are of the same GPUs."""
+    return read_telemetry([path], hints, stdin, skipped, options)
 
 
 def read_telemetry(
@@ -62,49 +50,113 @@ def read_telemetry(
     skipped: list[Skipped] | None = None,
     options: FolderReadOptions = BY_FOLDER,
 ) -> tuple[Profile, ...]:
-    """Return the profiles of files that complement each other, usually one.
+    """Return the profiles of the jobs in files and folders; no GPU is in two of them unsaid.
 
-    The order of the paths does not matter. Where labels in the data name several jobs, there is a
-    profile a job, by name; `hints.job` selects one. In a folder, the telemetry beside each
-    other is of one job, each capture of `gpucost profile` is a job, a finished profile stays
-    what it is; parts of one run are one profile.
+    Files of the same GPUs are one job's (`telemetry.profiling.same_gpus`); where labels in the data
+    name several jobs, there is a profile a job, by name; `hints.job` selects one. Each capture of
+    `gpucost profile` is a job, a finished profile stays what it is; parts of one run are one
+    profile. Jobs on the same GPUs share a machine (`planner.profile.join`). The order of the paths
+    does not matter.
 
     Args:
-        paths: files and folders; `-` is standard input.
+        paths: a profile.json or an array of them, a telemetry file (also packed), `-` for standard
+            input, a Parquet file or a folder of nothing but Parquet (one table), or another folder:
+            every file in it and below it that is one of these.
         hints: what they do not say themselves.
-        stdin: what `-` reads.
+        stdin: what `-` reads; the process's standard input when None.
         skipped: takes what was left out of folders.
-        options: how folders are read.
+        options: which files are of one job.
 
     Raises:
-        InputError: a file cannot be read, with every problem of every file; a profile beside
-            telemetry; no such job; one name for several.
+        InputError: a file cannot be read, with every problem of every file; two contradict each
+            other; no such job; one name for several.
     """
-    profiles: list[Profile] = []
-    opened, problems = list[SourceFile](), list[str]()
-    left_out: list[Skipped] = [] if skipped is None else skipped
-    for path in paths:
-        try:
-            if (of_table := _of_table(path, hints)) is not None:
-                profiles += of_table
-            elif _is_folder(path):
-                profiles += read_folder(path, hints, left_out, options)
-            else:
-                opened.append(open_source(path, hints, stdin))
-        except InputError as error:
+    opened = _open_all(paths, hints, stdin, options)
+    jobs = opened.ready + _of_telemetry(opened, hints, options)
+    for path, folder in opened.folders.items():
+        if not any(str(job.source) == path for job in jobs):
+            raise InputError([f"{path}: nothing in it is a profile or telemetry.", *_why(folder)])
+        if skipped is not None:
+            skipped += folder.listing.skipped
+    profiles = _joined(sorted(jobs, key=lambda job: str(job.source and job.path)))
+    _tell_shared(profiles, options)
+    if hints.name is not None and len(profiles) > 1:
+        names = ", ".join(profile.job.name for profile in profiles)
+        raise InputError(
+            f"--name {hints.name}: {len(profiles)} jobs ({names}) cannot share a name."
+        )
+    return profiles
+
+
+def _tell_shared(profiles: Sequence[Profile], options: FolderReadOptions) -> None:
+    groups = [group for group in by_shared_gpus(profiles) if len(group) > 1]
+    for group in groups[:_SHOWN]:
+        names = listed([profiles[place].job.name for place in group], _SHOWN)
+        options.on_join(f"{names}: on the same GPUs, which are billed once.")
+    if len(groups) > _SHOWN:
+        options.on_join(f"{counted(len(groups) - _SHOWN, 'more group')} of jobs share GPUs.")
+
+
+@dataclass(slots=True)
+class _Opened:
+    """What the paths hold, recognized."""
+
+    ready: list[FileProfile] = field(default_factory=list)
+    files: list[TelemetryFile] = field(default_factory=list)
+    folders: dict[str, FolderContents] = field(default_factory=dict)
+
+    def damaged(self, file: TelemetryFile, error: InputError, problems: list[str]) -> None:
+        """Note that a file cannot be read: in a folder it is left out, else it is a problem."""
+        if file.root is None:
             problems += error.problems
-    problems += _mixed(opened)
-    if not (problems or opened or profiles):
+        else:
+            self.folders[str(file.root)].listing.damaged(file.path, error)
+
+
+def _open_all(
+    paths: Sequence[str], hints: Hints, stdin: BinaryIO | None, options: FolderReadOptions
+) -> _Opened:
+    opened, problems = _Opened(), list[str]()
+    for path in dict.fromkeys(paths):
+        try:
+            _open(path, hints, stdin, options, opened)
+        except InputError as error:
+            if len(paths) == 1:
+                raise
+            problems += error.problems
+    if options.jobs_by == "folder":
+        problems += _mixed(opened)
+    if not (problems or opened.ready or opened.files or opened.folders):
         problems.append("no SOURCE given. Give telemetry files: gpucost import smi.csv.")
     if problems:
         raise InputError(sorted(problems))
-    if opened:
-        profiles += profiles_of((opened.pop() for _ in tuple(opened)), hints)  # frees them
-    joined = join_runs(profiles)
-    if hints.name is not None and len(joined) > 1:
-        names = ", ".join(profile.job.name for profile in joined)
-        raise InputError(f"--name {hints.name}: {len(joined)} jobs ({names}) cannot share a name.")
-    return joined
+    return opened
+
+
+def _open(
+    path: str,
+    hints: Hints,
+    stdin: BinaryIO | None,
+    options: FolderReadOptions,
+    opened: _Opened,
+) -> None:
+    if (of_table := _of_table(path, hints)) is not None:
+        opened.ready += [FileProfile(path=Path(path), profile=profile) for profile in of_table]
+    elif _is_folder(path):
+        contents = open_folder(path, hints, options)
+        opened.folders[path] = contents
+        opened.ready += contents.ready
+        opened.files += contents.telemetry
+    else:
+        source = open_source(path, hints, stdin)
+        if source.format is None:
+            profiles = finished_profiles(source, hints)
+            opened.ready += [FileProfile(path=Path(path), profile=one) for one in profiles]
+        else:
+            bundle = "" if options.jobs_by == "folder" else None
+            opened.files.append(
+                TelemetryFile(path=Path(path), hints=hints, source=source, bundle=bundle)
+            )
 
 
 def _of_table(path: str, hints: Hints) -> tuple[Profile, ...] | None:
@@ -117,17 +169,94 @@ def _of_table(path: str, hints: Hints) -> tuple[Profile, ...] | None:
     return profiles_of_place(place, {}, hints)
 
 
-def _mixed(opened: Sequence[SourceFile]) -> list[str]:
-    ready = [file.payload.name for file in opened if file.format is None]
-    if not 0 < len(ready) < len(opened):
-        return []
-    names = ", ".join(sorted(ready))
-    sentence = f"{names}: a finished profile is not merged with telemetry. Import the telemetry "
-    return [f"{sentence}alone, or give both to `gpucost plan`."]
-
-
 def _is_folder(path: str) -> bool:
     try:
         return path != "-" and Path(path).is_dir() and not is_run_folder(path)
     except (OSError, ValueError):
         return False
+
+
+def _mixed(opened: _Opened) -> list[str]:
+    ready = sorted({job.path.name for job in opened.ready if job.source is None})
+    if not ready or all(file.root for file in opened.files):
+        return []
+    sentence = f"{', '.join(ready)}: a finished profile is not merged with telemetry. Import the "
+    return [f"{sentence}telemetry alone, or give both to `gpucost plan`."]
+
+
+def _why(folder: FolderContents) -> list[str]:
+    return [
+        f"{skip.path}: {skip.why}{'' if skip.why.endswith('?') else '.'}"
+        for skip in folder.listing.skipped
+    ]
+
+
+def _joined(jobs: Sequence[FileProfile]) -> tuple[Profile, ...]:
+    """Return the parts of one run as one, where its first part lies."""
+    own = {id(job.profile): job for job in jobs}
+    return named_apart(
+        [
+            replace(own.get(id(profile), jobs[0]), profile=profile)
+            for profile in join_profiles([job.profile for job in jobs])
+        ]
+    )
+
+
+def _of_telemetry(opened: _Opened, hints: Hints, options: FolderReadOptions) -> list[FileProfile]:
+    """Return the profiles of telemetry; what of a folder is damaged is noted in its listing.
+
+    Raises:
+        InputError: a file that was given by name cannot be read, or two contradict each other.
+    """
+    problems: list[str] = []
+    jobs: list[FileProfile] = []
+    for group in _groups(opened, options, problems):
+        try:
+            profiles = profiles_of(group, hints)
+        except InputError as error:
+            opened.damaged(group[0], error, problems)
+            continue
+        if len(group) > 1:
+            names = listed([str(file.path) for file in group], _SHOWN)
+            options.on_join(f"joined as {counted(len(profiles), 'job')}: {names}")
+        jobs += _unfinished(group, profiles, opened)
+    if problems:
+        raise InputError(sorted(problems))
+    return jobs
+
+
+def _groups(
+    opened: _Opened, options: FolderReadOptions, problems: list[str]
+) -> list[list[TelemetryFile]]:
+    """Return the files that are read together, those of the same GPUs."""
+    files = sorted(opened.files, key=lambda file: str(file.path))
+    if len(files) < 2:  # noqa: PLR2004 - nothing to join; what is large is read once
+        return [files] if files else []
+    from telemetry.profiling.same_gpus import same_gpus  # noqa: PLC0415 - pandas
+
+    readable, readings = list[TelemetryFile](), []
+    for number, file in enumerate(files, start=1):
+        try:
+            readings.append(file.readings())
+            readable.append(file)
+        except InputError as error:
+            opened.damaged(file, error, problems)
+        options.progress(number, len(files))
+    return [[readable[place] for place in group] for group in same_gpus(readings)]
+
+
+def _unfinished(
+    group: Sequence[TelemetryFile], profiles: Sequence[Profile], opened: _Opened
+) -> Iterator[FileProfile]:
+    """Yield the profiles of a group, but for a capture whose finished profile lies beside it."""
+    for profile in profiles:
+        sources = {source.path for source in profile.provenance.sources}
+        file = next((f for f in group if f.open().payload.name in sources), group[0])
+        finished = next(
+            (job for job in opened.ready if is_capture_of(job, file.path, profile)), None
+        )
+        if finished is None or file.root is None:
+            yield FileProfile(path=file.path, profile=profile, source=file.root)
+        else:
+            why = f"the capture of {finished.path.name}, which is finished"
+            opened.folders[str(file.root)].listing.skip(file.path, why)

@@ -5,12 +5,11 @@ from pathlib import Path
 
 from gpucost.arguments.parameters import DEFAULT_PROFILE
 from planner.models.interruption import Availability, parse_trace
-from planner.profile.join import join_runs
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.folder import FolderReadOptions, Skipped
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source
+from telemetry.sources import read_telemetry
 
 # More lines than this about files that nobody meant hide the ones that matter.
 _MOST_LINES = 5
@@ -36,22 +35,11 @@ def read_sources(
         InputError: a source is missing, unreadable, or neither a profile nor telemetry; the
             problems of all sources together.
     """
-    if not paths:
-        paths = (_default_source(),)
-
-    options = FolderReadOptions(jobs_by=jobs_by or "file", progress=told)
-    profiles: list[Profile] = []
-    problems: list[str] = []
+    options = FolderReadOptions(jobs_by=jobs_by or "file", progress=told, on_join=say)
     skipped: list[Skipped] = []
-    for path in paths:
-        try:
-            profiles.extend(read_source(path, Hints(), skipped=skipped, options=options))
-        except InputError as error:
-            problems.extend(error.problems)
-    if problems:
-        raise InputError(problems)
+    profiles = read_telemetry(paths or (_default_source(),), Hints(), None, skipped, options)
     tell_skipped(skipped, say)
-    return join_runs(profiles)
+    return profiles
 
 
 def tell_skipped(skipped: Sequence[Skipped], say: Callable[[str], None]) -> None:

@@ -6,15 +6,17 @@ taken to pay for the rest, which is an assumption and is said.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from statistics import fmean
 
 from planner.choice.requirements import Period, Requirements
 from planner.models.estimate import Estimate, exactly
 from planner.prediction.profiled_step import rate_per_s
+from planner.profile.join import by_shared_gpus, devices_of
 from planner.profile.model import Profile
 from planner.serving.measured_service import MeasuredService, measured_service
 from planner.signals.compute_share import compute_share
@@ -315,11 +317,13 @@ class Resident:
         profile: what was measured.
         offer: what the machine is rented as.
         hours: how long the job holds it in the period, h.
+        assumed: whether nothing says that it runs there.
     """
 
     profile: Profile
     offer: Offer
     hours: float
+    assumed: bool = False
 
     @property
     def name(self) -> str:
@@ -336,24 +340,52 @@ def tenancies(residents: Iterable[Resident], *, whole_machine: bool) -> Mapping[
     """Return the part of each job that does not bear a machine's bill alone, by its name.
 
     Args:
-        residents: jobs on one machine of a stated type each.
+        residents: jobs on one machine of a stated type each, or on an assumed one.
         whole_machine: a job without a neighbour bears all of the bill.
     """
+    jobs = list(residents)
     machines: dict[object, list[Resident]] = defaultdict(list)
-    for one in residents:
+    for job in jobs:
         # Without an id nothing shows that two jobs are neighbours: each is a machine of its own.
-        place = one.profile.hardware.machine or ("alone", one.name)
-        machines[place, one.offer.name, one.offer.region, one.offer.purchase].append(one)
+        place = (None if job.assumed else job.profile.hardware.machine) or ("alone", job.name)
+        machines[place, job.offer.name, job.offer.region, job.offer.purchase].append(job)
+    neighbors = {
+        jobs[place].name: [jobs[other] for other in group if other != place]
+        for group in by_shared_gpus([job.profile for job in jobs])
+        for place in group
+    }
+    users = Counter(device for job in jobs for device in devices_of(job.profile))
     found: dict[str, Tenancy] = {}
     for group in machines.values():
         if len(group) > 1:
-            found.update((one.name, _beside(one, group)) for one in group)
-        elif not whole_machine:
-            (one,) = group
-            held = gpus_held(one.profile, one.offer)
-            if held < one.offer.gpu_count:
-                found[one.name] = Tenancy(held=held, of=round(one.offer.gpu_count))
+            found.update((job.name, _beside(job, group)) for job in group)
+        else:
+            (job,) = group
+            part = _part(job, users, neighbors[job.name], whole_machine=whole_machine)
+            if part.held < part.of:
+                found[job.name] = part
     return found
+
+
+def _part(
+    job: Resident, users: Mapping[str, int], neighbors: Sequence[Resident], *, whole_machine: bool
+) -> Tenancy:
+    """Return the part of a job with no neighbour on its machine but those on its own GPUs.
+
+    Of a GPU that several jobs held, together or in turns, each bears the same part.
+    """
+    held = gpus_held(job.profile, job.offer)
+    of = held if whole_machine or job.assumed else max(held, round(job.offer.gpu_count))
+    if not neighbors:
+        return Tenancy(held=held, of=of)
+    not_paid = (1 - Fraction(1, users[device]) for device in devices_of(job.profile))
+    part = (held - sum(not_paid, Fraction(0))) / of
+    return Tenancy(
+        held=part.numerator,
+        of=part.denominator,
+        beside=tuple(sorted(other.name for other in neighbors)),
+        hours=max(other.hours for other in neighbors),
+    )
 
 
 def _beside(one: Resident, group: list[Resident]) -> Tenancy:

@@ -33,6 +33,7 @@ from planner.fleet.tenant import (
     why_alone,
 )
 from planner.models.estimate import exactly
+from planner.profile.join import devices_of
 from planner.profile.model import Profile
 from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import Quote, Usage, part_of, quote
@@ -123,7 +124,8 @@ def gpus_held(tenants: list[Tenant]) -> int:
     for group in machines.values():
         offer = group[0].baseline.offer
         size = round(offer.gpu_count) if offer else 0
-        held += min(sum(t.profile.gpu_count for t in group), max(size, 1))
+        devices = frozenset[str]().union(*(devices_of(t.profile) for t in group))
+        held += min(sum(t.profile.gpu_count for t in group), max(size, len(devices), 1))
     return held
 
 

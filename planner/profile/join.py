@@ -1,4 +1,7 @@
-"""Joins the profiles of one run: each was measured on one of its machines, or around one rank."""
+"""Joins the profiles of one run, and says which profiles are of the same GPUs.
+
+Parts of a run were measured on one of its machines each, or around one rank.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from planner.profile.model import Host, Profile, Provenance, Run, Statistics, Work
+from pricing.errors import InputError
 from pricing.listing import counted
 
 if TYPE_CHECKING:
@@ -17,6 +21,85 @@ if TYPE_CHECKING:
     from planner.profile.model import GpuReadings, Machine, Rank
 
 _DIGITS = 6
+_SAME_MEAN = 0.1  # of the larger one: profiles of one job, GPU and time say the same
+
+
+def device_of(key: str) -> str:
+    """Return the physical device that a uuid stands for; a slice has the one of its GPU."""
+    return key.partition("/")[0]
+
+
+def devices_of(profile: Profile) -> frozenset[str]:
+    """Return the physical GPUs of a job that have a uuid."""
+    return frozenset(device_of(gpu.uuid) for gpu in profile.gpus if gpu.uuid)
+
+
+def by_shared_gpus(profiles: Sequence[Profile]) -> list[list[int]]:
+    """Return the places of the profiles that share GPUs, directly or through others, by group."""
+    parent = list(range(len(profiles)))
+
+    def first(place: int) -> int:
+        while parent[place] != place:
+            parent[place] = parent[parent[place]]
+            place = parent[place]
+        return place
+
+    owner: dict[str, int] = {}
+    for place, profile in enumerate(profiles):
+        for device in devices_of(profile):
+            low, high = sorted((first(owner.setdefault(device, place)), first(place)))
+            parent[high] = low
+    groups: dict[int, list[int]] = defaultdict(list)
+    for place in range(len(profiles)):
+        groups[first(place)].append(place)
+    return list(groups.values())
+
+
+def join_profiles(profiles: Sequence[Profile]) -> tuple[Profile, ...]:
+    """Return the profiles, a copy of one left out, with the parts of one run as one.
+
+    Raises:
+        InputError: two are of one job, on one GPU, at one time, and say different things.
+    """
+    once: list[Profile] = []
+    problems: list[str] = []
+    by_measurement: dict[object, Profile] = {}
+    for profile in profiles:
+        window, devices = profile.window, devices_of(profile)
+        if not devices or window is None or window.start is None or profile.run is not None:
+            once.append(profile)
+            continue
+        key = (profile.job.name, devices, window.start, window.duration_s)
+        before = by_measurement.setdefault(key, profile)
+        if before is profile:
+            once.append(profile)
+        elif difference := _difference(before, profile):
+            problems.append(
+                f"{_path(before)} and {_path(profile)}: both are of job {profile.job.name} on the "
+                f"same GPU at the same time, and contradict each other: {difference}. Leave out "
+                "the wrong one."
+            )
+    if problems:
+        raise InputError(problems)
+    return join_runs(once)
+
+
+def _path(profile: Profile) -> str:
+    names = [str(source.path) for source in profile.provenance.sources]
+    return names[0] if names else profile.job.name
+
+
+def _difference(before: Profile, profile: Profile) -> str | None:
+    for gpu, other in zip(before.gpus, profile.gpus, strict=False):
+        for slot in gpu.metrics.keys() & other.metrics.keys():
+            mean, other_mean = gpu.metrics[slot].mean, other.metrics[slot].mean
+            if mean is None or other_mean is None:
+                continue
+            if abs(mean - other_mean) > _SAME_MEAN * max(abs(mean), abs(other_mean)):
+                return f"{slot} is {mean:g} and {other_mean:g} on average"
+    return None
+
+
 _SHARE = "cpu_util"
 # The machine's own counters, or the most of one: what each part saw of the same is not added up.
 _SEEN_BY_ALL = ("cpu_busiest_core", "net_rx_mib_s", "net_tx_mib_s")

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from planner.profile.model import Source
+    from telemetry.profiling.machines import Readings
     from telemetry.readers.hints import Hints
 
 FORMAT = "nvidia-smi-csv"
@@ -323,7 +324,7 @@ def joined(recordings: list[LargeRecording]) -> LargeRecording:
     if len({recording.absolute for recording in recordings}) > 1:
         raise NeedsSlowReaderError
     notes = [note for recording in recordings for note in recording.notes]
-    places = machines_of([_logged(recording) for recording in recordings], notes)
+    places = machines_of([logged_large(recording) for recording in recordings], notes)
     devices = placed([recording.gpus for recording in recordings], places)
     names = device_names(devices, places)
     gpus = identities(devices, names)
@@ -391,11 +392,15 @@ def _missing(length: int) -> NDArray[np.int32]:
     return np.full(length, MISSING, dtype=np.int32)
 
 
-def _logged(recording: LargeRecording) -> LoggedRows:
+def logged_large(recording: LargeRecording) -> LoggedRows:
     """Return what of a log tells its machine."""
 
     def rows(slots: tuple[str, ...]) -> Different:
         return Different.of(_hashes(recording, slots), recording.t_s)
+
+    def readings(slot: str) -> Readings:
+        values = recording.slots[slot].floats(slice(None))
+        return recording.codes.astype(np.int64), recording.t_s, values
 
     return LoggedRows(
         source=recording.sources[0],
@@ -405,6 +410,7 @@ def _logged(recording: LargeRecording) -> LoggedRows:
         if len(recording.t_s)
         else None,
         rows=rows,
+        readings=readings,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.profile.codec import possible
-from planner.profile.join import OTHERS_WORK
+from planner.profile.join import OTHERS_WORK, device_of
 from planner.profile.kinds import SLOTS, JobKind, Parallelism
 from planner.profile.model import (
     GpuReadings,
@@ -48,7 +48,7 @@ from telemetry.profiling.window import (
 )
 from telemetry.readers.payload import stem
 from telemetry.recording.observed import Observed
-from telemetry.recording.recording import JobLabels, Served, device_of
+from telemetry.recording.recording import JobLabels, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

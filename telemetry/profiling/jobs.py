@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from pricing.errors import InputError
 from telemetry.profiling.build import build
 from telemetry.profiling.merge import ANY_JOB, Merged, merge
-from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, device_of
+from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from planner.profile.model import Profile
     from telemetry.readers.hints import Hints
     from telemetry.recording.recording import Recording
-
-
-_DIGITS = 12
 
 
 def all_profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ...]:
@@ -60,35 +56,7 @@ def profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ..
             f"--name {hints.name}: the data holds {len(wanted)} jobs ({', '.join(wanted)}), which "
             "cannot share a name. Pick one with --job NAME."
         )
-    parts = [_of_job(merged, name) for name in wanted]
-    built = [build(part, name, hints) for part, name in zip(parts, wanted, strict=True)]
-    return _on_machines(built, parts)
-
-
-def _on_machines(built: Sequence[Profile], parts: Sequence[Merged]) -> tuple[Profile, ...]:
-    """Return the jobs, those that held one device on one machine, though it has no name.
-
-    Pods that take turns on a GPU, or share it, are paid for once. A device counts as the same where
-    its uuid, or its host and index, are known.
-    """
-    groups: list[tuple[set[str], list[int]]] = []
-    for place, part in enumerate(parts):
-        devices = {device_of(gpu.key) for gpu in part.gpus if gpu.uuid or gpu.host}
-        members = [place]
-        for group in [one for one in groups if one[0] & devices]:
-            groups.remove(group)
-            devices |= group[0]
-            members += group[1]
-        groups.append((devices, members))
-    machine: dict[int, str] = {}
-    for devices, members in groups:
-        if len(members) > 1:
-            digest = sha256(" ".join(sorted(devices)).encode()).hexdigest()[:_DIGITS]
-            machine |= dict.fromkeys(members, f"gpus-{digest}")
-    return tuple(
-        replace(one, hardware=replace(one.hardware, machine=one.hardware.machine or machine.get(i)))
-        for i, one in enumerate(built)
-    )
+    return tuple(build(_of_job(merged, name), name, hints) for name in wanted)
 
 
 def _whole(merged: Merged, names: list[str]) -> tuple[Merged, str | None]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from planner.profile.model import Source
     from telemetry.recording.recording import Recording
 
+    Readings = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+
 
 @dataclass(frozen=True, slots=True)
 class Different:
@@ -88,11 +90,16 @@ class SharedRows:
         return np.bincount(self._owners[places], minlength=len(self.logs))
 
 
+_NO_NAME = ("localhost", "127.0.0.1", "[::1]")  # every machine calls itself so
 MACHINE = "machine "  # and its number, in place of a host that the sources do not name
 # Share of one log's rows that stand in the other to the digit: a copy, or a rotation with overlap.
 _SAME_ROWS = 0.5
 _SHOWN = 4
 Slots = tuple[str, ...]
+
+
+def _no_readings(slot: str) -> Readings:
+    raise NotImplementedError(slot)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +112,7 @@ class LoggedRows:
         slots: what it measured.
         span_s: its first and last time; None where it has no row.
         rows: its different rows, by their values of some slots.
+        readings: of one slot: which of `gpus` each row is of, its time and its value.
     """
 
     source: Source
@@ -112,6 +120,7 @@ class LoggedRows:
     slots: frozenset[str]
     span_s: tuple[float, float] | None
     rows: Callable[[Slots], Different]
+    readings: Callable[[str], Readings] = _no_readings
 
     @property
     def unnamed(self) -> bool:
@@ -140,13 +149,35 @@ def logged(one: Recording) -> LoggedRows:
         every = pd.util.hash_pandas_object(frame.astype(float), index=False).to_numpy()
         return Different.of(np.asarray(every, dtype=np.uint64), times)
 
+    def readings(slot: str) -> Readings:
+        numbers = {gpu.key: number for number, gpu in enumerate(one.gpus)}
+        devices = np.asarray(one.samples[GPU].map(numbers), dtype=np.int64)
+        return devices, times, np.asarray(one.samples[slot], dtype=np.float64)
+
+    clock = times if len(times) or one.host is None else one.host[TIME].to_numpy(dtype=float)
     return LoggedRows(
         source=one.source,
         gpus=one.gpus,
         slots=frozenset(one.slots),
-        span_s=(float(times.min()), float(times.max())) if len(times) else None,
+        span_s=(float(clock.min()), float(clock.max())) if len(clock) else None,
         rows=rows,
+        readings=readings,
     )
+
+
+def host_name(gpu: GpuIdentity) -> str | None:
+    """Return the name of a device's machine, of an exporter's address without its port.
+
+    None where the source does not tell it, or every machine calls itself so.
+    """
+    name = (gpu.host or "").rpartition(":")[0] or gpu.host
+    return None if name is None or name in _NO_NAME or name.startswith(MACHINE) else name
+
+
+def touch(span_s: tuple[float, float], other_s: tuple[float, float]) -> bool:
+    """Return whether one of two logs ends at the instant at which the other begins."""
+    instants = span_s[0] == span_s[1] and other_s[0] == other_s[1]
+    return not instants and (span_s[1] == other_s[0] or other_s[1] == span_s[0])
 
 
 def machines_of(logs: Sequence[LoggedRows], notes: list[str]) -> list[int]:
@@ -233,7 +264,9 @@ class _Conflicts:
         """Return which of the recordings before one contradict it."""
         begin = np.maximum(self._first[:i], self._first[i])
         end = np.minimum(self._last[:i], self._last[i])
-        meet = begin <= end
+        instants = (self._first[:i] == self._last[:i]) & (self._first[i] == self._last[i])
+        touch = (self._last[:i] == self._first[i]) | (self._last[i] == self._first[:i])
+        meet = (begin <= end) & (instants | ~touch)
         found = np.zeros(i, dtype=bool)
         for j in np.unique(self._kind[:i][meet]).tolist():
             slots = self._kinds[self._kind[i]].compared_by(self._kinds[j])

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from planner.profile.join import device_of
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Hardware
 from pricing import hardware
 from telemetry.profiling.machines import (
-    MACHINE,
     device_names,
+    host_name,
     identities,
     logged,
     machines_of,
@@ -31,7 +32,6 @@ from telemetry.recording.recording import (
     GpuIdentity,
     Recording,
     boards_of,
-    device_of,
 )
 
 if TYPE_CHECKING:
@@ -233,7 +233,6 @@ _SEVERAL_SLICES = (
     "slices of several sizes, or several of one GPU, were measured: hardware.slice is left open, "
     "and the readings are taken for those of whole GPUs."
 )
-_NO_NAME = ("localhost", "127.0.0.1", "[::1]")  # every machine calls itself so
 
 
 def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]]:
@@ -271,7 +270,7 @@ def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]
         provider=seen.identity.provider,
         instance_type=seen.identity.instance_type,
         region=seen.identity.region,
-        machine=seen.identity.machine or _machine(hosts),
+        machine=seen.identity.machine or _machine(merged.gpus),
     )
     return ready, tuple(notes)
 
@@ -310,16 +309,11 @@ def _slice_named(gpu: GpuIdentity) -> str | None:
     return told if known else hardware.slice_in_name(gpu.model)
 
 
-def _machine(hosts: set[str]) -> str | None:
-    """Return an id of the one machine that all devices stand in: a digest, as names are private.
-
-    An exporter's address counts without its port.
-    """
-    names = {host.rpartition(":")[0] or host for host in hosts}
+def _machine(gpus: Sequence[GpuIdentity]) -> str | None:
+    """Return an id of the one machine that all devices stand in: a digest, as names are private."""
+    names = {host_name(gpu) for gpu in gpus if gpu.host}
     name = names.pop() if len(names) == 1 else None
-    if name is None or name in _NO_NAME or name.startswith(MACHINE):
-        return None
-    return f"host-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
+    return name and f"host-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
 
 
 def _one(memories: list[float]) -> float | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from planner.profile.join import device_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -132,11 +134,6 @@ def boards_of(gpus: Iterable[GpuIdentity]) -> set[str]:
     parts = [gpu for gpu in gpus if gpu.partition is not None]
     boards |= {device_of(gpu.key) for gpu in parts if gpu.uuid or gpu.index is not None}
     return boards or {"" for _ in parts}
-
-
-def device_of(key: str) -> str:
-    """Return the physical device a key stands for."""
-    return key.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

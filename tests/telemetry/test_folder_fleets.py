@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.profile.join import by_shared_gpus
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.folder import FolderReadOptions
@@ -82,8 +83,8 @@ def test_progress_is_told_for_each_file(tmp_path: Path) -> None:
     assert told == [(i + 1, 5) for i in range(5)]
 
 
-def test_jobs_that_take_turns_on_a_device_stand_on_one_machine(tmp_path: Path) -> None:
-    """Pods that held one GPU, together or one after the other, share a machine without a name."""
+def test_jobs_that_take_turns_on_a_device_share_it(tmp_path: Path) -> None:
+    """Pods that held one GPU, together or one after the other, are known to share it."""
 
     def series(pod: str, uuid: str, begin: int) -> dict[str, object]:
         return {
@@ -101,10 +102,9 @@ def test_jobs_that_take_turns_on_a_device_stand_on_one_machine(tmp_path: Path) -
     answer = {"status": "success", "data": {"resultType": "matrix", "result": result}}
     file = tmp_path / "range.json"
     file.write_text(json.dumps(answer), encoding="utf-8")
-    machines = {one.job.name: one.hardware.machine for one in read_source(str(file), Hints())}
-    assert machines["a"] == machines["b"] == machines["c"]
-    assert str(machines["a"]).startswith("gpus-")
-    assert machines["d"] is None
+    profiles = read_source(str(file), Hints())
+    assert [profile.job.name for profile in profiles] == ["a", "b", "c", "d"]
+    assert by_shared_gpus(profiles) == [[0, 1, 2], [3]]
 
 
 def test_zstandard_is_read_as_it_is(tmp_path: Path) -> None:

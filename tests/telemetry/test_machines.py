@@ -160,6 +160,9 @@ def _contradict(one: Drawn, other: Drawn) -> bool:
     if one[0] != other[0] or (one[1] and other[1]) or not mine or not theirs:
         return False
     begin, end = max(mine[0][0], theirs[0][0]), min(mine[-1][0], theirs[-1][0])
+    touch = mine[-1][0] == theirs[0][0] or theirs[-1][0] == mine[0][0]
+    if touch and not len(mine) == len(theirs) == 1:
+        return False  # one log goes on where the other ends
     fewer = min(sum(begin <= t <= end for t, _ in rows) for rows in (mine, theirs))
     same = len(set(mine) & set(theirs))
     return begin <= end and not (fewer > 0 and same >= 0.5 * fewer)

@@ -1,0 +1,369 @@
+"""Says which files are of the same GPUs: by uuid, host and index, else by their readings."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pricing import hardware
+from pricing.errors import InputError
+from telemetry.profiling.machines import Different, host_name, touch
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from telemetry.profiling.machines import LoggedRows
+    from telemetry.recording.recording import GpuIdentity
+
+# Two tools saw one GPU if their means over the same time differ by less than this share of the
+# larger one plus this much: they sample at other moments.
+_SAME_MEAN = 0.25
+_SAME_MEAN_PLUS = {"mem.used_gib": 1.0, "util.kernel_time": 0.05, "power.board_w": 25.0}
+# Two rows of one tool about one GPU at one instant contradict each other beyond this share of the
+# larger value, and two files do where at least half of the instants that they share do.
+_SAME_VALUE, _MOST_ODD_INSTANTS = 0.1, 0.5
+_SAME_ROWS = 0.5  # of the shorter of two logs: the other holds a copy
+_SAME_MEMORY = 0.05
+_GAPS = 3.0  # sampling intervals between the end of a log and the begin of the next
+# What a rotation adds to a name: .1, -20261101, .gz.
+_ROTATED = re.compile(r"\.\d{1,3}(?=\.|$)|[._-]\d{4}[\d:T_.-]{2,}|\.(gz|zst|bz2|xz)$")
+_MS = 1000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReadings:
+    """One file of telemetry.
+
+    Attributes:
+        rows: its devices, times and readings.
+        path: where it lies.
+        folder: files of the same value were given together.
+        bundle: files of the same value are of one job whatever they hold; None: that is decided by
+            what they hold.
+        absolute: whether its times count from 1970 UTC.
+        is_run: whether it is one run of a tracker or of `gpucost profile`: a job of its own.
+    """
+
+    rows: LoggedRows
+    path: Path
+    folder: str
+    bundle: Hashable | None
+    absolute: bool
+    is_run: bool = False
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether it read any GPU."""
+        return bool(self.rows.gpus)
+
+
+class _Match(IntEnum):
+    DIFFERENT = -1
+    UNRELATED = 0
+    FOLLOWS = 1
+    SAME = 2
+
+
+def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
+    """Return the places of the files that are of the same GPUs, group by group, in their order.
+
+    Files that name their devices (uuid, or host and index) are compared by these names. Others are
+    of the GPUs of another file where the indices and models fit and the times do not overlap (a
+    log that was rotated), or do and the readings agree. A file without GPUs is of the only GPUs in
+    its folder.
+
+    Raises:
+        InputError: two files contradict each other about one GPU at one time, or a file may be of
+            the GPUs of either of two others.
+    """
+    groups = _Groups(len(files))
+    for i, file in enumerate(files):
+        if file.bundle is not None:
+            first = next(j for j, right in enumerate(files) if right.bundle == file.bundle)
+            groups.join(first, i)
+    _by_name(files, groups)
+    problems = [*_contradictions(files, groups), *_by_readings(files, groups)]
+    if problems:
+        raise InputError(problems)
+    _without_gpus(files, groups)
+    return groups.all()
+
+
+class _Groups:
+    """Disjoint sets of places."""
+
+    def __init__(self, size: int) -> None:
+        self._parent = list(range(size))
+
+    def of(self, place: int) -> int:
+        while self._parent[place] != place:
+            place = self._parent[place]
+        return place
+
+    def join(self, place: int, right: int) -> None:
+        first, second = sorted((self.of(place), self.of(right)))
+        self._parent[second] = first
+
+    def all(self) -> list[list[int]]:
+        members: dict[int, list[int]] = defaultdict(list)
+        for place in range(len(self._parent)):
+            members[self.of(place)].append(place)
+        return list(members.values())
+
+
+def _is_named(gpu: GpuIdentity) -> bool:
+    return gpu.uuid is not None or (host_name(gpu) is not None and gpu.index is not None)
+
+
+def _by_name(files: Sequence[FileReadings], groups: _Groups) -> None:
+    """Join files that name the same device; one that was replaced has its place, not its uuid."""
+    by_uuid: dict[str, int] = {}
+    by_place: dict[tuple[str, int], list[tuple[int, bool]]] = defaultdict(list)
+    for i, file in enumerate(files):
+        for gpu in file.rows.gpus:
+            if gpu.uuid is not None:
+                groups.join(by_uuid.setdefault(gpu.uuid, i), i)
+            host = host_name(gpu)
+            if host is not None and gpu.index is not None:
+                by_place[host, gpu.index].append((i, gpu.uuid is not None))
+    for readers in by_place.values():
+        for i, has_uuid in readers:
+            right = next((j for j, right in readers if not (has_uuid and right)), i)
+            groups.join(right, i)
+
+
+def _contradictions(files: Sequence[FileReadings], groups: _Groups) -> Iterator[str]:
+    """Yield a sentence for two files that say different things of one named GPU at one time."""
+    for members in groups.all():
+        by_device: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for i in members:
+            for number, gpu in enumerate(files[i].rows.gpus):
+                if _is_named(gpu) and len(members) > 1:
+                    device = gpu.uuid or f"{host_name(gpu)} index {gpu.index}"
+                    by_device[f"{device}/{gpu.partition or ''}"].append((i, number))
+        told: set[tuple[int, int]] = set()
+        for device, readers in by_device.items():
+            for place, (i, number) in enumerate(readers):
+                for j, right in readers[:place]:
+                    if (j, i) not in told and (odd := _odd(files[j], right, files[i], number)):
+                        told.add((j, i))
+                        name = device.rstrip("/")
+                        yield (
+                            f"{files[j].path} and {files[i].path}: contradict each other about GPU "
+                            f"{name}: {odd}. One of them is of another GPU or was changed: leave "
+                            "it out, or plan it alone."
+                        )
+
+
+def _odd(left: FileReadings, gpu: int, right: FileReadings, right_gpu: int) -> str | None:
+    """Return what two files say differently of one GPU at one instant; None where they agree."""
+    kind, right_kind = left.rows.kind, right.rows.kind
+    if kind.form != right_kind.form or not _spans_meet(left, right):
+        return None
+    slots = {slot for slot, _ in kind.columns & right_kind.columns if slot}
+    for slot in sorted(slots & left.rows.slots & right.rows.slots):
+        t_s, values = _of_gpu(left, slot, gpu)
+        right_t_s, right_values = _of_gpu(right, slot, right_gpu)
+        shared, at, right_at = np.intersect1d(
+            np.rint(t_s * _MS), np.rint(right_t_s * _MS), return_indices=True
+        )
+        first, second = values[at], right_values[right_at]
+        odd = np.abs(first - second) > _SAME_VALUE * np.maximum(np.abs(first), np.abs(second))
+        if len(shared) and odd.mean() >= _MOST_ODD_INSTANTS:
+            place = int(np.flatnonzero(odd)[0])
+            when = datetime.fromtimestamp(shared[place] / _MS, UTC).strftime("%Y-%m-%d %H:%M:%S")
+            return f"{slot} is {first[place]:.4g} and {second[place]:.4g} at {when}"
+    return None
+
+
+def _of_gpu(
+    file: FileReadings, slot: str, gpu: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    numbers, t_s, values = file.rows.readings(slot)
+    own = (numbers == gpu) & np.isfinite(values)
+    return t_s[own], values[own]
+
+
+def _by_readings(files: Sequence[FileReadings], groups: _Groups) -> Iterator[str]:
+    """Join files that do not name their devices with those whose readings go with theirs."""
+
+    def begin(place: int) -> float:
+        span = files[place].rows.span_s
+        return span[0] if span else 0.0
+
+    with_gpus = [i for i, file in enumerate(files) if file.has_gpus]
+    unnamed = {i for i in with_gpus if not all(map(_is_named, files[i].rows.gpus))}
+    placed = [i for i in with_gpus if i not in unnamed]
+    for i in sorted(unnamed, key=begin):
+        matches: dict[int, _Match] = {}
+        for j in placed:
+            group, match = groups.of(j), _match(files[i], files[j])
+            before = matches.get(group, _Match.UNRELATED)
+            different = _Match.DIFFERENT in (match, before)
+            matches[group] = _Match.DIFFERENT if different else max(match, before)
+        best = max(matches.values(), default=_Match.UNRELATED)
+        candidates = [group for group, match in matches.items() if match is best]
+        if best <= _Match.UNRELATED:
+            pass
+        elif not _are_different(files, groups, candidates):
+            for group in candidates:
+                groups.join(group, i)
+        elif best is _Match.SAME and files[i].bundle is None:
+            names = " or of ".join(str(files[group].path) for group in candidates[:4])
+            yield (
+                f"{files[i].path}: names no uuid and no host, so it may be of the GPUs of {names}. "
+                "Put the files of each machine into a folder of its own, or log uuid."
+            )
+        placed.append(i)
+
+
+def _are_different(
+    files: Sequence[FileReadings], groups: _Groups, candidates: Sequence[int]
+) -> bool:
+    """Return whether two of the groups are of different GPUs: named, or contradicting."""
+    members = [[f for i, f in enumerate(files) if groups.of(i) == group] for group in candidates]
+    return any(
+        _match(left, right) is _Match.DIFFERENT
+        or all(_is_named(gpu) for file in (left, right) for gpu in file.rows.gpus)
+        for place, group in enumerate(members)
+        for before in members[:place]
+        for left in group
+        for right in before
+        if left.has_gpus and right.has_gpus
+    )
+
+
+def _match(left: FileReadings, right: FileReadings) -> _Match:
+    """Return whether two files, of which the first does not name its devices, are of one GPU."""
+    if (left.is_run and right.is_run) or not _fit(left, right):
+        return _Match.UNRELATED
+    kind, right_kind = left.rows.kind, right.rows.kind
+    together = left.folder == right.folder
+    if not (left.absolute and right.absolute):
+        agree = together and kind.form != right_kind.form and _agree(left, right, None)
+        return _Match.SAME if agree else _Match.UNRELATED
+    if not _spans_meet(left, right):
+        if (kind.form, kind.columns) != (right_kind.form, right_kind.columns):
+            return _Match.UNRELATED
+        names = {(file.path.parent, _ROTATED.sub("", file.path.name)) for file in (left, right)}
+        if len(names) == 1:
+            return _Match.SAME
+        return _Match.FOLLOWS if together and _is_next(left, right) else _Match.UNRELATED
+    slots = kind.compared_by(right_kind)
+    if slots is not None:
+        return _Match.SAME if _is_copy(left.rows, right.rows, slots) else _Match.DIFFERENT
+    agree = _agree(left, right, _both_s(left, right))
+    if agree is None:
+        return _Match.SAME if together else _Match.UNRELATED
+    return _Match.SAME if agree else _Match.DIFFERENT
+
+
+def _fit(left: FileReadings, right: FileReadings) -> bool:
+    """Return whether the indices, models and memory of two files can be of the same GPUs."""
+    indices, right_indices = left.rows.kind.indices, right.rows.kind.indices
+    single = len(left.rows.gpus) == len(right.rows.gpus) == 1
+    if not (
+        indices <= right_indices
+        or right_indices <= indices
+        or (single and None in indices | right_indices)
+    ):
+        return False
+    models = [{_model(gpu) for gpu in file.rows.gpus if gpu.model} for file in (left, right)]
+    sizes = [{gpu.memory_gib for gpu in f.rows.gpus if gpu.memory_gib} for f in (left, right)]
+    same_size = any(abs(a - b) <= _SAME_MEMORY * max(a, b) for a in sizes[0] for b in sizes[1])
+    return (bool(models[0] & models[1]) or not all(models)) and (same_size or not all(sizes))
+
+
+def _model(gpu: GpuIdentity) -> str:
+    model = hardware.find(gpu.model)
+    return model.name if model else str(gpu.model).lower()
+
+
+def _both_s(left: FileReadings, right: FileReadings) -> tuple[float, float]:
+    (first, last), (right_first, right_last) = (f.rows.span_s or (0.0, 0.0) for f in (left, right))
+    return max(first, right_first), min(last, right_last)
+
+
+def _spans_meet(left: FileReadings, right: FileReadings) -> bool:
+    spans = left.rows.span_s, right.rows.span_s
+    if spans[0] is None or spans[1] is None:
+        return False
+    begin, end = _both_s(left, right)
+    return begin <= end and not touch(spans[0], spans[1])
+
+
+def _is_next(left: FileReadings, right: FileReadings) -> bool:
+    """Return whether one log begins where the other ends."""
+    begin, end = _both_s(left, right)
+    steps = [
+        np.diff(np.unique(file.rows.readings(next(iter(sorted(file.rows.slots))))[1]))
+        for file in (left, right)
+        if file.rows.slots
+    ]
+    intervals = [float(np.median(step)) for step in steps if len(step)]
+    return bool(intervals) and begin - end <= _GAPS * max(intervals)
+
+
+def _is_copy(left: LoggedRows, right: LoggedRows, slots: tuple[str, ...]) -> bool:
+    logs: list[Different] = [left.rows(slots), right.rows(slots)]
+    spans = [log.span_s or (0.0, 0.0) for log in (left, right)]
+    begin, end = max(s[0] for s in spans), min(s[1] for s in spans)
+    fewer = min(log.between(begin, end) for log in logs)
+    same = len(np.intersect1d(logs[0].hashes, logs[1].hashes))
+    return fewer > 0 and same >= _SAME_ROWS * fewer
+
+
+def _agree(
+    left: FileReadings, right: FileReadings, span_s: tuple[float, float] | None
+) -> bool | None:
+    """Return whether the readings that both have are of one GPU; None where they share none."""
+    answers = []
+    for slot, plus in _SAME_MEAN_PLUS.items():
+        if slot not in left.rows.slots or slot not in right.rows.slots:
+            continue
+        means = [_means(file.rows, slot, span_s) for file in (left, right)]
+        if len(means[0]) == len(means[1]) == 1:  # one of them may not number its only GPU
+            means = [{0: next(iter(each.values()))} for each in means]
+        for index in means[0].keys() & means[1].keys():
+            first, second = means[0][index], means[1][index]
+            answers.append(abs(first - second) <= _SAME_MEAN * max(first, second) + plus)
+    return all(answers) if answers else None
+
+
+def _means(rows: LoggedRows, slot: str, span_s: tuple[float, float] | None) -> dict[int, float]:
+    numbers, t_s, values = rows.readings(slot)
+    begin, end = span_s or (-np.inf, np.inf)
+    inside = np.isfinite(values) & (t_s >= begin) & (t_s <= end)
+    return {
+        gpu.index or 0: float(values[own].mean())
+        for number, gpu in enumerate(rows.gpus)
+        if (own := inside & (numbers == number)).any()
+    }
+
+
+def _without_gpus(files: Sequence[FileReadings], groups: _Groups) -> None:
+    """Join what read no GPU with the only GPUs that were read in its folder."""
+    alone = [i for i, f in enumerate(files) if not (f.has_gpus or f.is_run or f.bundle)]
+    for i in alone:
+        near: dict[int, list[FileReadings]] = defaultdict(list)
+        for j, right in enumerate(files):
+            if right.has_gpus and right.folder == files[i].folder:
+                near[groups.of(j)].append(right)
+        if len(near) == 1:
+            ((group, right_indices),) = near.items()
+            if any(_at_one_time(files[i], right) for right in right_indices):
+                groups.join(group, i)
+
+
+def _at_one_time(left: FileReadings, right: FileReadings) -> bool:
+    dated = left.absolute and right.absolute and left.rows.span_s and right.rows.span_s
+    return not dated or _both_s(left, right)[0] <= _both_s(left, right)[1]

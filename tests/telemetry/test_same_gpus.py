@@ -1,0 +1,249 @@
+"""Files of the same GPUs are one job: how a series is split into files never changes its bill."""
+
+import json
+import random
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from planner.choice.requirements import Requirements
+from planner.pipeline import draft_plan
+from planner.profile.model import Profile
+from pricing.catalog.catalog import Catalog, load_catalog
+from pricing.errors import InputError
+from telemetry.folder import FolderReadOptions
+from telemetry.readers.hints import Hints
+from telemetry.sources import read_telemetry
+
+DAY = date(2026, 11, 21)
+BEGIN = datetime(2026, 11, 1, 10, tzinfo=UTC)
+MODEL = "NVIDIA A100-SXM4-80GB"
+COLUMNS = ("utilization.gpu [%]", "memory.used [MiB]", "power.draw [W]")
+
+
+@cache
+def _catalog() -> Catalog:
+    return load_catalog(DAY)
+
+
+def _read(*paths: Path | str) -> tuple[tuple[Profile, ...], list[str]]:
+    joined: list[str] = []
+    options = FolderReadOptions(jobs_by="file", on_join=joined.append)
+    return read_telemetry([str(path) for path in paths], Hints(), options=options), joined
+
+
+def _bill(*paths: Path | str) -> Decimal:
+    """Return what the jobs cost a month today."""
+    profiles, _ = _read(*paths)
+    plan = draft_plan(profiles, _catalog(), Requirements(), as_of=DAY)
+    return sum((job.baseline.cost or Decimal(0) for job in plan.jobs), Decimal(0))
+
+
+Row = tuple[int, int, tuple[str, ...]]
+
+
+def _rows(seconds: range, gpus: int = 2, load: int = 20) -> list[Row]:
+    """Return rows of a log: second, GPU, readings."""
+    return [
+        (s, gpu, (f"{load + (s // 10 + gpu) % 7} %", f"{11000 + gpu} MiB", f"{200 + gpu} W"))
+        for s in seconds
+        for gpu in range(gpus)
+    ]
+
+
+def _log(
+    file: Path,
+    rows: list[Row],
+    *,
+    uuid: str | None = "GPU-a",
+    columns: tuple[int, ...] = (0, 1, 2),
+    model: str = MODEL,
+) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    named = ["uuid"] if uuid else []
+    lines = [", ".join(["timestamp", "index", *named, "name", *(COLUMNS[c] for c in columns)])]
+    for second, gpu, readings in rows:
+        when = (BEGIN + timedelta(seconds=second)).strftime("%Y/%m/%d %H:%M:%S.000")
+        identity = [f"{uuid}-{gpu}"] if uuid else []
+        lines.append(", ".join([when, str(gpu), *identity, model, *(readings[c] for c in columns)]))
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("uuid", ["GPU-a", None], ids=["uuid", "no uuid"])
+def test_rotated_logs_of_a_host_are_one_job(uuid: str | None, tmp_path: Path) -> None:
+    """gpu.log, gpu.log.1 and gpu.log.2 cost what one log of the whole time costs."""
+    whole = _bill(_log(tmp_path / "whole" / "gpu.log", _rows(range(0, 900, 10)), uuid=uuid))
+    for number, begin in enumerate((600, 300, 0)):
+        ending = f".{number}" if number else ""
+        _log(
+            tmp_path / "rotated" / f"gpu.log{ending}",
+            _rows(range(begin, begin + 300, 10)),
+            uuid=uuid,
+        )
+    profiles, joined = _read(tmp_path / "rotated")
+    assert (len(profiles), profiles[0].gpu_count) == (1, 2)
+    assert "gpu.log.1" in joined[0]
+    assert _bill(tmp_path / "rotated") == whole > 0
+
+
+@settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(
+    cuts=st.lists(st.integers(1, 59), max_size=4, unique=True),
+    by_metric=st.booleans(),
+    named=st.booleans(),
+    shuffle=st.integers(0, 99),
+)
+def test_splitting_a_series_never_changes_its_bill(
+    cuts: list[int],
+    by_metric: bool,  # noqa: FBT001 - drawn
+    named: bool,  # noqa: FBT001 - drawn
+    shuffle: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Whatever the cuts by time or by metric, and the files' names: the same GPUs, one bill."""
+    folder = tmp_path_factory.mktemp("split")
+    uuid = "GPU-a" if named else None
+    rows = _rows(range(0, 300, 10))
+    whole = _bill(_log(folder / "whole.csv", rows, uuid=uuid))
+    edges = [0, *sorted(cuts), len(rows)]
+    parts = [rows[a:b] for a, b in pairwise(edges)]
+    columns = [(0,), (1,), (2,)] if by_metric else [(0, 1, 2)]
+    names = [f"{letter}.csv" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    random.Random(shuffle).shuffle(names)  # noqa: S311 - names of files
+    paths = [
+        _log(folder / "parts" / names.pop(), part, uuid=uuid, columns=kept)
+        for part in parts
+        for kept in columns
+    ]
+    assert _bill(*paths) == whole
+    assert _bill(folder / "parts") == whole
+
+
+def _series(metric: str, pod: int, value: Callable[[int], float]) -> dict[str, object]:
+    labels = {"Hostname": f"node{pod // 8}", "UUID": f"GPU-{pod}", "gpu": str(pod % 8)}
+    return {
+        "metric": {"__name__": metric, "modelName": MODEL, "pod": f"train-{pod}", **labels},
+        "values": [[int(BEGIN.timestamp()) + 30 * i, str(value(i))] for i in range(20)],
+    }
+
+
+def _answer(file: Path, result: list[dict[str, object]]) -> Path:
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": result}}
+    file.write_text(json.dumps(answer), encoding="utf-8")
+    return file
+
+
+def test_an_answer_for_each_metric_is_of_the_same_pods(tmp_path: Path) -> None:
+    """Three answers of Prometheus, one per metric, are as many jobs as there are pods."""
+    metrics = {
+        "DCGM_FI_DEV_GPU_UTIL": lambda pod: [
+            _series("DCGM_FI_DEV_GPU_UTIL", pod, lambda i: 20 + i)
+        ],
+        "DCGM_FI_DEV_FB_USED": lambda pod: [_series("DCGM_FI_DEV_FB_USED", pod, lambda _: 11000)],
+        "DCGM_FI_PROF_SM_ACTIVE": lambda pod: [
+            _series("DCGM_FI_PROF_SM_ACTIVE", pod, lambda _: 0.15)
+        ],
+    }
+    every = [series for of in metrics.values() for pod in range(10) for series in of(pod)]
+    whole = _answer(tmp_path / "all.json", every)
+    paths = [
+        _answer(tmp_path / f"{name}.json", [s for pod in range(10) for s in of(pod)])
+        for name, of in metrics.items()
+    ]
+    profiles, _ = _read(*paths)
+    assert len(profiles) == 10
+    assert set(profiles[0].gpus[0].metrics) >= {"util.kernel_time", "mem.used_gib"}
+    assert _bill(*paths) == _bill(whole) > 0
+
+
+def _events(file: Path, busy: int, memory_mib: int, begin_s: int = 7) -> Path:
+    lines = [
+        {
+            "_timestamp": BEGIN.timestamp() + s,
+            "system.gpu.0.gpu": busy + (s // 10) % 7,
+            "system.gpu.0.memoryAllocatedBytes": memory_mib << 20,
+            "system.cpu": 96.0,
+        }
+        for s in range(begin_s, begin_s + 600, 15)
+    ]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return file
+
+
+def test_a_log_and_a_tracker_run_of_one_job_are_one_job(tmp_path: Path) -> None:
+    """They overlap, and what both read agrees: one GPU, and the host's CPU from the run."""
+    log = _log(tmp_path / "smi.csv", _rows(range(0, 600, 10), gpus=1))
+    run = _events(tmp_path / "wandb" / "events.jsonl", 20, 11000)
+    for paths in ((tmp_path,), (log, run)):
+        (profile,), _ = _read(*paths)
+        assert profile.hardware.gpu == MODEL
+        assert profile.host is not None
+        assert profile.host.cpu_util is not None
+        assert _bill(*paths) == _bill(log)
+
+
+@pytest.mark.parametrize(
+    ("busy", "memory_mib", "begin_s"),
+    [(90, 11000, 7), (20, 70000, 7), (20, 11000, 90_000)],
+    ids=["busier", "more memory", "another day"],
+)
+def test_a_run_of_another_job_is_not_joined(
+    busy: int, memory_mib: int, begin_s: int, tmp_path: Path
+) -> None:
+    """Where the readings or the times are of another GPU, there are two jobs."""
+    log = _log(tmp_path / "smi.csv", _rows(range(0, 600, 10), gpus=1))
+    run = _events(tmp_path / "events.jsonl", busy, memory_mib, begin_s)
+    assert len(_read(log, run)[0]) == 2
+
+
+def test_contradicting_readings_of_a_gpu_are_refused_and_both_named(tmp_path: Path) -> None:
+    """One uuid, one time, 20 % and 90 %: one of the files is wrong."""
+    first = _log(tmp_path / "a.csv", _rows(range(0, 300, 10)))
+    second = _log(tmp_path / "b.csv", _rows(range(0, 300, 10), load=90))
+    for paths in ((first, second), (tmp_path,)):
+        with pytest.raises(InputError, match=r"a\.csv and .*b\.csv: contradict each other .*GPU-a"):
+            _read(*paths)
+
+
+def test_nodes_without_uuid_stay_jobs_of_their_own(tmp_path: Path) -> None:
+    """Logs that overlap and differ are of two machines, which cost twice as much."""
+    first = _log(tmp_path / "n1" / "gpu.log", _rows(range(0, 300, 10)), uuid=None)
+    second = _log(tmp_path / "n2" / "gpu.log", _rows(range(0, 300, 10), load=80), uuid=None)
+    assert _bill(first, second) == 2 * _bill(first)
+    assert len(_read(first, second)[0]) == 2
+
+
+def _profile(file: Path, name: str, day: int, uuid: str = "GPU-9", mean: float = 0.5) -> Path:
+    metrics = {"util.kernel_time": {"mean": mean, "p95": 0.95, "max": 1.0}}
+    document = {
+        "schema": "gpucost.profile/v1",
+        "job": {"name": name, "kind": "training"},
+        "hardware": {"gpu": MODEL, "gpu_count": 1},
+        "window": {"start": f"2026-11-{day:02d}T10:00:00Z", "duration_s": 3600},
+        "gpus": [{"index": 0, "uuid": uuid, "metrics": metrics}],
+    }
+    file.write_text(json.dumps(document), encoding="utf-8")
+    return file
+
+
+def test_jobs_in_turns_on_a_gpu_pay_for_it_once(tmp_path: Path) -> None:
+    """Two jobs of one GPU share its bill and are named; a copy of a profile is no job."""
+    first = _profile(tmp_path / "a.json", "one", 1)
+    second = _profile(tmp_path / "b.json", "two", 2)
+    copy = _profile(tmp_path / "c.json", "one", 1)
+    other = _profile(tmp_path / "d.json", "three", 2, uuid="GPU-8")
+    alone = _bill(first)
+    assert _read(first, second)[1] == ["one, two: on the same GPUs, which are billed once."]
+    assert _bill(first, second) == _bill(first, copy) == alone > 0
+    assert _bill(first, second, other) == 2 * alone
+    with pytest.raises(InputError, match="contradict each other"):
+        _read(first, _profile(tmp_path / "e.json", "one", 1, mean=0.9))
