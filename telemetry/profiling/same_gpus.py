@@ -125,7 +125,7 @@ def _is_named(gpu: GpuIdentity) -> bool:
 
 
 def _by_name(files: Sequence[FileReadings], groups: _Groups) -> None:
-    """Join files that name the same device; one that was replaced has its place, not its uuid."""
+    """Put together files that name the same device; one that was replaced has its place, not its uuid."""
     by_uuid: dict[str, int] = {}
     by_place: dict[tuple[str, int], list[tuple[int, bool]]] = defaultdict(list)
     for i, file in enumerate(files):
@@ -194,7 +194,7 @@ def _of_gpu(
 
 
 def _by_readings(files: Sequence[FileReadings], groups: _Groups) -> Iterator[str]:
-    """Join files that do not name their devices with those whose readings go with theirs."""
+    """Put files that do not name their devices with those whose readings go with theirs."""
 
     def begin(place: int) -> float:
         span = files[place].rows.span_s
@@ -351,7 +351,7 @@ def _means(rows: LoggedRows, slot: str, span_s: tuple[float, float] | None) -> d
 
 
 def _without_gpus(files: Sequence[FileReadings], groups: _Groups) -> None:
-    """Join what read no GPU with the only GPUs that were read in its folder."""
+    """Put what read no GPU with the only GPUs that were read in its folder."""
     alone = [i for i, f in enumerate(files) if not (f.has_gpus or f.is_run or f.bundle)]
     for i in alone:
         near: dict[int, list[FileReadings]] = defaultdict(list)
