@@ -125,7 +125,7 @@ def _is_named(gpu: GpuIdentity) -> bool:
 
 
 def _by_name(files: Sequence[FileReadings], groups: _Groups) -> None:
-    """Put together files that name the same device; one that was replaced has its place, not its uuid."""
+    """Put together files that name one device; a replaced one has its place, not its uuid."""
     by_uuid: dict[str, int] = {}
     by_place: dict[tuple[str, int], list[tuple[int, bool]]] = defaultdict(list)
     for i, file in enumerate(files):
