@@ -30,6 +30,10 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("under-used-inference", "latency-risk", "memory-bandwidth-bound"),
     ),
     "checkpoints": ("checkpoints", ("host-bound",)),
+    "program": (
+        "the program's own time: Python in the step, logging, evaluation, start-up, memory",
+        ("host-bound", "evaluation", "start-up", "memory-leak"),
+    ),
     "memory": (
         "GPU memory: allocator settings, no needless copies",
         ("memory-pressure", "host-to-device"),

@@ -245,7 +245,8 @@ class _Front:
         sampling, told_s = self.sampling, time.monotonic()
         if self._request.command:
             used = resource.getrusage(resource.RUSAGE_CHILDREN)
-            sampling.tell({"moment_s": told_s, "cpu_s": used.ru_utime + used.ru_stime})
+            cpu_s = used.ru_utime + used.ru_stime
+            sampling.tell({"moment_s": told_s, "cpu_s": cpu_s, "code": code})
         sampling.tell(END)
         while sampling.outcome is None and not sampling.gone:
             if not sampling.ended and sampling.stuck(time.monotonic() - told_s):

@@ -133,6 +133,10 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
     known = busy if isinstance(busy, float) else None
     # Where busy time is unknown, all causes share the whole.
     left = {"all": 1.0} if known is None else {"idle": 1.0 - known, "busy": known}
+    left["outside"] = 1.0
+    # The other shares are of the steps' time, which is what the rest of the run leaves.
+    outside = (f.waste_fraction for c, f in hits if c.waste and c.waste.pool == "outside")
+    within = 1.0 - min(1.0, sum(share or 0.0 for share in outside))
     waiting = any(
         case.waste and case.waste.pool == "idle" and (finding.waste_fraction or 0.0) >= _WAITS
         for case, finding in hits
@@ -147,6 +151,7 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
             pool = case.waste.pool if case.waste.pool in left else "all"
             claimed = max(0.0, min(finding.waste_fraction, left[pool]))
             left[pool] -= claimed
+            claimed *= 1.0 if pool == "outside" else within
             if claimed >= _WORTH_SAYING or finding.confidence == "measured":
                 severity = _severity(claimed, finding)
                 shared.append(

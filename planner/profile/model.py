@@ -192,6 +192,8 @@ class Step:
     p95_s: float | None = number("95 % of the steps take no longer, without checkpoints")
     max_s: float | None = number("the longest step, without checkpoints")
     stalls: Stalls | None = record(Stalls, "steps that took much longer than usual")
+    early_count: int | None = integer("slow first steps, which are in no other figure")
+    early_s: float | None = number("a mean one of them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +254,7 @@ class Host:
     cpu_util: Statistics | None = _host("share of the cores that the job may use", 1.0)
     cpu_busiest_core: Statistics | None = _host("share of the busiest core in use", 1.0)
     ram_used_gib: Statistics | None = _host("host memory in use, GiB")
+    ram_growth_gib_per_h: Statistics | None = _host("its growth where it does not level off")
     disk_read_mib_s: Statistics | None = _host("disk reads, MiB/s")
     disk_write_mib_s: Statistics | None = _host("disk writes, MiB/s")
     net_rx_mib_s: Statistics | None = _host("network in, MiB/s")

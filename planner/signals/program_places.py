@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from statistics import median
 
+from planner.profile.kinds import WORK
 from planner.profile.model import Profile, Wait
 from planner.signals.condition import FRACTION, Signal
 from pricing.message import Message
@@ -11,10 +12,15 @@ from pricing.message import Message
 _STEPPING = (None, "steady")
 _GROUPS: dict[str, tuple[frozenset[str], tuple[str | None, ...]]] = {
     "input": (frozenset(("input",)), (None, "steady", "stall", "evaluation")),
-    "host": (frozenset(("host", "network", "sleep", "thread")), _STEPPING),
+    "host": (frozenset(("host", "network", "logging", "sleep", "thread")), _STEPPING),
+    "python": (frozenset(("host",)), _STEPPING),
+    "logging": (frozenset(("logging",)), _STEPPING),
+    "network": (frozenset(("network",)), _STEPPING),
+    "lock": (frozenset(("lock",)), _STEPPING),
+    "evaluation": (frozenset(WORK), ("evaluation",)),
     "model": (frozenset(("model", "compile")), _STEPPING),
     "save": (frozenset(("save",)), (None, "steady", "stall", "evaluation")),
-    "stall": (frozenset(("host", "network", "sleep", "thread", "save")), ("stall",)),
+    "stall": (frozenset(("host", "network", "logging", "sleep", "thread", "save")), ("stall",)),
 }
 _FOR_OTHERS = frozenset(("network", "sleep", "thread"))
 # The phases of a recording between the first step and the last.
@@ -106,6 +112,37 @@ def evaluation_waits(profile: Profile) -> float | None:
     return min(1.0, sum(known) / whole_s) if known and whole_s > 0 else None
 
 
+def evaluation_share(profile: Profile) -> float | None:
+    """Return the share of the time from the first step to the last that evaluation takes."""
+    whole_s = _active_s(profile)
+    seconds = [one.total_s or 0.0 for one in profile.phases if one.kind == "evaluation"]
+    return sum(seconds) / whole_s if seconds and whole_s > 0 else None
+
+
+def evaluation_busy(profile: Profile) -> float | None:
+    """Return the share of the time in which evaluation keeps the GPU busy."""
+    share = evaluation_share(profile)
+    loads = [one.kernel_time for one in profile.phases if one.kind == "evaluation"]
+    load = next((load for load in loads if load is not None), None)
+    return share if share is None or load is None else share * load
+
+
+def started(profile: Profile) -> float | None:
+    """Return the share of the recording before the first step; None where nothing stepped."""
+    stepped = profile.step is not None and (profile.step.count or 0) > 1
+    shares = [one.time_fraction or 0.0 for one in profile.phases if one.kind == "start-up"]
+    return sum(shares) if stepped and shares else None
+
+
+def early_share(profile: Profile) -> float | None:
+    """Return the share of the recording that slow first steps took over the later ones' length."""
+    step = profile.step
+    whole_s = sum(one.total_s or 0.0 for one in profile.phases)
+    if step is None or step.early_count is None or not step.mean_s or whole_s <= 0:
+        return None
+    return min(1.0, step.early_count * ((step.early_s or 0.0) - step.mean_s) / whole_s)
+
+
 def rank_behind(profile: Profile) -> float | None:
     """Return by how much of its time the slowest rank does more of its own than the others.
 
@@ -130,6 +167,10 @@ SIGNALS: dict[str, Signal] = {
     "evaluation.data_wait": Signal(
         evaluation_waits, "time with evaluation waiting for its data", FRACTION
     ),
+    "evaluation.share": Signal(evaluation_share, "time in evaluation", FRACTION),
+    "evaluation.busy": Signal(evaluation_busy, "time with the GPU evaluating", FRACTION),
+    "start-up.share": Signal(started, "recording before the first step", FRACTION),
+    "step.early_share": Signal(early_share, "recording lost to slow first steps", FRACTION),
     "stalls.share": Signal(stalled, "time in stalls", FRACTION),
     "stalls.longest_s": Signal(longest_stall_s, "longest stall, s", "s"),
     "stalls.for_others": Signal(

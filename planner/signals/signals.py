@@ -343,6 +343,9 @@ SIGNALS: dict[str, Signal] = {
     "host.cpu_util.mean": Signal(_host("cpu_util"), "CPU", FRACTION),
     "host.cpu_busiest_core.mean": Signal(_host("cpu_busiest_core"), "busiest CPU core", FRACTION),
     "host.cpu_cores_used": Signal(_one_core, "CPU cores used"),
+    "host.ram_growth_gib_per_h": Signal(
+        _host("ram_growth_gib_per_h"), "host memory's growth, GiB an hour", "GiB/h"
+    ),
     "host.ram_fraction.max": Signal(_ram_share, "host memory held", FRACTION),
     "host.disk_read_mib_s.mean": Signal(_host("disk_read_mib_s"), "disk reads, MiB/s", "MiB/s"),
     "host.net_rx_mib_s.mean": Signal(_host("net_rx_mib_s"), "network in, MiB/s", "MiB/s"),
@@ -388,6 +391,10 @@ SIGNALS: dict[str, Signal] = {
         for group, words in (
             ("input", "input"),
             ("host", "the host's code"),
+            ("python", "the program's Python"),
+            ("logging", "logging"),
+            ("network", "the network"),
+            ("lock", "the interpreter's lock"),
             ("model", "the code that launches its work"),
         )
     },

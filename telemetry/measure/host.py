@@ -309,10 +309,12 @@ class JobEnd:
     Attributes:
         moment_s: by `time.monotonic`.
         cpu_s: seconds of all cores that it and all that it waited for used.
+        code: its exit code, -N where signal N ended it.
     """
 
     moment_s: float
     cpu_s: float
+    code: int = 0
 
 
 class HostReader:

@@ -268,6 +268,9 @@ class Recorder:
             self._say(_how_seen(self._stacks))
         self._tell_facts()
         self._say(self._watch.notes(self._gpus.identities if self._gpus else ()))
+        if ended is not None and ended.code:
+            exit_event = {"event": "exit", "t_s": round(self.now_s, 3), "code": ended.code}
+            self._capture.lines([json.dumps(exit_event, separators=(",", ":"))])
         if self._watch.host.killed_for_memory:
             killed = {"event": "out-of-memory", "t_s": round(self.now_s, 3), "where": "host"}
             self._capture.lines([json.dumps(killed)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,6 +63,8 @@ _TIME, _GPU, _UTIL = "t_s", "gpu", "util.kernel_time"
 _ENERGY, _ENERGY_COUNTER, _POWER = "energy.total_j", "counter.energy_j", "power.board_w"
 _OF_MACHINE = "machine."
 _CROWDED = 0.9  # of all cores: who wants one more waits for it
+_THIRDS, _FEWEST_IN_THIRD = 3, 4
+_LEAST_GROWTH = 0.01  # from third to third
 _MINOR = 0.5  # of what is in use: below this, most of it is others'
 _HOST_FIELDS = (
     "cpu_util",
@@ -365,7 +368,34 @@ def _energy(rows: pd.DataFrame, window: ActiveWindow) -> float | None:
 
 def _host(merged: Merged, window: ActiveWindow) -> Host | None:
     found = _of_host(merged, window, "", _HOST_FIELDS)
-    return Host(**found) if any(found.values()) else None
+    if not any(found.values()):
+        return None
+    return Host(**found, ram_growth_gib_per_h=_growth(merged.host, window))
+
+
+def _growth(host: pd.DataFrame | None, window: ActiveWindow) -> Statistics | None:
+    """Return how fast host memory grows, GiB an hour; None where it does not, or levels off.
+
+    It must grow in each third of the window, by more than readings scatter, and in the last third
+    at least half as fast as in the middle one: a cache that fills does not.
+    """
+    if host is None or "ram_used_gib" not in host:
+        return None
+    rows = host[host["ram_used_gib"].notna() & window.holds(host[_TIME].to_numpy(dtype=float))]
+    parts = np.array_split(rows[[_TIME, "ram_used_gib"]].to_numpy(dtype=float), _THIRDS)
+    if min(map(len, parts)) < _FEWEST_IN_THIRD:
+        return None
+    lines = [np.polyfit(part[:, 0] - part[0, 0], part[:, 1], 1) for part in parts]
+    scatter = max(
+        float(np.std(part[:, 1] - np.polyval(line, part[:, 0] - part[0, 0])))
+        for part, line in zip(parts, lines, strict=True)
+    )
+    means = [float(part[:, 1].mean()) for part in parts]
+    least = max(3.0 * scatter, _LEAST_GROWTH * means[0])
+    grows = all(later - earlier > least for earlier, later in pairwise(means))
+    if not grows or lines[-1][0] < 0.5 * lines[1][0]:
+        return None
+    return Statistics(mean=round(float(lines[-1][0]) * 3600.0, 3))
 
 
 def _machine(merged: Merged, window: ActiveWindow) -> Machine | None:

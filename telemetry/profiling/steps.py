@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +33,8 @@ def window_of_steps(
 ) -> ActiveWindow:
     """Return the window from the end of the first step to the end of the last.
 
-    The first step carries start-up (libraries, autotuning, compilation), so it is left out.
+    The first step carries start-up (libraries, autotuning, compilation), so it is left out; so are
+    slow first steps, up to the change to the pace that stays.
 
     Args:
         observed: the job as it was watched.
@@ -43,13 +44,19 @@ def window_of_steps(
     steps = observed.steps if observed is not None else None
     if steps is None or len(steps) < _FEWEST_ROWS:
         return otherwise
-    first, last = float(steps["t_s"].iloc[0]), float(steps["t_s"].iloc[-1])
+    early = early_steps(observed)
+    first = float(steps["t_s"].iloc[0]) if early is None else early.until_s
+    last = float(steps["t_s"].iloc[-1])
     inside = np.unique(t_s[(t_s >= first) & (t_s <= last)])
     if len(inside) < _FEWEST_READINGS or otherwise.interval_s is None:
         return otherwise
     before, after = max(0.0, first - otherwise.begin_s), max(0.0, otherwise.finish_s - last)
     # A first row of no steps says when the first one began: a profiler starts after warm-up.
     whole = steps["n"].iloc[0] == 0
+    slow = early and (
+        f" The first {early.count} steps took {early.mean_s:.3g} s each, those after them "
+        f"{early.later_s:.3g} s: statistics and throughput are of the later ones."
+    )
     return replace(
         otherwise,
         start_s=first,
@@ -58,8 +65,58 @@ def window_of_steps(
         slack_s=(0.0, 0.0),
         note=f"statistics run from the {'begin' if whole else 'end'} of the first step to "
         f"{'the end' if whole else 'that'} of the last; {before:.4g} s before and {after:.4g} s "
-        "after are not in them.",
+        f"after are not in them.{slow or ''}",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class EarlySteps:
+    """Slow first steps: a cache fills, code is compiled or tuned.
+
+    Attributes:
+        count: their number, the very first left out.
+        mean_s: a mean one of them.
+        later_s: a mean one of the others.
+        until_s: when the last of them ended, seconds since 1970.
+    """
+
+    count: int
+    mean_s: float
+    later_s: float
+    until_s: float
+
+
+def early_steps(observed: Observed | None) -> EarlySteps | None:
+    """Return the slow first steps; None where the first steps are as long as the others.
+
+    They end at the change that divides the lengths of the steps best (the greatest variance
+    between the two parts, Otsu 1979), where the later ones are much shorter, and nearly all are.
+    """
+    rows = None if observed is None else observed.steps
+    if rows is None or observed is None or observed.changes or observed.turns or observed.trials:
+        return None
+    rows = rows.iloc[1:]
+    rows = rows[rows["step_s"].notna() & (rows["n"] > 0)]
+    if len(rows) < _FEWEST_TO_DIVIDE:
+        return None
+    n = rows["n"].to_numpy(dtype=float)
+    lengths = (rows["step_s"] - rows["checkpoint_s"].fillna(0.0)).to_numpy(dtype=float)
+    each, counts, sums = lengths / n, n.cumsum(), lengths.cumsum()
+    before = counts[:-1]
+    between = (sums[:-1] - before * sums[-1] / counts[-1]) ** 2 / (before * (counts[-1] - before))
+    k = int(np.argmax(between)) + 1
+    count, later = int(counts[k - 1]), float(counts[-1] - counts[k - 1])
+    mean_s, later_s = float(sums[k - 1]) / count, float(sums[-1] - sums[k - 1]) / later
+    settled = later >= max(_FEWEST_LATER, _LEAST_LATER * counts[-1])
+    usual_s = float(np.quantile(each[k:], 0.9))
+    if not settled or mean_s < _MUCH_LONGER * later_s or usual_s >= float(np.median(each[:k])):
+        return None
+    return EarlySteps(count, mean_s, later_s, float(rows["t_s"].iloc[k - 1]))
+
+
+_FEWEST_TO_DIVIDE = 8  # rows
+_FEWEST_LATER, _LEAST_LATER = 20, 0.2  # steps, and of all: what stays must have been seen
+_MUCH_LONGER = 1.5
 
 
 def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
@@ -74,6 +131,7 @@ def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
     mean = _mean(rows, "step_s", n) or 0.0
     parts = {name: _mean(rows, name, n) for name in ("data_wait_s", "h2d_s", "checkpoint_s")}
     parts["comm_s"] = _mean(rows, "comm_s", n) if "comm_s" in rows else None
+    early = early_steps(observed)
     rest = mean - sum(part or 0.0 for part in parts.values())
     times = observed.step_times
     as_it_is = not observed.changes and not observed.trials  # a recipe changes how input is read
@@ -86,6 +144,8 @@ def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
         p95_s=_rounded(times.quantile(0.95)),
         max_s=_rounded(times.longest_s),
         stalls=_stalls(times),
+        early_count=early.count if early else None,
+        early_s=_rounded(early.mean_s) if early else None,
         mean_s=_rounded(mean) or None,
         compute_s=_rounded(max(0.0, rest)),
         optimizer_s=_rounded(_mean(rows, "optimizer_s", n)),

@@ -36,6 +36,7 @@ _AUTOCAST = {"float16": "amp-fp16", "bfloat16": "amp-bf16"}
 _SAME_PAUSE_S = 0.05
 # Rounds that stand for steps where no optimizer stepped, the better first: what counts, what it is.
 _ROUNDS = {"backward": "training", "batch": "inference_offline"}
+_ENDED_BY_USER = frozenset((0, -2, -15, 130, 143))  # SIGINT, SIGTERM, and as a shell says them
 _OUT_OF_MEMORY = {"gpu": "gpu-out-of-memory", "host": "host-out-of-memory"}
 _DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
 
@@ -176,7 +177,10 @@ def _ended(processes: Sequence[_Process]) -> dict[str, str]:
     known = [_OUT_OF_MEMORY[where] for where in said if where in _OUT_OF_MEMORY]
     if known:
         return {"ended": known[0]}
-    return {"ended": "failed"} if any(bye.get("error") for bye in byes) else {}
+    codes = [int(e["code"]) for process in processes for e in process.by_kind["exit"]]
+    failed = any(code not in _ENDED_BY_USER for code in codes)
+    errors = {bye.get("error") for bye in byes} - {None, "KeyboardInterrupt", "SystemExit"}
+    return {"ended": "failed"} if failed or errors else {}
 
 
 def _places(chain: Sequence[_Process]) -> tuple[Seen, ...]:

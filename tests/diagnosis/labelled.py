@@ -123,6 +123,7 @@ def _from_readings(case: LabelledCase) -> Profile:
         "gpus": [{"index": i, "metrics": _statistics(one)} for i, one in enumerate(each)],
         "step": given.get("step"),
         "work": given.get("work"),
+        "phases": given.get("phases", []),
         "host": _statistics(given["host"]) if "host" in given else None,
     }
     (profile,) = parse_profiles(json.dumps(document).encode(), case.name)

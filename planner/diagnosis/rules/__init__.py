@@ -6,13 +6,14 @@ Utilisation (`util.kernel_time`) is time with a kernel running, not work done: n
 down on it alone. To add a rule, add a row to the table of its theme.
 """
 
-from planner.diagnosis.rules import compute, idle
+from planner.diagnosis.rules import compute, idle, program
 from planner.diagnosis.rules import input as input_pipeline
 from planner.diagnosis.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (
     *input_pipeline.RULES,
     *idle.RULES,
+    *program.RULES,
     *compute.MULTI_GPU,
     *compute.RULES,
     *idle.UNMEASURED,

@@ -182,7 +182,7 @@ _HOST = Rule(
             cause=Message("cause.checkpoints-stop-gpu"),
             tests=(is_("step.checkpoint_exposed", ">=", CHECKPOINT_SHARE),),
             waste=step_share("step.checkpoint_exposed"),
-            actions=("checkpoint-interval",),
+            actions=("checkpoint-interval", "async-checkpoint"),
             names="save",
         ),
         Case(
@@ -206,6 +206,22 @@ _HOST = Rule(
             waste=step_share("stalls.exposed"),
             actions=_BESIDE,
             names="stall",
+        ),
+        *(
+            Case(
+                confidence="measured",
+                cause=Message(cause),
+                tests=(is_(f"waits.{group}.exposed", ">=", STEP_SHARE),),
+                waste=step_share(f"waits.{group}.exposed"),
+                actions=actions,
+                names=group,
+            )
+            for group, cause, actions in (
+                ("lock", "cause.interpreter-lock", ("free-lock",)),
+                ("logging", "cause.logging", ("log-less-often",)),
+                ("network", "cause.network-in-loop", ("local-cache", "dataloader-prefetch")),
+                ("python", "cause.own-python", ("python-off-step", *_BESIDE)),
+            )
         ),
         Case(
             confidence="measured",

@@ -16,6 +16,7 @@ communication-bound slow-interconnect power-throttled thermal-throttled memory-p
 idle bursty-interactive over-provisioned-gpu imbalanced-gpus under-used-inference latency-risk
 well-used unmeasured
 """
+PROGRAMS = "crashed evaluation start-up memory-leak"  # added to the contract's
 ACTION_CODES = """
 dataloader-workers dataloader-prefetch pinned-memory persistent-workers async-copy local-cache
 offline-preprocessing gpu-preprocessing mixed-precision tf32 larger-batch gradient-accumulation
@@ -29,7 +30,7 @@ each_rule = pytest.mark.parametrize("one", RULES, ids=lambda r: r.code)
 
 def test_the_finding_codes_are_the_contracts() -> None:
     """Each code of the contract has one rule."""
-    assert sorted(r.code for r in RULES) == sorted(FINDINGS.split())
+    assert sorted(r.code for r in RULES) == sorted((FINDINGS + PROGRAMS).split())
 
 
 def test_the_action_codes_are_the_contracts() -> None:

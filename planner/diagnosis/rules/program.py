@@ -1,0 +1,93 @@
+"""What the program itself does with its time: it ended in an error, evaluates, starts, grows."""
+
+from planner.diagnosis.rules.rule import Case, Rule, Waste, number
+from planner.signals.condition import is_, unless_known
+from planner.signals.thresholds import STEP_SHARE
+from pricing.message import Message
+
+_MOST_OF_THE_RUN = 0.5  # start-up that is longer than the work
+_GROWS_GIB_PER_H = 0.5  # 12 GiB a day: less than that fills no machine in a run of days
+_EVALUATES = Waste(
+    pool="busy",
+    share=lambda signals: number(signals, "evaluation.busy"),
+    words="evaluation.share x the GPU's use meanwhile",
+)
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        code="crashed",
+        meaning="The program ended in an error: what it did since its last checkpoint is lost.",
+        source="the exception that ended the program, or its exit code",
+        actions=(),
+        severity="high",
+        cases=(
+            Case(
+                confidence="measured",
+                cause=Message("cause.ended-in-error"),
+                tests=(is_("job.ended", "in", ("failed",)),),
+            ),
+        ),
+    ),
+    Rule(
+        code="evaluation",
+        meaning="Evaluation takes a large part of the time that is paid for.",
+        source="phases of the recording: what is read without a step is evaluation",
+        actions=("evaluate-less-often",),
+        cases=(
+            Case(
+                confidence="measured",
+                cause=Message("cause.much-evaluation"),
+                tests=(
+                    is_("evaluation.share", ">=", STEP_SHARE),
+                    unless_known("evaluation.data_wait_exposed", "<", STEP_SHARE),
+                ),
+                waste=_EVALUATES,
+                names="evaluation",
+            ),
+        ),
+    ),
+    Rule(
+        code="start-up",
+        meaning="Start-up, or steps that are slow at first, take a large part of the run.",
+        source="phases of the recording; the change in the length of steps that divides them best",
+        actions=("longer-runs",),
+        cases=(
+            Case(
+                confidence="measured",
+                cause=Message("cause.slow-first-steps"),
+                tests=(is_("step.early_share", ">=", STEP_SHARE),),
+                waste=Waste(
+                    pool="outside",
+                    share=lambda signals: number(signals, "step.early_share"),
+                    words="what the first steps took longer, of the recording",
+                ),
+                actions=("keep-caches",),
+            ),
+            Case(
+                confidence="possible",
+                cause=Message("cause.long-start"),
+                tests=(is_("start-up.share", ">=", _MOST_OF_THE_RUN),),
+                waste=Waste(
+                    pool="outside",
+                    share=lambda signals: number(signals, "start-up.share"),
+                    words="start-up's share of the recording",
+                ),
+            ),
+        ),
+    ),
+    Rule(
+        code="memory-leak",
+        meaning="The program's memory grows without end, until the machine has no more.",
+        source="host memory over the run: it grows in each third, and no slower in the last",
+        actions=("fix-leak",),
+        severity="medium",
+        cases=(
+            Case(
+                confidence="likely",
+                cause=Message("cause.memory-grows"),
+                tests=(is_("host.ram_growth_gib_per_h", ">=", _GROWS_GIB_PER_H),),
+                severity="high",
+            ),
+        ),
+    ),
+)
