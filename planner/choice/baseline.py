@@ -138,6 +138,7 @@ def seconds(value: float) -> Decimal:
     return Decimal(str(round(value, 3)))
 
 
+_LIMITS = frozenset(("deadline", "budget", "latency", "region"))
 _TINY = 1e-9  # a limit of zero is exceeded by any amount
 
 
@@ -153,7 +154,7 @@ class Baseline:
         assumed: whether the offer was assumed rather than stated.
         replicas: copies of the job, on `count` / `replicas` machines each.
         tenancy: the job's part in the bill of a machine that others use; None where it bears all.
-        broken: the flags of the command line that it breaks.
+        broken: the limits and wishes that it breaks.
         notes: what was assumed.
         warnings: what contradicts itself.
     """
@@ -168,6 +169,11 @@ class Baseline:
     broken: tuple[Rejected, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def must_change(self) -> bool:
+        """Whether it breaks a limit, not only a wish for a seller, a GPU or a way of buying."""
+        return any(broken.reason in _LIMITS for broken in self.broken)
 
     @property
     def cost(self) -> Decimal | None:
@@ -387,7 +393,7 @@ def _machines(profile: Profile, offer: Offer) -> int:
 
 
 def _broken(profile: Profile, baseline: Baseline, asked: Requirements) -> list[Rejected]:
-    """Return the flags of the command line that today's machine breaks."""
+    """Return the limits of the command line and the profile that today's machine breaks."""
     offer, hours, cost = baseline.offer, baseline.hours, baseline.cost
     name = offer.place if offer else "today's machine"
     found: list[Rejected] = []

@@ -9,16 +9,16 @@ One job on N machines stops when any of them is taken: where they are taken inde
 other, as a Poisson process of rate 1/M each, that is N times as often, every M/N. Machines of one
 pool may also be taken together, which counts once; so the rare end keeps the rate of one machine.
 
-An option in the making: an offer with actions, its hours, and its bill at each end of them.
-The bill at each end also holds what a price may have moved by since it was read. The two are
-independent, so they add in quadrature as shares of the expected bill.
+An option in the making: an offer with actions, its hours, and its bill in every draw.
+The draws also hold what a price may have moved by since it was read.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ from planner.choice.baseline import OWN, bill_of_work, seconds, usage_of_work, u
 from planner.choice.requirements import Reason
 from planner.choice.workload import Tenancy, Workload
 from planner.models.copies import Scaling
+from planner.models.draws import DRAWS, Cause, Row, Source, ends, spread, times
 from planner.models.estimate import Estimate
 from planner.models.interruption import (
     Availability,
@@ -43,6 +44,7 @@ from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
 from pricing.catalog.sizes import interruptions
 from pricing.errors import InputError
+from pricing.money import cents
 
 MOST_LIKELY_TO_MISS = 0.05
 # The open bucket (> 20 % a month) has no upper end; half of the machines is taken for it.
@@ -181,31 +183,25 @@ class UsdRange(Struct, frozen=True, kw_only=True):
     high: Decimal
 
 
-def _quadrature(one: Decimal, other: Decimal) -> Decimal:
-    """Return the length of two independent parts; one alone is itself, to the last digit."""
-    if not one or not other:
-        return abs(one + other)
-    return (one * one + other * other).sqrt()
-
-
 def _of_kinds(kinds: Collection[str], parts: Iterable[Part]) -> Decimal:
     """Return what a bill's parts of some kinds come to."""
-    amount = _NOTHING
-    for what, usd in parts:
-        if what in kinds:
-            amount += usd
-    return amount
+    return sum((usd for what, usd in parts if what in kinds), _NOTHING)
 
 
 class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     """An option before ranking.
+
+    Its bill is a row of draws (planner/models/draws.py): hours vary by `causes`, the hourly price
+    by `moved`. Between the exact bills at the least, the expected and the most hours it is linear.
 
     Attributes:
         offer: what is rented.
         count: machines, of all replicas together.
         actions: codes of actions applied.
         speed: speed-up over today.
-        work_hours: hours of useful work in the period.
+        hours_of_work: hours of useful work in the period, were all as it is today.
+        causes: what multiplies them, and how sure that is; interruptions are apart.
+        basis: where the hours come from.
         work: hours and data of the job today.
         interruptions: of spot capacity; None where there are none or the rate is unknown.
         catalog: for the day.
@@ -221,7 +217,9 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     count: int
     actions: tuple[str, ...]
     speed: Estimate
-    work_hours: Estimate
+    hours_of_work: float
+    causes: tuple[Cause, ...]
+    basis: str
     work: Workload
     interruptions: Interruptions | None
     catalog: Catalog
@@ -236,18 +234,43 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         """Copies of the job, at the peak."""
         return self.work.replicas if self.scaling is None else self.scaling.peak
 
+    def work_hours(self, end: End = "mid") -> float:
+        """Return the hours of useful work with every cause at one end."""
+        hours = self.hours_of_work
+        for cause in self.causes:
+            hours *= getattr(cause, end)
+        return hours
+
+    def _machine_hours(self, end: End = "mid") -> float:
+        extra = self._extra(end)
+        return self.work_hours(end) if extra is None else extra.total_s / 3600.0
+
+    @cached_property
+    def hours_mid(self) -> float:
+        """Expected machine hours of the period: useful work, and what interruptions add to it."""
+        return self._machine_hours()
+
+    @cached_property
+    def _causes(self) -> tuple[Cause, ...]:
+        """All causes, interruptions among them."""
+        if self.interruptions is None:
+            return self.causes
+        factors = [self.interruptions.billed(self.work_hours(), e).total_s for e in get_args(End)]
+        low, mid, high = (total_s / 3600.0 / self.work_hours() for total_s in factors)
+        return (*self.causes, Cause("use", f"interruptions/{self.offer.provider}", low, mid, high))
+
+    @cached_property
+    def _hours_row(self) -> Row:
+        return times((*(cause.row for cause in self._causes), (self.hours_of_work,) * DRAWS))
+
     @cached_property
     def hours(self) -> Estimate:
-        """Machine hours of the period: useful work, and what interruptions add to it."""
-        found = self.interruptions
-        if found is None:
-            return self.work_hours
-        low, mid, high = (
-            found.billed(getattr(self.work_hours, end), end).total_s / 3600.0
-            for end in ("low", "mid", "high")
-        )
-        basis = f"{self.work_hours.basis}; {found.basis}"
-        return Estimate(low=low, mid=mid, high=high, basis=basis, weak=self.work_hours.weak)
+        """Machine hours of the period."""
+        low, high = ends(self._hours_row)
+        mid, found = self.hours_mid, self.interruptions
+        basis = self.basis if found is None else f"{self.basis}; {found.basis}"
+        weak = self.speed.weak and any(cause.source == "speed" for cause in self.causes)
+        return Estimate(low=min(low, mid), mid=mid, high=max(mid, high), basis=basis, weak=weak)
 
     @cached_property
     def quote(self) -> Quote:
@@ -280,46 +303,82 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def comparable(self) -> Decimal:
         """The expected bill, complete: unknown parts at the dearest known price."""
-        found = self._sums
-        return found.exact + self.missing if found.unknown else found.exact
+        sums = self._sums
+        return sums.exact + self.missing if sums.unknown else sums.exact
 
-    def cost_at(self, end: End) -> Decimal:
-        """Return the exact bill at one end of hours and price.
+    @cached_property
+    def _bills(self) -> tuple[tuple[float, float], ...]:
+        """Hours and bill with every cause at its low end, as expected, and at its high end."""
+        found = {self._machine_hours(e): float(self._sums_at(e).exact) for e in get_args(End)}
+        return tuple(sorted(found.items()))
 
-        Unknown parts are missing in it, but at the high end, where they have the dearest price.
-        """
-        expected, of_hours, of_price = self.expected, self.by_hours, self.by_price
-        if end == "low":
-            off = _quadrature(of_hours.low - expected, of_price.low - expected)
-            return max(_NOTHING, expected - off)
-        if end == "high":
-            off = _quadrature(of_hours.high - expected, of_price.high - expected)
-            return expected + off + self.missing
-        return expected
+    def _usd(self, hours: Row) -> list[float]:
+        """Return the bill in each draw of the hours, at the price as it was read."""
+        bills = self._bills
+        if len(bills) == 1:
+            return [bills[0][1]] * DRAWS
+        expected_h, pieces = self.hours_mid, []
+        for (h0, usd0), (h1, usd1) in pairwise(bills):
+            pieces.append((h0, usd0, (usd1 - usd0) / (h1 - h0)))
+        (h0, usd0, slope0), (h1, usd1, slope1) = pieces[0], pieces[-1]
+        return [
+            usd0 + (h - h0) * slope0 if h < expected_h else usd1 + (h - h1) * slope1 for h in hours
+        ]
+
+    @cached_property
+    def usd_row(self) -> Row:
+        """The bill in each draw of hours and price; unknown parts are missing in it."""
+        by_hours, by_time = self._usd(self._hours_row), self._by_time
+        axis = f"price/{self.offer.provider}/{self.offer.purchase}"
+        price = spread(axis, float(self.moved.low), 1.0, float(self.moved.high))
+        fixed = float(self.expected) - by_time
+        return tuple(
+            fixed + (usd - fixed) * factor for usd, factor in zip(by_hours, price, strict=True)
+        )
+
+    @cached_property
+    def _by_time(self) -> float:
+        return float(_of_kinds(_BY_TIME, self._sums.parts))
+
+    @cached_property
+    def usd_range(self) -> UsdRange:
+        """The bill from its low end to its high end, where unknown parts have the dearest price."""
+        found = self._range(self.usd_row)
+        return UsdRange(low=found.low, high=found.high + self.missing)
 
     @property
     def compared(self) -> Decimal:
-        """The bill by which options that pay are told apart: hours at their high end, complete.
+        """The bill by which options that pay are told apart: as expected, complete.
 
         The price is as it was read: in the backtest on the price history (research/price_moves.md)
         no rule that asks for more caution chose prices that cost less later. A price of low trust
         must win at the high end of what it may have moved by.
         """
-        if self.offer.confidence == "low":
-            return self.cost_at("high")
-        return self.by_hours.high + self.missing
+        return self.usd_range.high if self.offer.confidence == "low" else self.comparable
 
-    @cached_property
+    @property
     def by_hours(self) -> UsdRange:
         """What the bill may be for its hours alone, the price as it was read."""
-        return UsdRange(low=self._sums_at("low").exact, high=self._sums_at("high").exact)
+        return self._range(self._usd(self._hours_row))
 
-    @cached_property
+    @property
     def by_price(self) -> UsdRange:
         """What the bill may be for the age of its price alone, at the expected hours."""
-        by_time, moved, expected = _of_kinds(_BY_TIME, self._sums.parts), self.moved, self.expected
-        low, high = by_time * (moved.low - 1), by_time * (moved.high - 1)
-        return UsdRange(low=expected + low, high=expected + high)
+        by_time = _of_kinds(_BY_TIME, self._sums.parts)
+        low, high = by_time * (self.moved.low - 1), by_time * (self.moved.high - 1)
+        return UsdRange(low=self.expected + low, high=self.expected + high)
+
+    def by_source(self, source: Source) -> UsdRange:
+        """Return what the bill may be for one source of doubt about its hours alone."""
+        rows = [
+            cause.row if cause.source == source else (cause.mid,) * DRAWS for cause in self._causes
+        ]
+        return self._range(self._usd(times((*rows, (self.hours_of_work,) * DRAWS))))
+
+    def _range(self, row: Sequence[float]) -> UsdRange:
+        low, high = (cents(Decimal(repr(end))) for end in ends(row))
+        expected = self.expected
+        return UsdRange(low=max(_NOTHING, min(low, expected)), high=max(high, expected))
 
     @cached_property
     def _sums(self) -> Sums:
@@ -327,25 +386,18 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
 
     def _sums_at(self, end: End) -> Sums:
         """Return what the bill comes to at one end of the hours."""
-        if end != "mid" and self.interruptions is None and self._hours_at(end) == self._hours_at():
-            return self._sums  # held time stays
         if self.tenancy is not None or self.interruptions is not None:
             return in_sums(self._bill(end))
         bought = self.offer.provider != OWN
         held = use_of_work(self.work, self.count, self.catalog.as_of, bought=bought)
-        return sums_of(self.offer, held, seconds(self._hours_at(end) * 3600.0))
-
-    def _hours_at(self, end: End = "mid") -> float:
-        hours: float = getattr(self.work_hours, end)
-        return hours
+        return sums_of(self.offer, held, seconds(self.work_hours(end) * 3600.0))
 
     def _extra(self, end: End) -> Billed | None:
         found = self.interruptions
-        return None if found is None else found.billed(self._hours_at(end), end)
+        return None if found is None else found.billed(self.work_hours(end), end)
 
     def _usage(self, end: End) -> Usage:
-        hours = self._hours_at(end)
-        extra = None if self.interruptions is None else self._extra(end)
+        hours, extra = self.work_hours(end), self._extra(end)
         if self.tenancy is not None:
             hours = max(hours, self.tenancy.hours)
         return usage_of_work(self.offer, self.count, hours, self.work, self.catalog, extra)
@@ -354,7 +406,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         return bill_of_work(
             self.offer,
             self.count,
-            self._hours_at(end),
+            self.work_hours(end),
             self.work,
             self.catalog,
             self._extra(end),

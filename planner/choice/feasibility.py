@@ -267,8 +267,8 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
     speed, work = candidate.speed, context.work
     if work.fixed_work and not context.profile.job.kind.answers:
         month = work.storage_h is not None
-        if month and candidate.hours.mid > max(_HOURS_PER_MONTH, work.hours.mid):
-            return "deadline", f"{candidate.hours.mid:,.0f} h of work a month; a month has 730"
+        if month and candidate.hours_mid > max(_HOURS_PER_MONTH, work.hours.mid):
+            return "deadline", f"{candidate.hours_mid:,.0f} h of work a month; a month has 730"
         return None
     latency, target = context.latency_ms, context.profile.job.latency_slo_ms
     same = candidate.offer.gpu == context.gpu.name

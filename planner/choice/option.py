@@ -16,6 +16,7 @@ links are fast; tensor parallel inside a machine and pipeline between machines w
 slow. What it needs to survive failures is worked out in `planner.models.interruption`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -34,6 +35,7 @@ from planner.choice.requirements import Site
 from planner.models.communication import link_class
 from planner.models.copies import Scaling
 from planner.models.costs import Saving, WorkCost
+from planner.models.draws import Source
 from planner.models.estimate import Estimate
 from planner.models.interruption import Survival, survival
 from planner.models.power import idle_w, other_gpu_factor
@@ -344,7 +346,7 @@ def _run(candidate: Candidate, context: JobContext) -> PlannedRun:
         gpus=working,
         nodes=max(1, candidate.count // candidate.copies),
         vcpus=_cores(candidate, context, held),
-        needs=survival(working, candidate.hours.mid, context.asked.checkpoints, spot_up_s),
+        needs=survival(working, candidate.hours_mid, context.asked.checkpoints, spot_up_s),
     )
 
 
@@ -399,22 +401,6 @@ class Benefit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubts:
-    """Dollars of the period for one cause of doubt each, the others as expected.
-
-    Attributes:
-        speed: how fast the job is predicted to run there.
-        cure: what the actions on the job gain.
-        use: how long machines are held for other reasons: interruptions, idle time that is saved,
-            copies by the hour.
-    """
-
-    speed: UsdRange
-    cure: UsdRange
-    use: UsdRange
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """A way to run the job.
 
@@ -427,15 +413,17 @@ class Option:
         speed: speed-up over today.
         hours: hours of the period.
         quote: the bill at the expected hours.
-        cost_low: the bill at the low end of hours and price.
-        cost_high: the bill at the high end, what an old price may have risen by included.
+        usd_range: the bill from the low to the high end of hours and price, what an old price may
+            have risen by included.
         by_hours: what it may be for its hours alone.
         by_price: what it may be for the age of its price alone.
-        doubts: what `by_hours` comes from; None but for the option that is told most about.
+        by_source: what `by_hours` comes from; empty but for the option that is told most about.
         saves: against today, expected.
         work_cost: what an amount of work costs; None where work is not measured.
         energy: of the period.
         benefit: what changing to it is worth.
+        wins_fraction: share of the draws in which it costs less than today, work and move
+            included; None where today's cost is unknown.
         move: what moving there costs once; None in the same provider's region.
         why: one sentence.
         interruptions_known: whether lost work on spot is in hours and bill.
@@ -452,21 +440,21 @@ class Option:
     speed: Estimate
     hours: Estimate
     quote: Quote
-    cost_low: Decimal
-    cost_high: Decimal
+    usd_range: UsdRange
     by_hours: UsdRange
     by_price: UsdRange
+    by_source: Mapping[Source, UsdRange]
     saves: Saving
     work_cost: WorkCost | None
     energy: Energy
     benefit: Benefit
+    wins_fraction: float | None
     move: Move | None
     why: str
     interruptions_known: bool = False
     distribution: Distribution | None = None
     machine: MachineSettings = field(default_factory=MachineSettings)
     scaling: Scaling | None = None
-    doubts: Doubts | None = None
 
     @property
     def cost(self) -> Decimal:

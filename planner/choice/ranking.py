@@ -1,27 +1,27 @@
 """Ranks the candidates, lists what a person can read, and recommends one or says "leave it".
 
-Recommended is, of the changes that pay, the one that spends least (planner/choice/benefit.py). A
-change pays where it saves something at the high end of its cost over the horizon, less the work and
-the move. Where two bills overlap by more than half they are not told apart, and the smaller change
-wins. Its price must be dated and its speed must not be predicted beyond what the method was fitted
-on.
+Recommended is, of the changes that surely pay (planner/choice/worth.py), the one that is expected
+to spend least: bill, work and move over the horizon, at prices as they were read. A small change
+wins by its small work. Its price must be dated, its speed within what the method was fitted on, and
+the work must not take over --max-slowdown times as long unless the user accepts that.
 
-Which of the changes that may pay do, and which of those is least: few are weighed to tell.
-Weighing takes two more bills. What a change spends is never below its expected bill and its work,
-which are known before; so changes are weighed from the least of that on, until none that is left
-can be less than the least found.
+A few are weighed to tell. What a change spends is never below its expected bill and its work, which
+are known before; so changes are weighed from the least of that on, until none that is left can be
+less than the least found.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from typing import get_args
 
-from planner.choice.benefit import Weighed, find_doubts, least_spent, most_net, weigh
 from planner.choice.candidate import Candidate
 from planner.choice.changes import codes, must_end, size, why
 from planner.choice.context import JobContext
 from planner.choice.option import Option, energy_of, how_it_runs
+from planner.choice.requirements import HOURS_A_MONTH
+from planner.choice.worth import Worth, spends_at_least, weigh
 from planner.models.costs import saving
+from planner.models.draws import Source
 from planner.signals.signals import is_snapshot, saw_no_gpu
 
 STAY = "o0"
@@ -58,66 +58,48 @@ class Ranking:
         return recommended_option(self.options, self.recommended)
 
 
-Size = tuple[bool, bool, int]
-Place = tuple[Size, Decimal, int]
-"""Where a change stands: its size, its dollars, its number in order of the objective."""
-
-_ANY: Size = (False, False, 0)
-
-
 class Weighing:
     """What changes are worth, weighed when it is asked for.
 
     Args:
         context: of the job.
-        candidates: that may pay, in order of the objective.
-
-    Attributes:
-        candidates: these.
-        known: what was weighed, by the candidate's identity.
+        candidates: that may be recommended, in order of the objective.
     """
 
     def __init__(self, context: JobContext, candidates: Sequence[Candidate]) -> None:
         self.candidates = candidates
-        self.known: dict[int, Weighed] = {}
+        self._weighed: dict[int, Worth] = {}
         self._context = context
         # Where a limit is broken or time counts, all of them are changes to make.
-        self._must_pay = context.asked.objective != "time" and not context.baseline.broken
-        self._least = [least_spent(candidate, context) for candidate in candidates]
-        self._sizes = [size(candidate, context) for candidate in candidates]
+        self._must_pay = context.asked.objective != "time" and not context.baseline.must_change
 
-    def of(self, candidate: Candidate) -> Weighed:
+    def of(self, candidate: Candidate) -> Worth:
         """Return what a candidate is worth."""
-        known = self.known.get(id(candidate))
+        known = self._weighed.get(id(candidate))
         if known is None:
-            known = self.known[id(candidate)] = weigh(candidate, self._context)
+            known = self._weighed[id(candidate)] = weigh(candidate, self._context)
         return known
 
-    def least_spent(self) -> Weighed | None:
+    def least_spent(self) -> Candidate | None:
         """Return the change that spends least; None where none pays."""
-        found = self._first([_ANY] * len(self.candidates), None)
-        return None if found is None else self.of(found)
+        return self._first(lambda _: ())
 
-    def smallest(self, beside: Weighed | None = None) -> Candidate | None:
-        """Return the smallest change that pays, of equal ones that which spends least.
+    def smallest(self) -> Candidate | None:
+        """Return the smallest change that pays, of equal ones that which spends least."""
+        return self._first(lambda candidate: size(candidate, self._context))
 
-        Args:
-            beside: where given, only changes whose bills it cannot be told apart from count.
-        """
-        return self._first(self._sizes, beside)
-
-    def _first(self, sizes: Sequence[Size], beside: Weighed | None) -> Candidate | None:
-        """Return the first by size, dollars and order of those that pay."""
-        least: Place | None = None
-        for floor in sorted(zip(sizes, self._least, range(len(sizes)), strict=True)):
-            if least is not None and floor[:2] > least[:2]:
+    def _first(self, rank: Callable[[Candidate], tuple[int, ...]]) -> Candidate | None:
+        """Return the first by rank, dollars and order of those that pay."""
+        floors = [(rank(c), spends_at_least(c, self._context)) for c in self.candidates]
+        best = None
+        for number in sorted(range(len(floors)), key=floors.__getitem__):
+            if best is not None and floors[number] > best[:2]:
                 break
-            one = self.of(self.candidates[floor[2]])
-            fits = (one.pays or not self._must_pay) and (beside is None or one.overlaps(beside))
-            here = (floor[0], one.spends, floor[2])
-            if fits and (least is None or here < least):
-                least = here
-        return None if least is None else self.candidates[least[2]]
+            worth = self.of(self.candidates[number])
+            here = (floors[number][0], worth.spends, number)
+            if (worth.pays or not self._must_pay) and (best is None or here < best):
+                best = here
+        return None if best is None else self.candidates[best[2]]
 
 
 def recommended_option(options: tuple[Option, ...], id_: str) -> Option | None:
@@ -128,7 +110,9 @@ def recommended_option(options: tuple[Option, ...], id_: str) -> Option | None:
 def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> Ranking:
     """Return the listed options and which is recommended; `o0` means leave it."""
     ranked = sorted(candidates, key=lambda candidate: _rank(candidate, context))
-    worth = Weighing(context, [] if must_end(context.findings) else _may_pay(ranked, context))
+    worth = Weighing(
+        context, [] if must_end(context.findings) else _may_be_recommended(ranked, context)
+    )
     best, smallest = _best(worth, context), worth.smallest()
     cheapest = _cheapest(ranked, context)
     first = next((d for d in ranked if context.asked.can_launch(d.offer)), None)
@@ -160,16 +144,16 @@ def may_move(context: JobContext) -> bool:
 
 
 def _rank(candidate: Candidate, context: JobContext) -> tuple[object, ...]:
-    cost, hours = candidate.comparable, candidate.hours.mid
+    cost, hours = candidate.comparable, candidate.hours_mid
     # The work of a period is fixed, so least cost is least cost per work.
     first = (hours, cost) if context.asked.objective == "time" else (cost, hours)
     return (*first, candidate.offer.place, candidate.offer.purchase, candidate.actions)
 
 
-def _may_pay(ranked: list[Candidate], context: JobContext) -> list[Candidate]:
+def _may_be_recommended(ranked: list[Candidate], context: JobContext) -> list[Candidate]:
     """Return what may be worth doing, in order of the objective.
 
-    Where today's machine breaks a limit that was asked for, that is whatever keeps it.
+    Where today's machine breaks a limit, that is whatever keeps it.
     """
     blind, here = _is_blind(context), context.gpu.name
     trusted = [
@@ -177,33 +161,46 @@ def _may_pay(ranked: list[Candidate], context: JobContext) -> list[Candidate]:
         for candidate in ranked
         if _is_known(candidate)
         and not (blind and (candidate.offer.gpu != here or candidate.actions))
+        and not takes_too_long(candidate, context)
     ]
-    if context.baseline.broken:
+    if context.baseline.must_change:
         return trusted or ranked[:1]
+    today_h, cost = context.baseline.hours.mid, context.baseline.cost
     if context.asked.objective == "time":
-        today = context.baseline.hours.mid
-        return [d for d in trusted if d.hours.high <= today and d.hours.mid < today]
-    cost = context.baseline.cost
-    cheaper = (d for d in trusted if cost is not None and d.comparable < cost)
-    return [candidate for candidate in cheaper if most_net(candidate, context) > 0]
+        return [d for d in trusted if d.hours_mid < today_h and d.hours.high <= today_h]
+    return [candidate for candidate in trusted if cost is not None and candidate.comparable < cost]
+
+
+def takes_too_long(candidate: Candidate, context: JobContext) -> bool:
+    """Return whether the work would end so much later that nobody is moved there unasked.
+
+    Over --max-slowdown times today's hours, but where the user named a deadline or asked for the
+    lowest cost; or more hours than the month may have.
+    """
+    hours, today_h = candidate.hours_mid, context.baseline.hours.mid
+    if not context.work.fixed_work or hours <= today_h:
+        return False
+    if not context.asked.accepts_slower and hours > context.asked.max_slowdown * today_h:
+        return True
+    month = context.work.storage_h is not None
+    return month and candidate.hours.high > max(HOURS_A_MONTH.high, today_h)
 
 
 def _best(worth: Weighing, context: JobContext) -> Candidate | None:
     if context.asked.objective == "time":
         return worth.candidates[0] if worth.candidates else None
-    most = worth.least_spent()
-    return None if most is None else worth.smallest(beside=most)
+    return worth.least_spent()
 
 
 def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
     """Return the candidate of least expected cost; None where today's machine costs no more."""
     known = [candidate for candidate in ranked if _is_known(candidate)]
-    if not known and context.baseline.broken:
+    if not known and context.baseline.must_change:
         known = ranked  # something has to be taken, as in `_paying`
     cost = min((candidate.comparable for candidate in known), default=None)
     equal = [candidate for candidate in known if candidate.comparable == cost]
-    least = min(equal, key=lambda d: (d.hours.mid, d.offer.place), default=None)
-    today = None if context.baseline.broken else context.baseline.cost
+    least = min(equal, key=lambda d: (d.hours_mid, d.offer.place), default=None)
+    today = None if context.baseline.must_change else context.baseline.cost
     if least is None or (today is not None and today <= least.comparable):
         return None
     return least
@@ -234,8 +231,8 @@ def _shortlist(
 
     The variety is the best of each provider, then of each kind of machine, up to a screenful.
     """
-    hours = min((candidate.hours.mid for candidate in ranked), default=None)
-    equal = [candidate for candidate in ranked if candidate.hours.mid == hours]
+    hours = min((candidate.hours_mid for candidate in ranked), default=None)
+    equal = [candidate for candidate in ranked if candidate.hours_mid == hours]
     fastest = min(equal, key=lambda d: (d.expected, d.offer.place), default=None)
     stays = next((d for d in ranked if d.actions and context.baseline.has_size(d.offer)), None)
     kept = {id(candidate) for candidate in (*wanted, fastest, stays) if candidate is not None}
@@ -260,7 +257,7 @@ def _machine(candidate: Candidate) -> object:
 
 
 def _option(
-    id_: str, candidate: Candidate, context: JobContext, weighed: Weighed, *, told_most: bool
+    id_: str, candidate: Candidate, context: JobContext, worth: Worth, *, told_most: bool
 ) -> Option:
     actions = codes(candidate, context)
     spread, machine = how_it_runs(candidate, context, actions)
@@ -273,19 +270,21 @@ def _option(
         speed=candidate.speed,
         hours=candidate.hours,
         quote=candidate.quote,
-        cost_low=weighed.low,
-        cost_high=weighed.high,
+        usd_range=candidate.usd_range,
         by_hours=candidate.by_hours,
         by_price=candidate.by_price,
+        by_source={source: candidate.by_source(source) for source in get_args(Source)}
+        if told_most
+        else {},
         saves=saving(context.baseline.cost, candidate.quote.exact),
         work_cost=context.work_cost(candidate.quote.exact),
         energy=energy_of(candidate, actions, context),
-        benefit=weighed.benefit,
-        move=weighed.move,
+        benefit=worth.benefit,
+        wins_fraction=worth.wins_fraction,
+        move=worth.move,
         why=why(candidate, context),
         interruptions_known=candidate.interruptions is not None,
         distribution=spread,
         machine=machine,
         scaling=candidate.scaling,
-        doubts=find_doubts(candidate, context) if told_most else None,
     )

@@ -198,7 +198,10 @@ class Requirements:
         max_moves: the most jobs that may be moved to share a GPU; None = any number.
         ends_search: says when the search for a better packing is to end with the best found so
             far; by itself it ends after the same work on any machine.
-        max_slowdown: the most a job may slow down by sharing, or on a smaller GPU while it is held.
+        max_slowdown: the most a job may slow down: by sharing, on a smaller GPU while it is held,
+            or in the hours of its work on a cheaper machine.
+        accepts_slower: whether work may take any time that its deadline allows, as for someone who
+            asked for the lowest cost or named a deadline.
         current: `provider/type[/region]` that runs the jobs today.
         price_usd_per_hour: what one of today's machines costs an hour, in place of the list price.
         whole_machine: a job on part of a machine bears all of its bill.
@@ -243,6 +246,7 @@ class Requirements:
     max_moves: int | None = None
     ends_search: Callable[[], bool] = _never
     max_slowdown: float = 1.2
+    accepts_slower: bool = False
     current: str | None = None
     price_usd_per_hour: Decimal | None = None
     whole_machine: bool = False

@@ -39,7 +39,8 @@ from planner.choice.requirements import Reason, Rejected
 from planner.choice.workload import Tenancy
 from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.copies import Scaling, busiest, on_gpu_ms, stretch
-from planner.models.estimate import Estimate, divide, exactly
+from planner.models.draws import Cause
+from planner.models.estimate import Estimate, exactly
 from planner.prediction.layout import Layout
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice
@@ -162,7 +163,7 @@ def _consider(
 
 def _over_limits(candidate: Candidate, context: JobContext) -> list[Rejected]:
     asked, name = context.asked, candidate.offer.name
-    cost = None if asked.budget_usd is None else candidate.cost_at("high")
+    cost = None if asked.budget_usd is None else candidate.usd_range.high
     return over_limits(name, candidate.hours, cost, asked)
 
 
@@ -229,17 +230,23 @@ def _layout_today(size: OnSale, context: JobContext) -> Layout:
 def _candidate(place: _Taken, context: JobContext, way: _Way) -> Candidate:
     offer, (actions, codes) = place.offer, way
     speed = context.speed(place.layout, actions)
+    unchanged = context.speed(place.layout, ()) if actions else speed
     if place.doubt:
         speed = msgspec.structs.replace(speed, basis=f"{speed.basis}; {place.doubt}", weak=True)
     scaled = scaling(offer, context, speed) if SCALE_DOWN in codes else None
+    hours = (
+        _hours(context, place.layout, unchanged, speed, actions)
+        if scaled is None
+        else scaled_hours(scaled, offer, context, speed)
+    )
     return Candidate(
         offer=offer,
         count=place.machines * (context.work.replicas if scaled is None else scaled.peak),
         actions=codes,
         speed=speed,
-        work_hours=_hours(context, speed, actions)
-        if scaled is None
-        else scaled_hours(scaled, offer, context, speed),
+        hours_of_work=context.work.hours.mid,
+        causes=hours.causes,
+        basis=hours.basis,
         work=context.work,
         interruptions=place.interruptions,
         catalog=context.catalog,
@@ -276,7 +283,7 @@ def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, 
     """Return why spot capacity would not do: the work never ends, or not in time."""
     if candidate.offer.purchase != "spot":
         return None
-    asked, work_h = context.asked, candidate.work_hours.high
+    asked, work_h = context.asked, candidate.work_hours("high")
     if candidate.interruptions is not None:
         endless = check_ends(candidate.interruptions, work_h)
         if endless is not None:
@@ -288,25 +295,82 @@ def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, 
     return misses_deadline(work_h, asked.spot_trace, asked.checkpoints, asked.deadline_h, gpus)
 
 
-def _hours(context: JobContext, speed: Estimate, actions: tuple[Action, ...]) -> Estimate:
-    held = context.work.hours
+class _Hours(NamedTuple):
+    """What multiplies the hours of today, and where that comes from."""
+
+    causes: tuple[Cause, ...]
+    basis: str
+
+
+def _hours(
+    context: JobContext,
+    layout: Layout,
+    unchanged: Estimate,
+    speed: Estimate,
+    actions: tuple[Action, ...],
+) -> _Hours:
+    """Return what multiplies today's hours on a layout: fewer for fixed work, else the time held.
+
+    Args:
+        context: of the job.
+        layout: the GPUs at work.
+        unchanged: the speed-up there without any action.
+        speed: with the actions.
+        actions: on the job.
+    """
     if context.work.fixed_work:
-        return divide(held.mid, speed, speed.basis)
+        return _Hours(_faster(layout, unchanged, speed, actions), speed.basis)
     if any(a.code == "idle-shutdown" for a in actions) and context.idle_share:
         # Pauses shorter than the shutdown's own delay save nothing, so the saving lies anywhere
         # from none to the whole idle share; these are the ends of 90 % of that.
-        low, mid, high = (held.mid * (1.0 - context.idle_share * part) for part in _IDLE_SAVED)
+        low, mid, high = (1.0 - context.idle_share * part for part in _IDLE_SAVED)
         basis = f"idle at least {context.idle_share:.0%} of the time; none to all of it saved"
-        return Estimate(low=low, mid=mid, high=high, basis=basis)
+        return _Hours((Cause("use", "idle", low, mid, high),), basis)
     if context.profile.job.kind == "unknown":
-        return Estimate(
-            low=min(held.mid, held.mid / speed.high),
-            mid=held.mid,
-            high=max(held.mid, held.mid / speed.low),
-            basis="the kind of job is unknown: held time, or the same work at the new speed",
-            weak=speed.weak,
+        low, high = min(1.0, 1.0 / speed.high), max(1.0, 1.0 / speed.low)
+        return _Hours(
+            (Cause("speed", _axis(layout), low, 1.0, high),),
+            "the kind of job is unknown: held time, or the same work at the new speed",
         )
-    return Estimate(low=held.mid, mid=held.mid, high=held.mid, basis="held time stays")
+    return _Hours((), "held time stays")
+
+
+def _faster(
+    layout: Layout, unchanged: Estimate, speed: Estimate, actions: tuple[Action, ...]
+) -> tuple[Cause, ...]:
+    """Return what multiplies hours of fixed work: the layout, and each action apart.
+
+    What the range of the speed is wider with the actions comes from them, by what each may gain.
+    """
+    down, up = (
+        min(one, other) for one, other in zip(_widths(unchanged), _widths(speed), strict=True)
+    )
+    mid = 1.0 / unchanged.mid
+    place = Cause("speed", _axis(layout), mid / up, mid, mid * down)
+    if not actions:
+        return (place,)
+    lower, higher = (whole / part for whole, part in zip(_widths(speed), (down, up), strict=True))
+    gain = unchanged.mid / speed.mid
+    doubts = {a.code: math.log(a.gain[2] / a.gain[0]) for a in actions if a.gain}
+    total = sum(doubts.values())
+    if not total:
+        return (place, Cause("cure", "gain", gain / higher, gain, gain * lower))
+    parts = ((code, doubt / total) for code, doubt in doubts.items() if doubt)
+    return (
+        place,
+        Cause("cure", "gain", gain, gain, gain),
+        *(Cause("cure", f"gain/{code}", higher**-part, 1.0, lower**part) for code, part in parts),
+    )
+
+
+def _widths(speed: Estimate) -> tuple[float, float]:
+    """Return how far the ends of a speed lie below and above what is expected, as factors >= 1."""
+    return speed.mid / speed.low, speed.high / speed.mid
+
+
+def _axis(layout: Layout) -> str:
+    """Return the name of the axis on which the speed of a layout is drawn: its GPUs, and links."""
+    return f"speed/{layout.gpu_name}/{layout.gpu_count}/{layout.machines}"
 
 
 _HOUR_S = 3600.0
@@ -403,28 +467,27 @@ def all_needed(offer: Offer, context: JobContext, speed: Estimate) -> tuple[Reas
     return least.reason, f"no fewer than its {copies} copies: {times}"
 
 
-def scaled_hours(found: Scaling, offer: Offer, context: JobContext, speed: Estimate) -> Estimate:
+def scaled_hours(found: Scaling, offer: Offer, context: JobContext, speed: Estimate) -> _Hours:
     """Return the hours of each of the peak's machines: machine hours of the period over them.
 
     The ends are those of the copies that the ends of the speed ask for; at most today's.
     """
-    held, speeds = (
-        context.work.replicas * context.work.hours.mid,
-        (speed.high, speed.mid, speed.low),
-    )
+    held = context.work.hours.mid
+    most, speeds = context.work.replicas * held, (speed.high, speed.mid, speed.low)
     margins = (1.0, 1.0, 1.0)
     if context.work.service is not None:
         speeds, margins = (speed.mid,) * 3, (RATE_SPREAD, 1.0, 1.0 / RATE_SPREAD)
     elif offer.gpu == context.gpu.name:
         speeds = (speed.mid,) * 3  # what was measured there
-    ends = []
+    shares = []
     for end, margin in zip(speeds, margins, strict=True):
         expected = end == speed.mid and margin == 1.0
         there = found if expected else scaling(offer, context, exactly(end, speed.basis), margin)
-        ends.append(held if there is None else there.paid * period_h(context))
-    low, mid, high = (hours / found.peak for hours in ends)
-    basis = f"copies by the demand, {found.limit}"
-    return Estimate(low=min(low, mid), mid=mid, high=max(mid, high), basis=basis, weak=speed.weak)
+        hours = most if there is None else there.paid * period_h(context)
+        shares.append(hours / found.peak / held)
+    low, mid, high = shares
+    cause = Cause("use", f"copies/{offer.gpu}", min(low, mid), mid, max(mid, high))
+    return _Hours((cause,), f"copies by the demand, {found.limit}")
 
 
 def may_scale(context: JobContext) -> bool:

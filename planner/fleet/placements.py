@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import Protocol
 
 from planner.choice.baseline import Baseline
-from planner.choice.benefit import data_bytes, move
 from planner.choice.candidate import Candidate
 from planner.choice.changes import effort_hours
 from planner.choice.context import JobContext
 from planner.choice.ranking import may_move
 from planner.choice.workload import Workload
+from planner.choice.worth import data_bytes, move
+from planner.models.draws import Cause
 from planner.models.estimate import Estimate, exactly
 from planner.prediction.slices import on_whole
 from planner.profile.model import Profile
@@ -134,7 +135,8 @@ class Elsewhere:
 
     Attributes:
         offer: the machine.
-        hours: how long the job, alone there, holds it in the period.
+        hours: how long the job, alone there, holds it in the period, expected.
+        causes: how sure that is.
         usd: its bill, alone there.
         speed: alone there, relative to today.
         factor: its share of the GPU's time there, over its share today.
@@ -143,7 +145,8 @@ class Elsewhere:
     """
 
     offer: Offer
-    hours: Estimate
+    hours: float
+    causes: tuple[Cause, ...]
     usd: Decimal
     speed: Estimate
     factor: float
@@ -185,13 +188,13 @@ def find_home(context: JobContext, candidates: Iterable[Candidate]) -> Home | No
         return None
     return BilledHome(
         offer=best.offer,
-        hours=best.hours.mid,
+        hours=best.hours_mid,
         quote=best.quote,
         speed=best.speed,
         profile=busy_there(context.profile, _busier(context, best)),
         moved=True,
-        low=best.cost_at("low"),
-        high=best.cost_at("high"),
+        low=best.usd_range.low,
+        high=best.usd_range.high,
         effort_hours=effort_hours(best, context),
         moving_usd=moving_usd(
             context.profile, context.baseline, context.work, best.offer, context.catalog
@@ -222,7 +225,8 @@ def find_elsewhere(
     return tuple(
         Elsewhere(
             offer=one.offer,
-            hours=one.hours,
+            hours=one.hours_mid,
+            causes=one.causes,
             usd=one.expected,
             speed=one.speed,
             factor=_busier(context, one),
@@ -309,7 +313,7 @@ class Away:
     @property
     def hours(self) -> float:
         """How long the job, alone there, holds it in the period."""
-        return self.to.hours.mid
+        return self.to.hours
 
     @property
     def usd(self) -> Decimal:
@@ -351,7 +355,8 @@ class Away:
     @cached_property
     def ends(self) -> tuple[Decimal, Decimal]:
         """The bill at the low and at the high end."""
-        return self._bill.cost_at("low"), self._bill.cost_at("high")
+        found = self._bill.usd_range
+        return found.low, found.high
 
     @cached_property
     def moving_usd(self) -> Decimal | None:
@@ -366,7 +371,9 @@ class Away:
             count=1,
             actions=(),
             speed=self.speed,
-            work_hours=self.to.hours,
+            hours_of_work=self.job.work.hours.mid,
+            causes=self.to.causes,
+            basis="",
             work=self.job.work,
             interruptions=None,
             catalog=self.catalog,

@@ -120,9 +120,9 @@ class JobDraft:
         return JobAlone(
             job=self.name,
             before=before,
-            low=choice.cost_low,
+            low=choice.usd_range.low,
             mid=choice.cost,
-            high=choice.cost_high,
+            high=choice.usd_range.high,
             at_least=choice.quote.at_least,
             effort_hours=choice.benefit.effort_hours,
             moving_usd=choice.benefit.moving_usd or Decimal(0),

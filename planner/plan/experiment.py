@@ -39,7 +39,7 @@ def suggest_experiment(
     if about is None or not context.work.fixed_work or about.hours.low <= 0.0:
         return None
     today = context.baseline.cost
-    if about.id != recommended and today is not None and about.cost_low >= today:
+    if about.id != recommended and today is not None and about.usd_range.low >= today:
         return None  # dearer however the experiment goes
     worth = [trial for trial in _experiments(context, about) if math.exp(trial.narrows) >= _WORTH]
     best = max(worth, key=lambda trial: (trial.narrows, -trial.usd), default=None)

@@ -103,7 +103,7 @@ def baseline_document(job: JobDraft, as_of: date) -> Baseline:
 
 def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
     """Return one way to run a job."""
-    doubts = option.doubts
+    sources = option.by_source
     return Option(
         id=option.id,
         offer=offer_on(option.offer, as_of),
@@ -117,17 +117,17 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
         speed=rounded(option.speed),
         hours=rounded(option.hours),
         cost=OptionCost(
-            low=cents(option.cost_low),
+            low=cents(option.usd_range.low),
             mid=cents(option.cost),
-            high=cents(option.cost_high),
+            high=cents(option.usd_range.high),
             lines=cost_lines(option.quote.lines),
             at_least=option.quote.at_least,
             unknown=tuple(option.quote.unknown),
             by_hours=_ends(option.by_hours),
             by_price=_ends(option.by_price),
-            by_speed=_ends(doubts.speed) if doubts else UNSET,
-            by_cure=_ends(doubts.cure) if doubts else UNSET,
-            by_use=_ends(doubts.use) if doubts else UNSET,
+            by_speed=_ends(sources["speed"]) if sources else UNSET,
+            by_cure=_ends(sources["cure"]) if sources else UNSET,
+            by_use=_ends(sources["use"]) if sources else UNSET,
             basis=_basis(option, as_of),
         ),
         cost_per_work=_per_work(option.work_cost),

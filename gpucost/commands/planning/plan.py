@@ -77,9 +77,8 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--objective",
             type=click.Choice(OBJECTIVES),
-            help="What to minimize.",
-            default="cost",
-            show_default=True,
+            help="What to minimize; naming cost accepts machines on which the work takes longer.  "
+            "[default: cost]",
         ),
         click.option(
             "--deadline",
@@ -311,11 +310,14 @@ def requirements_of(typed: dict[str, Any]) -> Requirements:
     probes, history = typed.pop("probes"), typed.pop("history")
     if (limit := typed.pop("time_limit")) is not None:
         typed["ends_search"] = _TimeLimit(float(limit))
+    objective = typed.pop("objective")
     checkpoints = CheckpointCosts(
         write_s=max(float(typed.pop("checkpoint_time")), _LEAST_CHECKPOINT_S),
         restart_s=float(typed.pop("restart_time")),
     )
     return Requirements(
+        objective=objective or "cost",
+        accepts_slower=objective == "cost" or deadline is not None,
         site=Site(
             grid_g_per_kwh=typed.pop("grid_g_per_kwh"),
             pue=typed.pop("pue"),
