@@ -177,10 +177,11 @@ def takes_too_long(candidate: Candidate, context: JobContext) -> bool:
     Over --max-slowdown times today's hours, but where the user named a deadline or asked for the
     lowest cost; or more hours than the month may have.
     """
-    hours, today_h = candidate.hours_mid, context.baseline.hours.mid
+    hours, today_h, asked = candidate.work_hours(), context.baseline.hours.mid, context.asked
     if not context.work.fixed_work or hours <= today_h:
         return False
-    if not context.asked.accepts_slower and hours > context.asked.max_slowdown * today_h:
+    waits = asked.accepts_slower or asked.deadline_h is not None
+    if not waits and hours > asked.max_slowdown * today_h:
         return True
     month = context.work.storage_h is not None
     return month and candidate.hours.high > max(HOURS_A_MONTH.high, today_h)

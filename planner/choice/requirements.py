@@ -200,8 +200,8 @@ class Requirements:
             far; by itself it ends after the same work on any machine.
         max_slowdown: the most a job may slow down: by sharing, on a smaller GPU while it is held,
             or in the hours of its work on a cheaper machine.
-        accepts_slower: whether work may take any time that its deadline allows, as for someone who
-            asked for the lowest cost or named a deadline.
+        accepts_slower: whether work may take longer than that on a cheaper machine, as for someone
+            who asked for the lowest cost; where there is a deadline, it alone counts.
         current: `provider/type[/region]` that runs the jobs today.
         price_usd_per_hour: what one of today's machines costs an hour, in place of the list price.
         whole_machine: a job on part of a machine bears all of its bill.

@@ -43,7 +43,8 @@ class Workload:
         egress_bytes: data sent out.
         storage_bytes: data kept, as stated.
         storage_h: how long data are kept.
-        dataset_bytes: the data set, kept on a disk beside the machines; 0 where it is left out.
+        dataset_bytes: the data set, kept on a disk beside the machines; 0 where it is left out, and
+            where it fits into what is stored.
         boot_disk_bytes: disk that each machine boots from; 0 where it is left out.
         public_address: whether each machine has a public IPv4 address.
         egress_to: country or continent that data are sent to, in words; empty: not said.
@@ -180,7 +181,14 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     service = measured_service(profile, notes) if month else None
     if profile.job.demand_by_hour is not None and not profile.job.kind.answers:
         notes.append(f"{profile.job.name}: {_FOR_SHARING}")
+    storage = _bytes(requirements.storage_bytes, usage.storage_gib if usage and month else None)
     dataset = profile.job.dataset_gib
+    if dataset and round(dataset * GIB) <= storage:
+        notes.append(
+            f"{profile.job.name}: its data set of {dataset:g} GiB is taken to be part of the "
+            f"{storage / GIB:g} GiB that are stored."
+        )
+        dataset = None
     if dataset and not requirements.machine_only:
         notes.append(
             f"{profile.job.name}: its data set of {dataset:g} GiB is kept on a disk attached to "
@@ -198,11 +206,9 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         egress_bytes=_bytes(
             requirements.egress_bytes, usage.egress_gib_per_month if usage and month else None
         ),
-        storage_bytes=_bytes(
-            requirements.storage_bytes, usage.storage_gib if usage and month else None
-        ),
+        storage_bytes=storage,
         storage_h=HOURS_PER_MONTH if month else None,
-        dataset_bytes=0 if requirements.machine_only else _bytes(None, profile.job.dataset_gib),
+        dataset_bytes=0 if requirements.machine_only else _bytes(None, dataset),
         boot_disk_bytes=0 if requirements.machine_only else requirements.boot_disk_bytes,
         public_address=requirements.public_address and not requirements.machine_only,
         egress_to=requirements.egress_to,

@@ -34,11 +34,15 @@ _DAYS_PER_MONTH = Decimal("30.4")  # 730 h
 
 
 def data_bytes(profile: Profile, work: Workload) -> int | None:
-    """Return the data that would move: what is stored, the data set in it; None when not stated."""
+    """Return the data that would move: the data set and what is stored; None when not stated.
+
+    A data set that fits into what is stored is part of it.
+    """
     dataset = profile.job.dataset_gib
     if dataset is None and not work.storage_bytes:
         return None
-    return max(round((dataset or 0.0) * GIB), work.storage_bytes)
+    dataset_bytes = round((dataset or 0.0) * GIB)
+    return work.storage_bytes + (dataset_bytes if dataset_bytes > work.storage_bytes else 0)
 
 
 def move(

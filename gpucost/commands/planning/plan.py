@@ -317,7 +317,7 @@ def requirements_of(typed: dict[str, Any]) -> Requirements:
     )
     return Requirements(
         objective=objective or "cost",
-        accepts_slower=objective == "cost" or deadline is not None,
+        accepts_slower=objective == "cost",
         site=Site(
             grid_g_per_kwh=typed.pop("grid_g_per_kwh"),
             pue=typed.pop("pue"),

@@ -65,7 +65,7 @@ def test_an_unknown_price_wins_nothing() -> None:
     assert silent.cost == Decimal("150.00")  # the known part alone
     most = dearest("egress", silent.quote.usage, (TODAY, STATED, SILENT, DEAR))
     assert most is not None
-    assert silent.cost_high >= silent.cost + most
+    assert silent.usd_range.high >= silent.cost + most
 
 
 def test_a_large_data_set_does_not_vanish_where_its_disk_has_no_price() -> None:
@@ -83,7 +83,7 @@ def test_a_large_data_set_does_not_vanish_where_its_disk_has_no_price() -> None:
         for quote in (found.baseline.quote, stated.quote)
     ]
     assert disks[0] == disks[1] > 1000
-    assert silent.cost_high >= silent.cost + disks[0]
+    assert silent.usd_range.high >= silent.cost + disks[0]
     (alone,) = plan(profile, offers=(TODAY, SILENT, STATED), machine_only=True, **asked).jobs
     assert [line.what for o in alone.options for line in o.quote.lines] == ["compute", "compute"]
     assert not any(o.quote.at_least for o in alone.options)

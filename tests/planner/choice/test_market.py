@@ -2,13 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
-from planner.choice.benefit import most_net, weigh
 from planner.choice.requirements import Requirements
-from planner.choice.search import find_candidates
-from planner.choice.workload import choose_period
-from planner.pipeline import assess, draft_plan
+from planner.pipeline import draft_plan
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.billing.quote import Usage, quote
@@ -37,18 +32,6 @@ def test_a_job_of_a_fleet_is_planned_as_alone() -> None:
         assert alone.options == job.options
         assert alone.rejected == job.rejected
         assert alone.named == job.named
-
-
-@pytest.mark.parametrize("profile", JOBS[:4], ids=lambda one: one.job.name)
-def test_nothing_is_worth_more_than_at_most(profile: Profile) -> None:
-    """The bound that spares the weighing of a candidate is never below what weighing finds."""
-    catalog, asked = load_catalog(ASKED_ON), Requirements()
-    context = assess(profile, catalog, asked, choose_period((profile,), asked))
-    candidates, _ = find_candidates(context)
-    assert candidates
-    for candidate in candidates:
-        net = weigh(candidate, context).benefit.net_usd
-        assert net is None or net <= most_net(candidate, context)
 
 
 def test_a_use_that_offers_share_costs_what_each_pays_alone() -> None:

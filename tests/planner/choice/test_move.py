@@ -5,9 +5,9 @@ from decimal import Decimal
 import pytest
 
 from planner.choice.baseline import Baseline
-from planner.choice.benefit import data_bytes, move
 from planner.choice.option import Move
 from planner.choice.workload import GIB
+from planner.choice.worth import data_bytes, move
 from pricing.catalog.catalog import load_catalog
 from tests.planner.factories import a_case, a_profile
 from tests.pricing.factories import ASKED_ON, an_offer
@@ -30,12 +30,19 @@ def moved(amount: int | None, saves: str | None = "100") -> Move | None:
 
 @pytest.mark.parametrize(
     ("dataset", "storage", "gib"),
-    [(None, None, None), (10.0, None, 10), (None, 5.0, 5), (10.0, 5.0, 15), (0.0, None, 0)],
+    [
+        (None, None, None),
+        (10.0, None, 10),
+        (None, 5.0, 5),
+        (10.0, 5.0, 15),
+        (5.0, 10.0, 10),
+        (0.0, None, 0),
+    ],
 )
 def test_the_data_is_the_data_set_and_what_is_kept(
     dataset: float | None, storage: float | None, gib: int | None
 ) -> None:
-    """Not stated is unknown, none is none."""
+    """Not stated is unknown, none is none; a data set within what is stored counts once."""
     asked = None if storage is None else round(storage * GIB)
     context = a_case(a_profile(dataset_gib=dataset), CATALOG, storage_bytes=asked)
     assert data_bytes(context.profile, context.work) == (None if gib is None else gib * GIB)

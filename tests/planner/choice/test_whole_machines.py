@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from planner.choice.requirements import BOOT_DISK_GIB
 from planner.plan.draft import JobDraft
@@ -75,12 +76,13 @@ def test_what_comes_with_the_machine_costs_nothing_and_is_said() -> None:
 
 
 def test_an_unknown_price_is_at_least_and_never_zero() -> None:
-    """A silent provider is a cent cheaper by its known part, and is not recommended for it."""
-    found = job(STATED, SILENT)
+    """A silent provider is cheaper by its known part, and is not recommended for it."""
+    found = job(STATED, structs.replace(SILENT, usd_per_hour=Decimal("1.01")))
     silent = next(o for o in found.options if o.offer.instance_type == "silent")
+    stated = next(o for o in found.options if o.offer.instance_type == "stated")
     assert silent.quote.unknown == ("boot-disk", "address")
-    assert silent.cost == Decimal("99.00")
-    assert silent.cost_high > silent.cost
+    assert silent.cost == Decimal("101.00") < stated.cost
+    assert silent.usd_range.high > silent.cost
     assert found.choice is not None
     assert found.choice.offer.instance_type == "stated"
 
