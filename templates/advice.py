@@ -97,7 +97,7 @@ def _advice(job: JobPlan, plan: Plan) -> str:
     else:
         first = _("Keep it on {where}", where=where)
     if moves and shared.offer.by_hand_at:
-        first += _("; rent it at {site}", site=shared.offer.by_hand_at)
+        first += _("; rent it at {site}", site=translate_text(shared.offer.by_hand_at))
     alone = _("On its own: {advice}", advice=_advice_alone(job, plan))
     return f"{_('{step}.', step=first)}{gap()}{alone}"
 
@@ -117,7 +117,7 @@ def _advice_alone(job: JobPlan, plan: Plan) -> str:
     )
     parts = [advice]
     if option.offer.by_hand_at:
-        parts.append(_("Rent it at {site}.", site=option.offer.by_hand_at))
+        parts.append(_("Rent it at {site}.", site=translate_text(option.offer.by_hand_at)))
     if option.scaling:
         parts.append(_("Copies: {copies}.", copies=copies(option.scaling.by_hour)))
     return gap().join([*parts, *_to_launch(job, option, plan)])

@@ -248,7 +248,10 @@ def test_a_filter_asks_for_the_best_of_these_and_never_to_pay_more(
 ) -> None:
     """Where nothing that was asked for is cheaper, today's machine stays, and the plan says so."""
     wanted = sold("wanted", price, "H100-SXM-80GB", provider="elsewhere", purchase="reserved_1y")
-    asked = {"purchases": ("on_demand", "reserved_1y")} | asked
+    asked = {
+        "purchases": ("on_demand", "reserved_1y"),
+        "engineer_usd_per_hour": Decimal(10),
+    } | asked
     offers_ = (TODAY, wanted, sold("dear", "9.00", "H100-SXM-80GB", provider="elsewhere"))
     (planned,) = plan(running(a_profile()), offers=offers_, **asked).jobs
     assert planned.baseline.broken
