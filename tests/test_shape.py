@@ -45,7 +45,7 @@ OUTER_LIBRARIES = frozenset(("socket", "urllib", "http", "requests", "click", "r
 # Where a float of money is meant: ratios and orders, never an amount that is shown or added.
 FLOATS_OF_MONEY = frozenset(
     (
-        "planner/choice/benefit.py",  # days until paid back are a ratio
+        "planner/choice/worth.py",  # days until paid back are a ratio
         "planner/models/costs.py",  # a saving's fraction is a ratio
         "planner/plan/draft.py",  # payback in days is a ratio
         "templates/report_text.py",  # percentages

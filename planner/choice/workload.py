@@ -182,18 +182,8 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     if profile.job.demand_by_hour is not None and not profile.job.kind.answers:
         notes.append(f"{profile.job.name}: {_FOR_SHARING}")
     storage = _bytes(requirements.storage_bytes, usage.storage_gib if usage and month else None)
-    dataset = profile.job.dataset_gib
-    if dataset and round(dataset * GIB) <= storage:
-        notes.append(
-            f"{profile.job.name}: its data set of {dataset:g} GiB is taken to be part of the "
-            f"{storage / GIB:g} GiB that are stored."
-        )
-        dataset = None
-    if dataset and not requirements.machine_only:
-        notes.append(
-            f"{profile.job.name}: its data set of {dataset:g} GiB is kept on a disk attached to "
-            "the machine, today and in every option (--machine-only excludes it)."
-        )
+    dataset, said = _data_set(profile, storage, requirements)
+    notes += said
     if replicas > 1:
         notes.append(
             f"{profile.job.name}: {replicas} replicas, each on machines of its own and as busy as "
@@ -208,7 +198,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         ),
         storage_bytes=storage,
         storage_h=HOURS_PER_MONTH if month else None,
-        dataset_bytes=0 if requirements.machine_only else _bytes(None, dataset),
+        dataset_bytes=dataset,
         boot_disk_bytes=0 if requirements.machine_only else requirements.boot_disk_bytes,
         public_address=requirements.public_address and not requirements.machine_only,
         egress_to=requirements.egress_to,
@@ -217,6 +207,21 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         service=service,
         notes=tuple(notes),
     )
+
+
+def _data_set(profile: Profile, stored: int, asked: Requirements) -> tuple[int, list[str]]:
+    """Return the bytes of the data set that are billed beside what is stored, and what is said."""
+    name, gib = profile.job.name, profile.job.dataset_gib
+    if not gib or asked.machine_only:
+        return 0, []
+    if round(gib * GIB) <= stored:
+        within = f"part of the {stored / GIB:g} GiB that are stored"
+        return 0, [f"{name}: its data set of {gib:g} GiB is taken to be {within}."]
+    kept = (
+        f"{name}: its data set of {gib:g} GiB is kept on a disk attached to the machine, today and "
+        "in every option (--machine-only excludes it)."
+    )
+    return round(gib * GIB), [kept]
 
 
 def _demand(profile: Profile) -> tuple[float, ...] | None:
