@@ -39,6 +39,7 @@ from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
+from pricing.message import Message
 from pricing.money import whole_dollars
 
 if TYPE_CHECKING:
@@ -171,18 +172,15 @@ def _host_fits(tenants: list[Tenant], offer: Offer, count: int) -> bool:
 
 def _notes(today: Offer, size: Offer, count: int, machines: int, needed: int) -> Iterator[str]:
     if size is not today:
-        yield f"{count}x {size.place} in place of {machines}x {today.name} carries the packed jobs."
+        was = today.name
+        yield Message("fleet.other-size", n=count, to=size.place, before=machines, machine=was)
         return
     total = count * round(today.gpu_count)
     gone, free = machines - count, total - needed
     if gone:
-        yield f"{gone} of {machines}x {today.name} can go once the jobs are packed."
+        yield Message("fleet.machines-free", n=gone, before=machines, machine=today.name)
     if free > 0:
-        yield (
-            f"{free} of the {total} GPUs of {count}x {today.name} are free once "
-            "the jobs are packed; no smaller size there is cheaper, so that saves nothing unless "
-            "others use them."
-        )
+        yield Message("fleet.gpus-free", n=free, of=total, count=count, machine=today.name)
 
 
 class _Gpu(NamedTuple):
@@ -273,9 +271,7 @@ class Draft:
         self._kept += sum((t.baseline.cost or Decimal(0) for t in everyone), Decimal(0))
         self._held += gpus_held(everyone)
         self._notes.append(
-            f"the jobs on {left.offer.name} stay where they are: packed they would cost "
-            f"${whole_dollars(dearer)} more, as all of their machines would be held for as long as "
-            "the longest job."
+            Message("fleet.stay", machine=left.offer.name, usd=whole_dollars(dearer))
         )
 
     def add_alone(self, tenants: Iterable[Tenant]) -> None:

@@ -32,6 +32,7 @@ from planner.prediction.sharing import most_beside
 from planner.prediction.slices import memory_growth
 from planner.signals.signals import PARTS
 from planner.signals.thresholds import USABLE
+from pricing.message import Message
 
 
 def wanted_by_hour(one: Tenant) -> tuple[float, ...]:
@@ -72,25 +73,26 @@ def _slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     """Refuse slices to jobs that need none, and what the GPU cannot be cut into."""
     isolated = sorted(t.name for t in group if t.is_isolated)
     if len(isolated) < len(group):
-        return "capability", f"{', '.join(isolated)} must be isolated: a slice of its own, or alone"
+        return "capability", Message("share.must-be-isolated", jobs=isolated)
     found = slices_of(group)
-    return ("capability", f"{len(group)} jobs: {found}") if isinstance(found, str) else None
+    return (
+        ("capability", Message("share.jobs", n=len(group), why=found))
+        if isinstance(found, str)
+        else None
+    )
 
 
 def _memory(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     unknown = [t.name for t in group if t.memory_gib is None]
     if unknown:
-        return "memory", f"memory use of {', '.join(sorted(unknown))} was not measured"
+        return "memory", Message("share.memory-unmeasured", jobs=sorted(unknown))
     need = sum((t.memory_gib or 0.0) + CONTEXT_GIB for t in group)
     room = room_gib(group)
     if need <= room:
         return None
     grows = any(memory_growth(t.profile) > 1.0 for t in group)
-    with_what = "contexts and room to grow, as less than a day was seen" if grows else "contexts"
-    return (
-        "memory",
-        f"{len(group)} jobs need {need:.1f} GiB with {with_what}; {room:.1f} may be filled",
-    )
+    code = "share.memory-and-growth" if grows else "share.memory"
+    return "memory", Message(code, n=len(group), need=need, room=room)
 
 
 def _host(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
@@ -106,16 +108,13 @@ def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     for one in sorted(with_target, key=lambda t: t.name):
         target, measured = one.profile.job.latency_slo_ms or 0.0, one.latency_ms
         if measured is None:
-            return "latency", f"{one.name} has a target of {target:g} ms and no measured latency"
+            return "latency", Message("share.no-latency", job=one.name, ms=target)
         joint = _peak_on_slice(one, found[one.name].low) if one.is_isolated else None
         longer = stretch(one.peak, sum(t.peak for t in group) if joint is None else joint) - 1.0
         queued = measured + _queueing_ms(one, measured) * longer
         worst = max(measured / found[one.name].low, queued)
         if worst > target * (1.0 + _ROUNDING):
-            return (
-                "latency",
-                f"{one.name} would take up to {worst:.3g} ms; its target is {target:g}",
-            )
+            return "latency", Message("share.latency", job=one.name, ms=worst, target=target)
     return None
 
 
@@ -130,10 +129,7 @@ def _peaks(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     together = sum(t.peak for t in group)
     if not any(t.profile.job.kind.answers for t in group) or together <= 1.0 + _ROUNDING:
         return None
-    return (
-        "slowdown",
-        f"at their 95th percentiles they would want {together:.0%} of the GPU at once",
-    )
+    return "slowdown", Message("share.peaks", share=together)
 
 
 def _busiest_hour(by_hour: Sequence[float]) -> tuple[Reason, str] | None:
@@ -141,7 +137,7 @@ def _busiest_hour(by_hour: Sequence[float]) -> tuple[Reason, str] | None:
     if most <= 1.0 + _ROUNDING:
         return None
     hour = by_hour.index(most)
-    return "slowdown", f"in hour {hour} they would want {most:.0%} of the GPU"
+    return "slowdown", Message("share.busiest-hour", hour=hour, share=most)
 
 
 def _peak_on_slice(one: Tenant, speed: float) -> float:
@@ -161,21 +157,20 @@ def _peaks_on_slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str]
     )
     if not full:
         return None
-    return "slowdown", f"{', '.join(full)} would fill its slice at the 95th percentile"
+    return "slowdown", Message("share.slice-full", jobs=full)
 
 
 def _other_parts(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     for title, part in PARTS:
         together = sum(part(t.profile) or 0.0 for t in group)
         if together > BUSIEST + _ROUNDING:
-            busy = f"together they would keep the {title} {together:.0%} busy"
-            return "slowdown", f"{busy}; {BUSIEST:.0%} is the limit"
+            return "slowdown", Message("share.busy", part=title, share=together, limit=BUSIEST)
     return None
 
 
 def _unmeasured(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     unknown = sorted(t.name for t in group if t.share is None)
-    return ("slowdown", f"GPU use of {', '.join(unknown)} was not measured") if unknown else None
+    return ("slowdown", Message("share.use-unmeasured", jobs=unknown)) if unknown else None
 
 
 def _slowdown(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
@@ -186,16 +181,13 @@ def _busy(group: list[Tenant]) -> tuple[Reason, str] | None:
     total = sum(t.share or 0.0 for t in group)
     if total <= BUSIEST:
         return None
-    return (
-        "slowdown",
-        f"together they would keep the GPU {total:.0%} busy; {BUSIEST:.0%} is the limit",
-    )
+    return "slowdown", Message("share.busy", part="GPU", share=total, limit=BUSIEST)
 
 
 def _slowest(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
     slowest = min(s.mid for s in speeds(group).values())
     if slowest < 1.0 / asked.max_slowdown:
-        return "slowdown", f"the slowest would run at {slowest:.2f} of its speed alone"
+        return "slowdown", Message("share.slowest", speed=slowest)
     return None
 
 
@@ -468,6 +460,6 @@ def unmoved(packing: Packing, asked: Requirements) -> Iterator[Unmoved]:
         one = holder(group)
         other = next(g for g in fullest_last if g is not group)
         if one.name in packing.kept:
-            yield Unmoved(job=one.name, reason="moves", detail="--max-moves leaves it where it is")
+            yield Unmoved(job=one.name, reason="moves", detail=Message("share.max-moves"))
         elif found := refuses([one, *other], asked) or refuses([*group, *other], asked):
             yield Unmoved(job=one.name, reason=found[0], detail=found[1])

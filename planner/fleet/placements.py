@@ -25,6 +25,7 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import PriceRange
 from pricing.hardware import gpus
+from pricing.message import Message
 
 # Limits that say where a job may run; a packing must keep them as every option does.
 _PLACES = ("unavailable", "region", "purchase", "capability")
@@ -162,7 +163,7 @@ def today(profile: Profile, baseline: Baseline) -> Home | None:
         offer=baseline.offer,
         hours=baseline.hours.mid,
         quote=baseline.quote,
-        speed=exactly(1.0, "today's machine"),
+        speed=exactly(1.0, Message("speed.today")),
         profile=on_whole(profile),
     )
 

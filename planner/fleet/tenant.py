@@ -22,6 +22,7 @@ from planner.signals.compute_share import compute_share, time_on_gpu
 from planner.signals.signals import memory_need_gib, worst_latency_ms
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, MigProfile, gpus, partition_modes
+from pricing.message import Message
 
 if TYPE_CHECKING:
     from planner.fleet.packing import Packing
@@ -190,7 +191,7 @@ def slices_of(group: list[Tenant]) -> tuple[MigProfile, ...] | str:
     """Return the slice of each job of a group that shares by slices, or why it cannot."""
     gpu = group[0].gpu
     if gpu is None:
-        return "its GPU is not known"
+        return Message("share.gpu-unknown")
     return cut(gpu, [one.there for one in group], _probed(group, gpu))
 
 
@@ -261,28 +262,25 @@ def why_alone(one: Tenant, asked: Requirements) -> Unmoved | None:
     home, copies = one.home, one.baseline.replicas
     elsewhere = bool(asked.providers or asked.regions or asked.gpus or asked.purchases)
     shared = one.baseline.tenancy is not None
-    lacks = (
-        "no machine with one GPU of its model keeps the limits on the command line"
-        if elsewhere and one.baseline.offer is not None
-        else "no price is known for its machine"
-    )
+    limited = elsewhere and one.baseline.offer is not None
+    lacks = Message("share.no-machine" if limited else "share.no-price")
     part = home is not None and home.offer.gpu_count != 1 and not (shared and not home.moved)
     reasons = (
         (home is None, "unavailable", lacks),
         (
             one.profile.gpu_count > 1 or part,
             "gpu-count",
-            "it does not hold exactly one whole GPU",
+            Message("share.not-one-gpu"),
         ),
         (
             copies > 1,
             "gpu-count",
-            f"it runs as {copies} replicas; how few of them are enough is another question",
+            Message("share.replicas", n=copies),
         ),
         (
             one.is_isolated and not (one.gpu is not None and one.gpu.mig),
             "capability",
-            f"it must be isolated, and {_uncut(one)}",
+            Message("share.isolated", why=_uncut(one)),
         ),
     )
     found = next(((reason, detail) for holds, reason, detail in reasons if holds), None)
@@ -293,14 +291,11 @@ def _uncut(one: Tenant) -> str:
     """Return why a job gets no part of a GPU of its own; partitions were measured on nothing."""
     modes = partition_modes(one.gpu) if one.gpu is not None else ()
     if one.gpu is None or not modes:
-        return "its GPU cannot be cut into slices (MIG)"
+        return Message("share.no-slices")
     found = partitioned(one.gpu, (one.there, one.there))
     if isinstance(found, str):
         return found
-    return (
-        f"how fast it runs on a partition of its GPU ({found.name} with {found.own_memory}) was "
-        "measured on nothing: measure one before it shares so"
-    )
+    return Message("share.partition-unmeasured", mode=found.name, memory=found.own_memory or "")
 
 
 def side_by_side(offer: Offer) -> str:

@@ -18,6 +18,7 @@ from planner.plan.draft import JobDraft
 from planner.plan.job import Confidence
 from planner.plan.recommendation import MovingTerms, Recommendation, recommend
 from pricing.catalog.catalog import Catalog
+from pricing.message import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,7 @@ def _if_shared(job: JobDraft, place: Placement, day: date) -> Confidence:
 def _alone_there(job: JobDraft, place: Placement) -> Estimate:
     """Return the speed of a job alone where it is to share, relative to today."""
     away = (one.speed for one in job.elsewhere if one.offer == place.offer)
-    home = job.home.speed if job.home else exactly(1.0, "today's machine")
+    home = job.home.speed if job.home else exactly(1.0, Message("speed.today"))
     return next(away, home)
 
 

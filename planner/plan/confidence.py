@@ -16,13 +16,14 @@ from planner.signals.finding import Certainty, Finding
 from planner.signals.signals import is_snapshot
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import Age, risen_at_most
+from pricing.message import Message, join
 
 _ONE_DIGIT = 1.2  # from here on one decimal says enough of a factor
 _ORDER: tuple[Level, ...] = ("low", "fair", "good")
 _CAUSE: dict[Certainty, tuple[Level, str]] = {
-    "measured": ("good", "the cause itself was measured"),
-    "likely": ("fair", "the counters point to the cause"),
-    "possible": ("low", "the counters are consistent with the cause"),
+    "measured": ("good", Message("sure.cause-measured")),
+    "likely": ("fair", Message("sure.cause-likely")),
+    "possible": ("low", Message("sure.cause-possible")),
 }
 _LEAST_SAMPLES = 2
 # Half the width of the interval in log space: what steps of one job vary by, and a factor of 1.5,
@@ -88,52 +89,46 @@ def thin(profile: Profile) -> str | None:
     One instant, fewer than two samples, or figures that nobody recorded with a known tool.
     """
     if not profile.provenance.sources:
-        return "based on figures you entered, not on a measurement"
+        return Message("sure.entered")
     if is_snapshot(profile):
-        return "based on a single instant"
+        return Message("sure.one-instant")
     counts = [c.n for s in profile.provenance.sources for c in s.columns if c.slot and c.n]
     if counts and max(counts) < _LEAST_SAMPLES:
-        return "based on a single sample"
+        return Message("sure.one-sample")
     return None
 
 
 def _diagnosis(profile: Profile, findings: tuple[Finding, ...]) -> ConfidencePart:
     if not findings:
-        return ConfidencePart(level="low", why="nothing was measured")
+        return ConfidencePart(level="low", why=Message("sure.nothing-measured"))
     level, why = _CAUSE[findings[0].confidence]
     ground = thin(profile)
     if ground is None:
         return ConfidencePart(level=level, why=why)
     capped = min(level, "fair", key=_ORDER.index)
-    return ConfidencePart(level=capped, why=f"{why}; {ground}")
+    return ConfidencePart(level=capped, why=join((why, ground)))
 
 
 def _speed(chosen: Option, baseline: Baseline) -> ConfidencePart:
     hours = chosen.hours
     if chosen.speed.weak:
-        return ConfidencePart(
-            level="low", why="the prediction is outside the range that it was fitted on"
-        )
+        return ConfidencePart(level="low", why=Message("sure.outside-fit"))
     if hours.low == hours.high:
         same = baseline.offer is not None and chosen.offer.gpu == baseline.offer.gpu
         return ConfidencePart(
-            level="good", why="the same GPU" if same else "the hours in use do not change"
+            level="good", why=Message("sure.same-gpu" if same else "sure.same-hours")
         )
     level, factor = _by_width(hours)
-    return ConfidencePart(level=level, why=f"run time within a factor of {in_words(factor)}")
+    return ConfidencePart(level=level, why=Message("sure.run-time", factor=in_words(factor)))
 
 
 def _beside(speed: Estimate) -> ConfidencePart:
     if speed.weak:
-        return ConfidencePart(
-            level="low", why="the prediction is outside the range that it was fitted on"
-        )
+        return ConfidencePart(level="low", why=Message("sure.outside-fit"))
     if speed.low == speed.high:
-        return ConfidencePart(level="good", why="the same GPU")
+        return ConfidencePart(level="good", why=Message("sure.same-gpu"))
     level, factor = _by_width(speed)
-    return ConfidencePart(
-        level=level, why=f"speed beside other jobs within a factor of {in_words(factor)}"
-    )
+    return ConfidencePart(level=level, why=Message("sure.speed-shared", factor=in_words(factor)))
 
 
 def _by_width(known: Estimate) -> tuple[Level, float]:
@@ -151,24 +146,22 @@ def _price(baseline: Baseline, moves_to: Offer | None, day: date) -> ConfidenceP
     """Return how sure the price is: of where the job would go, or of today's machine."""
     offer = moves_to or baseline.offer
     if offer is None or baseline.offer is None:
-        return ConfidencePart(level="low", why="the price of today's machine is unknown")
+        return ConfidencePart(level="low", why=Message("sure.price-unknown"))
     if baseline.assumed:
-        return ConfidencePart(level="low", why="today's machine was not stated")
+        return ConfidencePart(level="low", why=Message("sure.machine-assumed"))
     age = (day - offer.as_of).days
     if moves_to is None:  # whoever pays it knows it; what other machines cost is in their ranges
         return ConfidencePart(
-            level="fair" if offer.is_stale(day) else "good", why=f"read {age} days ago"
+            level="fair" if offer.is_stale(day) else "good", why=Message("sure.read", days=age)
         )
     if not offer.dated:
-        return ConfidencePart(level="low", why="the price has no exact date")
+        return ConfidencePart(level="low", why=Message("sure.no-date"))
     risen = float(risen_at_most(offer, day))  # a factor, no amount
     level = _OF_AGE[offer.age(day)]
     if offer.confidence == "low":
-        return ConfidencePart(
-            level="low", why=f"read {age} days ago, from a source of low confidence" + _may(risen)
-        )
-    return ConfidencePart(level=level, why=f"read {age} days ago" + _may(risen))
-
-
-def _may(risen: float) -> str:
-    return "" if risen <= _STEADY else f", may have risen by {risen - 1.0:.0%}"
+        level, read = "low", Message("sure.read-low-confidence", days=age)
+    else:
+        read = Message("sure.read", days=age)
+    if risen <= _STEADY:
+        return ConfidencePart(level=level, why=read)
+    return ConfidencePart(level=level, why=Message("sure.risen", read=read, share=risen - 1.0))

@@ -16,6 +16,7 @@ from planner.plan.bill import offer_on
 from planner.plan.job import Experiment
 from planner.profile.kinds import JobKind
 from pricing.catalog.offer import Offer
+from pricing.message import Message
 from pricing.money import cents
 
 MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies
@@ -62,11 +63,11 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Experiment]:
     if same and not about.actions:
         return
     software = any(ACTIONS[code].kind != "structural" for code in about.actions)
-    how = " with its changes in software" if software else ""
+    code = "probe.run-with-changes" if software else "probe.run"
     where = f"{count} x {offer.name}" if count > 1 else offer.name
     yield Experiment(
         option=about.id,
-        what=f"run the job for {MINUTES} minutes on {where}{how}, and give its profile as --probe",
+        what=Message(code, n=MINUTES, machine=where),
         offer=offer_on(offer, day),
         count=count,
         minutes=MINUTES,
@@ -80,7 +81,7 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Experiment]:
         link = link_class(two.interconnect, two.gpu)
         yield Experiment(
             option=about.id,
-            what=f"run it for {MINUTES} minutes on {two.name}, 2 GPUs ({link}), as --probe",
+            what=Message("probe.two-gpus", n=MINUTES, machine=two.name, link=link),
             offer=offer_on(two, day),
             count=1,
             minutes=MINUTES,
@@ -92,7 +93,7 @@ def _experiments(context: JobContext, about: Option) -> Iterator[Experiment]:
     if serving and context.profile.mean("util.dram_active") is None:
         yield Experiment(
             option=about.id,
-            what="record SM, tensor and DRAM activity (DCGM) on today's machine",
+            what=Message("probe.counters"),
             offer=None,
             count=0,
             minutes=MINUTES,

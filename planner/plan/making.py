@@ -74,6 +74,7 @@ from planner.plan.recommendation import Recommendation
 from planner.plan.teams import teams
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.price_age import sellers_of
+from pricing.message import Message
 from pricing.money import cents, in_cents, without_zeros
 
 
@@ -149,8 +150,7 @@ def _basis(option: ChosenOption, as_of: date) -> str:
     """Return where the range of a bill comes from."""
     age = max(0, (as_of - option.offer.as_of).days)
     kind = sellers_of(option.offer.provider, option.offer.purchase)
-    price = f"the price, {age} days old, as prices of its kind ({kind}) have moved"
-    return f"90 % interval: the hours ({option.hours.basis}); {price}"
+    return Message("cost.basis", hours=option.hours.basis, days=age, kind=kind)
 
 
 def cost_lines(lines: Iterable[QuoteLine]) -> tuple[CostLine, ...]:

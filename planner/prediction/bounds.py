@@ -256,9 +256,7 @@ def contradictions(profile: Profile) -> tuple[str, ...]:
 def _contradictions(profile: Profile, share: float | None) -> tuple[str, ...]:
     if share is None or share <= MOST_MFU:
         return ()
-    said = (
-        f"parameters x rate are {share:.0%} of the peak of {profile.gpu_count}x "
-        f"{source_gpu(profile).name}, more than any job reaches: job.parameters, work.rate_per_s "
-        "or job.precision is wrong"
+    said = Message(
+        "speed.above-peak", share=share, gpus=f"{profile.gpu_count}x {source_gpu(profile).name}"
     )
     return (said,)

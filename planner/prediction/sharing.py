@@ -236,13 +236,10 @@ def partitioned(gpu: Gpu, profiles: Sequence[Profile]) -> PartitionMode | str:
     if not many:
         most = modes[-1].partitions
         return Message("sharing.too-few-partitions", gpu=gpu.name, most=most, n=len(profiles))
-    isolated = {one.job.name: None for one in profiles if one.job.trust == "isolated"}
+    isolated = tuple(dict.fromkeys(p.job.name for p in profiles if p.job.trust == "isolated"))
     own = [mode for mode in many if mode.own_memory or not isolated]
     if not own:
-        return (
-            f"no mode of the {gpu.name} is known in which each of {many[0].partitions} partitions "
-            f"has memory of its own, as {', '.join(isolated)} must have"
-        )
+        return Message("sharing.no-own-memory", gpu=gpu.name, n=many[0].partitions, jobs=isolated)
     mode = own[0]
     return _too_large(gpu, mode, profiles) or mode
 
@@ -256,9 +253,13 @@ def _too_large(gpu: Gpu, mode: PartitionMode, profiles: Sequence[Profile]) -> st
         need *= memory_growth(one)
         room = USABLE * mode.memory_gib(gpu)
         if need > room:
-            return (
-                f"{one.job.name} takes {need:.1f} GiB, and of a partition of the {gpu.name} in "
-                f"{mode.name} {room:.1f} may be filled"
+            return Message(
+                "sharing.partition-too-small",
+                job=one.job.name,
+                gib=need,
+                gpu=gpu.name,
+                mode=mode.name,
+                room=room,
             )
     return None
 
