@@ -39,7 +39,9 @@ STYLES = ("md", "html", "github-comment")
 # Two words of English side by side, as no code, name or unit is written.
 _ENGLISH = re.compile(r"(?<![\w/.=(-])[A-Za-z][a-z']+,? [a-z][a-z']+ [a-z][a-z']+")
 # What is not ours to translate: a user's notes in a profile, the name of a source, a command.
-_USERS = re.compile(r"^(- |<li>)[\w-]+(?:: |：)(Source|Assumed|Declared|Measured)[^\n]*", re.MULTILINE)
+_USERS = re.compile(
+    r"^(- |<li>)[\w-]+(?:: |：)(Source|Assumed|Declared|Measured)[^\n]*", re.MULTILINE
+)
 # Kept in a name before it is said.
 _SAID_OF_A_NAME = {
     "a month",
