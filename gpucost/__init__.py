@@ -11,6 +11,12 @@ plan = gpucost.make_plan((profile,), catalog, gpucost.Requirements(), as_of=cata
 Names are loaded when first used, so `import gpucost` costs next to nothing.
 """
 
+import sys
+
+if sys.argv[:1] == ["-m"] and "-m gpucost" in " ".join(sys.orig_argv) and not sys.flags.safe_path:
+    # A json.py or click.py in the working folder must not be imported.
+    sys.path[0] = __file__.rpartition("gpucost")[0].rstrip("/") or "/"
+
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path

@@ -304,16 +304,35 @@ class ExistenceCheck:
             proves nothing yet; not-asked: the provider could not be asked.
         resource: as the provider shows it, where it is present.
         why: for people, where it is not.
+        is_ours: whether no answer says otherwise; what is not ours is not ended unasked.
     """
 
     state: ExistenceState
     resource: Resource | None = None
     why: str = ""
+    is_ours: bool = True
 
     @classmethod
     def present(cls, resource: Resource) -> "ExistenceCheck":
         """Return that the provider shows it."""
         return cls(state="present", resource=resource)
+
+    @classmethod
+    def identified(cls, resource: Resource, carried: OwnershipTags | None) -> "ExistenceCheck":
+        """Return that an id is shown, if by marks or name it is still what its run has made.
+
+        Args:
+            resource: with the marks of the journal and the name that it has now; empty: none.
+            carried: the marks that it has now.
+        """
+        run, name = resource.marks.run, resource.name
+        is_named = not (name and resource.computes) or name.startswith(resource.marks.name(""))
+        if carried.run == run if carried is not None else is_named:
+            return cls.present(resource)
+        why = f"it is called {name!a} now and carries no mark of {run}"
+        if carried is not None:
+            why = f"it carries the marks of run {carried.run}"
+        return cls(state="not-asked", why=why, is_ours=False)
 
     @classmethod
     def gone(cls, why: str) -> "ExistenceCheck":

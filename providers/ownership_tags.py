@@ -187,8 +187,8 @@ def _id_of(state: Path) -> str:
     return text if len(text) == _RUN_LETTERS and set(text) <= set(_LETTERS) else ""
 
 
-def keep_owner(state: Path) -> None:
-    """Give a state folder its id, once; the folder is made if need be.
+def keep_owner(state: Path, id_: str = "") -> None:
+    """Give a state folder its id, once, a new one where none is named; it is made if need be.
 
     Raises:
         OSError: it cannot be written.
@@ -199,7 +199,7 @@ def keep_owner(state: Path) -> None:
     path, draft = state / _OWNER_FILE, state / f".{_OWNER_FILE}-{new_run()}"
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="ascii") as stream:
-        stream.write(f"{new_run()}\n")
+        stream.write(f"{id_ or new_run()}\n")
         stream.flush()
         os.fsync(handle)
     try:
@@ -211,6 +211,21 @@ def keep_owner(state: Path) -> None:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def restore_owner(state: Path, owner: str) -> None:
+    """Give a state folder the id of an owner as marks have it, such as that of a lost folder.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    (state / _OWNER_FILE).unlink(missing_ok=True)
+    keep_owner(state, owner.rpartition(_ID)[2])
+
+
+def has_same_name(owner: str, tagged_owner: str) -> bool:
+    """Return whether the owner in marks has this one's readable name, whatever its folder."""
+    return owner.rpartition(_ID)[0] == tagged_owner.rpartition(_ID)[0] != ""
 
 
 def owns(owner: str, tagged_owner: str) -> bool:

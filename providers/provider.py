@@ -127,6 +127,8 @@ class Provider:
         pools_of: provider whose machines are the nodes of its pools; empty: it makes no pools.
         is_used: whether something of ours may be there, by the environment and the folder of the
             state; it is asked only then, or where the journal has an open run there.
+        address: of its API, an https address; empty: it has none.
+        endpoint: variable that replaces that address.
         is_named: whether sentences name it as asked where the journal has no open run there.
         not_in_total: parts of a bill that a preview cannot know, in a sentence; empty: none.
     """
@@ -147,6 +149,8 @@ class Provider:
     pools_of: str = ""
     is_used: Callable[[Mapping[str, str], Path], bool] = field(default=lambda *_: True, repr=False)
     is_named: bool = True
+    address: str = ""
+    endpoint: str = ""
 
     @property
     def ends_itself(self) -> bool:

@@ -45,6 +45,7 @@ SLOW = (
     "gpucost/machines/test_end_role.py",
     "gpucost/machines/test_extend.py",
     "gpucost/machines/test_gone.py",
+    "gpucost/machines/test_taken_over.py",
     "gpucost/machines/test_journal_trouble.py",
     "gpucost/machines/test_mcp.py",
     "gpucost/machines/test_secrets.py",

@@ -2,6 +2,7 @@
 
 import contextlib
 from datetime import UTC, datetime
+from pathlib import Path
 
 from gpucost.files.writing import state_folder
 from gpucost.jobs.driving import drive, preview_job
@@ -95,16 +96,20 @@ def _launched(
     cloud: Cloud, spec: LaunchSpec, journal: Journal, output: Output, *, wait: bool
 ) -> Deployment:
     state, run = state_folder(), spec.marks.run
-    spec = with_key(spec, make_key(state, run)) if _has_key(spec) else spec
     session = session_with(cloud, journal, output)
     try:
-        return launch(session, spec, open_login(spec) if wait and spec.pool is None else None)
+        login = open_login(spec) if wait and spec.pool is None else None
+        return launch(session, spec, login, lambda spec: _keyed(spec, state))
     except GpucostError:
         with contextlib.suppress(JournalError):
             deployment = journal.deployment(run)
             if deployment is None or deployment.state == "ended":
                 drop_key(state, run)
         raise
+
+
+def _keyed(spec: LaunchSpec, state: Path) -> LaunchSpec:
+    return with_key(spec, make_key(state, spec.marks.run)) if _has_key(spec) else spec
 
 
 def open_login(spec: LaunchSpec) -> Login:

@@ -1,5 +1,6 @@
 """Which runs to end, and their end: done when each id of theirs is proved to be gone."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpucost.files.writing import state_folder
@@ -17,10 +18,16 @@ from providers.interface import Deployment, JournaledResource, Resource
 from providers.journal.journal import Journal
 from providers.journal.ledger import bill_run
 from providers.lifecycle.end import end_run, regions_of
-from providers.lifecycle.presence import survey
+from providers.lifecycle.presence import found_run, survey, unknown_runs
 from providers.lifecycle.reap import adopt
 from providers.lifecycle.session import Session
-from providers.ownership_tags import OwnershipTags, latest, owns
+from providers.ownership_tags import (
+    OwnershipTags,
+    has_same_name,
+    latest,
+    owns,
+    restore_owner,
+)
 from providers.ssh.connection import drop_key
 
 
@@ -97,6 +104,60 @@ def _unreached(reached: ReachableProviders, deployments: list[Deployment]) -> li
     return messages
 
 
+def tell_of_lost(resources: Iterable[Resource], output: Output) -> None:
+    """Say that there is something of this user's name, launched from another state folder."""
+    owner = this_owner()
+    lost = {
+        resource.marks.run: resource.marks.owner
+        for resource in resources
+        if has_same_name(owner, resource.marks.owner) and not owns(owner, resource.marks.owner)
+    }
+    if lost:
+        output.say(
+            f"note: {', '.join(lost)} {'was' if len(lost) == 1 else 'were'} launched by "
+            f"{', '.join(dict.fromkeys(lost.values()))}, from another state folder: if that is "
+            "lost, `gpucost list --recover` takes over what was launched from it."
+        )
+
+
+def recover(journal: Journal, output: Output) -> list[str]:
+    """Write down again what a lost state folder of this user's name has launched.
+
+    Returns:
+        what could not be asked, in sentences.
+
+    Raises:
+        InputError: there are several such folders, or the journal has runs of this one.
+    """
+    reached, owner = sessions(journal, output), this_owner()
+    inventories = [(session, survey(session)) for session in reached.sessions]
+    lost = [
+        (session, run, run.marks.owner)
+        for session, inventory in inventories
+        for name in unknown_runs(session, inventory.resources)
+        if has_same_name(owner, (run := found_run(session, inventory, name)).marks.owner)
+    ]
+    owners = sorted({tagged for _, _, tagged in lost} - {owner})
+    if owners and (len(owners) > 1 or journal.deployments()):
+        raise InputError(
+            f"runs of {', '.join(owners)} are there, and this is {owner}: choose one with "
+            f"GPUCOST_OWNER, such as GPUCOST_OWNER={owners[0]} gpucost list --recover."
+        )
+    for tagged in owners:
+        restore_owner(state_folder(), tagged)
+    for session, run, _ in lost:
+        resources = [
+            resource
+            for inventory in (answer for at, answer in inventories if at is session)
+            for resource in inventory.resources
+            if resource.marks.run == run.marks.run
+        ]
+        adopt(session, run.marks, tuple(resources))
+        output.say(f"{run.marks.run} is written down again; its key is gone, so none can log in.")
+    doubts = [doubt for _, inventory in inventories for doubt in inventory.doubts]
+    return [*doubts, *(provider.text for provider in reached.missed(()))]
+
+
 def refuse_others(marks: OwnershipTags, owner: str) -> None:
     """Refuse to change what another owner launched.
 
@@ -122,6 +183,7 @@ def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTe
     for session in reached.sessions:
         inventory = survey(session)
         doubts += inventory.doubts
+        tell_of_lost(inventory.resources, output)
         local = {item.marks.run: item for item in open_ if item.provider == session.cloud.name}
         for run in dict.fromkeys((*local, *(item.marks.run for item in inventory.resources))):
             resources = tuple(item for item in inventory.resources if item.marks.run == run)

@@ -2,12 +2,16 @@
 
 import contextlib
 import os
+import socket
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
+from urllib.parse import urlsplit
 
 import click
 
@@ -17,6 +21,7 @@ from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, RefusedError
+from pricing.money import show
 from providers.interface import OWN, Cloud, Connection, Deployment, Resource
 from providers.journal.journal import Journal, JournalError
 from providers.journal.journal_file import DamagedJournalError, NewerJournalError, set_aside
@@ -148,7 +153,16 @@ def session_with(cloud: Cloud, journal: Journal, output: Output) -> Session:
         say=output.say,
         price=_price,
         login=lambda run: login_again(cloud.name, run, state_folder()),
+        may_end=_may_end,
     )
+
+
+def _may_end(machine: str) -> bool:
+    """Ask whether what somebody has renamed ends; nobody at the terminal, or --yes, is a no."""
+    context = click.get_current_context(silent=True)
+    if not sys.stdin.isatty() or (context is not None and context.params.get("yes")):
+        return False
+    return click.confirm(f"{machine}. End it all the same?", err=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +219,49 @@ class ReachableProviders:
         )
 
 
+_REACHED_S = 2.5
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+
+
+def _tell_unreached(providers: Iterable[str], journal: Journal, output: Output) -> None:
+    """Say within 3 s that a provider cannot be reached, and what burns there by the last record.
+
+    It is asked all the same: a slow network must not keep a machine alive.
+    """
+    names = [name for name in providers if CLOUDS[name].address]
+    if not names or any(os.environ.get(name) for name in _PROXIES):
+        return
+    faults: dict[str, str] = dict.fromkeys(names, f"no answer in {_REACHED_S:g} s")
+    threads = [Thread(target=_reach, args=(name, faults), daemon=True) for name in names]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + _REACHED_S
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    for name, fault in faults.items():
+        runs = [run for run in journal.open_deployments() if run.provider == name]
+        if fault:
+            output.say(f"{name} cannot be reached: {fault}. Check the network; trying on ...")
+        if fault and runs:
+            output.say(f"by the last record {', '.join(map(_burning, runs))} may still be there.")
+
+
+def _reach(name: str, faults: dict[str, str]) -> None:
+    parts = urlsplit(os.environ.get(CLOUDS[name].endpoint) or CLOUDS[name].address)
+    try:
+        host = (parts.hostname or "", parts.port or 443)
+        socket.create_connection(host, timeout=_REACHED_S).close()
+    except (OSError, ValueError) as error:
+        faults[name] = f"{parts.hostname}: {error}"
+    else:
+        faults[name] = ""
+
+
+def _burning(run: Deployment) -> str:
+    usd = "" if run.offer is None else f"${show(run.offer.usd_per_hour * run.count)} an hour "
+    return f"{run.marks.run} ({usd}until {run.marks.deadline:%Y-%m-%d %H:%M} UTC)"
+
+
 def sessions(
     journal: Journal, output: Output, providers: Collection[str] = tuple(CLOUDS)
 ) -> ReachableProviders:
@@ -223,6 +280,7 @@ def sessions(
             is_set_up = not isinstance(error, MissingCredentialsError)
             why = error.problems[0]
             unreached.append(UnreachableProvider(provider=provider, why=why, is_set_up=is_set_up))
+    _tell_unreached([session.cloud.name for session in opened], journal, output)
     return ReachableProviders(sessions=tuple(opened), unreached=tuple(unreached), open_at=open_at)
 
 

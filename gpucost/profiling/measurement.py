@@ -127,7 +127,7 @@ def measure(request: MeasureRequest, output: Output) -> int:
 
     Raises:
         InputError: nothing could be measured, and no command was to run.
-        AroundChildError: the same, with a command; it was not started, or ended well itself.
+        AroundChildError: the same, with a command; it was not started.
         CommandError: the command cannot be started.
     """
     if not request.no_gpu and (problem := driver_problem()) is not None:
@@ -240,7 +240,7 @@ class _Front:
             code: the command's; None where there is none.
 
         Raises:
-            AroundChildError, InputError: no profile could be written, and nothing else went wrong.
+            InputError: no profile could be written, and there was no command.
         """
         sampling, told_s = self.sampling, time.monotonic()
         if self._request.command:
@@ -270,8 +270,6 @@ class _Front:
             if problems:
                 raise InputError(problems)
             return 0
-        if problems and code == 0 and not outcome.cut_off:
-            raise AroundChildError(problems)
         for problem in problems:
             _warn(problem)
         return code

@@ -134,6 +134,8 @@ _METADATA = "http://169.254.169.254/latest"
 
 PROVIDER = Provider(
     name="aws",
+    address="https://ec2.us-east-1.amazonaws.com",
+    endpoint="AWS_ENDPOINT_URL",
     title="AWS",
     cloud="providers.aws.cloud",
     prices="providers.aws.prices",

@@ -164,15 +164,12 @@ def look(reader: Reader, entry: JournaledResource, marks: OwnershipTags) -> Exis
         item = by_id(reader.ec2(region), kind, entry.id)
     if item is None:
         return ExistenceCheck.not_shown(f"AWS knows no such id in {region}")
-    tagged = resource(kind, item, region, {})
-    if tagged is not None and tagged.marks.run != marks.run:
-        return ExistenceCheck(
-            state="not-asked", why=f"it carries the marks of run {tagged.marks.run}"
-        )
-    shown = as_resource(kind, item, region, marks)
+    tagged, shown = resource(kind, item, region, {}), as_resource(kind, item, region, marks)
     if shown.state == "gone":
         return ExistenceCheck.gone(f"AWS calls it {state_name(item)}")
-    return ExistenceCheck.present(replace(shown, name=entry.name))
+    check = ExistenceCheck.identified(shown, None if tagged is None else tagged.marks)
+    named = ExistenceCheck.present(replace(shown, name=entry.name))
+    return named if check.is_ours else check
 
 
 Item = dict[str, object]

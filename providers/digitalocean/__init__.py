@@ -46,6 +46,8 @@ def _reading(scopes: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]
 
 PROVIDER = Provider(
     name="digitalocean",
+    address="https://api.digitalocean.com",
+    endpoint=ENDPOINT,
     title="DigitalOcean",
     cloud="providers.digitalocean.cloud",
     prices="providers.digitalocean.prices",

@@ -129,10 +129,7 @@ def look(
     item = answer.get(row.one) if isinstance(answer, Mapping) else None
     if not isinstance(item, dict):
         raise ProviderError(f"DigitalOcean: {doing}: the answer cannot be read.")
-    item_marks = marks_of(kind, item, {})
-    if item_marks is not None and item_marks.run != marks.run:
-        return ExistenceCheck.not_asked(f"it carries the marks of run {item_marks.run}")
-    return ExistenceCheck.present(resource(kind, item, marks))
+    return ExistenceCheck.identified(resource(kind, item, marks), marks_of(kind, item, {}))
 
 
 def is_not_found(answer: object) -> bool:

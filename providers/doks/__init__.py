@@ -27,6 +27,8 @@ def is_used(environment: Mapping[str, str], _: Path) -> bool:
 
 PROVIDER = Provider(
     name="doks",
+    address="https://api.digitalocean.com",
+    endpoint="GPUCOST_DIGITALOCEAN_ENDPOINT",
     title="DigitalOcean Kubernetes",
     cloud="providers.doks.cloud",
     offered=False,

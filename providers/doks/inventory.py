@@ -284,10 +284,7 @@ def look_at_pool(
     if pool is None:
         return ExistenceCheck.not_shown("DigitalOcean: no such node pool")
     pool_marks = read_labels(pool.get("labels"), LABEL_SEPARATOR)
-    if pool_marks is not None and pool_marks.run != marks.run:
-        return ExistenceCheck.not_asked(f"it carries the marks of run {pool_marks.run}")
-    owned = pool_resource(parts(id_)[0], region, pool, pool_marks or marks)
-    return ExistenceCheck.present(owned)
+    return ExistenceCheck.identified(pool_resource(parts(id_)[0], region, pool, marks), pool_marks)
 
 
 def read_pool(client: PydoClient, access: TokenAccess, id_: str) -> _Json | None:

@@ -92,6 +92,8 @@ def _policy(*, launches: bool) -> JsonObject:
 
 PROVIDER = Provider(
     name="eks",
+    address="https://eks.us-east-1.amazonaws.com",
+    endpoint="AWS_ENDPOINT_URL",
     title="Amazon EKS",
     cloud="providers.eks.cloud",
     offered=False,

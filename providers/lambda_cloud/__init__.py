@@ -8,6 +8,8 @@ _ALL = (("an API key", "keys have no scopes: each may do everything in its accou
 
 PROVIDER = Provider(
     name="lambda",
+    address="https://cloud.lambda.ai",
+    endpoint="GPUCOST_LAMBDA_ENDPOINT",
     title="Lambda",
     cloud="providers.lambda_cloud.cloud",
     prices="providers.lambda_cloud.prices",

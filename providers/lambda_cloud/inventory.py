@@ -234,13 +234,10 @@ def look(client: LambdaClient, kind: str, id_: str, marks: OwnershipTags) -> Exi
     item = _read(client, kind, id_)
     if item is None:
         return ExistenceCheck.not_shown("Lambda: no such id")
-    item_marks = marks_of(kind, item, {})
-    if item_marks is not None and item_marks.run != marks.run:
-        return ExistenceCheck.not_asked(f"it carries the marks of run {item_marks.run}")
     shown = resource(kind, item, marks)
     if shown.state == "gone":
         return ExistenceCheck.gone(f"Lambda calls it {item.get('status')}")
-    return ExistenceCheck.present(shown)
+    return ExistenceCheck.identified(shown, marks_of(kind, item, {}))
 
 
 def _read(client: LambdaClient, kind: str, id_: str) -> Json | None:

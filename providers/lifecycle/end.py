@@ -44,13 +44,27 @@ def in_order(resources: Iterable[Resource]) -> list[Resource]:
     return sorted(resources, key=lambda o: (o.created_at or _OLDEST, len(o.id), o.id))
 
 
-def duplicates(resources: Iterable[Resource]) -> list[Resource]:
-    """Return machines and pools whose name an older one of the same run has."""
+def duplicates(
+    resources: Iterable[Resource], deployment: Deployment | None = None
+) -> list[Resource]:
+    """Return machines and pools whose name another of the same run has.
+
+    The one that the journal knows stays, else the oldest.
+    """
+    recorded = [entry.id for entry in deployment.computing] if deployment is not None else []
     named: dict[tuple[str, str], list[Resource]] = defaultdict(list)
     for resource in resources:
         if resource.kind in (MACHINE, POOL) and resource.state != "ending":
             named[resource.marks.run, resource.name].append(resource)
-    return [more for same in named.values() for more in in_order(same)[1:]]
+    return [
+        more
+        for same in named.values()
+        for more in sorted(in_order(same), key=partial(_rank, recorded))[1:]
+    ]
+
+
+def _rank(recorded: list[str], resource: Resource) -> int:
+    return recorded.index(resource.id) if resource.id in recorded else len(recorded)
 
 
 def end_duplicates(session: Session, more: Iterable[Resource]) -> None:
@@ -124,6 +138,7 @@ class _Target:
     entry: JournaledResource
     resource: Resource
     evidence: Evidence
+    is_left: bool = False  # it is not ours any more, and may not be ended
 
 
 @dataclass(kw_only=True)
@@ -168,6 +183,8 @@ class _EndingPart:
             for target in self.remaining:
                 self._end_one(target, watch.elapsed_s)
             if self.is_over and (not self.unasked or watch.elapsed_s >= patience.unasked_s):
+                return
+            if not self.intents and all(target.is_left for target in self.remaining):
                 return
             if self.is_elsewhere and not any(target.evidence.accepted for target in self.remaining):
                 return
@@ -240,6 +257,12 @@ class _EndingPart:
             session.try_writing(partial(session.journal.record, answer.resource, session.now()))
         if answer.state == "not-asked":
             self.trouble = answer.why
+        if not (answer.is_ours or target.is_left or target.evidence.accepted):
+            what = f"{target.entry.kind} {target.entry.name} ({target.entry.id}): {answer.why}"
+            target.is_left = not self.session.may_end(what)
+        if target.is_left:
+            self.trouble = f"{answer.why}; it is left, and `gpucost down` without --yes asks."
+            return
         if answer.resource is not None and answer.resource.state == "ending":
             target.evidence.accepted = True
         if target.evidence.accepted and (

@@ -1,6 +1,6 @@
 """The launch: intent, one create call, result; wait until ready; all machines or none."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -8,7 +8,7 @@ from functools import partial
 
 from pricing.errors import GpucostError, LaunchInterruptedError, PartialError, ProviderError
 from pricing.money import EXACT, show
-from providers.deployment import NODE, POOL
+from providers.deployment import MACHINE, NODE, POOL
 from providers.interface import (
     Creation,
     Deployment,
@@ -21,16 +21,23 @@ from providers.interface import (
     UncertainError,
 )
 from providers.journal.ledger import bill_machine, usd_for
-from providers.lifecycle.end import end_duplicates, end_run, in_order
+from providers.lifecycle.end import duplicates, end_duplicates, end_run, in_order
 from providers.lifecycle.presence import account_of, ask, evidence_of
 from providers.lifecycle.readiness import MOST_SKEW, await_ready, check_time, runs
 from providers.lifecycle.session import Session, Stopwatch
 from providers.ssh.connection import Login
 
 _NOTHING = Decimal(0)
+_LONGEST_MINIMUM_S = Decimal(120)
+"""Twice the minimum charge of AWS and DigitalOcean, 60 s, for clocks differ; ours."""
 
 
-def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deployment:
+def launch(
+    session: Session,
+    spec: LaunchSpec,
+    login: Login | None,
+    prepare: Callable[[LaunchSpec], LaunchSpec] = lambda spec: spec,
+) -> Deployment:
     """Make the machines of a launch and return the run once they are ready.
 
     Args:
@@ -38,6 +45,7 @@ def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deploymen
         spec: what is launched, where the provider offers it (`Cloud.check`).
         login: how machines are reached to see whether they are ready; None: they are handed over
             once they run, not proved. Nodes of a pool are never logged in to.
+        prepare: makes what must be here first, such as a key, once the journal knows the run.
 
     Raises:
         JournalError: the intent cannot be written down; nothing was made.
@@ -50,7 +58,7 @@ def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deploymen
         predicted = usd_for(spec.places[0].offer, spec.most_machines, spec.ttl_s, session.now())
         journal.open_run(spec, predicted, session.now(), account_of(session))
         try:
-            _launch_somewhere(session, spec, login)
+            _launch_somewhere(session, _prepared(session, spec, prepare), login)
             state = "not-proved" if login is None and spec.pool is None else "ready"
             journal.mark_run(run, state, session.now())
         except KeyboardInterrupt as error:
@@ -64,13 +72,22 @@ def launch(session: Session, spec: LaunchSpec, login: Login | None) -> Deploymen
     return deployment
 
 
+def _prepared(
+    session: Session, spec: LaunchSpec, prepare: Callable[[LaunchSpec], LaunchSpec]
+) -> LaunchSpec:
+    try:
+        return prepare(spec)
+    except (GpucostError, OSError) as error:
+        _close(session, spec, "ended", (str(error),))
+        raise
+
+
 def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -> None:
     """Try each place in order; a place without capacity is cleaned up before the next."""
     reasons: list[str] = []
     for place in spec.places:
-        spent = _spent(session, spec)
-        if _usd_to_come(session, spec, place) + spent > spec.max_usd:
-            reasons.append(f"{place.text}: {_over_cap(spent)}")
+        if not _fits_cap(session, spec, place):
+            reasons.append(f"{place.text}: {_over_cap(_spent(session, spec))}")
             continue
         try:
             session.journal.place_run(spec.marks.run, place.region, place.offer)
@@ -80,6 +97,8 @@ def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -
                 await_nodes(session, spec)
             elif login is not None:
                 await_ready(session, spec, machines, login)
+            if spec.pool is None:
+                _end_second_machines(session, spec)
         except NoCapacityError as error:
             reasons.append(f"{place.text}: {error.problems[0]}")
             session.say(f"no capacity: {reasons[-1]}")
@@ -94,6 +113,24 @@ def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -
     raise NoCapacityError(
         (*reasons, "no place had all machines, so none is left. Try later, or another region/type.")
     )
+
+
+def _fits_cap(session: Session, spec: LaunchSpec, place: Place) -> bool:
+    """Return whether what was spent and what this place may cost lie within the cap.
+
+    Machines that lived shorter than their minimum charge cost more than their time; as the deadline
+    stays, that is made up for by waiting, if it takes no longer than `_LONGEST_MINIMUM_S`.
+    """
+    watch = Stopwatch(session.clock)
+    while True:
+        spent = _spent(session, spec)
+        over_usd = EXACT.add(_usd_to_come(session, spec, place), spent) - spec.max_usd
+        if over_usd <= 0:
+            return True
+        a_wait_usd = usd_for(place.offer, spec.most_machines, _LONGEST_MINIMUM_S, session.now())
+        if not spent or over_usd > a_wait_usd or watch.elapsed_s >= _LONGEST_MINIMUM_S:
+            return False
+        watch.pause(session.patience.pause_s)
 
 
 def _usd_to_come(session: Session, spec: LaunchSpec, place: Place) -> Decimal:
@@ -152,6 +189,8 @@ def _make(session: Session, spec: LaunchSpec, creation: Creation) -> Resource:
     journal.intend(run, creation, intended_at)
     try:
         resource = _create(session, spec, creation)
+    except ThrottledError:
+        raise  # its intent stays open: what throttles may have done the work
     except UncertainError as error:
         session.say(f"the answer for {creation.name} is lost; looking whether it was made ...")
         resource = _reconcile(session, spec, creation, error)
@@ -181,7 +220,7 @@ def _dated(session: Session, resource: Resource, intended_at: datetime) -> Resou
 
 
 def _create(session: Session, spec: LaunchSpec, creation: Creation) -> Resource:
-    """Make one call, and again only where the provider said that it did nothing."""
+    """Make one call, and again only where it was throttled and nothing of that name is there."""
     patience = session.patience
     for _ in range(patience.calls - 1):
         try:
@@ -189,6 +228,8 @@ def _create(session: Session, spec: LaunchSpec, creation: Creation) -> Resource:
         except ThrottledError as error:
             session.clock.sleep(min(error.wait_s, patience.longest_wait_s))
             check_time(session, spec)
+            if (made := _find(session, spec, creation)) is not None:
+                return made
     return session.cloud.create(creation)
 
 
@@ -203,23 +244,30 @@ def _reconcile(
         UncertainError: nothing was found for as long as the provider's reads may lag.
     """
     watch, patience = Stopwatch(session.clock), session.patience
-    marks_by_run = {spec.marks.run: spec.marks}
     while True:
-        resources = session.cloud.list_owned(
-            (creation.region,), (creation.kind,), marks_by_run
-        ).resources
-        same = [
-            resource
-            for resource in resources
-            if (resource.kind, resource.name) == (creation.kind, creation.name)
-        ]
-        if same:
-            first, *more = in_order(same)
-            end_duplicates(session, more)
-            return first
+        if (made := _find(session, spec, creation)) is not None:
+            return made
         if watch.elapsed_s >= session.cloud.lag_s:
             raise error
         watch.pause(patience.pause_s)
+
+
+def _find(session: Session, spec: LaunchSpec, creation: Creation) -> Resource | None:
+    """Return what is listed under the name of a call; the younger of two machines are ended."""
+    run, names = spec.marks.run, (creation.kind, creation.name)
+    listing = session.cloud.list_owned((creation.region,), (creation.kind,), {run: spec.marks})
+    same = in_order(o for o in listing.resources if (o.kind, o.name) == names)
+    end_duplicates(session, same[1:])
+    return same[0] if same else None
+
+
+def _end_second_machines(session: Session, spec: LaunchSpec) -> None:
+    """End what repeated calls have made beside the machines that the journal knows."""
+    run = spec.marks.run
+    regions = tuple(dict.fromkeys(place.region for place in spec.places))
+    listing = session.cloud.list_owned(regions, (MACHINE,), {run: spec.marks})
+    owned = [resource for resource in listing.resources if resource.marks.run == run]
+    end_duplicates(session, duplicates(owned, session.journal.deployment(run)))
 
 
 def _await_running(session: Session, spec: LaunchSpec) -> tuple[Resource, ...]:

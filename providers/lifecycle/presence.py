@@ -252,7 +252,8 @@ def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
     for machine, run in unlisted:
         answer = answers[machine.id]
         if answer.state in _WORDS and run.marks.run not in other_accounts:
-            words = f"{machine.name} ({machine.id}) is {_WORDS[answer.state]}: {answer.why}"
+            word = _WORDS[answer.state] if answer.is_ours else "left alone"
+            words = f"{machine.name} ({machine.id}) is {word}: {answer.why}"
             unsure[run.marks.run] = (*unsure.get(run.marks.run, ()), words)
     found_by_id = (answer.resource for answer in answers.values() if answer.resource is not None)
     return Survey(
@@ -267,12 +268,16 @@ def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
 def _record_new(
     session: Session, runs: Iterable[Deployment], resources: Iterable[Resource]
 ) -> None:
-    """Write down nodes that a cluster's autoscaler has added to the pool of a run: they cost."""
-    known_ids = {run.marks.run: {resource.id for resource in run.machines} for run in runs}
+    """Write down machines that no call of ours was answered with, for they cost.
+
+    Those are nodes that a cluster's autoscaler added, and a second machine of one name.
+    """
+    machines = {run.marks.run: [o for o in run.machines if o.id] for run in runs}
     for resource in resources:
-        if resource.kind == NODE and resource.id not in known_ids.get(
-            resource.marks.run, {resource.id}
-        ):
+        run_machines = machines.get(resource.marks.run, [])
+        is_more = resource.kind == NODE or resource.name in {o.name for o in run_machines}
+        is_new = resource.is_machine and resource.id not in {o.id for o in run_machines}
+        if resource.marks.run in machines and is_more and is_new:
             session.try_writing(partial(session.journal.record, resource, session.now()))
 
 

@@ -224,7 +224,7 @@ def _keep(session: Session, verdict: Verdict) -> int:
     """Leave it; of two machines of one name the second goes."""
     if not verdict.is_ours:
         return 0
-    more = duplicates(verdict.resources)
+    more = duplicates(verdict.resources, session.journal.deployment(verdict.marks.run))
     end_duplicates(session, more)
     return len(more)
 

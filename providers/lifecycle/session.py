@@ -97,6 +97,10 @@ def _no_price(_: Resource) -> Offer | None:
     return None
 
 
+def _not_ours(_: str) -> bool:
+    return False
+
+
 def _no_login(_: str) -> Login | None:
     return None
 
@@ -113,6 +117,7 @@ class Session:
         say: is told what happens, in sentences.
         price: the offer of a machine that was found and is not in the journal.
         login: the way into the machines of a run; None where there is none from here.
+        may_end: is asked whether a machine that somebody has renamed and retagged ends as well.
     """
 
     cloud: Cloud
@@ -122,6 +127,7 @@ class Session:
     say: Callable[[str], None] = _silent
     price: Callable[[Resource], Offer | None] = _no_price
     login: Callable[[str], Login | None] = _no_login
+    may_end: Callable[[str], bool] = _not_ours
 
     def now(self) -> datetime:
         """Return the time by the provider's clock, as far as its answers told it."""

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 
 from pricing.errors import ProviderError
 from providers.interface import Resource
-from providers.private_files import open_private, private_folder
+from providers.private_files import open_private, private_folder, sync_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,6 +300,10 @@ def make_key(state: Path, run: str) -> str:
     handle = open_private(folder / _PRIVATE, os.O_WRONLY | os.O_TRUNC)
     with os.fdopen(handle, "wb") as stream:
         stream.write(private)
+        stream.flush()
+        os.fsync(handle)
+    for parent in (folder, folder.parent):
+        sync_folder(parent)
     public = key.public_key().public_bytes(
         serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
     )

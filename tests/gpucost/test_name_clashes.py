@@ -94,3 +94,13 @@ def test_the_command_is_not_disturbed(tmp_path: Path) -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("name", ["json", "click", "typing", "pathlib", "planner", "decimal"])
+def test_python_m_imports_nothing_from_the_working_folder(empty_folder: Path, name: str) -> None:
+    """A file of a cloned repository that is called like a module is not run."""
+    (empty_folder / f"{name}.py").write_text("open('ran', 'w').close()", encoding="utf-8")
+    words = (sys.executable, "-m", "gpucost", "prices", "--gpu", "H100", "-f", "json", "--offline")
+    ran = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert ran.returncode in (0, 2), ran.stderr
+    assert not (empty_folder / "ran").exists()

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import click
 
 from gpucost.files.writing import state_folder
+from gpucost.machines.ending import recover as rebuild
+from gpucost.machines.ending import tell_of_lost
 from gpucost.machines.state import CLOCK, door_of, open_journal, sessions, this_owner
 from gpucost.views.output import Output, output_options
 from gpucost.views.runs import NONE_SEEN, show_list, show_run
@@ -40,8 +42,13 @@ class _ProviderAnswers:
 @click.command(name="list", epilog="Example: gpucost list --all")
 @click.option("--all", "everything", is_flag=True, help="Include ended runs.")
 @click.option("--offline", is_flag=True, help="Read only the journal; do not contact providers.")
+@click.option(
+    "--recover",
+    is_flag=True,
+    help="Rebuild a lost journal from the marks of machines.",
+)
 @output_options
-def list_(everything: bool, offline: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
+def list_(everything: bool, offline: bool, recover: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
     """List launches with cost so far, burn rate and the predicted total.
 
     Machines are looked up by id at the providers whose credentials are set. If the journal has no
@@ -50,8 +57,9 @@ def list_(everything: bool, offline: bool, output: Output) -> None:  # noqa: FBT
     them; once they prove it, the run is ready. Exit 6: a provider could not be asked.
     """
     with open_journal(go_on=output.say) as journal:
+        doubts = rebuild(journal, output) if recover else []
         answers = _ProviderAnswers() if offline else _ask_all(journal, output)
-        answers.doubts += journal.doubts
+        answers.doubts += (*doubts, *journal.doubts)
         runs = journal.deployments() if everything else journal.open_deployments()
         show_list(
             [*runs, *answers.unknown], output, CLOCK.at(0.0), answers.machines, tuple(answers.asked)
@@ -93,6 +101,7 @@ def _tell_of_unknown(
 ) -> None:
     """List this owner's runs that only the provider knows, and count those of others."""
     owner, foreign = this_owner(), 0
+    tell_of_lost(inventory.resources, output)
     for run in unknown_runs(session, inventory.resources):
         deployment = found_run(session, inventory, run)
         if owns(owner, deployment.marks.owner):

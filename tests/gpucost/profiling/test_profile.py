@@ -263,7 +263,7 @@ def test_a_full_disk_costs_later_readings_only(
     )
     assert "Traceback" not in ran.stderr
     assert "could not be written" in ran.stderr
-    assert ran.returncode == (0 if left else 125)
+    assert ran.returncode == 0, "the job's own, also where nothing could be kept of it"
     assert (empty_folder / "profile.json").exists() == (left is not None)
     assert _loaded(left or "profile.capture.jsonl").host is not None
 
