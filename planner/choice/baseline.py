@@ -21,6 +21,7 @@ from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
 from pricing.catalog.regions import placed
 from pricing.errors import InputError
 from pricing.hardware import find
+from pricing.message import Message
 from pricing.money import show
 
 OWN = "own"
@@ -306,7 +307,7 @@ def find_today(
             raise
         listed, notes = None, ()  # a size that no list has; its price is given
     offer = at_price(listed, profile, paid, catalog.as_of)
-    note = f"{name}: today's {offer.name} costs ${paid:f} an hour, as --price says."
+    note = Message("note.price", job=name, machine=offer.name, usd=f"{paid:f}")
     return offer, False, (*notes, note)
 
 
@@ -338,7 +339,7 @@ def _stated(
         if region is not None or not alike:
             raise InputError([f"{name}: {problem}" for problem in error.problems]) from error
     offer = min(alike, key=lambda o: (o.usd_per_hour, o.region))
-    note = f"{name}: region not given; today's price taken from {offer.region}, the cheapest."
+    note = Message("note.region", job=name, region=offer.region)
     return offer, False, (note,)
 
 
@@ -347,12 +348,8 @@ def _contradiction(profile: Profile, offer: Offer) -> tuple[str, ...]:
     gpu = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     if gpu is None or gpu.name == offer.gpu:
         return ()
-    note = (
-        f"{profile.job.name}: measured on {gpu.name}, but {offer.name} has {offer.gpu}; "
-        "today's price is that machine's (--current, or the profile's instance_type), predictions "
-        "start from what was measured."
-    )
-    return (note,)
+    job, machine = profile.job.name, offer.name
+    return (Message("note.other-gpu", job=job, gpu=gpu.name, machine=machine, other=offer.gpu),)
 
 
 def _assumed(
@@ -372,17 +369,15 @@ def _assumed(
         {o.gpu_count for o in sold}, key=lambda n: (n != wanted, n < wanted, abs(n - wanted))
     )
     if not counts:
-        whose = f"at {provider}" if provider else "in the catalog"
-        note = f"{name}: no price of {gpu.name} {whose}; say what it costs with --current."
+        code = "note.no-price-there" if provider else "note.no-price"
+        note = Message(code, job=name, gpu=gpu.name, provider=provider or "")
         return None, True, (note,)
     offer = min(
         (o for o in sold if o.gpu_count == counts[0]),
         key=lambda o: (o.usd_per_hour, o.place),
     )
-    note = (
-        f"{name}: today's machine was not given; {offer.place}, the cheapest on-demand offer "
-        f"of {offer.gpu_count:g}x {gpu.name}, is assumed."
-    )
+    gpus = f"{offer.gpu_count:g}x {gpu.name}"
+    note = Message("note.machine-assumed", job=name, place=offer.place, gpus=gpus)
     return offer, True, (note,)
 
 
@@ -395,7 +390,7 @@ def _machines(profile: Profile, offer: Offer) -> int:
 def _broken(profile: Profile, baseline: Baseline, asked: Requirements) -> list[Rejected]:
     """Return the limits of the command line and the profile that today's machine breaks."""
     offer, hours, cost = baseline.offer, baseline.hours, baseline.cost
-    name = offer.place if offer else "today's machine"
+    name = offer.place if offer else Message("speed.today")
     found: list[Rejected] = []
 
     def reject(reason: str, detail: str) -> None:
@@ -403,20 +398,22 @@ def _broken(profile: Profile, baseline: Baseline, asked: Requirements) -> list[R
 
     if offer is not None:
         if asked.providers and offer.provider not in asked.providers:
-            reject("unavailable", f"runs at {offer.provider}")
+            reject("unavailable", Message("breaks.provider", provider=offer.provider))
         if asked.regions and placed(where(offer, profile), asked.regions) is None:
             known = where(offer, profile).region
-            unknown = "in which region it runs is not known (hardware.region says it)"
-            reject("region", unknown if known == EVERYWHERE else f"runs in {known}")
+            unknown = Message("breaks.region-unknown")
+            reject(
+                "region", unknown if known == EVERYWHERE else Message("breaks.region", region=known)
+            )
         if asked.purchases and offer.purchase not in asked.purchases:
-            reject("purchase", f"is bought {offer.purchase}")
+            reject("purchase", Message("breaks.purchase", purchase=offer.purchase))
         if asked.gpus and offer.gpu not in asked.gpus:
-            reject("capability", f"runs on {offer.gpu}")
+            reject("capability", Message("breaks.gpu", gpu=offer.gpu))
     if asked.gpu_counts and not asked.gpu_counts[0] <= profile.gpu_count <= asked.gpu_counts[1]:
-        reject("gpu-count", f"runs on {profile.gpu_count} GPUs")
+        reject("gpu-count", Message("breaks.gpus", n=profile.gpu_count))
     latency, target = worst_latency_ms(profile), profile.job.latency_slo_ms
     if target is not None and latency is not None and latency > target:
-        reject("latency", f"takes {latency:g} ms; the target is {target:g} ms")
+        reject("latency", Message("breaks.latency", ms=latency, target=target))
     found.extend(over_limits(name, hours, cost, asked))
     return found
 
@@ -433,17 +430,18 @@ def over_limits(
     """Return how hours and cost break the deadline and the budget, at the end of their interval."""
     found: list[Rejected] = []
     if asked.deadline_h is not None and hours.high > asked.deadline_h:
-        detail = f"{hours.mid:.1f} h expected, up to {hours.high:.1f} h; the deadline is "
         found.append(
             Rejected(
                 offer=name,
                 reason="deadline",
-                detail=f"{detail}{asked.deadline_h:.3g} h",
+                detail=Message(
+                    "no.deadline", mid=hours.mid, high=hours.high, limit=asked.deadline_h
+                ),
                 excess=hours.high / max(asked.deadline_h, _TINY),
             )
         )
     if asked.budget_usd is not None and cost_high is not None and cost_high > asked.budget_usd:
-        detail = f"costs up to ${show(cost_high)}; the budget is ${show(asked.budget_usd)}"
+        detail = Message("no.budget", usd=show(cost_high), budget=show(asked.budget_usd))
         times_over = cost_high / max(asked.budget_usd, Decimal(str(_TINY)))
         found.append(Rejected(offer=name, reason="budget", detail=detail, excess=float(times_over)))
     return found

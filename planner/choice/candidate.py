@@ -44,6 +44,7 @@ from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
 from pricing.catalog.sizes import interruptions
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import cents
 
 MOST_LIKELY_TO_MISS = 0.05
@@ -106,8 +107,7 @@ def rate(
             often_s=up_s / 2.0 / machines,
             checkpoints=checkpoints,
             interval_s=checkpoint_every_s(gpus, checkpoints, up_s / machines),
-            basis=f"availability trace: {up_s / 3600.0:.1f} h between interruptions"
-            + _any_of(machines),
+            basis=_any_of(machines, Message("hours.trace", hours=up_s / 3600.0)),
         )
     bucket = interruptions(offer)
     if bucket is None:
@@ -116,19 +116,21 @@ def rate(
     low = bucket.low or high * _NEVER
     shares = (low, (bucket.low + high) / 2.0, high)
     rare_s, mean_s, often_s = (mean_up_from_monthly_share(share) for share in shares)
+    source, day = bucket.source, str(bucket.as_of)
+    advised = Message("hours.advisor", share=bucket.text, source=source, day=day)
     return Interruptions(
         rare_s=rare_s,
         mean_s=mean_s / machines,
         often_s=often_s / machines,
         checkpoints=checkpoints,
         interval_s=checkpoint_every_s(gpus, checkpoints, mean_s / machines),
-        basis=f"{bucket.text} of machines interrupted a month ({bucket.source}, {bucket.as_of})"
-        + _any_of(machines),
+        basis=_any_of(machines, advised),
+        ),
     )
 
 
-def _any_of(machines: int) -> str:
-    return f", any of {machines} stops the job" if machines > 1 else ""
+def _any_of(machines: int, basis: Message) -> Message:
+    return Message("hours.any-of", basis=basis, n=machines) if machines > 1 else basis
 
 
 def misses_deadline(
@@ -142,7 +144,7 @@ def misses_deadline(
     if deadline_h is None:
         return None
     if trace is None:
-        return "deadline", "when spot capacity comes back is unknown; give a trace (--spot-trace)"
+        return "deadline", Message("no.trace")
     up_s = trace.mean_up_s or len(trace.up) * trace.tick_s
     runs = replay_starts(
         trace,
@@ -153,7 +155,7 @@ def misses_deadline(
     missed = miss_probability(runs, deadline_h * 3600.0)
     if missed <= MOST_LIKELY_TO_MISS:
         return None
-    return "deadline", f"{missed:.0%} chance to miss the {deadline_h:.3g} h deadline on spot"
+    return "deadline", Message("no.deadline-on-spot", share=missed, hours=deadline_h)
 
 
 def check_ends(found: Interruptions, work_h: float) -> tuple[Reason, str] | None:

@@ -19,6 +19,7 @@ from planner.models.estimate import Estimate
 from planner.signals.finding import Finding, FirstStep
 from pricing.catalog.offer import Offer
 from pricing.hardware import gpus
+from pricing.message import Message, join
 from pricing.money import usd, whole_dollars
 
 _BY_PURCHASE = {
@@ -99,44 +100,47 @@ def _changes(offer: Offer, context: JobContext) -> list[str]:
 def why(candidate: Candidate, context: JobContext) -> str:
     """Return one sentence on what changes: the speed, the actions, the hourly price."""
     today, offer = context.baseline.offer, candidate.offer
-    said = []
+    said: list[str] = []
     if offer.gpu == context.gpu.name:
-        said.append("the same GPU")
+        said.append(Message("why.same-gpu"))
     elif context.work.fixed_work or candidate.speed.mid != 1.0:
-        said.append(f"{_times(candidate.speed)} today's speed on {offer.gpu}")
+        said.append(Message("why.speed", times=_times(candidate.speed), gpu=offer.gpu))
     if (each := candidate.count // candidate.copies) > 1:
-        said.append(f"on {each} machines over the network")
+        said.append(Message("why.machines", n=each))
     if idle := idle_gpus(offer, context):
-        said.append(f"{idle} of {offer.gpu_count:g} GPUs idle: no machine with fewer is sold")
+        said.append(Message("why.idle-gpus", n=idle, of=offer.gpu_count))
     if offer.cpu_architecture != (
         today.cpu_architecture if today else context.gpu.host_architecture
     ):
-        said.append(
-            f"on {offer.cpu_architecture} hosts: images and packages must be built for them"
-        )
+        said.append(Message("why.architecture", arch=offer.cpu_architecture))
     if doubt := unproven(offer, context):
         said.append(doubt)
     if candidate.scaling is not None:
         said.append(_copies(candidate.scaling, context))
     elif candidate.actions:
-        said.append(f"with {', '.join(candidate.actions)}")
+        said.append(Message("why.actions", codes=candidate.actions))
     if today is not None and today.usd_per_hour:
         here = today.usd_per_hour * context.baseline.count * _part(context.baseline.tenancy)
         ratio = offer.usd_per_hour * candidate.count * _part(candidate.tenancy) / here
-        most = "up to " if candidate.scaling and len(candidate.scaling.by_hour) > 1 else ""
-        said.append(f"at {most}{_percent(ratio)} of today's hourly price")
-    return ", ".join(said)
+        varies = candidate.scaling is not None and len(candidate.scaling.by_hour) > 1
+        said.append(Message("why.price-up-to" if varies else "why.price", percent=ratio * 100))
+    return join(said, "phrases")
 
 
 def _copies(found: Scaling, context: JobContext) -> str:
     """Return how many copies run instead of today's, how busy they are, and what bounds that."""
     few, most = found.fewest, found.peak
-    span = f"{few} to {most}" if few != most else f"{most}"
-    busy = f"{found.busiest_fraction:.0%} busy at the most"
-    late = "" if found.latency_ms is None else f" and {found.latency_ms:.3g} ms"
-    today = context.work.replicas
-    many = "copy" if most == 1 else "copies"
-    return f"{span} {many} instead of {today}, {busy}{late} (limit: {found.limit})"
+    many = "why.copy" if most == 1 else "why.copies" if few == most else "why.copies-by-hour"
+    number = Message(many, few=few, most=most)
+    code = "why.scaled" if found.latency_ms is None else "why.scaled-latency"
+    return Message(
+        code,
+        copies=number,
+        today=context.work.replicas,
+        share=found.busiest_fraction,
+        ms=found.latency_ms or 0.0,
+        limit=found.limit,
+    )
 
 
 def _part(tenancy: Tenancy | None) -> Decimal:
@@ -151,10 +155,6 @@ def _times(speed: Estimate) -> str:
 
 def _figure(value: float) -> str:
     return f"{value:.0f}" if value >= _TEN else f"{value:.2g}"
-
-
-def _percent(ratio: Decimal) -> str:
-    return f"{ratio * 100:.0f} %"
 
 
 END = "end-job"
@@ -176,8 +176,7 @@ def first_step(context: JobContext) -> FirstStep | None:
     if must_end(context.findings):
         return FirstStep(
             kind="end",
-            what="restart it from its last checkpoint: it occupies the machine without making "
-            "progress, and no other machine would help",
+            what=Message("first.restart"),
             command=None,
         )
     wasting = [f for f in context.findings if (f.waste_fraction or 0.0) >= _WORTH]
@@ -187,13 +186,13 @@ def first_step(context: JobContext) -> FirstStep | None:
     if worst.code == "unmeasured":
         return FirstStep(
             kind="measure",
-            what="find the cause: record CPU, steps and GPU together with one command",
+            what=Message("first.record"),
             command=_RECORD,
         )
     if worst.confidence == "possible" or not worst.actions:
         return FirstStep(
             kind="measure",
-            what=f"confirm the cause ({worst.code}): record the job while it is working",
+            what=Message("first.confirm", code=worst.code),
             command=_RECORD,
         )
     cure = _cure(worst, context)
@@ -224,10 +223,10 @@ def _cure(cause: Finding, context: JobContext) -> Action | None:
 
 def _attempt(cure: Action, asked: Requirements) -> str:
     rate, hours = asked.engineer_usd_per_hour, cure.effort_hours
-    effort = (
-        f"about {hours:g} h, ${whole_dollars(rate * round(hours * 4) / 4)}" if hours else "a switch"
-    )
-    return f"try on today's machine: {cure.title} ({effort}); measure before and after"
+    if not hours:
+        return Message("first.switch", title=cure.title)
+    dollars = whole_dollars(rate * round(hours * 4) / 4)
+    return Message("first.try", title=cure.title, hours=hours, usd=dollars)
 
 
 def _way(cure: Action) -> str:

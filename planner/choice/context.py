@@ -25,6 +25,7 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of
 from pricing.hardware import Gpu
+from pricing.message import Message, join
 
 _ROUNDING = 1e-6
 
@@ -71,9 +72,9 @@ def host_lacks(
 ) -> tuple[Reason, str] | None:
     """Return why a host does not carry that; None where it does, or if it is unknown."""
     if need.cores is not None and vcpus is not None and need.cores > vcpus + _ROUNDING:
-        return "capability", f"the host has {vcpus:g} vCPUs; {need.cores:.1f} cores are busy"
+        return "capability", Message("no.cores", n=vcpus, busy=need.cores)
     if need.ram_gib is not None and ram_gib is not None and need.ram_gib > ram_gib + _ROUNDING:
-        return "memory", f"the host has {ram_gib:g} GiB; {need.ram_gib:.0f} GiB are in use"
+        return "memory", Message("no.host-memory", gib=ram_gib, used=need.ram_gib)
     return None
 
 
@@ -81,10 +82,10 @@ def host_unknown(need: HostNeed, vcpus: float | None, ram_gib: float | None) -> 
     """Return what of a host is unknown although the job was seen to need it; None otherwise."""
     missing = []
     if vcpus is None and need.cores is not None:
-        missing.append(f"vCPUs ({need.cores:.1f} cores are busy)")
+        missing.append(Message("why.host-cores", busy=need.cores))
     if ram_gib is None and need.ram_gib is not None:
-        missing.append(f"memory ({need.ram_gib:.0f} GiB are in use)")
-    return f"its host's {' and '.join(missing)} unknown" if missing else None
+        missing.append(Message("why.host-memory", used=need.ram_gib))
+    return Message("why.host-unknown", what=join(missing, "and")) if missing else None
 
 
 def crowded(

@@ -22,6 +22,7 @@ from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.regions import continent_of, regions_of
 from pricing.hardware import gpus
+from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH
 
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share
@@ -65,32 +66,28 @@ def _who(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
     asked, gpu = context.asked, gpus().get(offer.gpu)
     named = offer.gpu in asked.gpus
     if gpu is None or gpu.memory_bandwidth_gb_s is None:
-        yield "unknown-gpu", f"the specifications of {offer.gpu} are not known"
+        yield "unknown-gpu", Message("no.specifications", gpu=offer.gpu)
         return
     if offer.gpu_count < 1:
-        yield "capability", f"a slice of {offer.gpu_count:g} GPU: needs a check of what it can do"
+        yield "capability", Message("no.slice", n=offer.gpu_count)
     if offer.is_community and not (
         "community" in asked.include or offer.provider in asked.providers
     ):
-        yield "unavailable", "a community host; --include community offers it"
+        yield "unavailable", Message("no.community")
     ordered = offer.gpu_count * machines(offer, context) * context.work.replicas
     if ordered < offer.minimum_gpus and not same_machine(offer, context):
-        yield "unavailable", f"sold from {offer.minimum_gpus} GPUs on; these would be {ordered:g}"
+        yield "unavailable", Message("no.minimum", least=offer.minimum_gpus, n=ordered)
     if gpu.vendor != context.gpu.vendor and not (named or "any-vendor" in asked.include):
-        yield (
-            "capability",
-            f"{gpu.vendor}, today {context.gpu.vendor}; --include any-vendor offers it",
-        )
+        vendor = context.gpu.vendor
+        yield "capability", Message("no.vendor", vendor=gpu.vendor, today=vendor)
     today = (
         context.baseline.offer.cpu_architecture
         if context.baseline.offer
         else context.gpu.host_architecture
     )
     if offer.cpu_architecture != today and not (named or "any-arch" in asked.include):
-        yield (
-            "capability",
-            f"{offer.cpu_architecture} host, today {today}; --include any-arch offers it",
-        )
+        arch = offer.cpu_architecture
+        yield "capability", Message("no.architecture", arch=arch, today=today)
 
 
 def _how_many(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
@@ -98,17 +95,16 @@ def _how_many(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]
     if context.asked.gpu_counts:
         least, most = context.asked.gpu_counts
         if not least <= total <= most:
-            asked = f"{least}" if least == most else f"{least} to {most}"
-            yield "gpu-count", f"{total} GPUs; {asked} asked for"
+            code = "no.gpus-asked" if least == most else "no.gpus-asked-range"
+            yield "gpu-count", Message(code, n=total, least=least, most=most)
         return
     if total == wanted:
         return
     if not context.profile.job.kind.trains:
-        rest = f"{total - wanted} would idle" if total > wanted else "too few"
-        yield "gpu-count", f"{total} GPUs; the job uses {wanted}: {rest}"
+        code = "no.gpus-idle" if total > wanted else "no.gpus-too-few"
+        yield "gpu-count", Message(code, n=total, used=wanted, idle=total - wanted)
     elif total > wanted and not _in_a_hurry(context):
-        hurry = f"--objective time, --deadline or --gpus {total}"
-        yield "gpu-count", f"{total} GPUs; the job uses {wanted}: more only cost more ({hurry})"
+        yield "gpu-count", Message("no.gpus-too-many", n=total, used=wanted)
 
 
 def _in_a_hurry(context: JobContext) -> bool:
@@ -120,21 +116,23 @@ def _region(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
         return
     asked, there = context.asked.regions, continent_of(offer)
     if asked:
-        why = "not sold" if regions_of(offer) else "its region is not known, so not surely"
-        yield "region", f"{why} in {', '.join(asked)}"
+        code = "no.not-sold" if regions_of(offer) else "no.region-unknown"
+        yield "region", Message(code, regions=asked)
         return
-    place = f"in {there}" if there else "in a place that is not known"
-    stays = f"a service with a latency target stays in {context.stays_on}"
-    yield "region", f"{place}; {stays} unless --region says otherwise"
+    area = context.stays_on or ""
+    if there:
+        yield "region", Message("no.too-far", place=there, area=area)
+    else:
+        yield "region", Message("no.place-unknown", area=area)
 
 
 def _purchase(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
     today = context.baseline.offer
     allowed = context.asked.purchases or ("on_demand", today.purchase if today else "on_demand")
     if offer.purchase not in allowed:
-        yield "purchase", f"sold as {offer.purchase}; --purchase {offer.purchase} offers it"
+        yield "purchase", Message("no.purchase", purchase=offer.purchase)
     elif offer.purchase == "spot" and not context.profile.job.kind.has_fixed_work:
-        yield "purchase", f"spot may be interrupted, and this job is {context.profile.job.kind}"
+        yield "purchase", Message("no.spot", kind=str(context.profile.job.kind))
 
 
 def _takes(size: OnSale, context: JobContext) -> Why | None:
@@ -163,18 +161,18 @@ def _fits(size: OnSale, context: JobContext) -> Why | None:
             offer.gpu, total, nvlink=offer.interconnect in FAST_LINKS
         )
         if limit is not None and limit.stopped_by == "memory":
-            return "memory", "the weights and the keys and values of 4 requests do not fit"
+            return "memory", Message("no.weights")
         return None
     if context.memory_gib is None:
         today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
         if offer.gpu_memory_gib < today and (offer.gpu != context.gpu.name or each > 1.0):
-            less = f"{offer.gpu_memory_gib:g} GiB, less than today's {today:g}"
-            less += f" of the {each:g} GPUs that it would replace" if each > 1.0 else ""
-            return "memory", f"{less}; {_unseen_need(context)}, so nothing shows that it fits"
+            code = "no.less-memory-in-all" if each > 1.0 else "no.less-memory"
+            gib, why = offer.gpu_memory_gib, _unseen_need(context)
+            return "memory", Message(code, gib=gib, now=today, n=each, why=why)
         return None
     need = context.memory_gib * each
     if need > USABLE * room and not same:
-        return "memory", f"needs {need:.1f} GiB of {room:.1f}; {USABLE:.0%} may be filled"
+        return "memory", Message("no.memory", need=need, room=room, share=USABLE)
     return None
 
 
@@ -220,8 +218,8 @@ def unproven(offer: Offer, context: JobContext) -> str | None:
 
 def _unseen_need(context: JobContext) -> str:
     if holds_in_advance(context.profile):
-        return f"what {context.profile.job.framework} holds it took in advance, whatever it needs"
-    return "memory use was not measured"
+        return Message("no.held-in-advance", framework=context.profile.job.framework or "")
+    return Message("no.memory-unmeasured")
 
 
 def _connected(size: OnSale, context: JobContext) -> Why | None:
@@ -231,23 +229,22 @@ def _connected(size: OnSale, context: JobContext) -> Why | None:
         today.interconnect is None and context.profile.gpu_count > 1 and "SXM" in context.gpu.name
     )
     if splits and fast and offer.gpu_count > 1 and offer.interconnect not in FAST_LINKS:
-        link = {None: "unknown links", "pcie": "PCIe"}.get(offer.interconnect, offer.interconnect)
-        return "interconnect", f"{link} between the GPUs; this job splits its model over NVLink"
+        link = {"pcie": "PCIe"}.get(offer.interconnect or "", offer.interconnect)
+        return "interconnect", Message("no.nvlink", link=link or Message("no.links-unknown"))
     if count == 1 or size.sizing.today:
         return None
     network = offer.network_gbps
     if network is None:
-        return "interconnect", f"{count} machines, and the network between them is not known"
+        return "interconnect", Message("no.network-unknown", n=count)
     if splits and network < min(NODE_NETWORK_GBPS, today.network_gbps or NODE_NETWORK_GBPS):
-        said = f"{network:g} Gbit/s between {count} machines"
-        return "interconnect", f"{said}; this job splits its model over them"
+        return "interconnect", Message("no.network-slow", gbit=network, n=count)
     return None
 
 
 def _started(size: OnSale, context: JobContext) -> Why | None:
     asked, offer = context.asked, size.offer
     if asked.launchable_only and not asked.can_launch(offer):
-        return "unavailable", f"gpucost cannot launch it ({_why_not(offer)}): --launchable"
+        return "unavailable", Message("no.launch", why=_why_not(offer))
     return None
 
 
@@ -258,8 +255,10 @@ _FOR_THE_JOB: tuple[JobCheck, ...] = (_takes, _carried, _connected, _started)
 
 def _why_not(offer: Offer) -> str:
     if offer.purchase not in BOUGHT:
-        return f"{offer.purchase} is bought at the provider's"
-    return "sold by contract" if offer.contract_only else f"no launches at {offer.provider}"
+        return Message("no.bought-elsewhere", purchase=offer.purchase)
+    if offer.contract_only:
+        return Message("no.contract")
+    return Message("no.launches", provider=offer.provider)
 
 
 def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
@@ -268,7 +267,7 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
     if work.fixed_work and not context.profile.job.kind.answers:
         month = work.storage_h is not None
         if month and candidate.hours_mid > max(_HOURS_PER_MONTH, work.hours.mid):
-            return "deadline", f"{candidate.hours_mid:,.0f} h of work a month; a month has 730"
+            return "deadline", Message("no.month-too-short", hours=candidate.hours_mid)
         return None
     latency, target = context.latency_ms, context.profile.job.latency_slo_ms
     same = candidate.offer.gpu == context.gpu.name
@@ -277,19 +276,18 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
     if latency is not None and target is not None:
         worst = latency / speed.low
         if worst > target and (not same or latency > target):
-            return "latency", f"up to {worst:.0f} ms; the target is {target:g} ms"
+            return "latency", Message("no.latency", ms=worst, target=target)
     elif target is not None and not same:
-        return "latency", "there is a latency target and no measured latency to predict from"
+        return "latency", Message("no.latency-unmeasured")
     busy = context.load
     if busy is not None and busy / speed.mid > BUSIEST and not same and candidate.scaling is None:
         return (
             "slowdown",
-            f"the GPU would be {busy / speed.mid:.0%} busy; {BUSIEST:.0%} is the limit",
+            Message("no.busy", share=busy / speed.mid, limit=BUSIEST),
         )
     judged = latency is not None and target is not None
     if speed.mid < 1.0 / context.asked.max_slowdown and not same and not judged:
-        flag = f"--max-slowdown {1.0 / speed.mid:.1f}"
-        return "slowdown", f"runs at {speed.mid:.2f} of today's speed; {flag} allows it"
+        return "slowdown", Message("no.slow", speed=speed.mid, slowdown=1.0 / speed.mid)
     return None
 
 
@@ -304,5 +302,5 @@ def _overloaded(
     limit = service.limit_on(offer.gpu, gpus_used(offer, context), nvlink=nvlink)
     if limit is None or limit.rate >= service.rate:
         return None
-    takes = f"a copy takes {limit.rate:.3g} requests a second there ({limit.stopped_by})"
-    return "latency", f"{takes}; {service.rate:.3g} are asked"
+    stop, wanted = limit.stopped_by, service.rate
+    return "latency", Message("no.overloaded", rate=limit.rate, limit=stop, wanted=wanted)

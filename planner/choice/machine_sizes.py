@@ -14,6 +14,7 @@ from planner.models.estimate import Estimate, divide
 from planner.prediction.layout import GPUS_PER_NODE, Layout
 from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
 from pricing.catalog.offer import Offer
+from pricing.message import Message, join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,15 +115,16 @@ def _per_gpu(many: Estimate, one: Estimate, gpus: int) -> Estimate:
 
 
 def _remark(machine: Offer, count: int) -> str:
-    said = []
+    said: list[str] = []
     if count > 1:
         network = machine.network_gbps
         if network is None:
-            said.append("network speed unknown")
+            said.append(Message("size.network-unknown"))
         elif network < NODE_NETWORK_GBPS:
-            said.append(f"{network:g} Gbit/s between machines; {NODE_NETWORK_GBPS:g} wanted")
+            said.append(Message("size.network", gbit=network, wanted=NODE_NETWORK_GBPS))
     elif machine.gpu_count > 1 and machine.interconnect:
         said.append(machine.interconnect)
     if machine.included_transfer_gib:
-        said.append(f"includes {machine.included_transfer_gib * count:,.0f} GiB out a month")
-    return ", ".join(said)
+        gib = machine.included_transfer_gib * count
+        said.append(Message("size.included", gib=gib))
+    return join(said, "phrases")

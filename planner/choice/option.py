@@ -46,6 +46,7 @@ from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, find, gpus
+from pricing.message import Message, join
 
 _MEASURED = "power.board_w"
 _COUNTED = "energy.total_j"
@@ -149,12 +150,12 @@ def _measured(profile: Profile) -> _Power | None:
     joules = profile.mean(_COUNTED)
     duration_s = profile.window.duration_s if profile.window else None
     if joules and duration_s:
-        power_w, basis = joules / duration_s, "energy counters over the window"
+        power_w, basis = joules / duration_s, Message("energy.counters")
     else:
         mean_w = profile.mean(_MEASURED)
         if mean_w is None:
             return None
-        power_w, basis = mean_w, "measured board power"
+        power_w, basis = mean_w, Message("energy.measured")
     return _Power(low_w=power_w, mid_w=power_w, high_w=power_w, basis=basis)
 
 
@@ -177,9 +178,8 @@ def _carried(measured: _Power, today: Gpu | None, there: Gpu | None, work: float
         other[0] + share * (other[1] - other[0])
         for share in (fraction, (fraction + most) / 2.0, most)
     )
-    basis = f"{measured.basis}, carried over as the same fraction of (TDP - idle)"
-    if work > 1.0:
-        basis += ", up to that times the speed-up, as the GPU is busier"
+    code = "energy.carried-busier" if work > 1.0 else "energy.carried"
+    basis = Message(code, basis=measured.basis)
     return _Power(
         low_w=max(other[0], low_w / factor),
         mid_w=mid_w,
@@ -205,7 +205,7 @@ def _energy(power: _Power, boards: _Boards, hours: Estimate, site: Site) -> Ener
         low=low_w * hours.low * scale,
         mid=mid_w * hours.mid * scale,
         high=high_w * hours.high * scale,
-        basis=f"{power.basis}; {site.covers}",
+        basis=join((power.basis, site.covers)),
     )
     grid = site.grid_g_per_kwh
     if grid is None:
@@ -215,7 +215,7 @@ def _energy(power: _Power, boards: _Boards, hours: Estimate, site: Site) -> Ener
         low=kwh.low * kg,
         mid=kwh.mid * kg,
         high=kwh.high * kg,
-        basis=f"{kwh.basis}; {grid:g} gCO2e/kWh as given",
+        basis=join((kwh.basis, Message("energy.grid", g=grid))),
     )
     return Energy(kwh=kwh, kgco2e=carbon)
 
@@ -279,16 +279,16 @@ def _mode(profile: Profile, layout: Layout, memory_gib: float) -> tuple[Parallel
     whole = not job.splits_the_model
     if states is None:
         if not whole and job.parallelism is not None:
-            return job.parallelism, "as today; parameters are not stated"
+            return job.parallelism, Message("split.as-today")
         fits = held is None or held <= room
-        return (Parallelism.DDP, "what one GPU holds today fits each") if fits else _sharded(layout)
+        return (Parallelism.DDP, Message("split.held-fits")) if fits else _sharded(layout)
     if max(states, held or 0.0 if whole else 0.0) <= room:
-        return Parallelism.DDP, f"{states:.1f} GiB of weights, gradients and optimiser fit each GPU"
+        return Parallelism.DDP, Message("split.fits", gib=states)
     if states / layout.gpu_count <= room:
         return _sharded(layout)
     return (
         Parallelism.PIPELINE,
-        f"{states:.0f} GiB of states exceed all GPUs sharded; offload or use more",
+        Message("split.exceeds", gib=states),
     )
 
 
@@ -298,13 +298,13 @@ def _sharded(layout: Layout) -> tuple[Parallelism, str]:
     network = layout.network_gbps
     if layout.machines == 1 or (network is not None and network >= NODE_NETWORK_GBPS):
         link = "NVLink" if fast else "PCIe"
-        return Parallelism.FSDP, f"the states do not fit one GPU; sharding them goes over {link}"
+        return Parallelism.FSDP, Message("split.sharded", link=link)
     if fast:
         return (
             Parallelism.TENSOR,
-            "split inside each machine over NVLink: the network is slow or unknown",
+            Message("split.inside"),
         )
-    return Parallelism.PIPELINE, "cut into stages: only activations cross the slow links"
+    return Parallelism.PIPELINE, Message("split.stages")
 
 
 def how_it_runs(

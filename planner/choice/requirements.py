@@ -13,6 +13,7 @@ from pricing.catalog.offer import BOUGHT, PURCHASES, Offer, parse_place
 from pricing.catalog.regions import known_regions
 from pricing.errors import InputError
 from pricing.hardware import matching
+from pricing.message import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +95,9 @@ class Site:
     def covers(self) -> str:
         """Return what the energy is of."""
         if self.host_fraction is None and self.pue is None:
-            return "GPU boards alone"
-        host = "boards and host" if self.host_fraction is not None else "GPU boards"
-        return f"{host}, PUE {self.pue:g}" if self.pue is not None else host
+            return Message("energy.boards-alone")
+        host = Message("energy.boards" if self.host_fraction is None else "energy.boards-and-host")
+        return host if self.pue is None else Message("energy.pue", what=host, pue=self.pue)
 
 
 UNKNOWN_SITE = Site()

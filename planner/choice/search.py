@@ -51,6 +51,7 @@ from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
 from pricing.errors import InputError
+from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH
 
 SCALE_DOWN = "scale-down"
@@ -147,7 +148,7 @@ def _consider(
         if SCALE_DOWN in candidate.actions and candidate.scaling is None:
             reason, detail = all_needed(offer, context, candidate.speed)
             if size.sizing.today:
-                told = f"{offer.name}, fewer copies"
+                told = Message("no.fewer-copies", machine=offer.name)
                 over.append(Rejected(offer=told, reason=reason, detail=detail))
             continue
         problem = _unfit_for_spot(candidate, context) or too_slow(candidate, context)
@@ -232,7 +233,7 @@ def _candidate(place: _Taken, context: JobContext, way: _Way) -> Candidate:
     speed = context.speed(place.layout, actions)
     unchanged = context.speed(place.layout, ()) if actions else speed
     if place.doubt:
-        speed = msgspec.structs.replace(speed, basis=f"{speed.basis}; {place.doubt}", weak=True)
+        speed = msgspec.structs.replace(speed, basis=join((speed.basis, place.doubt)), weak=True)
     scaled = scaling(offer, context, speed) if SCALE_DOWN in codes else None
     hours = (
         _hours(context, place.layout, unchanged, speed, actions)
@@ -290,7 +291,7 @@ def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, 
             return endless
     count = machines(candidate.offer, context)
     if asked.deadline_h is not None and count > 1:
-        return "deadline", f"a trace is of one spot machine; when {count} stand at once is unknown"
+        return "deadline", Message("no.trace-of-one", n=count)
     gpus = max(1, gpus_used(candidate.offer, context))
     return misses_deadline(work_h, asked.spot_trace, asked.checkpoints, asked.deadline_h, gpus)
 
@@ -324,15 +325,15 @@ def _hours(
         # Pauses shorter than the shutdown's own delay save nothing, so the saving lies anywhere
         # from none to the whole idle share; these are the ends of 90 % of that.
         low, mid, high = (1.0 - context.idle_share * part for part in _IDLE_SAVED)
-        basis = f"idle at least {context.idle_share:.0%} of the time; none to all of it saved"
+        basis = Message("hours.idle-saved", share=context.idle_share)
         return _Hours((Cause("use", "idle", low, mid, high),), basis)
     if context.profile.job.kind == "unknown":
         low, high = min(1.0, 1.0 / speed.high), max(1.0, 1.0 / speed.low)
         return _Hours(
             (Cause("speed", _axis(layout), low, 1.0, high),),
-            "the kind of job is unknown: held time, or the same work at the new speed",
+            Message("hours.kind-unknown"),
         )
-    return _Hours((), "held time stays")
+    return _Hours((), Message("hours.held"))
 
 
 def _faster(
@@ -386,7 +387,7 @@ class _Limit(NamedTuple):
     reason: Reason
 
 
-_UNMEASURED = _Limit(0.0, "its use of the GPU was not measured", "slowdown")
+_UNMEASURED = _Limit(0.0, Message("limit.unmeasured"), "slowdown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -459,12 +460,12 @@ def all_needed(offer: Offer, context: JobContext, speed: Estimate) -> tuple[Reas
     copies = context.work.replicas
     least = min(_limits(offer, context, speed, _copy(offer, context, speed)), default=_UNMEASURED)
     if least.times <= 0.0:
-        return least.reason, f"no fewer than its {copies} copies: {least.words}"
-    times = f"one can answer {least.times:.2f} times what it was measured at ({least.words})"
+        return least.reason, Message("no.fewer", n=copies, why=least.words)
+    times = Message("no.one-answers", times=least.times, why=least.words)
     peak = max(_by_hour(offer, context, least.times))
     if peak > copies:
-        return least.reason, f"its peak wants {peak} copies, {copies} run today: {times}"
-    return least.reason, f"no fewer than its {copies} copies: {times}"
+        return least.reason, Message("no.peak", n=peak, today=copies, why=times)
+    return least.reason, Message("no.fewer", n=copies, why=times)
 
 
 def scaled_hours(found: Scaling, offer: Offer, context: JobContext, speed: Estimate) -> _Hours:
@@ -487,7 +488,7 @@ def scaled_hours(found: Scaling, offer: Offer, context: JobContext, speed: Estim
         shares.append(hours / found.peak / held)
     low, mid, high = shares
     cause = Cause("use", f"copies/{offer.gpu}", min(low, mid), mid, max(mid, high))
-    return _Hours((cause,), f"copies by the demand, {found.limit}")
+    return _Hours((cause,), Message("hours.copies", limit=found.limit))
 
 
 def may_scale(context: JobContext) -> bool:
@@ -587,15 +588,17 @@ def _peak(context: JobContext) -> float:
 def _limits(offer: Offer, context: JobContext, speed: Estimate, copy: _Copy) -> Iterator[_Limit]:
     cores, vcpus = context.host.cores, _cores(offer, context)
     if cores and vcpus:
-        yield _Limit(vcpus / cores, "the cores of its host", "capability")
+        yield _Limit(vcpus / cores, Message("limit.cores"), "capability")
     if context.work.service is not None:
         yield from _by_serving(offer, context, context.work.service)
         return
     if copy.share is None:
         return  # what was not measured may be full
-    yield _Limit(BUSIEST / max(copy.share, _ROUNDING), f"the GPU {BUSIEST:.0%} busy", "slowdown")
+    yield _Limit(
+        BUSIEST / max(copy.share, _ROUNDING), Message("limit.busy", share=BUSIEST), "slowdown"
+    )
     peak = max(copy.peak, _ROUNDING)
-    yield _Limit(1.0 / peak, "the GPU full at its 95th percentile", "slowdown")
+    yield _Limit(1.0 / peak, Message("limit.full"), "slowdown")
     yield from _by_latency(copy)
     yield from _by_parts(context.profile, speed)
 
@@ -605,12 +608,12 @@ def _by_serving(offer: Offer, context: JobContext, service: MeasuredService) -> 
     nvlink = offer.interconnect in FAST_LINKS
     limit = service.limit_on(offer.gpu, gpus_used(offer, context), nvlink=nvlink)
     if limit is None:
-        yield _Limit(0.0, "the GPU's figures are not known", "unknown-gpu")
+        yield _Limit(0.0, Message("limit.gpu-unknown"), "unknown-gpu")
     elif limit.rate <= 0.0:
         reason: Reason = "memory" if limit.stopped_by == "memory" else "latency"
-        yield _Limit(0.0, f"no rate keeps {limit.stopped_by}", reason)
+        yield _Limit(0.0, Message("limit.no-rate", why=limit.stopped_by), reason)
     else:
-        words = f"{limit.rate:.3g} requests a second of a copy: {limit.stopped_by}"
+        words = Message("limit.rate", rate=limit.rate, why=limit.stopped_by)
         yield _Limit(limit.rate / service.rate, words, "latency")
 
 
@@ -626,24 +629,24 @@ def _by_latency(copy: _Copy) -> Iterator[_Limit]:
     if copy.target_ms is None:
         return
     if copy.latency_ms is None:
-        yield _Limit(1.0, "a latency target without a measured latency", "latency")
+        yield _Limit(1.0, Message("limit.latency-unmeasured"), "latency")
     elif copy.latency_ms > copy.target_ms:
-        yield _Limit(0.0, "the latency target, missed today", "latency")
+        yield _Limit(0.0, Message("limit.latency-missed"), "latency")
     elif copy.queued_ms > 0.0:
         longest = 1.0 + (copy.target_ms - copy.latency_ms) / copy.queued_ms
         most = busiest(copy.peak, longest) / max(copy.peak, _ROUNDING)
-        yield _Limit(most, f"the latency target of {copy.target_ms:g} ms", "latency")
+        yield _Limit(most, Message("limit.latency", ms=copy.target_ms), "latency")
 
 
 def _by_parts(profile: Profile, speed: Estimate) -> Iterator[_Limit]:
     for title, part in PARTS:
         if used := part(profile):
             most = BUSIEST / used * min(1.0, speed.mid)
-            yield _Limit(most, f"the {title} {BUSIEST:.0%} in use", "slowdown")
+            yield _Limit(most, Message("limit.part", part=title, share=BUSIEST), "slowdown")
     serving = profile.job.serving
     if serving is not None and serving.kv_cache_fraction:
         most = BUSIEST / serving.kv_cache_fraction
-        yield _Limit(most, f"the KV cache {BUSIEST:.0%} full", "memory")
+        yield _Limit(most, Message("limit.kv-cache", share=BUSIEST), "memory")
 
 
 def _cores(offer: Offer, context: JobContext) -> float | None:

@@ -22,13 +22,10 @@ from planner.serving.measured_service import MeasuredService, measured_service
 from planner.signals.compute_share import compute_share
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH
 
 GIB = 2**30
-_FOR_SHARING = (
-    "job.demand_by_hour says when it is busy, for sharing a GPU; replicas follow it only where "
-    "job.kind is inference_online."
-)
 _LONGEST_H = 1e7  # a thousand years
 
 
@@ -164,7 +161,7 @@ def check_horizon(period: Period, requirements: Requirements) -> None:
 
 def workload(profile: Profile, requirements: Requirements, period: Period) -> Workload:
     """Return the hours and the data of one job for the period."""
-    usage, notes = profile.usage, []
+    usage, notes = profile.usage, list[str]()
     if period == "run":
         hours, total = _run_hours(profile)
         units: float | None = total
@@ -172,23 +169,20 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         declared = requirements.hours_per_month or (usage.hours_per_month if usage else None)
         if declared is None:
             declared = float(HOURS_PER_MONTH)
-            notes.append(f"{profile.job.name}: no hours were given; 730 a month are assumed.")
-        hours = exactly(declared, "declared")
+            notes.append(Message("note.no-hours", job=profile.job.name, n=int(HOURS_PER_MONTH)))
+        hours = exactly(declared, Message("hours.declared"))
         rate = rate_per_s(profile)
         units = rate * declared * 3600.0 if rate is not None else None
     month, replicas, demand = period == "month", _replicas(profile), _demand(profile)
     asked = fmean(demand) * float(HOURS_PER_MONTH) / hours.mid if month and demand else replicas
     service = measured_service(profile, notes) if month else None
     if profile.job.demand_by_hour is not None and not profile.job.kind.answers:
-        notes.append(f"{profile.job.name}: {_FOR_SHARING}")
+        notes.append(Message("note.demand-for-sharing", job=profile.job.name))
     storage = _bytes(requirements.storage_bytes, usage.storage_gib if usage and month else None)
     dataset, said = _data_set(profile, storage, requirements)
     notes += said
     if replicas > 1:
-        notes.append(
-            f"{profile.job.name}: {replicas} replicas, each on machines of its own and as busy as "
-            "the one that was measured."
-        )
+        notes.append(Message("note.replicas", job=profile.job.name, n=replicas))
     return Workload(
         hours=hours,
         units=None if units is None else units * asked,
@@ -215,13 +209,8 @@ def _data_set(profile: Profile, stored: int, asked: Requirements) -> tuple[int, 
     if not gib or asked.machine_only:
         return 0, []
     if round(gib * GIB) <= stored:
-        within = f"part of the {stored / GIB:g} GiB that are stored"
-        return 0, [f"{name}: its data set of {gib:g} GiB is taken to be {within}."]
-    kept = (
-        f"{name}: its data set of {gib:g} GiB is kept on a disk attached to the machine, today and "
-        "in every option (--machine-only excludes it)."
-    )
-    return round(gib * GIB), [kept]
+        return 0, [Message("note.data-within", job=name, gib=gib, stored=stored / GIB)]
+    return round(gib * GIB), [Message("note.data-on-disk", job=name, gib=gib)]
 
 
 def _demand(profile: Profile) -> tuple[float, ...] | None:
@@ -245,7 +234,7 @@ def _run_hours(profile: Profile) -> tuple[Estimate, float]:
             f"{profile.job.name}: work.total {work.total:g} at work.rate_per_s {rate:g} takes "
             f"{hours:.3g} h; one of the two is wrong."
         )
-    return exactly(hours, "work.total / work.rate_per_s"), work.total
+    return exactly(hours, Message("hours.of-work")), work.total
 
 
 def _bytes(asked: int | None, gib: float | None) -> int:
@@ -411,14 +400,16 @@ def _beside(one: Resident, group: list[Resident]) -> Tenancy:
 
 def assumption(name: str, tenancy: Tenancy, offer: Offer) -> str:
     """Return how a machine's bill was split, as a sentence."""
+    held, of = tenancy.held, tenancy.of
     if not tenancy.beside:
-        return (
-            f"{name}: uses {tenancy.held} of the {tenancy.of} GPUs of {offer.name} and is charged "
-            f"{tenancy.held}/{tenancy.of} of its bill; --whole-machine charges it all."
-        )
-    free = round(offer.gpu_count) - tenancy.of
-    idle = f" ({free} GPUs are held by no job given)" if free > 0 else ""
-    return (
-        f"{name}: shares one {offer.name} with {', '.join(tenancy.beside)} and is charged "
-        f"{tenancy.held}/{tenancy.of} of its bill, by GPUs in use{idle}."
+        return Message("note.part-of-machine", job=name, machine=offer.name, held=held, of=of)
+    free = round(offer.gpu_count) - of
+    return Message(
+        "note.shares-machine" if free <= 0 else "note.shares-machine-with-free-gpus",
+        job=name,
+        machine=offer.name,
+        others=tenancy.beside,
+        held=held,
+        of=of,
+        n=free,
     )
