@@ -125,7 +125,6 @@ def rate(
         checkpoints=checkpoints,
         interval_s=checkpoint_every_s(gpus, checkpoints, mean_s / machines),
         basis=_any_of(machines, advised),
-        ),
     )
 
 
