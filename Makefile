@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit replay experiments fuzz-telemetry prices-backtest focus-test export-test torch-test projects-test page-test loop chaos vm-test live-test mcp-test clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit replay experiments fuzz-telemetry prices-backtest focus-test export-test torch-test loops-test projects-test page-test loop chaos vm-test live-test mcp-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -117,7 +117,10 @@ live-test: $(VENV)/.dev ## hold live imports against a real Prometheus and a rea
 	@touch $@
 
 torch-test: $(VENV)/.runtime .venv-torch/.ready ## hold the probe against PyTorch, Lightning, Accelerate, HF Trainer, Keras
-	.venv-torch/bin/python -m pytest -q tests/torch
+	.venv-torch/bin/python -m pytest -q tests/torch --deselect tests/torch/test_troubled_loops.py
+
+loops-test: $(VENV)/.runtime .venv-torch/.ready ## thirty troubled loops under `gpucost profile`: verdict, line, share (12 minutes)
+	.venv-torch/bin/python -m pytest -q -n 0 tests/torch/test_troubled_loops.py
 
 projects-test: $(VENV)/.runtime .venv-torch/.ready ## six public projects under `gpucost run`, from clones in the folder CLONES
 	@test -d "$(CLONES)" || { echo "CLONES names no folder: make projects-test CLONES=FOLDER (tests/torch/test_public_projects.py lists the projects)"; exit 2; }

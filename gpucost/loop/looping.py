@@ -193,8 +193,21 @@ class Loop:
                 raise InputError(f"{folder / AFTER}: the run left no profile; nothing is proved.")
             attempt = self._done(msgspec.structs.replace(attempt, done="measured"))
         self._take(verify_step(self.request, attempt))
-        self._done(_judged(attempt, _json(self.request, attempt.folder, PROOF)))
+        judged = _judged(attempt, _json(self.request, attempt.folder, PROOF))
+        if judged.verdict == "not-proved" and self._was_disturbed(attempt):
+            self.output.say("others worked meanwhile: once more, in turns within one run")
+            self._take(try_step(self.request, attempt, Decimal(0), 0, ab=True))
+            self._take(verify_step(self.request, attempt))
+            judged = _judged(attempt, _json(self.request, attempt.folder, PROOF))
+        self._done(judged)
         self._left_usd()
+
+    def _was_disturbed(self, attempt: Round) -> bool:
+        """Return whether others' work spoiled a run here that can be made in turns instead."""
+        if attempt.where != HERE or self._in_turns(attempt) or not self._can_switch(attempt):
+            return False
+        after = f"{attempt.folder}/{AFTER}".lstrip("/")
+        return others_work(self._profile(after)) is not None
 
     def _try_here(self, attempt: Round) -> None:
         took_s = self._run_s(attempt.before)
@@ -212,14 +225,18 @@ class Loop:
         nothing, and there are steps enough. What was proved before stays on, so that only the first
         settings of a loop can be.
         """
+        crowded = others_work(self._profile(attempt.before)) is not None
+        may = self._can_switch(attempt, steps=0 if self.request.ab else _STEPS_FOR_TURNS)
+        return may and (self.request.ab or crowded)
+
+    def _can_switch(self, attempt: Round, steps: int = _STEPS_FOR_TURNS) -> bool:
+        """Return whether settings can be switched within a run, and it has so many steps."""
         if attempt.before != BEFORE:
             return False
         codes = {entry["code"] for entry in _json(self.request, attempt.folder, RECIPE)["actions"]}
-        if not codes.intersection(SWITCHED):
-            return False
-        before = self._profile(attempt.before)
-        steps = before.step.count if before.step and before.step.count else 0
-        return self.request.ab or (others_work(before) is not None and steps >= _STEPS_FOR_TURNS)
+        step = self._profile(attempt.before).step
+        enough = ((step.count if step else None) or 0) >= steps
+        return enough and bool(codes.intersection(SWITCHED))
 
     def _rent(self, attempt: Round) -> None:
         """Launch the option; a launch of this round that is there already is followed instead."""

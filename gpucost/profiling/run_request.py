@@ -56,6 +56,11 @@ def find_batch(words: tuple[str, ...], target: str | None, output: Output, *, no
 
     room = room_bytes(free_gib(), has_gpu=not no_gpu and bool(surroundings().gpus))
     result = search(attempt_in_child(words, os.environ, room), output.say)
+    if result.fastest is not None:
+        click.echo(
+            f"fastest batch: {result.fastest}; smallest within {_AS_FAST:.0%} of its throughput: "
+            f"{result.smallest} (it has {result.own})"
+        )
     click.echo(f"largest batch that fits: {result.largest} (it has {result.own}); {result.why}")
     output.say(
         "the program itself has not run, and stays as it is. A larger batch changes what is "
@@ -254,6 +259,8 @@ class BatchSearch:
     Attributes:
         schema: `gpucost.batch-search/v1`.
         own: the program's own batch size.
+        fastest: the one with the most items a second; None where no step was timed.
+        smallest: that is within 2 % of it.
         largest: that was seen to fit.
         why: nothing larger was.
         tried: in the order of the trials.
@@ -261,6 +268,8 @@ class BatchSearch:
 
     schema: str = SCHEMA
     own: int
+    fastest: int | None
+    smallest: int | None
     largest: int
     why: str
     tried: tuple[BatchTried, ...]
@@ -310,7 +319,20 @@ def search(
             low = batch
         else:
             high, why = batch, f"{batch}: {trial.why}"
-    return BatchSearch(own=own, largest=low, why=why, tried=tuple(tried))
+    rates = {t.batch: t.batch / t.step_s for t in tried if t.fits and t.batch and t.step_s}
+    peak = max(rates.values(), default=None)
+    as_fast = [batch for batch, rate in rates.items() if rate >= (1.0 - _AS_FAST) * (peak or 0.0)]
+    return BatchSearch(
+        own=own,
+        fastest=max(rates, key=lambda batch: rates[batch], default=None),
+        smallest=min(as_fast, default=None),
+        largest=low,
+        why=why,
+        tried=tuple(tried),
+    )
+
+
+_AS_FAST = 0.02  # trials of a few steps repeat to about that
 
 
 def attempt_in_child(

@@ -158,6 +158,7 @@ def _excluding(code: str, codes: Iterable[str]) -> Iterable[str]:
     return (other for other in codes if other in excluded)
 
 
+_ANY_LOADER = "dataloader-workers"
 _AGAIN = "write it again with `gpucost recipe PLAN -o recipe.json`"
 
 
@@ -180,6 +181,9 @@ class AskedRecipe:
     def also(self, numeric: Iterable[str]) -> "AskedRecipe":
         """Return the recipe with actions that may change results, each asked for by its code.
 
+        Loader workers are safe, and need no asking, where a loader is certified; asked for, every
+        loader gets them, also one that sets its own number or draws random items.
+
         Raises:
             InputError: a code is not a numeric action, or excludes another one; every problem.
         """
@@ -188,6 +192,8 @@ class AskedRecipe:
         if problems:
             raise InputError(problems)
         added: dict[str, Settings] = {code: {} for code in asked if code not in self.actions}
+        if _ANY_LOADER in asked:
+            added[_ANY_LOADER] = {**self.actions.get(_ANY_LOADER, {}), "any_loader": 1}
         variables = {
             name: text
             for code in added
@@ -265,6 +271,8 @@ def _plain(values: object) -> bool:
 
 def _excluded(code: str, others: Mapping[str, Settings]) -> str | None:
     """Return why a code cannot be asked for beside the others; None where it can."""
+    if code == _ANY_LOADER:
+        return None
     if (refusal := _not_numeric(code)) is not None:
         return refusal
     excluded = [other for other in others if other in ACTIONS[code].excludes]

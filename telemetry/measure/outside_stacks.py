@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry.recording.places import OUTSIDE
+from telemetry.recording.places import LOCK, NOT_WAITING, OUTSIDE, WAITING_FOR_LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -107,6 +107,7 @@ def placed(thread: int, stacks: Mapping[int, Sequence[Frame]]) -> tuple[str, str
 
 _WAITING = ("threading", "queue", "concurrent", "multiprocessing", "selectors", "asyncio")
 _QUEUES = ("queue", "multiprocessing.queues")
+_INLINE = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")  # lines of the function around
 _OUTERMOST = "<none>"  # no line of the user's own is in the stack
 
 
@@ -117,6 +118,8 @@ def _place(frames: Sequence[Frame]) -> tuple[str, str, str]:
             continue
         module = module_of(path)
         if module is None:
+            if function.endswith(_INLINE):
+                continue
             place = place or f"{function.rpartition('<locals>.')[2]} ({Path(path).name}:{line})"
         elif not place:
             inner, owner = inner or module, module
@@ -128,6 +131,9 @@ def _place(frames: Sequence[Frame]) -> tuple[str, str, str]:
         return f"{function} ({Path(path).name}:{line})", owner, _OUTERMOST
     apart = inner.partition(".")[0] != owner.partition(".")[0] or inner.count(".") > 1
     return place, f"{owner}>{inner}" if owner and apart and inner != owner else owner, within
+
+
+_APART = ("evaluation", "stall")  # other spans are parts of a step
 
 
 @dataclass(slots=True)
@@ -173,7 +179,7 @@ class _Watched:
             self.last_s = t_s
             self.first_s = t_s if self.first_s is None else self.first_s
             self.stepped = self.stepped or kind == "step"
-        elif kind == "span":
+        elif kind == "span" and event.get("kind") in _APART:
             end_s = t_s + float(str(event.get("over_s") or event.get("s") or 0.0))
             self.spans.append((t_s, end_s, str(event.get("kind"))))
         elif kind == "thread":
@@ -200,11 +206,15 @@ class _Watched:
         spans = (kind for begin_s, end_s, kind in self.spans if begin_s <= moment_s < end_s)
         return next(spans, "steady" if self.stepped else "unstepped")
 
-    def line(self, t_s: float) -> dict[str, Json] | None:
-        """Return what was counted since the last line; None without anything."""
+    def lines(self, t_s: float) -> Iterator[dict[str, Json]]:
+        """Yield what was counted since the last lines."""
         counts, self.counts = self.counts, Counter()
+        states = [key for key in counts if key[2] in _LOCK_STATES]
+        lock: list[Json] = [[*key, counts.pop(key)] for key in states]
+        if lock:
+            yield {"event": "stacks", "by": LOCK, "t_s": round(t_s, 3), "seen": lock}
         if not counts:
-            return None
+            return
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         rows: list[Json] = [[*key, n] for key, n in ranked[:_MOST_PLACES]]
         rest: Counter[tuple[str, str, str]] = Counter()
@@ -213,7 +223,7 @@ class _Watched:
         rows += [
             [phase, "", owner, within, n] for (phase, owner, within), n in sorted(rest.items())
         ]
-        return {"event": "stacks", "by": OUTSIDE, "t_s": round(t_s, 3), "seen": rows}
+        yield {"event": "stacks", "by": OUTSIDE, "t_s": round(t_s, 3), "seen": rows}
 
 
 class OutsideStacks:
@@ -231,6 +241,7 @@ class OutsideStacks:
         self._names: dict[str, int] = {}
         self.problem = None if self._command else "py-spy is not installed: pip install py-spy"
         self.looked = 0
+        self._lock_due_s = 0.0
 
     def take(self, lines: Iterable[str]) -> None:
         """Take events of the probe, as lines of a capture."""
@@ -257,6 +268,7 @@ class OutsideStacks:
         lines = []
         for pid, watched in list(self._watched.items())[:_MOST_PROCESSES]:
             self._advance(pid, watched, now_s)
+            self._look_for_lock(pid, watched, now_s)
             watched.settle(min(now_s - _KNOWN_AFTER_S, watched.last_s), ended=False)
             lines += self._told(watched, now_s)
         return lines
@@ -279,8 +291,19 @@ class OutsideStacks:
         return lines
 
     def _told(self, watched: _Watched, now_s: float) -> list[str]:
-        line = watched.line(now_s)
-        return [] if line is None else [named(line, watched.name)]
+        return [named(line, watched.name) for line in watched.lines(now_s)]
+
+    def _look_for_lock(self, pid: int, watched: _Watched, now_s: float) -> None:
+        """Look a few times whether the main thread waits for the interpreter's lock."""
+        if now_s < self._lock_due_s:
+            return
+        for i in range(_LOCK_LOOKS):
+            state = lock_state(pid)
+            if state is None:
+                return
+            watched.waiting.append((now_s + i * _LOCK_PAUSE_S, ("", state, "")))
+            time.sleep(_LOCK_PAUSE_S)
+        self._lock_due_s = now_s + _LOCK_EVERY_S
 
     def _advance(self, pid: int, watched: _Watched, now_s: float) -> None:
         run = watched.run
@@ -337,6 +360,28 @@ class OutsideStacks:
             self.problem = _reason(errors.decode("utf-8", errors="replace")) or self.problem
         elif seen:
             self.problem = None
+
+
+_LOCK_STATES = (WAITING_FOR_LOCK, NOT_WAITING)
+_LOCK_LOOKS, _LOCK_PAUSE_S, _LOCK_EVERY_S = 4, 0.013, 0.5
+_FUTEX = {"x86_64": "202", "aarch64": "98"}.get(os.uname().machine)
+
+
+def lock_state(pid: int) -> str | None:
+    """Return whether the main thread waits for the interpreter's lock; None where that is hidden.
+
+    CPython waits for it with a timeout, of 5 ms (ceval_gil.c, take_gil), which few other waits have
+    that are made by futex: the fifth field of proc(5), `/proc/PID/syscall`, is the timeout.
+    """
+    try:
+        words = Path(f"/proc/{pid}/syscall").read_text(encoding="ascii").split()
+    except OSError:
+        return None
+    waits = len(words) > _TIMEOUT and words[0] == _FUTEX and words[_TIMEOUT] != "0x0"
+    return WAITING_FOR_LOCK if waits else NOT_WAITING
+
+
+_TIMEOUT = 4
 
 
 def named(line: Mapping[str, Json], process: str) -> str:

@@ -20,9 +20,10 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-OUTSIDE = "outside"
+OUTSIDE, LOCK = "outside", "lock"  # who looked: py-spy; the sampler, for waits for the lock
+WAITING_FOR_LOCK, NOT_WAITING = "=lock", "=free"
 LATE = "late:"  # before the owner of a look that waited for the lock: Python ran before this line
 
 # What a thread does in a module, or a package with all that is in it. The longest name counts.
@@ -149,11 +150,11 @@ def interval(share: float, looks: int) -> tuple[float, float]:
 Row = tuple[str, str, str, str, int]
 
 
-def _rows(lines: Iterable[Mapping[str, Any]], *, outside: bool) -> list[Row]:
+def _rows(lines: Iterable[Mapping[str, Any]], by: str | None) -> list[Row]:
     """Return rows of lines; of older probes, which told the work, that is the owner."""
     rows: list[Row] = []
     for line in lines:
-        if (line.get("by") == OUTSIDE) is outside:
+        if line.get("by") == by:
             for phase, place, *names, n in line.get("seen") or ():
                 owner, within = names if len(names) > 1 else (f"={names[0]}", "")
                 rows.append((phase, place, owner, within, n))
@@ -170,19 +171,19 @@ def places(lines: Sequence[Mapping[str, Any]], *, stepped: bool) -> tuple[Seen, 
         lines: of probe and py-spy.
         stepped: whether the process stepped; what was seen before its first step is start-up then.
     """
-    inside = _rows(lines, outside=False)
-    counted = _rows(lines, outside=True)
+    inside, counted = _rows(lines, None), _rows(lines, OUTSIDE)
     if sum(n for phase, *_, n in counted if phase in ACTIVE) < _FEWEST:
         counted, inside = inside, []
     meant = _meanings(inside)
+    feeding = {_LINE.sub(r"\1", row[1]): row[3] for row in inside if _listed(row[3]) == "input"}
     counts: Counter[tuple[str, str, str]] = Counter()
     within: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for phase, place, owner, around, n in counted:
-        doing = _doing(place, owner, around, meant)
+        function = _LINE.sub(r"\1", place)
+        doing = _doing(place, owner, feeding.get(function, around), meant)
         if phase not in ACTIVE or (phase == "unstepped" and (stepped or doing == "import")):
             continue
-        match = _LINE.match(place)
-        function, number = (match[1], match[2]) if match else (place, "")
+        number = place[len(function) + 1 : -1]
         counts[function, doing, phase] += n
         within[function, doing, phase][number] += n
     total = sum(counts.values())
@@ -203,7 +204,28 @@ def places(lines: Sequence[Mapping[str, Any]], *, stepped: bool) -> tuple[Seen, 
                 high=round(high, 4),
             )
         )
-    return tuple(each for each in seen[:_MOST] if each.time_fraction >= _LEAST)
+    seen = [each for each in seen[:_MOST] if each.time_fraction >= _LEAST]
+    return (*seen, *_lock(_rows(lines, LOCK), stepped=stepped))
+
+
+def _lock(rows: Iterable[Row], *, stepped: bool) -> Iterator[Seen]:
+    """Yield the share of the time in which the main thread waits for the interpreter's lock.
+
+    It stands beside the places: a line that waits is a place all the same.
+    """
+    looks = [(owner, n) for phase, _, owner, _, n in rows if phase in ACTIVE]
+    total = sum(n for _, n in looks)
+    waiting = sum(n for owner, n in looks if owner == WAITING_FOR_LOCK)
+    if total >= _FEWEST and waiting >= _LEAST * total:
+        low, high = interval(waiting / total, total)
+        yield Seen(
+            place="",
+            doing="lock",
+            phase="steady" if stepped else None,
+            time_fraction=round(waiting / total, 4),
+            low=round(low, 4),
+            high=round(high, 4),
+        )
 
 
 def _meanings(inside: Iterable[Row]) -> dict[str, tuple[str, str]]:
@@ -215,10 +237,10 @@ def _meanings(inside: Iterable[Row]) -> dict[str, tuple[str, str]]:
 
 
 def _doing(place: str, owner: str, around: str, meant: Mapping[str, tuple[str, str]]) -> str:
-    if not owner and place in meant:
-        owner, around = meant[place]
-    elif not owner and meant and _listed(around) == "model":
-        around = ""  # lines of a model that launch are seen from inside: this one is plain Python
+    if not owner:
+        owner, around = meant.get(place, (owner, around))
+        if not owner and meant and _listed(around) == "model":
+            around = ""  # what a line of a model launches is seen from inside: this is plain Python
     if owner.startswith(LATE):
         owner, around = "", around if _listed(around) == "input" else ""
     return owner[1:] if owner.startswith("=") else work_of(owner, around)

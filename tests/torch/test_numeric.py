@@ -1,6 +1,7 @@
 """What may change results is applied where it is asked for, and never over the program's choice."""
 
 import math
+from pathlib import Path
 
 from tests.probe.child import Ended
 from tests.torch.conftest import Runner
@@ -82,3 +83,31 @@ def test_a_model_that_cannot_be_compiled_runs_as_before(program: Runner) -> None
     assert done.out == program("fit.py", "silent").out
     assert _said(done)["compile"][0] == "left"
     assert "compiling failed" in _said(done)["compile"][1]
+
+
+DRAWS = """
+import os, random
+import torch
+from torch.utils.data import DataLoader, Dataset
+class Drawn(Dataset):
+    def __len__(self): return 60
+    def __getitem__(self, i): return torch.tensor([random.random(), float(os.getpid())])
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+rows = []
+for batch in DataLoader(Drawn(), batch_size=5, num_workers=1):
+    model(batch).sum().backward(); optimizer.step(); rows += batch.tolist()
+print(len({row[0] for row in rows}), len({row[1] for row in rows}))
+"""
+
+
+def test_workers_that_are_asked_for_come_whatever_the_loader_says(
+    program: Runner, tmp_path: Path
+) -> None:
+    """A loader with a number of its own and random items gets three, each with its own stream."""
+    (tmp_path / "draws.py").write_text(DRAWS)
+    done = program("draws.py", apply={"dataloader-workers": {"num_workers": 3, "any_loader": 1}})
+    assert done.out.split() == ["60", "3"]
+    (change,) = done.of("change")
+    assert change["outcome"] == "applied"
+    assert "num_workers 1 -> 3" in change["what"]

@@ -101,6 +101,20 @@ def test_settings_are_tried_in_turns_where_two_runs_would_prove_nothing(
     assert world.in_turns == [turns]
 
 
+def test_a_run_that_others_disturbed_is_made_again_in_turns(world: World, call: Call) -> None:
+    """The machine was quiet before, and full while the settings were tried."""
+    world.faster = WORKERS
+    loads = iter((0.2, 1.0))
+
+    def changed(document: dict[str, Any]) -> dict[str, Any]:
+        return _crowded(4000, next(loads, 0.2))(document)
+
+    world.profile = changed
+    ran = _loop(call)
+    assert ran.code == 0, ran.err
+    assert world.in_turns[:2] == [False, True]
+
+
 @pytest.mark.parametrize("step", ["profile", "plan", "run", "verify"])
 @pytest.mark.parametrize("how", ["fails", "interrupts"])
 def test_a_loop_goes_on_where_it_was_cut_off(step: str, how: str, world: World, call: Call) -> None:

@@ -122,3 +122,17 @@ def test_a_batch_that_the_program_makes_itself_is_not_searched(tmp_path: Path) -
     assert attempt(None, None).batch == 3
     assert attempt(6, 3).batch == 6
     assert "it sets its batch otherwise" in attempt(6, 5).why
+
+
+def test_the_fastest_and_the_smallest_that_is_as_fast_are_told() -> None:
+    """By items a second, 64 is the fastest, and 32 within 2 % of it; 128 fits."""
+    rates = {8: 80.0, 16: 150.0, 32: 200.0, 64: 203.0, 128: 190.0}
+
+    def attempt(batch: int | None, _own: int | None) -> BatchTried:
+        size = batch or 8
+        if size > 128:
+            return BatchTried(batch=size, fits=False, why="out of GPU memory")
+        return BatchTried(batch=size, fits=True, step_s=size / rates[size])
+
+    result = search(attempt)
+    assert (result.fastest, result.smallest, result.largest) == (64, 32, 128)

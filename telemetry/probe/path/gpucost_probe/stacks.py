@@ -46,6 +46,7 @@ _MAKES_TENSORS = ("from_numpy", "frombuffer", "as_tensor", "tensor")
 _TRAINS = frozenset(("backward", "zero_grad"))
 _QUEUES = ("queue", "multiprocessing.queues")
 _WAITING = ("threading", "concurrent", "multiprocessing", "selectors", "asyncio", *_QUEUES)
+_INLINE = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")  # lines of the function around
 LATE = "late:"
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
@@ -89,9 +90,10 @@ class Places:
                 break
             outermost, outer = at, at.f_back
             if self._is_own(at.f_code):
-                if not place:
+                if at is first:
+                    owner = self._called(at)
+                if not place and at.f_code.co_name not in _INLINE:
                     place = _named(at)
-                    owner = self._called(at) if at is first else owner
                 within = within or _tensors_made(at.f_code)
             else:
                 module = str(at.f_globals.get("__name__") or "")

@@ -107,6 +107,61 @@ def _caller() -> str:
     return ""
 
 
+class SeededStart:
+    """What a worker does first: seeds the random streams that PyTorch leaves alone, per worker."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def __call__(self, worker_id: int) -> None:
+        """Begin."""
+        import random
+
+        torch: Any = sys.modules["torch"]
+        seed = torch.initial_seed() % 2**32  # PyTorch's own of this worker
+        random.seed(seed)
+        numpy: Any = sys.modules.get("numpy")
+        if numpy is not None:
+            numpy.random.seed(seed)
+        if self._own is not None:
+            self._own(worker_id)
+
+
+def give_workers(module: ModuleType, recipe: Recipe) -> None:
+    """Have every map-style loader made with workers, as was asked for, whatever it was to have."""
+    owner: Any = module.DataLoader
+    iterable: Any = sys.modules["torch.utils.data.dataset"].IterableDataset
+    original = owner.__init__
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        try:
+            bound = signature.bind(loader, *args, **kwargs)
+        except TypeError:
+            original(loader, *args, **kwargs)
+            return
+        given = bound.arguments
+        where = "loader (%s)" % type(given["dataset"]).__name__
+        if isinstance(given["dataset"], iterable):
+            recipe.tell(WORKERS, LEFT, "an iterable data set would give every batch twice", where)
+        else:
+            before, count = given.get("num_workers", 0), _asked_workers(recipe)
+            given["num_workers"] = count
+            given["worker_init_fn"] = SeededStart(given.get("worker_init_fn"))
+            words = "num_workers %d -> %d, as asked: random streams are seeded per worker, so items"
+            words += " that draw are not the same bit for bit"
+            recipe.tell(WORKERS, APPLIED, words % (before, count), where)
+        original(*bound.args, **bound.kwargs)
+
+    owner.__init__ = __init__
+
+
+def _asked_workers(recipe: Recipe) -> int:
+    cores = len(os.sched_getaffinity(0))
+    return min(recipe.number(WORKERS, "num_workers", max(1, cores - 1)), _MOST_WORKERS)
+
+
 _MOST_WORKERS = 16
 _START_S, _START_SHARE = 0.03, 0.1  # a worker's start, measured: 25-36 ms; of an epoch's reading
 _WAITS = 0.5  # share of the reading on a core: below it, items mostly wait for something else
@@ -155,7 +210,11 @@ class Inputs:
         self._written = WrittenSettings()
         self._readings: dict[int, Reading] = {}
         self._count = 0
-        self._written.watch(module)
+        self._any = bool((recipe.settings(WORKERS) or {}).get("any_loader"))
+        if self._any:
+            give_workers(module, recipe)
+        else:
+            self._written.watch(module)
         os.register_at_fork(after_in_child=self._in_child)
 
     def begun(self, loader: Any, iterator: Any) -> None:
@@ -171,7 +230,7 @@ class Inputs:
                 outer.left = "its items are read from another DataLoader"
                 self.leave(outer.where, outer.left)
             return
-        if loader is None or self.module.get_worker_info() is not None:
+        if self._any or loader is None or self.module.get_worker_info() is not None:
             return
         reading = self._reading(loader, iterator)
         if reading is not None and reading.left is None:
