@@ -30,7 +30,6 @@ _LEAST_SAMPLES = 2
 # beyond which a saving of a third is no longer sure.
 _NARROW, _WIDE = 1.15, 1.5
 _STEADY = 1.05  # a price that may have risen by less is as good as read today
-_OF_AGE: dict[Age, Level] = {"fresh": "good", "ageing": "fair", "old": "low"}
 
 
 def _weakest(
@@ -157,7 +156,9 @@ def _price(baseline: Baseline, moves_to: Offer | None, day: date) -> ConfidenceP
     if not offer.dated:
         return ConfidencePart(level="low", why=Message("sure.no-date"))
     risen = float(risen_at_most(offer, day))  # a factor, no amount
-    level = _OF_AGE[offer.age(day)]
+    of_old: Level = "fair" if risen <= _STEADY else "low"
+    of_age: dict[Age, Level] = {"fresh": "good", "ageing": "fair", "old": of_old}
+    level = of_age[offer.age(day)]
     if offer.confidence == "low":
         level, read = "low", Message("sure.read-low-confidence", days=age)
     else:
