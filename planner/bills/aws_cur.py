@@ -8,11 +8,14 @@ from decimal import Decimal
 
 from planner.bills.bill import (
     MACHINE,
+    NO_RATES,
     RESERVED,
     Bill,
     BillLine,
+    Rates,
     csv_rows,
     dollars,
+    in_dollars,
     is_unused_capacity,
     moment,
     present,
@@ -39,6 +42,8 @@ _USAGE = {
     "DiscountedUsage": "reservation_effective_cost",
     "SavingsPlanCoveredUsage": "savings_plan_savings_plan_effective_cost",
 }
+# Discounts that an account has agreed on are a part of the price of the use that they name.
+_AGREED = frozenset(("EdpDiscount", "PrivateRateDiscount", "BundledDiscount", "SppDiscount"))
 # What of a fee was for a time in which nothing used the commitment: added up, and taken off.
 _UNUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "RIFee": (
@@ -54,7 +59,7 @@ _UNUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 _SPREAD = ("SavingsPlanNegation", "SavingsPlanRecurringFee", "SavingsPlanUpfrontFee", "RIFee")
-_APART = {"Tax": "tax", "Fee": "fee"}  # the rest (Credit, Refund, discounts) are credits
+_APART = {"Tax": "tax", "Fee": "fee"}  # the rest (Credit, Refund) are credits
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _Row = Mapping[str, str]
 
@@ -64,21 +69,21 @@ def is_cur(header: str) -> bool:
     return "lineItem/UsageType" in header or "line_item_usage_type" in header
 
 
-def read(name: str, text: str) -> Bill:
+def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
     """Return a report.
 
     Raises:
-        InputError: columns are missing, its currency is not USD, or cells are not amounts or times;
-            all are listed.
+        InputError: columns are missing, its currency has no rate, or cells are not amounts or
+            times; all are listed.
     """
-    rows = list(csv_rows(name, text, _snake))
+    rows, repeats = _once(csv_rows(name, text, _snake))
     missing = [column for column in _NEEDED if rows and column not in rows[0][1]]
     refuse(f"{name}:1: the report has no {column}; include it." for column in missing)
     spread: Counter[str] = Counter()
 
     def charges(row: _Row) -> Iterable[BillLine]:
         kind = row["line_item_line_item_type"]
-        line = _unused(row) if kind in _SPREAD else _line(row)
+        line = _unused(row, rates) if kind in _SPREAD else _line(row, rates)
         if line is None:
             spread[kind] += 1
             return ()
@@ -90,24 +95,41 @@ def read(name: str, text: str) -> Bill:
         "lines of the use that it covers."
         for kind, count in sorted(spread.items())
     )
+    if repeats:
+        notes += (f"{name}: rows that stand twice, all cells alike: {repeats}, counted once.",)
     return Bill(name=name, format="AWS Cost and Usage Report", lines=lines, notes=notes)
+
+
+def _once(rows: Iterable[tuple[str, dict[str, str]]]) -> tuple[list[tuple[str, _Row]], int]:
+    """Return the rows without those that repeat another, identity and all, and how many did."""
+    seen: set[tuple[str, ...]] = set()
+    first: list[tuple[str, _Row]] = []
+    repeats = 0
+    for place, row in rows:
+        cells = tuple(row.values())
+        if present(row.get("identity_line_item_id")) and cells in seen:
+            repeats += 1
+            continue
+        seen.add(cells)
+        first.append((place, row))
+    return first, repeats
 
 
 def _snake(column: str) -> str:
     return _HUMP.sub("_", column).replace("/", "_").lower()
 
 
-def _line(row: _Row) -> BillLine:
-    currency = present(row["line_item_currency_code"])
-    if currency not in ("USD", None):
-        raise ValueError(f"the currency is {currency}; only US dollars are compared")
+def _line(row: _Row, rates: Rates) -> BillLine:
     type_ = row["line_item_line_item_type"]
-    amount = _amount(row, _USAGE.get(type_, _UNBLENDED))
+    amount = in_dollars(
+        _amount(row, _USAGE.get(type_, _UNBLENDED)), present(row["line_item_currency_code"]), rates
+    )
     said_of = present(row.get("line_item_line_item_description"))
     description = said_of or row["line_item_usage_type"]
     times = (row["line_item_usage_start_date"], row["line_item_usage_end_date"])
     start, end = (moment(t) if present(t) else None for t in times)
-    if type_ not in _USAGE:
+    agreed = type_ in _AGREED
+    if type_ not in _USAGE and not agreed:
         return BillLine(
             kind=_APART.get(type_, "credit"),
             usd=amount,
@@ -118,7 +140,7 @@ def _line(row: _Row) -> BillLine:
         )
     usage_type = row["line_item_usage_type"]
     said = usage_of_type(usage_type)
-    hours = present(row.get("line_item_usage_amount"))
+    hours = "0" if agreed else present(row.get("line_item_usage_amount"))
     return BillLine(
         kind=said.kind,
         usd=amount,
@@ -126,7 +148,9 @@ def _line(row: _Row) -> BillLine:
         description=description,
         instance_type=said.instance_type,
         region=present(row.get("product_region_code")) or present(row.get("product_region")),
-        purchase=(said.purchase if type_ == "Usage" else RESERVED) if said.purchase else None,
+        purchase=(said.purchase if agreed or type_ == "Usage" else RESERVED)
+        if said.purchase
+        else None,
         hours=dollars(hours) if hours and said.kind == MACHINE else None,
         start=start,
         end=end,
@@ -139,7 +163,7 @@ def _line(row: _Row) -> BillLine:
     )
 
 
-def _unused(row: _Row) -> BillLine | None:
+def _unused(row: _Row, rates: Rates) -> BillLine | None:
     """Return what a commitment cost while nothing used it; None where its fee has no such part.
 
     The rest of a fee is in the lines of the use that it covers.
@@ -152,7 +176,7 @@ def _unused(row: _Row) -> BillLine | None:
     usd = sum(added, Decimal(0)) - sum(taken, Decimal(0))
     if usd <= 0 or len(taken) < len(less):
         return None
-    return replace(_line(row), kind="fee", usd=usd, idle=True, resource=_commitment(row))
+    return replace(_line(row, rates), kind="fee", usd=usd, idle=True, resource=_commitment(row))
 
 
 def _commitment(row: _Row) -> str | None:

@@ -13,11 +13,14 @@ from decimal import Decimal
 
 from planner.bills.bill import (
     MACHINE,
+    NO_RATES,
     RESERVED,
     Bill,
     BillLine,
+    Rates,
     csv_rows,
     dollars,
+    in_dollars,
     moment,
     present,
     read_charges,
@@ -65,18 +68,18 @@ def is_azure(header: str) -> bool:
     return "metercategory" in columns and bool(columns.intersection(_COSTS))
 
 
-def read(name: str, text: str) -> Bill:
+def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
     """Return an export.
 
     Where the billing currency is another, the export's own dollars (`costInUsd` of an MCA) count.
 
     Raises:
-        InputError: columns are missing, no column is in USD, or cells are not amounts or times;
-            all are listed.
+        InputError: columns are missing, the currency has no rate, or cells are not amounts or
+            times; all are listed.
     """
     lines = read_charges(
         csv_rows(name, text, _plain),
-        lambda row: (_line({column: present(cell) for column, cell in row.items()}),),
+        lambda row: (_line({column: present(cell) for column, cell in row.items()}, rates),),
         "Correct it, or export the costs again.",
     )
     free = sum(line.purchase == RESERVED and not line.usd for line in lines)
@@ -92,7 +95,7 @@ def _plain(column: str) -> str:
     return "".join(c for c in column.strip().lower() if c.isalnum())
 
 
-def _line(row: _Row) -> BillLine:
+def _line(row: _Row, rates: Rates) -> BillLine:
     charge = _plain(row.get("chargetype") or "usage")
     if charge not in _CHARGES:
         raise ValueError(f"ChargeType is {row.get('chargetype')!r}, which cost details do not have")
@@ -106,7 +109,7 @@ def _line(row: _Row) -> BillLine:
     described = row.get("productname") or row.get("product")
     return BillLine(
         kind=kind,
-        usd=_usd(row),
+        usd=_usd(row, rates),
         provider=PROVIDER,
         description=described or " ".join(row.get(column) or "" for column in _SAID),
         instance_type=_size(row) if use == MACHINE else None,
@@ -125,16 +128,11 @@ def _first(row: _Row, columns: tuple[str, ...]) -> str | None:
     return next((row[column] for column in columns if row.get(column)), None)
 
 
-def _usd(row: _Row) -> Decimal:
-    """Return the cost in dollars, from the column that has them."""
+def _usd(row: _Row, rates: Rates) -> Decimal:
+    """Return the cost in dollars, from the column that has them, else at a rate that was given."""
     if row.get("costinusd"):
         return dollars(row["costinusd"] or "")
-    currency = _first(row, _CURRENCIES)
-    if currency != "USD":
-        raise ValueError(
-            f"the currency is {currency} and there is no costInUsd; only US dollars are compared"
-        )
-    return dollars(_first(row, _COSTS) or "")
+    return in_dollars(dollars(_first(row, _COSTS) or ""), _first(row, _CURRENCIES), rates)
 
 
 def _day(text: str) -> datetime:

@@ -3,14 +3,15 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from pricing.errors import InputError
-from pricing.money import usd
+from pricing.money import EXACT, usd
 
 MACHINE = "compute"
 USAGE = (
@@ -102,6 +103,31 @@ class Bill:
     whole: bool = False
 
 
+Rates = Mapping[str, Decimal]
+"""Dollars for one unit of a currency, by its code."""
+NO_RATES: Rates = MappingProxyType({})
+
+
+class CurrencyError(ValueError):
+    """An amount is in a currency whose rate nobody gave."""
+
+
+def in_dollars(amount: Decimal, currency: str | None, rates: Rates) -> Decimal:
+    """Return an amount in US dollars, at the rate that was given for its currency.
+
+    Raises:
+        CurrencyError: there is none.
+    """
+    if currency in (None, "USD"):
+        return amount
+    if currency not in rates:
+        raise CurrencyError(
+            f"the currency is {currency}. Say what one {currency} is worth in US dollars: "
+            f"--fx {currency}=RATE"
+        )
+    return EXACT.multiply(amount, rates[currency])
+
+
 def refuse(problems: Iterable[str]) -> None:
     """Raise all problems of a file together, where there are any.
 
@@ -137,7 +163,8 @@ def read_charges(
             lines += (replace(line, source=source) for line in charges(record))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            problems.append(f"{source}: {reason}. {advice}".strip())
+            mend = "" if isinstance(error, CurrencyError) else advice
+            problems.append(f"{source}: {reason}. {mend}".strip())
     refuse(problems)
     return tuple(lines)
 
@@ -229,6 +256,8 @@ class UsageType(NamedTuple):
     purchase: str | None
 
 
+# Machines of SageMaker: "Train:ml.p4d.24xlarge", "USE2-Host:ml.g5.xlarge" (its usage reports).
+_SAGEMAKER = re.compile(r"(?:^|-)[A-Z][A-Za-z]+:(ml\.[\w-]+\.[\w-]+)$")
 # AWS usage types, without their region prefix ("USE2-BoxUsage:p5.48xlarge"); AWS CUR user guide.
 _MACHINES = {
     "BoxUsage": "on_demand",
@@ -266,9 +295,12 @@ _WORDS = (
     (re.compile(r"control plane|highly available|\beks\b|per cluster"), "control-plane"),
     (re.compile(r"droplet|instance hour|virtual machine|\bboxusage|\bspotusage"), MACHINE),
 )
-# "$0.34 per On Demand Linux c5.2xlarge Instance Hour", of AWS price lists and FOCUS exports.
+# "$0.34 per On Demand Linux c5.2xlarge Instance Hour", of AWS price lists and FOCUS exports, and
+# "$37.688 per Train:ml.p4d.24xlarge hour" of SageMaker.
 _DESCRIBED = re.compile(
-    r"\b([a-z][a-z0-9-]*\d[a-z0-9-]*\.[a-z0-9-]+)\b.*instance[ -]hour", re.IGNORECASE
+    r"\b([a-z][a-z0-9-]*\d[a-z0-9-]*\.[a-z0-9-]+)\b.*instance[ -]hour"
+    r"|:(ml\.[a-z0-9-]+\.[a-z0-9-]+)\b.*\bhour",
+    re.IGNORECASE,
 )
 # "droplet name (c-2-4GiB)" of DigitalOcean; its name may have parentheses, too.
 _SLUG = re.compile(r"\(([a-z][a-z0-9]*(?:-[a-z0-9.]+)+)\)\s*$", re.IGNORECASE)
@@ -293,6 +325,9 @@ def usage_of_type(text: str) -> UsageType:
     machine = _MACHINE_TYPE.search(text)
     if machine is not None:
         return UsageType(MACHINE, machine[2] or "m1.small", _MACHINES[machine[1]])
+    managed = _SAGEMAKER.search(text)
+    if managed is not None:
+        return UsageType(MACHINE, managed[1], "on_demand")
     kind = next((kind for pattern, kind in _AWS if pattern.search(text)), "other")
     return UsageType(kind, None, None)
 
@@ -306,7 +341,7 @@ def kind_of_words(*texts: str | None) -> str:
 def described_size(description: str) -> str | None:
     """Return the instance type in an AWS description of machine hours."""
     match = _DESCRIBED.search(description)
-    return match[1] if match else None
+    return (match[1] or match[2]) if match else None
 
 
 def size_in_parentheses(description: str) -> str | None:

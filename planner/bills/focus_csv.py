@@ -11,13 +11,16 @@ from functools import cache
 
 from planner.bills.bill import (
     MACHINE,
+    NO_RATES,
     RESERVED,
     Bill,
     BillLine,
+    Rates,
     UsageType,
     csv_rows,
     described_size,
     dollars,
+    in_dollars,
     is_unused_capacity,
     kind_of_words,
     moment,
@@ -52,14 +55,14 @@ def is_focus(header: str) -> bool:
     return all(name in header for name in ("BilledCost", "ChargePeriodStart", "ChargeCategory"))
 
 
-def read(name: str, text: str) -> Bill:
+def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
     """Return a FOCUS file.
 
-    What a commitment covers counts with its EffectiveCost, all else with its BilledCost, which is
-    what the invoice says.
+    What a commitment or an agreed discount covers counts with its EffectiveCost, all else with its
+    BilledCost, which is what the invoice says.
 
     Raises:
-        InputError: columns are missing, rows are forecasts of ours, the currency is not USD, or
+        InputError: columns are missing, rows are forecasts of ours, the currency has no rate, or
             cells are not amounts or times; all are listed.
     """
     rows = list(csv_rows(name, text))
@@ -72,23 +75,22 @@ def read(name: str, text: str) -> Bill:
         for column in missing
     )
     lines = read_charges(
-        rows, lambda row: (_line({column: present(cell) for column, cell in row.items()}),), ""
+        rows,
+        lambda row: (_line({column: present(cell) for column, cell in row.items()}, rates),),
+        "",
     )
     return Bill(name=name, format="FOCUS CSV", lines=lines)
 
 
-def _line(row: _Row) -> BillLine:
+def _line(row: _Row, rates: Rates) -> BillLine:
     if (row.get(_FORECAST) or "").lower() == "true":
         raise ValueError(
             "a forecast that gpucost exported, no charge; give the provider's own export"
         )
-    if row["BillingCurrency"] != "USD":
-        raise ValueError(f"the currency is {row['BillingCurrency']}; only US dollars are compared")
     category = row["ChargeCategory"]
     if category != "Usage" and category not in _APART:
         raise ValueError(f"ChargeCategory is {category!r}, which FOCUS does not have")
-    committed = row.get("CommitmentDiscountId") is not None and category == "Usage"
-    column = "EffectiveCost" if committed and row.get("EffectiveCost") else "BilledCost"
+    column = "EffectiveCost" if category == "Usage" and _is_discounted(row) else "BilledCost"
     start, end = (row["ChargePeriodStart"], row["ChargePeriodEnd"])
     said = _use(row)
     unused = row.get("CommitmentDiscountStatus") == "Unused"
@@ -102,7 +104,7 @@ def _line(row: _Row) -> BillLine:
     machine = kind == MACHINE
     return BillLine(
         kind=kind,
-        usd=dollars(row[column] or ""),
+        usd=in_dollars(dollars(row[column] or ""), row["BillingCurrency"], rates),
         provider=_provider(next((row[c] for c in _PROVIDERS if row.get(c)), None)),
         description=row.get("ChargeDescription") or row.get("ServiceName") or "",
         instance_type=said.instance_type if machine else None,
@@ -117,6 +119,16 @@ def _line(row: _Row) -> BillLine:
         gpus=_gpus(row) if machine else None,
         idle=unused or spare or says_idle(kind, *(row.get(column) for column in _WORDS)),
     )
+
+
+def _is_discounted(row: _Row) -> bool:
+    """Return whether a use costs its EffectiveCost: by a commitment, or a contract's price."""
+    effective = row.get("EffectiveCost")
+    if effective is None:
+        return False
+    contracted, usd = row.get("ContractedCost"), dollars(effective)
+    agreed = contracted is not None and dollars(contracted) == usd > 0
+    return row.get("CommitmentDiscountId") is not None or agreed
 
 
 def _use(row: _Row) -> UsageType:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.bills import aws_cur, azure_export, digitalocean, focus_csv, gcp_export
-from planner.bills.bill import Bill
+from planner.bills.bill import NO_RATES, Bill, Rates
 from pricing.errors import InputError
 
 _HEAD = 4096
@@ -22,7 +22,7 @@ class BillFormat:
 
     title: str
     fits: Callable[[str], bool]
-    read: Callable[[str, str], Bill]
+    read: Callable[[str, str, Rates], Bill]
 
 
 def _is_invoice(head: str) -> bool:
@@ -35,21 +35,46 @@ FORMATS = (
     BillFormat(title="AWS Cost and Usage Report", fits=aws_cur.is_cur, read=aws_cur.read),
     BillFormat(title="Azure cost details", fits=azure_export.is_azure, read=azure_export.read),
     BillFormat(title="Google Cloud billing export", fits=gcp_export.is_gcp, read=gcp_export.read),
-    BillFormat(title="DigitalOcean invoice CSV", fits=_is_invoice, read=digitalocean.read_csv),
+    BillFormat(
+        title="DigitalOcean invoice CSV",
+        fits=_is_invoice,
+        read=lambda name, text, _: digitalocean.read_csv(name, text),
+    ),
     BillFormat(
         title="DigitalOcean invoice or billing insights JSON",
         fits=lambda head: head.lstrip().startswith("{"),
-        read=digitalocean.read_json,
+        read=lambda name, text, _: digitalocean.read_json(name, text),
     ),
 )
 
 
-def read_bill(name: str, text: str) -> Bill:
+# What a console downloads first, and what holds the same charges line by line.
+_TABLES = (
+    (
+        "a table of AWS Cost Explorer",
+        ("total", "Total costs($)"),
+        "get the Cost and Usage Report (Billing, Data Exports)",
+    ),
+    (
+        "a view of Azure cost analysis",
+        ("ResourceId", "ResourceType", "Meter", "Cost", "Currency"),
+        "export the cost details (Cost Management, Exports)",
+    ),
+    (
+        "a cost report of Oracle Cloud",
+        ("lineItem/referenceNo", "cost/productSku"),
+        "export FOCUS (Billing, Cost and Usage Reports, FOCUS Reports)",
+    ),
+)
+
+
+def read_bill(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
     """Return the bill in a file.
 
     Args:
         name: of the file, for messages.
         text: all of it.
+        rates: of currencies other than the US dollar.
 
     Raises:
         InputError: it is not a bill that is read here, has no lines, or its lines have problems.
@@ -57,9 +82,12 @@ def read_bill(name: str, text: str) -> Bill:
     head = text[:_HEAD]
     known = next((one for one in FORMATS if one.fits(head)), None)
     if known is None:
+        for table, columns, mend in _TABLES:
+            if all(column in head for column in columns):
+                raise InputError(f"{name}: {table}, which names no machine hours; {mend}.")
         titles = ", ".join(one.title for one in FORMATS)
         raise InputError(f"{name}: no bill that is known here; known are: {titles}.")
-    bill = known.read(name, text)
+    bill = known.read(name, text, rates)
     if not bill.lines:
         raise InputError(f"{name}: {bill.format} without a single charge; nothing to compare.")
     return bill

@@ -13,11 +13,14 @@ from typing import Any
 
 from planner.bills.bill import (
     MACHINE,
+    NO_RATES,
     RESERVED,
     Bill,
     BillLine,
+    Rates,
     csv_rows,
     dollars,
+    in_dollars,
     moment,
     present,
     read_charges,
@@ -30,6 +33,7 @@ from pricing.tables import elements
 PROVIDER = "gcp"
 _COST_TYPES = {
     "regular": None,
+    "usage": None,
     "tax": "tax",
     "adjustment": "credit",
     "rounding_error": "credit",
@@ -66,20 +70,39 @@ _LABEL = "compute.googleapis.com/"
 _Record = Mapping[str, object]
 
 
+_DOLLARS = "Unrounded Cost ($)"
+# The cost table of the console, in dollars, by the names of the export.
+_CONSOLE = {
+    "Service description": "service.description",
+    "SKU description": "sku.description",
+    "Project ID": "project.id",
+    "Cost type": "cost_type",
+    "Usage start date": "usage_start_time",
+    "Usage end date": "usage_end_time",
+    "Usage amount": "usage.amount",
+    "Usage unit": "usage.unit",
+    _DOLLARS: "cost",
+}
+
+
 def is_gcp(head: str) -> bool:
     """Return whether the first characters of a file are of an export's rows or columns."""
+    if all(column in head for column in _CONSOLE):
+        return True
     return all(name in head for name in ("billing_account_id", "usage_start_time", "sku"))
 
 
-def read(name: str, text: str) -> Bill:
-    """Return an export, standard or detailed.
+def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
+    """Return an export, standard or detailed, or the cost table of the console.
+
+    What is billed in another currency is in dollars at the rate of the row.
 
     Raises:
-        InputError: it is not one, its currency is not USD, or its values are not amounts or times;
+        InputError: it is not one, its currency has no rate, or its values are not amounts or times;
             all are listed.
     """
     advice = "Correct it, or export the rows again."
-    lines = read_charges(_records(name, text), _lines, advice)
+    lines = read_charges(_records(name, text), lambda record: _lines(record, rates), advice)
     return Bill(name=name, format="Google Cloud billing export", lines=lines)
 
 
@@ -93,7 +116,9 @@ def _records(name: str, text: str) -> Iterator[tuple[str, Any]]:
             if line.strip():
                 yield f"{name}:{number}", _json(f"{name}:{number}", line)
     else:
-        yield from csv_rows(name, text)
+        said = {"currency": "USD"} if _DOLLARS in text.partition("\n")[0] else {}
+        for place, row in csv_rows(name, text, lambda column: _CONSOLE.get(column, column)):
+            yield place, said | row
 
 
 def _json(where: str, text: str) -> Any:  # noqa: ANN401 - JSON
@@ -122,20 +147,23 @@ def _many(record: _Record, key: str) -> list[_Record]:
     return [item for item in elements(value or []) if isinstance(item, Mapping)]
 
 
-def _lines(record: _Record) -> Iterable[BillLine]:
-    currency = _value(record, "currency")
-    if currency != "USD":
-        raise ValueError(f"the currency is {currency}; only US dollars are compared")
+def _lines(record: _Record, rates: Rates) -> Iterable[BillLine]:
+    currency, units = _value(record, "currency"), _value(record, "currency_conversion_rate")
+    if currency is None:
+        raise ValueError("the currency is missing")
+    if currency != "USD" and currency not in rates and units and dollars(units):
+        rates = {currency: EXACT.divide(Decimal(1), dollars(units))}
     cost_type = (_value(record, "cost_type") or "regular").lower()
     if cost_type not in _COST_TYPES:
         raise ValueError(f"cost_type is {cost_type!r}, which exports do not have")
     corrected = _value(record, "adjustment_info.id") is not None
     kind = _COST_TYPES[cost_type] or ("credit" if corrected else _kind(record))
-    usd = dollars(_value(record, "cost") or "")
+    usd = in_dollars(dollars(_value(record, "cost") or ""), currency, rates)
     paid: list[tuple[str, Decimal]] = []
     covered = False
     for credit in _many(record, "credits"):
         type_, amount = str(credit.get("type") or ""), dollars(str(credit["amount"]))
+        amount = in_dollars(amount, currency, rates)
         if type_ in _PRICE_CREDITS:
             usd = EXACT.add(usd, amount)
             covered = covered or type_.startswith("COMMITTED")

@@ -10,7 +10,7 @@ in its region and zone, from some day to the end of the bill. What is not proved
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 
@@ -75,7 +75,8 @@ def gpu_sizes(catalog: Catalog) -> MachineSizes:
 def gpu_lines(lines: Iterable[BillLine], sizes: MachineSizes) -> Iterator[GpuLine]:
     """Yield the charges for machines with GPUs, in the bill's order.
 
-    A machine that is billed in parts (cores, memory, GPU) is one with GPUs if one part is of them.
+    A machine that is billed in parts (cores, memory, GPU, local disks) is one with GPUs if one part
+    is of them; a part that names no size has that of the others.
 
     Args:
         lines: of all files.
@@ -83,10 +84,12 @@ def gpu_lines(lines: Iterable[BillLine], sizes: MachineSizes) -> Iterator[GpuLin
     """
     machines = [line for line in lines if line.kind == MACHINE]
     parts = _sizes_of_resources(machines, sizes)
+    types = {_resource(line): line.instance_type for line in machines if line.instance_type}
     for line in machines:
         size = _size(line, sizes) or parts.get(_resource(line))
         if size is not None:
-            yield GpuLine(line=line, size=size, gpu_hours=_gpu_hours(line, size))
+            named = replace(line, instance_type=line.instance_type or types.get(_resource(line)))
+            yield GpuLine(line=named, size=size, gpu_hours=_gpu_hours(line, size))
 
 
 def _sizes_of_resources(
@@ -106,7 +109,7 @@ def _resource(line: BillLine) -> _Resource | None:
 
 def _size(line: BillLine, sizes: MachineSizes) -> GpuSize | None:
     """Return a machine's GPUs: as the catalog has them, else as the bill or its family says."""
-    name = (line.instance_type or "").lower()
+    name = (line.instance_type or "").lower().removeprefix("ml.")
     known = sizes.get((line.provider, name))
     if known is not None:
         return known

@@ -3,12 +3,12 @@
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import date, tzinfo
+from datetime import date, datetime, tzinfo
 from decimal import Decimal
 
 import msgspec
 
-from planner.bills.bill import APART, Bill
+from planner.bills.bill import APART, Bill, refuse
 from planner.bills.leftovers import (
     NIGHT,
     WEEKEND,
@@ -26,6 +26,7 @@ from planner.bills.reconcile import ComparedBill, compared_bill, six_digits, sum
 from pricing.errors import InputError
 from pricing.money import EXACT, Amount, cents, without_zeros
 
+_SECONDS_PER_HOUR = 3600
 Measured = frozenset[tuple[str, str]]
 """Provider and machine type, in lower case, of what was profiled."""
 
@@ -168,9 +169,10 @@ def review(
         measured: what was profiled.
 
     Raises:
-        InputError: two files hold the same charges.
+        InputError: two files hold the same charges, or a machine more hours than its time has.
     """
     _refuse_twice(bills)
+    _refuse_more_hours_than_time(bills)
     lines = [line for bill in bills for line in bill.lines]
     used = [line for line in lines if line.kind not in APART]
     whole = frozenset(line.provider for bill in bills if bill.whole for line in bill.lines)
@@ -212,6 +214,10 @@ def _machines(charges: Iterable[GpuLine], measured: Measured) -> tuple[ReviewedM
     machines = []
     for (provider, instance_type, gpu, region, purchase), group in groups.items():
         resources = {charge.line.resource for charge in group}
+        hours = _total(charge.line.hours for charge in group)
+        gpu_hours, gpus = _total(charge.gpu_hours for charge in group), group[0].size.gpus
+        if gpu_hours and not hours:  # its cores name no size, or only its GPUs are on the bill
+            hours = EXACT.divide(gpu_hours, gpus) if gpus else None
         machines.append(
             ReviewedMachine(
                 provider=provider or "unknown",
@@ -220,8 +226,8 @@ def _machines(charges: Iterable[GpuLine], measured: Measured) -> tuple[ReviewedM
                 region=region,
                 purchase=purchase,
                 usd=without_zeros(sum_exactly(charge.line.usd for charge in group)),
-                hours=six_digits(_total(charge.line.hours for charge in group)),
-                gpu_hours=six_digits(_total(charge.gpu_hours for charge in group)),
+                hours=six_digits(hours),
+                gpu_hours=six_digits(gpu_hours),
                 machines=None if None in resources else len(resources),
                 measured=(provider.lower(), (instance_type or "").lower()) in measured,
                 lines=tuple(charge.line.source for charge in group),
@@ -255,6 +261,33 @@ def _refuse_twice(bills: Sequence[Bill]) -> None:
             "same time), so their dollars would count twice. Give one of them."
             for (left, right), count in twice.items()
         )
+
+
+def _refuse_more_hours_than_time(bills: Sequence[Bill]) -> None:
+    """Refuse machines that ran for longer than the time from their first line to their last.
+
+    Of AWS alone, whose ids are of one machine each: others bill a set of machines under one id.
+    """
+    hours: defaultdict[str, Decimal] = defaultdict(Decimal)
+    times: defaultdict[str, list[datetime]] = defaultdict(list)
+    for bill in bills:
+        for line in bill.lines:
+            machine = line.resource or ""
+            if line.provider == "aws" and machine.startswith("i-") and line.hours:
+                hours[machine] += line.hours
+                times[machine] += [time for time in (line.start, line.end) if time is not None]
+    problems = []
+    for machine, ran_h in hours.items():
+        if times[machine]:
+            first, last = min(times[machine]), max(times[machine])
+            has_h = Decimal(int((last - first).total_seconds())) / _SECONDS_PER_HOUR
+            if ran_h > has_h + 1:  # a begun hour may be billed whole
+                problems.append(
+                    f"{machine}: {ran_h:f} h on one machine between {first:%Y-%m-%d %H:%M} and "
+                    f"{last:%Y-%m-%d %H:%M}, which are {has_h:f} h: the same use is given twice. "
+                    "Give each export once."
+                )
+    refuse(problems)
 
 
 def _by_day(charges: Iterable[GpuLine], zone: tzinfo) -> tuple[ReviewedDay, ...]:

@@ -1,5 +1,6 @@
 """`gpucost bill` and `gpucost reconcile`: what an invoice says, alone and against a plan."""
 
+import re
 import sys
 from datetime import UTC
 from decimal import Decimal
@@ -11,7 +12,7 @@ from gpucost.files.plan_file import load_plan
 from gpucost.files.sources import read_sources
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
-from planner.bills.bill import Bill
+from planner.bills.bill import NO_RATES, Bill, Rates
 from planner.bills.formats import read_bill
 from planner.bills.leftovers import ReviewedLine, ReviewFinding, gpu_sizes
 from planner.bills.reconcile import (
@@ -29,12 +30,36 @@ from planner.bills.review import (
 from planner.documents.selection import select
 from pricing.errors import InputError
 from pricing.listing import counted
-from pricing.money import plain, show
+from pricing.money import plain, show, usd
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Stream
 
 
-def read_bills(paths: tuple[str, ...]) -> tuple[Bill, ...]:
+def _rates(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> Rates:
+    """Return the dollars for one unit of each currency of `--fx CUR=RATE`."""
+    rates: dict[str, Decimal] = {}
+    for text in texts:
+        currency, _equals, rate = text.partition("=")
+        try:
+            rates[currency.upper()] = usd(rate)
+        except InputError:
+            rates[currency.upper()] = Decimal(0)
+        if not re.fullmatch(r"[A-Za-z]{3}", currency) or rates[currency.upper()] <= 0:
+            raise click.BadParameter(f"{text!r} is not CUR=RATE, such as EUR=1.08")
+    return rates
+
+
+_fx_option = click.option(
+    "--fx",
+    "rates",
+    multiple=True,
+    callback=_rates,
+    metavar="CUR=RATE",
+    help="US dollars for one unit of the bill's currency, e.g. EUR=1.08 (repeatable).",
+)
+
+
+def read_bills(paths: tuple[str, ...], rates: Rates = NO_RATES) -> tuple[Bill, ...]:
     """Return every file of a bill; `-` is standard input.
 
     Raises:
@@ -50,7 +75,7 @@ def read_bills(paths: tuple[str, ...]) -> tuple[Bill, ...]:
                 problems.append(f"{path}: the same bill as {names[payload.sha256]}; give it once.")
                 continue
             names[payload.sha256] = path
-            bills.append(read_bill(payload.name, payload.text))
+            bills.append(read_bill(payload.name, payload.text, rates))
         except InputError as error:
             problems.extend(error.problems)
     if problems:
@@ -70,15 +95,18 @@ def read_bills(paths: tuple[str, ...]) -> tuple[Bill, ...]:
     metavar="SOURCE",
     help="Profile of a machine on the invoice that has been measured already (repeatable).",
 )
+@_fx_option
 @output_options
-def bill(paths: tuple[str, ...], tz: str | None, profiles: tuple[str, ...], output: Output) -> None:
+def bill(
+    paths: tuple[str, ...], tz: str | None, profiles: tuple[str, ...], rates: Rates, output: Output
+) -> None:
     """Show the GPU spend on an invoice by machine, nights and weekends, and what was unused.
 
     Unused disks, addresses and commitments are listed with proof and invoice lines. INVOICE is any
     file that `gpucost reconcile` reads.
     """
     zone = Hints(tz=tz).zone or UTC
-    bills = read_bills(paths)
+    bills = read_bills(paths, rates)
     sizes = gpu_sizes(load_catalog(say=output.say))
     document = review(bills, sizes, zone=zone, measured=_measured(profiles, output))
     if output.format == "json":
@@ -171,7 +199,7 @@ def _machine(machine: ReviewedMachine, total: Decimal, output: Output) -> tuple[
         "" if machine.machines is None else str(machine.machines),
         *("" if hours is None else f"{hours:g}" for hours in (machine.hours, machine.gpu_hours)),
         plain(machine.usd) if output.format == "csv" else show(machine.usd),
-        f"{machine.usd / total:.1%}" if total else "",
+        f"{min(machine.usd / total, Decimal(1)):.1%}" if total else "",
     )
 
 
@@ -198,9 +226,10 @@ def _lines(lines: tuple[ReviewedLine, ...]) -> str:
 @click.argument("plan_path", metavar="PLAN")
 @click.argument("paths", nargs=-1, required=True, metavar="BILL...")
 @chosen_options
+@_fx_option
 @output_options
 def reconcile_(
-    plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], output: Output
+    plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], rates: Rates, output: Output
 ) -> None:
     """Compare a plan with the bill, line by line.
 
@@ -210,7 +239,7 @@ def reconcile_(
     """
     plan = load_plan(plan_path)
     chosen, missing = select(plan, named)
-    bills = read_bills(paths)
+    bills = read_bills(paths, rates)
     document = reconcile(plan, chosen, bills, missing)
     if output.format == "json":
         print_json(document)

@@ -220,7 +220,7 @@ BROKEN = (
     ("aws_cur_legacy.csv", ("lineItem/UnblendedCost", "x"), ":1: the report has no line_item_unb"),
     ("aws_cur_2.csv", (",24000.5,\n", ",,\n"), ":3: reservation_effective_cost is empty"),
     ("focus_1_0.csv", ('"USD","2026-12-01 00:00:00"', '"EUR","2026-12-01 00:00:00"'), ":2: the"),
-    ("azure_ea_actual.csv", ("Tax,,USD", "Tax,,CAD"), ":9: the currency is CAD and there is no"),
+    ("azure_ea_actual.csv", ("Tax,,USD", "Tax,,CAD"), ":9: the currency is CAD. Say what"),
     ("azure_ea_actual.csv", ("Usage,Spot", "Use,Spot"), ":3: ChargeType is 'Use'"),
     ("azure_mca_amortised.csv", ("11/03/2026", "31/03/2026"), ":5: '31/03/2026' is no"),
     ("gcp_detailed.jsonl", ('"cost":0.05', '"price":0.05'), ":4: '' is no"),
