@@ -70,7 +70,7 @@ def _answers(plan: Plan) -> dict[str, list[str]]:
         assert option.benefit.pays_back_periods is not None
         hours, days = option.benefit.effort_hours, option.benefit.pays_back_periods * DAYS_PER_MONTH
         answers["what must we do"] = [f"Run it on {option.offer.provider}/"]
-        answers["how sure"].append("Confidence low")
+        answers["how sure"].append("Confidence fair")
     else:
         assert plan.roi.payback_days is not None
         hours, days = plan.roi.effort_hours, plan.roi.payback_days
@@ -128,4 +128,4 @@ def test_the_page_leads_with_the_same_line(name: str) -> None:
     page = render_report(plan, style="html").replace("&#39;", "'")
     top = page[page.index("<main>") : page.index("<h2>What if")]
     assert f'<p class="lead">{line[1]}</p>' in top
-    assert (sure[1] if sure else "<td>low</td>") in top
+    assert (sure[1] if sure else "<td>fair</td>") in top
