@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 # A folder of measurements holds hundreds of files, one of training data millions.
 MOST_FILES = 20_000
-_OWN_FILES = {"gpucost.toml": "the settings of gpucost"}
+_TRACKERS = frozenset(("wandb", "mlruns"))
+_OWN_FILES = {
+    "gpucost.toml": "the settings of gpucost",
+    "wandb-metadata.json": "read with the W&B run beside it",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +58,12 @@ class FolderListing:
     Attributes:
         files: regular files, sorted by their path.
         skipped: what is none, or is hidden, or cannot be looked into.
+        deep: whether other folders below it than those of trackers are looked into.
     """
 
     files: list[Path] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    deep: bool = True
 
     def skip(self, path: Path, why: str, *, expected: bool = True) -> None:
         """Note that something is left out."""
@@ -69,13 +75,13 @@ class FolderListing:
         self.skip(path, " ".join(sentences).rstrip("."), expected=False)
 
 
-def files_below(folder: str) -> FolderListing:
+def files_below(folder: str, *, deep: bool = True) -> FolderListing:
     """Return the files of a folder and its subfolders; links are followed, each file comes once.
 
     Raises:
         InputError: the folder itself cannot be listed, or nothing is in it.
     """
-    listing = FolderListing()
+    listing = FolderListing(deep=deep)
     try:
         empty = not any(Path(folder).iterdir())
     except OSError as error:
@@ -121,7 +127,8 @@ def _take(path: Path, listing: FolderListing, visited: dict[tuple[int, int], Pat
         listing.files.append(path)
         return
     if stat.S_ISDIR(state.st_mode):
-        _walk(path, listing, visited)
+        if listing.deep or not _TRACKERS.isdisjoint(path.parts):
+            _walk(path, listing, visited)
         return
     first = visited.setdefault((state.st_dev, state.st_ino), path)
     if not stat.S_ISREG(state.st_mode):
@@ -205,11 +212,13 @@ class FolderReadOptions:
     Attributes:
         jobs_by: "file": those of the same GPUs, with what has no GPU of its own (a server's page)
             beside them; "folder": all that lies in one folder, too, or was given file by file.
+        deep: whether other folders below it than those of trackers are looked into.
         progress: called with the number of telemetry files read and of all.
         on_join: called with a sentence for each job that was joined from several files.
     """
 
     jobs_by: str
+    deep: bool = True
     progress: Callable[[int, int], None] = lambda *_: None
     on_join: Callable[[str], None] = lambda _: None
 
@@ -242,7 +251,7 @@ def open_folder(folder: str, hints: Hints, options: FolderReadOptions) -> Folder
     Raises:
         InputError: the folder cannot be listed.
     """
-    listing = files_below(folder)
+    listing = files_below(folder, deep=options.deep)
     ready, known = _recognize(listing, hints)
     series = {path: name for path in known if (name := _series_name(path, known[path]))}
     telemetry = []

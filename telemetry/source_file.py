@@ -126,7 +126,12 @@ class TelemetryFile:
                     file = replace(file, payload=stream.load())
             if file.format is None:
                 raise TypeError(self.path)
-            self._recording = file.format.read(file.payload, self.hints)
+            recording = file.format.read(file.payload, self.hints)
+            if file.format.name.startswith("wandb"):
+                from telemetry.formats.wandb import with_metadata  # noqa: PLC0415 - pandas
+
+                recording = with_metadata(recording, self.path)
+            self._recording = recording
             self.source = replace(file, payload=replace(file.payload, data=b""))
         return self._recording
 

@@ -18,6 +18,7 @@ from telemetry.folder import (
 )
 from telemetry.formats.stored_runs import is_run_folder
 from telemetry.lake.place import place_of
+from telemetry.profiling.fill import fill_machine
 from telemetry.source_file import TelemetryFile, finished_profiles, open_source, profiles_of
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def read_telemetry(
             raise InputError([f"{path}: nothing in it is a profile or telemetry.", *_why(folder)])
         if skipped is not None:
             skipped += folder.listing.skipped
-    profiles = _joined(sorted(jobs, key=lambda job: str(job.source and job.path)))
+    placed = sorted(jobs, key=lambda job: str(job.source and job.path))
+    profiles = tuple(fill_machine(profile, hints) for profile in _joined(placed))
     _tell_shared(profiles, options)
     if hints.name is not None and len(profiles) > 1:
         names = ", ".join(profile.job.name for profile in profiles)

@@ -10,6 +10,7 @@ import click
 
 from planner.choice import requirements as ranges
 from planner.choice.requirements import NumberRange
+from planner.profile.kinds import KINDS, PRECISIONS
 from pricing.catalog.catalog import unknown_names
 from pricing.catalog.regions import destination
 from pricing.errors import InputError
@@ -212,6 +213,16 @@ def _rate(text: str) -> ExchangeRate:
 DURATION, HORIZON = ParsedType("duration", _duration), ParsedType("duration", _horizon)
 SIZE, BOOT_DISK = ParsedType("size", _size), ParsedType("size", _boot_disk)
 DOLLARS, INCREASE = ParsedType("usd", _dollars), ParsedType("usd|percent", _increase)
+
+
+def _percent(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", text)
+    fraction = (float(match[1]) if match else 0.0) / (100.0 if text.endswith("%") else 1.0)
+    if not 0 < fraction <= 1:
+        raise ValueError(f"{text!r} is not a share; write 96% or 0.96.")
+    return fraction
+
+
 DAY, INSTANT = ParsedType("date", _day), ParsedType("instant", _instant)
 DESTINATION, COUNTS = ParsedType("place", _destination), ParsedType("count", _counts)
 WORK, MAPPING = ParsedType("unit=done", _work), ParsedType("column=slot", _mapping)
@@ -220,11 +231,35 @@ HOURS_A_MONTH, AMOUNT = _number(ranges.HOURS_A_MONTH), _number(ranges.WORK)
 SLOWDOWN, GRID = _number(ranges.SLOWDOWN), _number(ranges.GRID_G_PER_KWH)
 PUE, HOST_SHARE = _number(ranges.PUE), _number(ranges.HOST_FRACTION)
 
+PERCENT = ParsedType("percent", _percent)
+
 jobs_by_option = click.option(
     "--jobs-by",
     type=click.Choice(("file", "folder")),
     help="Whether each file in a folder is a job, or each subfolder.",
 )
+_HINTS = (
+    click.option("--kind", type=click.Choice(KINDS), help="Kind of job."),
+    click.option(
+        "--precision", type=click.Choice(PRECISIONS), help="Numeric precision of the job."
+    ),
+    click.option("--cores", type=AMOUNT, help="CPU cores that the job may use."),
+    click.option(
+        "--cpu", "cpu_fraction", type=PERCENT, help="Share of these cores in use, e.g. 96%."
+    ),
+)
+
+
+HINTS = ("kind", "precision", "cores", "cpu_fraction")
+
+
+def hint_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what a source may not say itself; where it does, the source wins."""
+    for option in reversed(_HINTS):
+        command = option(command)
+    return command
+
+
 language_option = click.option(
     "--lang",
     type=click.Choice(LANGUAGES),

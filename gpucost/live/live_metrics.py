@@ -26,7 +26,7 @@ from pricing.errors import InputError
 from telemetry.lake import place as lake_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from planner.profile.model import Profile
     from telemetry.readers.hints import Hints
@@ -59,18 +59,16 @@ def is_server(source: str) -> bool:
 
 
 def read_live(
-    sources: Sequence[str], options: LiveOptions, hints: Hints, say: Callable[[str], None]
+    source: str, options: LiveOptions, hints: Hints, say: Callable[[str], None]
 ) -> tuple[Profile, ...]:
     """Return the profiles that a server's metrics make; answers are kept until all have come.
 
     Raises:
-        InputError: there is another SOURCE beside it, or the address or an option is wrong.
+        InputError: the address or an option is wrong.
         ProviderError: the server does not answer, or with an error.
     """
     from telemetry.live import pods_of, profiles_live  # noqa: PLC0415 - pandas
 
-    if len(sources) != 1:
-        raise InputError("a server of metrics is imported alone; give one SOURCE.")
     step_s = options.step_s or (STEP_S if options.recorded else _STEP_S)
     if options.step_s == 0 or options.since_s < step_s:
         raise InputError("--step must be 1s or more, and --since no shorter.")
@@ -81,7 +79,7 @@ def read_live(
     end_s = last_s - last_s % step_s
     start_s = end_s - options.since_s // step_s * step_s
     query = LiveQuery(
-        url=server_of(sources[0]),
+        url=server_of(source),
         start_s=start_s,
         end_s=end_s,
         step_s=step_s,
@@ -111,19 +109,17 @@ def _headers() -> dict[str, str]:
     return {"Authorization": urllib3.make_headers(basic_auth=pair)["authorization"]}
 
 
-def read_warehouse(sources: Sequence[str], hints: Hints) -> tuple[Profile, ...]:
+def read_warehouse(source: str, hints: Hints) -> tuple[Profile, ...]:
     """Return the profiles of a table that an engine counts where it lies.
 
     Raises:
-        InputError: there is another SOURCE beside it, or it names no table of readings.
+        InputError: it names no table of readings.
         UnreachableError: the engine does not answer.
     """
-    if len(sources) != 1:
-        raise InputError("a table of a warehouse is imported alone; give one SOURCE.")
     from telemetry.lake.profiles import profiles_of_place  # noqa: PLC0415 - pandas comes in
 
-    place = lake_place.place_of(sources[0])
+    place = lake_place.place_of(source)
     if place is None:
-        raise InputError(f"{sources[0]}: not a table.")
+        raise InputError(f"{source}: not a table.")
     who = {name: os.environ.get(name) for name in (lake_place.USER, lake_place.PASSWORD)}
     return profiles_of_place(place, who, hints)

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gpucost.files.sources import read_sources
 from gpucost.files.writing import write_file
+from gpucost.live.sources import read_sources
 from gpucost.profiling.profile_target import OutputName, free_for_run
 from planner.models.document import encode
 from planner.profile.codec import dump, parse_profiles

@@ -20,6 +20,7 @@ import click
 
 from planner.models.document import encode
 from pricing.money import plain, price_text
+from telemetry.folder import FolderReadOptions
 from templates.language.translate import ENGLISH, _, current_language, join
 from templates.markdown import cell
 
@@ -466,3 +467,10 @@ def _columns(table: Table) -> list[FittedColumn]:
             FittedColumn(name=name, width=width, unwrapped=unwrapped, least=least, says=cells > 0)
         )
     return columns
+
+
+def folder_options(jobs_by: str | None, output: Output, default: str = "file") -> FolderReadOptions:
+    """Return how folders are read: what is joined is said, and how far the reading is."""
+    return FolderReadOptions(
+        jobs_by=jobs_by or default, progress=output.progress(READING), on_join=output.say
+    )

@@ -1,5 +1,6 @@
 """Which file is which bill: recognised by content, one row a format."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from planner.bills.bill import NO_RATES, Bill, Rates
 from pricing.errors import InputError
 
 _HEAD = 4096
+_DOCUMENT = r'\s*\{\s*"(invoice_items|billing_history|invoices|data_points)"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,14 @@ _TABLES = (
         "export FOCUS (Billing, Cost and Usage Reports, FOCUS Reports)",
     ),
 )
+
+
+def is_bill(head: str) -> bool:
+    """Return whether the first characters of a file are of a bill, and of no telemetry."""
+    *tables, documents = FORMATS
+    return any(known.fits(head) for known in tables) or (
+        documents.fits(head) and bool(re.match(_DOCUMENT, head))
+    )
 
 
 def read_bill(name: str, text: str, rates: Rates = NO_RATES) -> Bill:

@@ -3,6 +3,7 @@
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from decimal import Decimal
 
@@ -23,7 +24,11 @@ from planner.bills.leftovers import (
     stretches,
 )
 from planner.bills.reconcile import ComparedBill, compared_bill, six_digits, sum_exactly, sum_usd
+from planner.profile.model import MonthlyUse, Profile
+from pricing.catalog.offer import PURCHASES
 from pricing.errors import InputError
+from pricing.hardware import find
+from pricing.listing import listed
 from pricing.money import EXACT, Amount, cents, without_zeros
 
 _SECONDS_PER_HOUR = 3600
@@ -327,3 +332,78 @@ def _measure(machine: ReviewedMachine) -> MeasureFirst:
             shlex.join(["gpucost", "plan", file, *current]),
         ),
     )
+
+
+_MONTH_H, _LONGEST_MONTH_H = 730.0, 744.0
+_SHOWN = 3
+_PRICE_DIGITS = 6
+
+
+def with_machines(
+    profiles: Sequence[Profile], billed: Review
+) -> tuple[tuple[Profile, ...], tuple[str, ...], Decimal | None]:
+    """Return the profiles with the machine, purchase and hours that a bill has for them.
+
+    A job that does not say what it runs on is matched where the bill has one kind of machine with
+    its GPU model, and as many or more of them.
+
+    Returns:
+        The profiles; notes on what was matched, and on what is billed and not measured; dollars an
+        hour of one machine, where there is one job and it was matched.
+    """
+    placed, notes = [], []
+    price: Decimal | None = None
+    matched: set[ReviewedMachine] = set()
+    for profile in profiles:
+        machine = None if profile.hardware.instance_type else _billed(profile, billed.machines)
+        if machine is None:
+            placed.append(profile)
+            continue
+        matched.add(machine)
+        if len(profiles) == 1 and machine.hours:
+            price = round(machine.usd / Decimal(repr(machine.hours)), _PRICE_DIGITS)
+        place = f"{machine.provider}/{machine.instance_type}"
+        notes.append(f"{profile.job.name} runs on {place}, the only {machine.gpu} that is billed.")
+        hardware = replace(
+            profile.hardware,
+            provider=machine.provider,
+            instance_type=machine.instance_type,
+            region=machine.region,
+            purchase=machine.purchase if machine.purchase in PURCHASES else "on_demand",
+        )
+        usage = profile.usage or MonthlyUse()
+        hours = usage.hours_per_month or _hours_a_month(machine, billed)
+        placed.append(
+            replace(profile, hardware=hardware, usage=replace(usage, hours_per_month=hours))
+        )
+    unmeasured = [m for m in billed.machines if m not in matched and m.usd > 0]
+    if unmeasured:
+        usd = cents(sum_exactly(machine.usd for machine in unmeasured))
+        names = [f"{m.provider}/{m.instance_type or m.gpu}" for m in unmeasured]
+        notes.append(f"bills ${usd:,} of GPUs that nobody measured: {listed(names, _SHOWN)}.")
+    return tuple(placed), tuple(notes), price
+
+
+def _billed(profile: Profile, machines: Iterable[ReviewedMachine]) -> ReviewedMachine | None:
+    """Return the only machine on a bill that a job can be on; None where there are several."""
+    model = find(profile.hardware.gpu)
+    count = profile.gpu_count / (profile.hardware.nodes or 1)
+    sizes = [
+        (machine.gpu_hours / machine.hours, machine)
+        for machine in machines
+        if model and machine.gpu == model.name and machine.instance_type
+        if machine.gpu_hours and machine.hours
+    ]
+    exact = [machine for gpus, machine in sizes if round(gpus) == count]
+    larger = [machine for gpus, machine in sizes if gpus >= count]
+    fitting = exact or larger
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _hours_a_month(machine: ReviewedMachine, billed: Review) -> float | None:
+    """Return the hours a month that one of a kind of machines ran, from the span of the bill."""
+    start, end = billed.bill.start, billed.bill.end
+    if not (machine.hours and machine.machines and start and end) or end <= start:
+        return None
+    span_h = (end - start).total_seconds() / 3600.0
+    return min(machine.hours / machine.machines / span_h * _MONTH_H, _LONGEST_MONTH_H)

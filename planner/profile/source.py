@@ -21,9 +21,9 @@ def source_gpu(profile: Profile) -> Gpu:
     """
     if profile.hardware.gpu is None:
         raise InputError(
-            f"{profile.job.name}: hardware.gpu is missing, so no other GPU can be compared; "
-            "add it to the profile, give `gpucost import --gpu MODEL`, or say where it runs: "
-            "--current PROVIDER/TYPE."
+            f"{profile.job.name}: hardware.gpu is missing, so no other GPU can be compared. Say "
+            "what it runs on, such as --machine g5.xlarge, or name the GPU: `gpucost import SOURCE "
+            "--gpu MODEL`."
         )
     try:
         return hardware.resolve(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)

@@ -105,6 +105,12 @@ class Catalog:
         """Return the same rows seen from another day."""
         return replace(self, as_of=as_of)
 
+    def full_place(self, text: str) -> str:
+        """Return PROVIDER/TYPE of a type that only one provider has; any other text as it is."""
+        name = text.lower()
+        providers = {row.provider for row in self.rows if row.instance_type.lower() == name}
+        return f"{providers.pop()}/{text}" if len(providers) == 1 else text
+
     def find(
         self,
         provider: str,

@@ -6,6 +6,7 @@ import json
 import re
 import zlib
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -37,6 +39,7 @@ _HOST = re.compile(
     r"(?:system[./])?(cpu|memory|memory_percent|proc\.memory\.availableMB|network\."
     r"(?:recv|sent)|disk\.[^/]+\.(?:in|out)|disk\.(?:in|out))(?:/l:.*)?"
 )
+_METADATA = "wandb-metadata.json"
 _ALMOST_ALL = 0.999
 _MEGABYTE_COUNTERS = {"in": "disk_read_mib_s", "out": "disk_write_mib_s"}
 _BYTE_COUNTERS = {"recv": "net_rx_mib_s", "sent": "net_tx_mib_s"}
@@ -219,6 +222,7 @@ def _is_used(key: str) -> bool:
 _CHART_COLUMN = re.compile(
     r"(?:(.{1,200}) - )?system[./]gpu\.(?:process\.)?(\d{1,3})\.([A-Za-z0-9]+)"
 )
+_CHART_HOST = re.compile(rf"(?:(.{{1,200}}) - )?({_HOST.pattern})")
 _TIMES = ("_timestamp", "wall time", "relative time (wall)", "relative time (process)", "_runtime")
 
 
@@ -233,11 +237,31 @@ def read_chart(builder: RecordingBuilder, hints: Hints) -> Recording:
     rows = list(csv_rows(builder, "wrong number of fields"))
     columns = {name: match for name in rows[0] if (match := _chart_column(name))} if rows else {}
     several = len({column[1] for column in columns.values()}) > 1
-    return device_recording(
+    host = _chart_host(rows)
+    if host is not None and not columns:
+        builder.rows_read += len(rows)
+        return builder.recording(no_samples(), (), host=host)
+    recording = device_recording(
         builder,
         [row for cells in rows for row in _chart_rows(cells, columns, several=several)],
         hints,
     )
+    return replace(recording, host=host)
+
+
+def _chart_host(rows: list[dict[str, str]]) -> pd.DataFrame | None:
+    """Return the host's readings of one run; of several runs' nobody knows whose GPUs they feed."""
+    header = rows[0] if rows else {}
+    names = {name: match for name in header if (match := _CHART_HOST.fullmatch(name))}
+    time = next((name for known in _TIMES for name in header if name.lower() == known), None)
+    if time is None or len({match[1] for match in names.values()}) != 1:
+        return None
+    wide = {match[2]: _floats(rows, name) for name, match in names.items()}
+    return _host(wide, clock.placed(_floats(rows, time)))
+
+
+def _floats(rows: list[dict[str, str]], name: str) -> NDArray[np.float64]:
+    return pd.to_numeric(pd.Series([row[name] for row in rows]), errors="coerce").to_numpy(float)
 
 
 def _chart_column(name: str) -> re.Match[str] | None:
@@ -263,6 +287,46 @@ def _chart_rows(
             host=run if several else None,
             job=run or None,
         )
+
+
+def with_metadata(recording: Recording, path: Path) -> Recording:
+    """Return the readings of a run with what `wandb-metadata.json` beside it says of its machine.
+
+    Args:
+        recording: of any file of the run.
+        path: of that file.
+    """
+    places = (path.parent / _METADATA, path.parent / "files" / _METADATA)
+    try:
+        facts = json.loads(next(f for f in places if f.is_file()).read_text(encoding="utf-8"))
+    except (StopIteration, OSError, ValueError):
+        return recording
+    if not isinstance(facts, dict):
+        return recording
+    devices = facts.get("gpu_nvidia") or facts.get("gpu_devices") or []
+    by_index = {i: gpu for i, gpu in enumerate(devices) if isinstance(gpu, dict)}
+    host = facts.get("host")
+    gpus = []
+    for gpu in recording.gpus:
+        device = by_index.get(gpu.index or 0, {})
+        total = _number(device.get("memoryTotal") or device.get("memory_total"))
+        named = replace(
+            gpu,
+            model=gpu.model or device.get("name") or facts.get("gpu"),
+            uuid=gpu.uuid or device.get("uuid"),
+            memory_gib=gpu.memory_gib or (total and total / 2**30),
+            host=gpu.host or (host if isinstance(host, str) else None),
+        )
+        gpus.append(named)
+    cores = _number(facts.get("cpu_count_logical") or facts.get("cpu_count"))
+    return replace(recording, gpus=tuple(gpus), cpu_cores=cores)
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(str(value))
+    except ValueError:
+        return None
 
 
 # The framing of run-ID.wandb is that of LevelDB's log format (blocks of 32 KiB, records in

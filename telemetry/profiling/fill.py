@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.profile.kinds import JobKind
-from planner.profile.model import Job, Profile, Work
+from planner.profile.model import Host, Job, Profile, Statistics, Work
+from pricing.catalog.offer import parse_place
 from pricing.hardware import find
 from telemetry.readers.hints import LABELS, Hints
 from telemetry.recording.recording import JobLabels
@@ -29,6 +30,25 @@ def fill(profile: Profile, hints: Hints) -> Profile:
         hardware=replace(hardware, gpu=hardware.gpu or hints.gpu),
         work=profile.work or _work(profile, hints),
         provenance=replace(profile.provenance, notes=(*profile.provenance.notes, *notes)),
+    )
+
+
+def fill_machine(profile: Profile, hints: Hints) -> Profile:
+    """Return the profile with the gaps of its machine filled from hints.
+
+    Raises:
+        InputError: `hints.machine` is not PROVIDER/TYPE.
+    """
+    hardware, host = profile.hardware, profile.host or Host()
+    if hints.machine and not hardware.instance_type:
+        provider, instance_type, region = parse_place(hints.machine)
+        hardware = replace(hardware, provider=provider, instance_type=instance_type, region=region)
+    if hints.cpu_fraction is not None and host.cpu_util is None:
+        host = replace(host, cpu_util=Statistics(mean=hints.cpu_fraction))
+    return replace(
+        profile,
+        hardware=replace(hardware, cpu_cores=hardware.cpu_cores or hints.cores),
+        host=host if host != Host() else profile.host,
     )
 
 

@@ -70,6 +70,7 @@ class Merged:
         whole: whether every source is of the job at work alone.
         work: unit and number done, where a source says so.
         host_ram_gib: memory of the machine.
+        cpu_cores: of the machine.
         observed: the job itself, where a source watched it.
         served: what servers of models told of themselves.
         labels: whose the jobs are, by name.
@@ -88,6 +89,7 @@ class Merged:
     whole: bool = False
     work: tuple[str, float] | None = None
     host_ram_gib: float | None = None
+    cpu_cores: float | None = None
     observed: Observed | None = None
     served: tuple[Served, ...] = ()
     labels: Mapping[str, JobLabels] = field(default_factory=dict)
@@ -120,6 +122,9 @@ def merge(recordings: Sequence[Recording]) -> Merged:
         work=next((recording.work for recording in recordings if recording.work), None),
         host_ram_gib=next(
             (recording.host_ram_gib for recording in recordings if recording.host_ram_gib), None
+        ),
+        cpu_cores=next(
+            (recording.cpu_cores for recording in recordings if recording.cpu_cores), None
         ),
         observed=next((recording.observed for recording in recordings if recording.observed), None),
         served=tuple(told for recording in recordings for told in recording.served),
@@ -264,7 +269,7 @@ def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]
         gpu_count=len(devices) or None,
         nodes=len(hosts) or (1 if merged.observed else None),
         gpu_memory_gib=round(min(memories), 6) if memories else None,
-        cpu_cores=seen.cpu_cores,
+        cpu_cores=seen.cpu_cores or merged.cpu_cores,
         ram_gib=seen.ram_gib or merged.host_ram_gib,
         interconnect=seen.interconnect,
         provider=seen.identity.provider,

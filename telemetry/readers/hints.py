@@ -32,6 +32,9 @@ class Hints:
         interval_s: seconds between samples of a source without timestamps.
         job_label: the label or column that names jobs.
         labels: whose the jobs are, as pairs of a name of LABELS and its text.
+        machine: what the jobs run on: PROVIDER/TYPE or PROVIDER/TYPE/REGION.
+        cores: CPU cores that a job may use.
+        cpu_fraction: share of these cores in use, 0 to 1.
 
     Raises:
         InputError: an unknown zone, slot, kind or precision, or a number that is not above 0.
@@ -50,6 +53,9 @@ class Hints:
     interval_s: float | None = None
     job_label: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
+    machine: str | None = None
+    cores: float | None = None
+    cpu_fraction: float | None = None
 
     def __post_init__(self) -> None:
         problems = [
@@ -75,7 +81,12 @@ class Hints:
                 f"--tz {self.tz}: no such zone, so local times cannot be placed. "
                 "Use an IANA name such as Europe/Berlin or an offset such as +08:00."
             )
-        numbers = {"--batch": self.batch, "--interval": self.interval_s}
+        numbers = {
+            "--batch": self.batch,
+            "--interval": self.interval_s,
+            "--cores": self.cores,
+            "--cpu": self.cpu_fraction,
+        }
         if self.work is not None:
             numbers[f"--work {self.work[0]}"] = self.work[1]
         problems += [

@@ -156,6 +156,7 @@ class Recording:
         whole: whether all of it is the job at work, so that nothing at its ends is taken for idle.
         work: unit and number done, where the source says so.
         host_ram_gib: memory of the machine.
+        cpu_cores: of the machine.
         observed: the job itself, where the source watched it.
         served: what servers of models told of themselves, one value a job.
         labels: whose the jobs are, by name.
@@ -178,6 +179,7 @@ class Recording:
     whole: bool = False
     work: tuple[str, float] | None = None
     host_ram_gib: float | None = None
+    cpu_cores: float | None = None
     observed: Observed | None = None
     served: tuple[Served, ...] = ()
     labels: Mapping[str, JobLabels] = field(default_factory=dict)

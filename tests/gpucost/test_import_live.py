@@ -43,6 +43,22 @@ def _profiles(folder: Path) -> dict[str, dict[str, Any]]:
     return {p.stem: json.loads(p.read_text(encoding="utf-8")) for p in sorted(folder.iterdir())}
 
 
+def test_a_server_is_planned_as_it_is_imported(
+    call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
+) -> None:
+    """`plan prometheus+http://...` plans the jobs that `import` writes, at the same dollars."""
+    _, address = server
+    imported = call("import", address, "-o", f"{tmp_path / 'out'}/")
+    assert imported.code == 0, imported.err
+    plans = [call("plan", source, "-f", "json") for source in (str(tmp_path / "out"), address)]
+    totals = [
+        {job["name"]: job["baseline"]["cost"]["total"] for job in plan.json["jobs"]}
+        for plan in plans
+    ]
+    assert totals[0] == totals[1]
+    assert set(totals[0]) == {"serve-0", "train-0"}
+
+
 def test_pods_become_jobs_with_their_machines(
     call: Call, server: tuple[FakePrometheus, str], tmp_path: Path, cache: Path
 ) -> None:
@@ -145,7 +161,6 @@ def test_who_asks_comes_from_the_environment(
         (("prometheus+http://u:secret@h:9",), "GPUCOST_PROMETHEUS_PASSWORD"),
         (("prometheus+http://",), "not an address"),
         (("ADDRESS", "--match", "nothing"), "LABEL=VALUE"),
-        (("ADDRESS", "ADDRESS"), "imported alone"),
         (("ADDRESS", "--job", "nobody"), "serve-0, train-0"),
         (("ADDRESS", "--name", "x"), "cannot share"),
         (("ADDRESS", "--since", "10s"), "--since"),

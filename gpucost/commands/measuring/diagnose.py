@@ -1,16 +1,17 @@
 """`gpucost diagnose`: what a job wastes and why."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import click
 
-from gpucost.arguments.parameters import jobs_by_option
-from gpucost.files.sources import read_sources
+from gpucost.arguments.parameters import hint_options, jobs_by_option
+from gpucost.live.sources import SourceReading, read_sources
 from gpucost.schemas.small_documents import DiagnosedJob, Diagnosis
 from gpucost.views.output import (
-    READING,
     Output,
     Table,
+    folder_options,
     output_options,
     print_json,
     print_prose,
@@ -26,6 +27,7 @@ from planner.profile.model import Profile
 from planner.profile.source import name_apart
 from planner.signals.finding import Finding, Reading
 from planner.signals.signals import read_signals
+from telemetry.readers.hints import Hints
 from templates import report_text
 
 _MORE = "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars and options."
@@ -33,11 +35,13 @@ _MORE = "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars 
 
 @click.command(name="diagnose", epilog="Example: gpucost diagnose smi.csv")
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
+@hint_options
 @jobs_by_option
 @output_options
-def command(sources: tuple[str, ...], jobs_by: str | None, output: Output) -> None:
+def command(sources: tuple[str, ...], jobs_by: str | None, output: Output, **hints: Any) -> None:
     """Say what each job wastes and why; the first finding is the verdict."""
-    read = read_sources(sources, output.say, jobs_by, output.progress(READING))
+    how = SourceReading(folders=folder_options(jobs_by, output), hints=Hints(**hints))
+    read = read_sources(sources, output.say, how)
     judged = [(p, diagnose(p)) for p in name_apart(read)]
     if output.format == "json":
         print_json(_document(judged))

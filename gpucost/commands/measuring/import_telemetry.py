@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,22 +13,18 @@ from gpucost.arguments.parameters import (
     LABEL,
     MAPPING,
     WORK,
+    hint_options,
     jobs_by_option,
 )
-from gpucost.files.sources import tell_skipped
 from gpucost.files.writing import write_file
-from gpucost.live.live_metrics import LiveOptions, is_server, read_live, read_warehouse
+from gpucost.live.live_metrics import LiveOptions
 from gpucost.live.recording_rules import recording_rules
-from gpucost.views.output import READING, Output, common_options
+from gpucost.live.sources import SourceReading, read_sources
+from gpucost.views.output import Output, common_options, folder_options
 from planner.profile.codec import dump
-from planner.profile.kinds import KINDS, PRECISIONS
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from pricing.listing import counted, listed
-from telemetry.lake.place import is_address
-
-if TYPE_CHECKING:
-    from telemetry.folder import Skipped
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -56,8 +52,8 @@ def _rules(context: click.Context, _: click.Parameter, shown: bool) -> None:  # 
     "--format", "format_name", help="Format of the input.  [default: detected from content]"
 )
 @click.option("--gpu", help="GPU model, if the file does not name it.")
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of job.")
-@click.option("--precision", type=click.Choice(PRECISIONS), help="Numeric precision of the job.")
+@click.option("--machine", metavar="PROVIDER/TYPE[/REGION]", help="Machine that runs the job.")
+@hint_options
 @click.option("--batch", type=click.IntRange(min=1), help="Items per GPU in one batch.")
 @click.option("--work", type=WORK, metavar="UNIT=DONE", help="Work done, e.g. image=2900000.")
 @click.option(
@@ -125,9 +121,7 @@ def command(
     sources: tuple[str, ...], target: str, jobs_by: str | None, output: Output, **options: Any
 ) -> None:
     """Turn telemetry files of one job into a profile; the files complement each other."""
-    from telemetry.folder import FolderReadOptions  # noqa: PLC0415 - the same
     from telemetry.readers.hints import Hints  # noqa: PLC0415 - pandas comes with the readers
-    from telemetry.sources import read_telemetry  # noqa: PLC0415 - the same
 
     live = LiveOptions(
         since_s=int(options.pop("since")),
@@ -143,15 +137,9 @@ def command(
         interval_s=None if interval is None else float(interval),
         **options,
     )
-    skipped: list[Skipped] = []
-    reading = FolderReadOptions(jobs_by=jobs_by or "folder", progress=output.progress(READING))
-    if any(is_address(source) for source in sources):
-        profiles = read_warehouse(sources, hints)
-    elif any(is_server(source) for source in sources):
-        profiles = read_live(sources, live, hints, output.say)
-    else:
-        profiles = read_telemetry(sources, hints, skipped=skipped, options=reading)
-    tell_skipped(skipped, output.say)
+    folders = folder_options(jobs_by, output, "folder")
+    how = SourceReading(folders=folders, hints=hints, live=live)
+    profiles = read_sources(sources, output.say, how)
     _write(profiles, target, output)
     tell_profiles(profiles, output)
 

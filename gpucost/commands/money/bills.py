@@ -9,7 +9,7 @@ import click
 
 from gpucost.arguments.parameters import chosen_options
 from gpucost.files.plan_file import load_plan
-from gpucost.files.sources import read_sources
+from gpucost.live.sources import read_sources
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.bills.bill import NO_RATES, Bill, Rates

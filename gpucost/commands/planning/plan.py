@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import click
@@ -22,6 +23,7 @@ from gpucost.arguments.parameters import (
     DURATION,
     EGRESS_TO,
     GRID,
+    HINTS,
     HORIZON,
     HOST_SHARE,
     HOURS_A_MONTH,
@@ -29,6 +31,7 @@ from gpucost.arguments.parameters import (
     PUE,
     SIZE,
     SLOWDOWN,
+    hint_options,
     jobs_by_option,
     language_option,
     rate_option,
@@ -37,11 +40,12 @@ from gpucost.arguments.parameters import (
 from gpucost.cost_gate import CostGate
 from gpucost.files.executors import planning_executor
 from gpucost.files.outcomes import read_history
-from gpucost.files.sources import read_sources, read_trace
 from gpucost.files.writing import write_file, write_pieces
+from gpucost.live.sources import SourceReading, read_sources, read_trace
 from gpucost.prices.cache import load_catalog
-from gpucost.views.output import PLANNING, READING, Output, output_options, print_json
+from gpucost.views.output import PLANNING, Output, folder_options, output_options, print_json
 from gpucost.views.plan import print_plan
+from planner.bills.leftovers import gpu_sizes
 from planner.choice.requirements import (
     BOOT_DISK_GIB,
     ENGINEER_USD_PER_HOUR,
@@ -55,8 +59,11 @@ from planner.models.interruption import CheckpointCosts
 from planner.plan.bill import RentedOffer, offer_on
 from planner.plan.making import plan_text, to_plan
 from planner.plan.plan import Plan
+from planner.profile.model import Profile
 from pricing.catalog.offer import PURCHASES
 from pricing.errors import NotBuiltYetError
+from pricing.listing import listed
+from telemetry.readers.hints import Hints
 from templates.language.translate import (
     ENGLISH,
     ExchangeRate,
@@ -158,7 +165,11 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Stop searching for a better packing after this time and use the best one found.",
         ),
         click.option(
-            "--current", metavar="PROVIDER/TYPE[/REGION]", help="Machine that runs the jobs today."
+            "--machine",
+            "--current",
+            "current",
+            metavar="[PROVIDER/]TYPE[/REGION]",
+            help="Machine that runs the jobs today.",
         ),
         click.option(
             "--price",
@@ -284,7 +295,8 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 PLAN_GROUPS = {
     "Job": "--hours-per-month --work-total --deadline --slo-ms --egress --egress-to --storage "
-    "--checkpoint-time --restart-time --current --probe --history --jobs-by",
+    "--checkpoint-time --restart-time --machine --kind --precision --cores --cpu --probe --history "
+    "--jobs-by",
     "Machine": "--provider --region --gpu --gpus --include --launchable --boot-disk "
     "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share",
     "Money": "--objective --budget --purchase --price --whole-machine --engineer-rate --horizon "
@@ -362,6 +374,7 @@ class _TimeLimit:
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
 @plan_options
+@hint_options
 @jobs_by_option
 @click.option(
     "--dask",
@@ -394,7 +407,19 @@ def command(
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
     one_screen = output.format == "table" and not (all_options or output.verbose or report_path)
-    profiles = read_sources(sources, output.say, jobs_by, output.progress(READING))
+    if typed["current"] is not None:
+        typed["current"] = catalog.full_place(typed["current"])
+    billed: list[Decimal] = []
+    how = SourceReading(
+        folders=folder_options(jobs_by, output),
+        hints=Hints(**{name: typed.pop(name) for name in HINTS}),
+        sizes=partial(gpu_sizes, catalog),
+        on_price=billed.append,
+    )
+    read = read_sources(sources, output.say, how)
+    if typed["price_usd_per_hour"] is None and typed["current"] is None and billed:
+        typed["price_usd_per_hour"] = billed[0]
+    profiles = _with_gpus(read, output)
     gc.freeze()  # no garbage is in the catalog and the profiles: the collector passes over them
     with planning_executor(len(profiles), dask) as executor:
         plan = draft_plan(
@@ -419,6 +444,15 @@ def command(
             _print(document, output, left_out, all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)
+
+
+def _with_gpus(profiles: tuple[Profile, ...], output: Output) -> tuple[Profile, ...]:
+    """Return the jobs; beside jobs with GPUs one that read none has nothing to be priced by."""
+    on_gpus = tuple(p for p in profiles if p.gpus or p.hardware.gpu or p.hardware.instance_type)
+    left_out = [p.job.name for p in profiles if p not in on_gpus] if on_gpus else []
+    if left_out:
+        output.say(f"left out, as no GPU was read there: {listed(left_out)}.")
+    return on_gpus or profiles
 
 
 @contextmanager

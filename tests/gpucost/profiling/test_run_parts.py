@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from gpucost.files.sources import read_sources
+from gpucost.live.sources import read_sources
 from gpucost.profiling import run_files
 from gpucost.profiling.profile_target import reserve_name
 from planner.profile.model import (

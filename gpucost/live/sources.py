@@ -1,0 +1,171 @@
+"""Turns the SOURCE arguments of a command into profiles: files, folders, servers, tables, bills."""
+
+import glob
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC
+from decimal import Decimal
+from pathlib import Path
+
+from gpucost.arguments.parameters import DEFAULT_PROFILE
+from gpucost.live.live_metrics import LiveOptions, is_server, read_live, read_warehouse
+from planner.bills.bill import Bill
+from planner.bills.formats import is_bill, read_bill
+from planner.bills.leftovers import MachineSizes
+from planner.bills.review import review, with_machines
+from planner.models.interruption import Availability, parse_trace
+from planner.profile.join import join_profiles
+from planner.profile.model import Profile
+from pricing.errors import InputError
+from telemetry.folder import FolderReadOptions, Skipped
+from telemetry.lake.place import is_address
+from telemetry.readers.hints import Hints
+from telemetry.readers.payload import Stream
+from telemetry.sources import BY_FILE, read_telemetry
+
+# More lines than this about files that nobody meant hide the ones that matter.
+_MOST_LINES = 5
+ProgressCallback = Callable[[int, int], None]
+"""Is told how much is done, and of how much."""
+_NOTHING_HERE = (
+    f"{DEFAULT_PROFILE}: no such file, and no telemetry lies here. `gpucost profile -- COMMAND` "
+    "measures a job; `gpucost plan LOG` reads a log of nvidia-smi, DCGM, Prometheus or W&B "
+    "(`gpucost import LOG` makes it a profile); `gpucost demo` shows a finished example."
+)
+NO_HINTS = Hints()
+LAST_DAY = LiveOptions(since_s=86_400, until=None, step_s=None, recorded=False, match=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReading:
+    """How sources are read.
+
+    Attributes:
+        folders: which files are of one job; each file of a folder by default.
+        hints: what the sources do not say themselves.
+        live: which part of a server's metrics is read.
+        sizes: returns the GPUs of each machine on a bill; None: bills are refused.
+        on_price: takes what a bill says that the only job's machine costs an hour.
+    """
+
+    folders: FolderReadOptions = BY_FILE
+    hints: Hints = NO_HINTS
+    live: LiveOptions = LAST_DAY
+    sizes: Callable[[], MachineSizes] | None = None
+    on_price: Callable[[Decimal], None] = lambda _: None
+
+
+def read_sources(
+    paths: Sequence[str],
+    say: Callable[[str], None] = lambda _: None,
+    how: SourceReading | None = None,
+) -> tuple[Profile, ...]:
+    """Return the profiles of all sources, those of one run or of the same GPUs joined.
+
+    Args:
+        paths: as the command line gives them: files, folders, globs, servers, tables of a
+            warehouse, `-`, bills; none is ./profile.json, or the telemetry that lies here.
+        say: told what was read, joined, and left out of folders.
+        how: what else the command line says.
+
+    Raises:
+        InputError: a source is missing, unreadable, or neither a profile nor telemetry; the
+            problems of all sources together.
+    """
+    how = how or SourceReading()
+    hints, sizes = how.hints, how.sizes
+    named = _named(paths)
+    if not named:
+        named = [DEFAULT_PROFILE if Path(DEFAULT_PROFILE).exists() else "."]
+        how = replace(how, folders=replace(how.folders, deep=False))
+    remote = [path for path in named if is_server(path) or is_address(path)]
+    bills = [path for path in named if path not in remote and sizes and _is_bill(path)]
+    files = [path for path in named if path not in remote and path not in bills]
+    profiles = [profile for path in remote for profile in _remote(path, how, say)]
+    if files or not (profiles or bills):
+        skipped: list[Skipped] = []
+        try:
+            profiles += read_telemetry(files, hints, None, skipped, how.folders)
+        except InputError as error:
+            if paths or DEFAULT_PROFILE in named:
+                raise
+            raise InputError(_NOTHING_HERE) from error
+        bills += [skip.path for skip in skipped if sizes and _is_bill(skip.path)]
+        tell_skipped([skip for skip in skipped if skip.path not in bills], say)
+    if not profiles:
+        raise InputError(
+            f"{', '.join(bills)}: a bill says what was paid, not how busy GPUs were. Add a log of "
+            "the GPUs on it, or look at the bill alone: `gpucost bill`."
+        )
+    joined = join_profiles(profiles) if remote else tuple(profiles)
+    if not (bills and sizes):
+        return joined
+    placed, notes, price = with_machines(joined, review(_read_bills(bills), sizes(), zone=UTC))
+    for note in notes:
+        say(f"{', '.join(bills)}: {note}")
+    if price is not None:
+        how.on_price(price)
+    return placed
+
+
+def _remote(path: str, how: SourceReading, say: Callable[[str], None]) -> tuple[Profile, ...]:
+    if is_address(path):
+        return read_warehouse(path, how.hints)
+    return read_live(path, how.live, how.hints, say)
+
+
+def _named(paths: Sequence[str]) -> list[str]:
+    """Return the paths, a pattern as the files that it fits (a shell that quotes leaves it)."""
+    named = []
+    for path in paths:
+        is_pattern = glob.has_magic(path) and "://" not in path and not Path(path).exists()
+        files = sorted(glob.glob(path, recursive=True)) if is_pattern else [path]  # noqa: PTH207
+        if not files:
+            raise InputError(f"{path}: no file fits this pattern. `ls` shows what lies here.")
+        named += files
+    return list(dict.fromkeys(named))
+
+
+def _is_bill(path: str) -> bool:
+    if path == "-" or not Path(path).is_file():
+        return False
+    try:
+        with Stream(path) as stream:
+            return is_bill(stream.head.decode("utf-8", "replace"))
+    except InputError:
+        return False
+
+
+def _read_bills(paths: Sequence[str]) -> list[Bill]:
+    payloads = []
+    for path in paths:
+        with Stream(path) as stream:
+            payloads.append(stream.load())
+    return [read_bill(payload.name, payload.text) for payload in payloads]
+
+
+def tell_skipped(skipped: Sequence[Skipped], say: Callable[[str], None]) -> None:
+    """Say what was left out of folders: a line each, what was to be expected in a few lines."""
+    for file in (file for file in skipped if not file.expected):
+        say(f"warning: {file}.")
+    expected = [file for file in skipped if file.expected]
+    shown = expected if len(expected) <= _MOST_LINES else expected[: _MOST_LINES - 1]
+    for file in shown:
+        say(f"{file}.")
+    if hidden := expected[len(shown) :]:
+        names = ", ".join(Path(file.path).name for file in hidden[:_MOST_LINES])
+        more = ", ..." if len(hidden) > _MOST_LINES else ""
+        say(f"skipped {len(hidden)} more that are not measurements: {names}{more}")
+
+
+def read_trace(path: str) -> Availability:
+    """Return the availability trace in a file.
+
+    Raises:
+        InputError: it cannot be read or has another form.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}.") from error
+    return parse_trace(text, path)
