@@ -32,6 +32,10 @@ _OWN_FILES = {
 }
 
 
+class NothingToReadError(InputError):
+    """A folder holds no telemetry, whole or damaged."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
     """One thing in a folder that was not read.
@@ -79,7 +83,8 @@ def files_below(folder: str, *, deep: bool = True) -> FolderListing:
     """Return the files of a folder and its subfolders; links are followed, each file comes once.
 
     Raises:
-        InputError: the folder itself cannot be listed, or nothing is in it.
+        NothingToReadError: nothing is in it.
+        InputError: the folder itself cannot be listed.
     """
     listing = FolderListing(deep=deep)
     try:
@@ -87,7 +92,7 @@ def files_below(folder: str, *, deep: bool = True) -> FolderListing:
     except OSError as error:
         raise InputError(f"{folder}: cannot be listed ({error.strerror}).") from None
     if empty:
-        raise InputError(f"{folder}: the directory is empty; put telemetry files in it.")
+        raise NothingToReadError(f"{folder}: the directory is empty; put telemetry files in it.")
     _walk(Path(folder), listing, {})
     listing.files.sort()
     return listing

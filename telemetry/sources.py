@@ -12,6 +12,7 @@ from pricing.listing import counted, listed
 from telemetry.folder import (
     FileProfile,
     FolderReadOptions,
+    NothingToReadError,
     is_capture_of,
     named_apart,
     open_folder,
@@ -76,7 +77,9 @@ def read_telemetry(
     jobs = opened.ready + _of_telemetry(opened, hints, options)
     for path, folder in opened.folders.items():
         if not any(str(job.source) == path for job in jobs):
-            raise InputError([f"{path}: nothing in it is a profile or telemetry.", *_why(folder)])
+            damaged = any(not skip.expected for skip in folder.listing.skipped)
+            kind = InputError if damaged else NothingToReadError
+            raise kind([f"{path}: nothing in it is a profile or telemetry.", *_why(folder)])
         if skipped is not None:
             skipped += folder.listing.skipped
     placed = sorted(jobs, key=lambda job: str(job.source and job.path))

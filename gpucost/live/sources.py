@@ -17,7 +17,7 @@ from planner.models.interruption import Availability, parse_trace
 from planner.profile.join import join_profiles
 from planner.profile.model import Profile
 from pricing.errors import InputError
-from telemetry.folder import FolderReadOptions, Skipped
+from telemetry.folder import FolderReadOptions, NothingToReadError, Skipped
 from telemetry.lake.place import is_address
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Stream
@@ -73,24 +73,21 @@ def read_sources(
             problems of all sources together.
     """
     how = how or SourceReading()
-    hints, sizes = how.hints, how.sizes
     named = _named(paths)
     if not named:
         named = [DEFAULT_PROFILE if Path(DEFAULT_PROFILE).exists() else "."]
         how = replace(how, folders=replace(how.folders, deep=False))
     remote = [path for path in named if is_server(path) or is_address(path)]
-    bills = [path for path in named if path not in remote and sizes and _is_bill(path)]
+    bills = [path for path in named if path not in remote and how.sizes and _is_bill(path)]
     files = [path for path in named if path not in remote and path not in bills]
     profiles = [profile for path in remote for profile in _remote(path, how, say)]
     if files or not (profiles or bills):
         skipped: list[Skipped] = []
         try:
-            profiles += read_telemetry(files, hints, None, skipped, how.folders)
-        except InputError as error:
-            if paths or DEFAULT_PROFILE in named:
-                raise
-            raise InputError(_NOTHING_HERE) from error
-        bills += [skip.path for skip in skipped if sizes and _is_bill(skip.path)]
+            profiles += read_telemetry(files, how.hints, None, skipped, how.folders)
+        except NothingToReadError as error:
+            raise error if paths else InputError(_NOTHING_HERE) from error
+        bills += [skip.path for skip in skipped if how.sizes and _is_bill(skip.path)]
         tell_skipped([skip for skip in skipped if skip.path not in bills], say)
     if not profiles:
         raise InputError(
@@ -98,9 +95,20 @@ def read_sources(
             "the GPUs on it, or look at the bill alone: `gpucost bill`."
         )
     joined = join_profiles(profiles) if remote else tuple(profiles)
-    if not (bills and sizes):
-        return joined
-    placed, notes, price = with_machines(joined, review(_read_bills(bills), sizes(), zone=UTC))
+    return _billed(joined, bills, how, say)
+
+
+def _billed(
+    profiles: tuple[Profile, ...],
+    bills: Sequence[str],
+    how: SourceReading,
+    say: Callable[[str], None],
+) -> tuple[Profile, ...]:
+    """Return the profiles with what bills say of their machines."""
+    if not bills or how.sizes is None:
+        return profiles
+    billed = review(_read_bills(bills), how.sizes(), zone=UTC)
+    placed, notes, price = with_machines(profiles, billed)
     for note in notes:
         say(f"{', '.join(bills)}: {note}")
     if price is not None:

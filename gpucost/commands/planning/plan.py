@@ -60,6 +60,7 @@ from planner.plan.bill import RentedOffer, offer_on
 from planner.plan.making import plan_text, to_plan
 from planner.plan.plan import Plan
 from planner.profile.model import Profile
+from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import PURCHASES
 from pricing.errors import NotBuiltYetError
 from pricing.listing import listed
@@ -407,19 +408,7 @@ def command(
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
     one_screen = output.format == "table" and not (all_options or output.verbose or report_path)
-    if typed["current"] is not None:
-        typed["current"] = catalog.full_place(typed["current"])
-    billed: list[Decimal] = []
-    how = SourceReading(
-        folders=folder_options(jobs_by, output),
-        hints=Hints(**{name: typed.pop(name) for name in HINTS}),
-        sizes=partial(gpu_sizes, catalog),
-        on_price=billed.append,
-    )
-    read = read_sources(sources, output.say, how)
-    if typed["price_usd_per_hour"] is None and typed["current"] is None and billed:
-        typed["price_usd_per_hour"] = billed[0]
-    profiles = _with_gpus(read, output)
+    profiles = _measured(sources, jobs_by, typed, catalog, output)
     gc.freeze()  # no garbage is in the catalog and the profiles: the collector passes over them
     with planning_executor(len(profiles), dask) as executor:
         plan = draft_plan(
@@ -444,6 +433,29 @@ def command(
             _print(document, output, left_out, all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)
+
+
+def _measured(
+    sources: tuple[str, ...],
+    jobs_by: str | None,
+    typed: dict[str, Any],
+    catalog: Catalog,
+    output: Output,
+) -> tuple[Profile, ...]:
+    """Return what was measured; hints are taken out of the options, a billed price put in."""
+    if typed["current"] is not None:
+        typed["current"] = catalog.full_place(typed["current"])
+    billed: list[Decimal] = []
+    how = SourceReading(
+        folders=folder_options(jobs_by, output),
+        hints=Hints(**{name: typed.pop(name) for name in HINTS}),
+        sizes=partial(gpu_sizes, catalog),
+        on_price=billed.append,
+    )
+    profiles = read_sources(sources, output.say, how)
+    if typed["price_usd_per_hour"] is None and typed["current"] is None and billed:
+        typed["price_usd_per_hour"] = billed[0]
+    return _with_gpus(profiles, output)
 
 
 def _with_gpus(profiles: tuple[Profile, ...], output: Output) -> tuple[Profile, ...]:
