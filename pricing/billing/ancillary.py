@@ -17,6 +17,7 @@ from pricing.billing.lines import (
     Charge,
     QuoteLine,
     Tariff,
+    about,
     by_month,
     by_size,
     together,
@@ -25,6 +26,7 @@ from pricing.billing.lines import (
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.message import Message, join
 from pricing.money import EXACT, price_text, quantity_text
 
 _ZERO = Decimal(0)
@@ -72,12 +74,13 @@ class HourlyCharge(NamedTuple):
 
     def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
         """Return the same as a line, with what must be said beside it."""
-        rule = words_of(self.rate.price, self.words) + self.more
+        rule = join((words_of(self.rate.price, self.words), self.more), "phrases")
         return self.charge_as(rule, offer, self.rate.amount(life_s, start))
 
     def charge_as(self, rule: str, offer: Offer, amount: Amount) -> Charge:
         """Return the line of an amount under a rule in words."""
-        warnings = tuple([f"{self.what}: {offer.provider}: {text}" for text in amount.warnings])
+        provider = offer.provider
+        warnings = tuple([about(self.what, text, provider) for text in amount.warnings])
         line = amount.line(self.what, self.rate.price, rule)
         return Charge((line,), warnings + caveats(self.terms))
 
@@ -97,9 +100,9 @@ class Included(NamedTuple):
         line = QuoteLine(
             what=self.what,
             usd=_ZERO,
-            formula="{0} GiB come with the machine",
+            formula=Message("bill.included", gib="{0}"),
             numbers=(self.gib,),
-            rule="boot disk in the price of the machine",
+            rule=Message("bill.boot-disk-included"),
             source=offer.source,
             as_of=offer.date_text,
         )
@@ -149,10 +152,12 @@ class _Kept(NamedTuple):
     words: str
 
 
-_BOOT = _Kept("boot-disk", "boot_disk_bytes", "boot_disk", "boot disk")
-_DISK = _Kept("disk", "storage_bytes", "volume_storage", "volume storage")
-_SNAPSHOT = _Kept("snapshot", "snapshot_bytes", "snapshot_storage", "snapshots")
-_OBJECTS = _Kept("object-storage", "object_storage_bytes", "object_storage", "object storage")
+_BOOT = _Kept("boot-disk", "boot_disk_bytes", "boot_disk", Message("bill.boot-disk"))
+_DISK = _Kept("disk", "storage_bytes", "volume_storage", Message("bill.volume"))
+_SNAPSHOT = _Kept("snapshot", "snapshot_bytes", "snapshot_storage", Message("bill.snapshots"))
+_OBJECTS = _Kept(
+    "object-storage", "object_storage_bytes", "object_storage", Message("bill.objects")
+)
 
 
 def kept_data(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
@@ -204,14 +209,14 @@ def _quantity(storage: _Kept, usage: Usage, terms: tuple[BillingRule, ...]) -> D
 
 
 def _unpriced(storage: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> Unpriced:
-    of_kind = f" of kind {kind!r}" if kind else ""
+    what = Message("bill.of-kind", what=storage.words, kind=repr(kind)) if kind else storage.words
     kinds = () if storage is _BOOT else rules.kinds(storage.rule)
-    known_kinds = f"; kinds with a known price: {', '.join(kinds)}" if kinds else ""
-    return Unpriced(
-        storage.what,
-        f"{storage.what}: the price of {storage.words}{of_kind} at {_where(offer)} is not known "
-        f"per GB and month; it is left out{known_kinds}",
-    )
+    text = Message("bill.no-price-a-gb", what=what, place=_where(offer))
+    return Unpriced(storage.what, about(storage.what, _with_kinds(text, kinds)))
+
+
+def _with_kinds(text: Message, kinds: tuple[str, ...]) -> Message:
+    return Message("bill.known-kinds", text=text, kinds=kinds) if kinds else text
 
 
 def _where(offer: Offer) -> str:
@@ -235,8 +240,8 @@ class _Disks(NamedTuple):
     def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
         price = self.fees.rate.price
         name = price.product or price.kind
-        disks = f"{self.number} disks of {quantity_text(price.each_gib or _ZERO)} GiB ({name})"
-        rule = f"{disks} at {price_text(price.amount)} each a month"
+        gib, usd = quantity_text(price.each_gib or _ZERO), price_text(price.amount)
+        rule = Message("bill.disks", n=self.number, gib=gib, name=name, usd=usd)
         return self.fees.charge_as(rule, offer, self.fees.rate.amount(life_s, start))
 
 
@@ -279,9 +284,10 @@ def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
     beyond, more, parts = _quantity(_OBJECTS, usage, terms), "", []
     if included is not None:
         beyond = max(_ZERO, beyond - included.amount)
-        more = f", beyond {quantity_text(included.amount)} {included.per} in the base price"
+        size = f"{quantity_text(included.amount)} {included.per}"
+        more = Message("bill.beyond-base", size=size)
     if base is not None:
-        parts.append(HourlyCharge(_OBJECTS.what, by_month(base, 1), "base price", ()))
+        parts.append(HourlyCharge(_OBJECTS.what, by_month(base, 1), Message("bill.base-price"), ()))
     if beyond:
         rate = by_size(terms, beyond)
         parts.append(HourlyCharge(_OBJECTS.what, rate, _OBJECTS.words, (), more))
@@ -306,14 +312,14 @@ def services(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     """Return the services that live as long as the machines; only what was asked for."""
     requested = []
     if usage.addresses:
-        requested.append(_Service("address", usage.addresses, "ipv4", "", "public IPv4 address"))
+        requested.append(_Service("address", usage.addresses, "ipv4", "", Message("bill.address")))
     if usage.nat_gateways:
         requested.append(
-            _Service("address", usage.nat_gateways, "nat_gateway_hour", "", "NAT gateway")
+            _Service("address", usage.nat_gateways, "nat_gateway_hour", "", Message("bill.nat"))
         )
     if usage.control_plane:
         kind = "" if usage.control_plane == USUAL_PLANE else usage.control_plane
-        words = f"{usage.control_plane} Kubernetes control plane"
+        words = Message("bill.control-plane", kind=usage.control_plane)
         requested.append(_Service("control-plane", 1, "k8s_control_plane", kind, words))
     return [_service_item(service, offer, usage, rules) for service in requested]
 
@@ -324,9 +330,8 @@ def _service_item(service: _Service, offer: Offer, usage: Usage, rules: Provider
     )
     if not terms:
         kinds = rules.kinds(service.rule)
-        known_kinds = f"; kinds with a known price: {', '.join(kinds)}" if kinds else ""
-        text = f"the price of a {service.words} at {offer.provider} is not known; it is left out"
-        return Unpriced(service.what, f"{service.what}: {text}{known_kinds}")
+        text = Message("bill.no-price-of-a", what=service.words, provider=offer.provider)
+        return Unpriced(service.what, about(service.what, _with_kinds(text, kinds)))
     price = _for_so_many(terms, usage.count)
     count = service.wanted * (usage.count if price.per_machine else 1)
     rate = by_month(price, count) if price.unit == "USD/month" else ByHour(price, count)

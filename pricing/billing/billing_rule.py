@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import price_text
 from pricing.tables import DATA, names, read_csv, read_toml
 
@@ -185,7 +186,7 @@ class BillingRule:
         """The price as the provider prints it: "0.08 USD/GB-month, its GB being 2^30 bytes"."""
         text = f"{price_text(self.amount)} {self.unit}"
         if "GB" in self.unit and self.per == "GiB":
-            return f"{text}, its GB being 2^30 bytes"
+            return Message("bill.binary", price=text)
         return text
 
 
@@ -205,12 +206,10 @@ def _caveats(terms: tuple[BillingRule, ...]) -> tuple[str, ...]:
             details = "; ".join(filter(None, (rule.source, rule.note)))
             leads.setdefault((words, rule.unit, details), []).append(str(rule.value))
         if "GB" in rule.unit and rule.gigabyte is None and rule.value:
-            unexplained[
-                f"{rule.provider}: how many bytes its GB has is not documented; 10^9 are taken"
-            ] = None
+            unexplained[Message("bill.gb-unknown", provider=rule.provider)] = None
     return (
         *(
-            f"{words} of {', '.join(values)} {unit} is a lead, not a fact; check it: {details}"
+            Message("bill.lead", what=words, values=values, unit=unit, source=details)
             for (words, unit, details), values in leads.items()
         ),
         *unexplained,

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from pricing.billing.provider_rules import CALENDAR, BillingRule
+from pricing.message import Message
 from pricing.money import EXACT, HOURS_PER_MONTH, plain, price_text, quantity_text
 
 KINDS = (
@@ -80,7 +81,16 @@ class QuoteLine(Struct, frozen=True, kw_only=True):
     @property
     def how(self) -> str:
         """The formula with its numbers: "90 s x 35.28 USD/h / 3600"."""
-        return self.formula.format(*map(_Figure, self.numbers))
+        return _with_figures(self.formula, tuple(map(_Figure, self.numbers)))
+
+
+def _with_figures(formula: str, figures: Sequence[object]) -> str:
+    """Return a formula, and the words in it, with numbers in their places."""
+    if not isinstance(formula, Message):
+        return formula.format(*figures)
+    params = formula.params.items()
+    texts = {k: v if isinstance(v, Message) else str(v) for k, v in params}
+    return Message(formula.code, **{k: _with_figures(v, figures) for k, v in texts.items()})
 
 
 class _Figure:
@@ -97,6 +107,14 @@ class _Figure:
             return value
         amount = value if isinstance(value, Decimal) else Decimal(value)
         return price_text(amount) if spec == "usd" else quantity_text(amount)
+
+
+def about(what: str, text: str, provider: str = "") -> Message:
+    """Return what is said of a line of a bill, and of the provider where it is given."""
+    line = Message(f"line.{what}")
+    if provider:
+        return Message("bill.about-provider", line=line, provider=provider, text=text)
+    return Message("bill.about", line=line, text=text)
 
 
 class Charge(NamedTuple):
@@ -132,8 +150,8 @@ LONGEST_MONTH_H = Decimal(744)
 
 _ZERO = Decimal(0)
 _add, _multiply, _divide = EXACT.add, EXACT.multiply, EXACT.divide
-_ROUNDED_UP = "how a part of an hour is rounded is not documented; it is rounded up"
-_WHOLE_MONTHS = "whether a part of a month is prorated is not documented; whole months are billed"
+_ROUNDED_UP = Message("bill.hour-rounded-up")
+_WHOLE_MONTHS = Message("bill.whole-months")
 _LONGEST_MONTH_S = LONGEST_MONTH_H * SECONDS_PER_HOUR
 _DECEMBER = 12
 
@@ -321,7 +339,7 @@ class ByMonth(NamedTuple):
             months = months_touched(time_s, start)
             return Amount(
                 usd=usd,
-                formula=f"{text} x {{{len(numbers)}}} months" if months > 1 else text,
+                formula=_months(text, len(numbers)) if months > 1 else text,
                 numbers=(*numbers, months) if months > 1 else numbers,
                 parts=(Priced(Decimal(units * months), "Months", price.amount),),
                 warnings=(_WHOLE_MONTHS,) if self.fees else (),
@@ -338,6 +356,10 @@ class ByMonth(NamedTuple):
         months = months_touched(time_s, start)
         month_shares = shares(time_s, self.price, start)
         return [(min(hours, month_h * months), month_h) for hours, month_h in month_shares]
+
+
+def _months(fee: str, place: int) -> Message:
+    return Message("bill.months", fee=fee, n=f"{{{place}}}")
 
 
 def by_month(price: BillingRule, units: int) -> ByMonth:
@@ -408,7 +430,7 @@ def _of_tiers(tiers: int, unit: str, months: int) -> str:
     places = range(0, 2 * tiers, 2)
     texts = [f"{{{at}}} {unit} x {{{at + 1}:usd}} USD/{unit}-month" for at in places]
     text = texts[0] if len(texts) == 1 else f"({' + '.join(texts)})"
-    return f"{text} x {_in_months(2 * tiers, months)} per month"
+    return Message("bill.part-of-month", size=text, time=_in_months(2 * tiers, months))
 
 
 @lru_cache(maxsize=256)
@@ -422,9 +444,9 @@ def _in_months(first: int, months: int) -> str:
 @lru_cache(maxsize=4096)
 def words_of(price: BillingRule, words: str) -> str:
     """Return the rule in words: "snapshots at 0.05 USD/GB-month, of the calendar month"."""
-    text = f"{words} at {price.price_words}"
+    text: str = Message("bill.at", what=words, price=price.price_words)
     if price.step_s is not None:
-        text += f", in steps of {plain(price.step_s)} s"
+        text = Message("bill.in-steps", price=text, s=plain(price.step_s))
     if price.month_h == CALENDAR:
-        return f"{text}, of the hours of the calendar month"
-    return f"{text}, of a month of {price.month_h} h" if price.month_h else text
+        return Message("bill.of-calendar-month", price=text)
+    return Message("bill.of-month", price=text, h=price.month_h) if price.month_h else text

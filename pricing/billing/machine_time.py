@@ -12,6 +12,7 @@ from pricing.billing.lines import SECONDS_PER_HOUR, Priced, QuoteLine, months_to
 from pricing.billing.provider_rules import ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import TERMS_H, Offer
+from pricing.message import Message, join
 from pricing.money import EXACT, HOURS_PER_MONTH, quantity_text
 
 UNKNOWN_GRANULARITY_S = Decimal(3600)
@@ -21,14 +22,14 @@ _ZERO = Decimal(0)
 _add, _multiply, _divide = EXACT.add, EXACT.multiply, EXACT.divide
 
 _EXACT_TIME = "{0} s x {1:usd} USD/h / 3600"
-_ROUNDED_TIME = "{0} s (ran {2} s) x {1:usd} USD/h / 3600"
-_LEAST = "least charge {1:usd} USD (ran {0} s)"
+_ROUNDED_TIME = Message("bill.rounded", s="{0}", ran="{2}", usd="{1:usd}")
+_LEAST = Message("bill.least", usd="{1:usd}", ran="{0}")
 _OWED = {
-    "term": "{0} h x {1:usd} USD/h, the whole term (ran {2} h)",
-    "month": "{0} h x {1:usd} USD/h, the whole month of a commitment (ran {2} h)",
+    "term": Message("bill.whole-term", h="{0}", usd="{1:usd}", ran="{2}"),
+    "month": Message("bill.whole-month", h="{0}", usd="{1:usd}", ran="{2}"),
 }
-_ENDED = "{0} s of less than {1} s, ended by the provider: no charge"
-_DIFFERENCE = "charge for {0} s less charge for {1} s"
+_ENDED = Message("bill.ended", s="{0}", least="{1}")
+_DIFFERENCE = Message("bill.difference", s="{0}", before="{1}")
 
 
 class Span(NamedTuple):
@@ -81,8 +82,7 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
         lines.append(_additional_line(what, before, bill, spans, usage))
     warnings = () if _owed_step_s(usage, spans[0].offer) else _warnings(bill, ran_s, spans)
     if usage.interrupted and free_s is None:
-        ended = "what is billed of spot machines that it ends itself is not documented"
-        warnings += (f"{spans[0].offer.provider}: {ended}; their time is billed",)
+        warnings += (Message("bill.spot-ended", provider=spans[0].offer.provider),)
     return MachineTime(lines, warnings, bill.billed_s)
 
 
@@ -99,7 +99,7 @@ def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> Machine
     rule = spans[0].rules.rule("free_if_ended_within_s")
     line = _line("compute", _ZERO, (_ENDED, (usage.life_s, free_s)), (), spans, usage)
     if rule is not None:
-        words = "spot machines that the provider ends in their first hour are free"
+        words = Message("bill.first-hour-free")
         line = structs.replace(line, rule=words, source=rule.source, as_of=rule.as_of)
     return MachineTime([line], (), _ZERO)
 
@@ -200,8 +200,8 @@ def _additional_line(
     """Return what the bill grew by."""
     added = EXACT.subtract(bill.usd, before.usd)
     if before.least or bill.least:
-        words = (_DIFFERENCE, (bill.billed_s, before.billed_s))
-        return _line(what, added, words, (), spans, usage)
+        ends = (bill.billed_s, before.billed_s)
+        return _line(what, added, (_DIFFERENCE, ends), (), spans, usage)
     grown = tuple(now - then for now, then in zip(bill.spans_s, before.spans_s, strict=True))
     price = next((s.offer for s, here_s in zip(spans, grown, strict=True) if here_s), None)
     usd_per_hour = (price or spans[0].offer).usd_per_hour
@@ -224,12 +224,12 @@ def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
     if len(used) > 1:
         formula, numbers = _stretches(used)
         origins = zip(*(_ORIGIN(span) for span, _ in used), strict=True)
-        origin = tuple("; then ".join(dict.fromkeys(texts)) for texts in origins)
+        origin = tuple(join(dict.fromkeys(texts), "stretches") for texts in origins)
     rule, source, as_of = origin
     return QuoteLine(
         what=what,
         usd=usd,
-        formula=formula if count == 1 else f"{count} x ({formula})",
+        formula=formula if count == 1 else Message("bill.machines", n=count, formula=formula),
         numbers=numbers,
         rule=rule,
         source=source,
@@ -263,9 +263,8 @@ def _warnings(bill: MachineBill, ran_s: Decimal, spans: Sequence[Span]) -> tuple
             continue
         provider = span.offer.provider
         if unit_s is None:
-            text = "the billing granularity is not documented; whole hours are billed"
-            warnings[f"{provider}: {text}"] = None
+            warnings[Message("bill.whole-hours", provider=provider)] = None
         elif unit_s > 1 and bill.billed_s != ran_s:
-            text = f"how a part of {quantity_text(unit_s)} s is rounded is not documented"
-            warnings[f"{provider}: {text}; it is rounded up"] = None
+            s = quantity_text(unit_s)
+            warnings[Message("bill.rounded-up", provider=provider, s=s)] = None
     return tuple(warnings)

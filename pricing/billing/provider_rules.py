@@ -22,6 +22,7 @@ from pricing.billing.billing_rule import (
     caveats,
 )
 from pricing.errors import InputError
+from pricing.message import Message, join
 from pricing.money import plain, price_text, quantity_text
 
 __all__ = ["BYTES_PER_UNIT", "CALENDAR", "BillingRule", "Egress", "ProviderRules", "rules_of"]
@@ -207,17 +208,21 @@ def _compute_text(
     granularity: BillingRule | None, minimum_s: Decimal | None, minimum_usd: Decimal | None
 ) -> str:
     if granularity is None:
-        parts = ["by whole hours, since the granularity is not documented"]
+        parts = [Message("bill.by-whole-hours")]
     else:
         period_s = granularity.amount
-        word = _PERIODS.get(int(period_s))
-        parts = [f"by the {word}" if word else f"in steps of {quantity_text(period_s)} s"]
+        word = _PERIODS.get(int(period_s), "steps")
+        parts = [Message(f"bill.by-{word}", s=quantity_text(period_s))]
     if minimum_s is not None:
-        parts.append(f"at least {quantity_text(minimum_s)} s")
+        parts.append(Message("bill.at-least-s", s=quantity_text(minimum_s)))
     if minimum_usd is not None:
-        parts.append(f"at least {price_text(minimum_usd)} USD")
-    source = "" if granularity is None else f" ({_site(granularity.source)}, {granularity.as_of})"
-    return ", ".join(parts) + source
+        parts.append(Message("bill.at-least-usd", usd=price_text(minimum_usd)))
+    text = join(parts, "phrases")
+    if granularity is None:
+        return text
+    return Message(
+        "bill.by-source", rule=text, source=_site(granularity.source), day=granularity.as_of
+    )
 
 
 @cache
@@ -256,12 +261,13 @@ def _check_tiers(tiers: Sequence[BillingRule], terms: Sequence[BillingRule]) -> 
 
 
 def _egress_text(tiers: Sequence[BillingRule], free_per_month: Decimal, unit: str) -> str:
-    of_account = f"{quantity_text(free_per_month)} {unit} a month free for the whole account"
-    parts = [of_account] if free_per_month else []
+    size = f"{quantity_text(free_per_month)} {unit}"
+    parts: list[str] = [Message("bill.free-a-month", size=size)] if free_per_month else []
     for tier in tiers:
         is_bounded = tier.tier_until < OPEN_END
-        end = f" up to {quantity_text(tier.tier_until)} {unit}" if is_bounded else ""
-        parts.append(f"{price_text(tier.amount)} USD/{unit}{end}")
-    text = ", then ".join(parts)
+        price = f"{price_text(tier.amount)} USD/{unit}"
+        end = f"{quantity_text(tier.tier_until)} {unit}"
+        parts.append(Message("bill.up-to", price=price, size=end) if is_bounded else price)
+    text = join(parts, "tiers")
     binary = unit == "GiB" and any(tier.printed == "GB" for tier in tiers)
-    return f"{text}; the provider calls 2^30 bytes a GB" if binary else text
+    return join((text, Message("bill.binary-gb"))) if binary else text

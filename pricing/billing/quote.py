@@ -18,6 +18,7 @@ from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import TERMS_H, Offer
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import EXACT, cents, price_text
 
 __all__ = ["Quote", "QuoteLine", "Usage", "quote"]
@@ -145,7 +146,7 @@ def _part(line: QuoteLine, held: int, of: int) -> QuoteLine:
     return structs.replace(
         line,
         usd=EXACT.divide(EXACT.multiply(line.usd, Decimal(held)), Decimal(of)),
-        formula=f"({line.formula}) x {held}/{of} of the GPUs held",
+        formula=Message("bill.part", formula=line.formula, held=held, of=of),
         parts=tuple(
             p._replace(counted=EXACT.multiply(p.counted, Decimal(held)), per=p.per * of)
             for p in line.parts
@@ -297,14 +298,18 @@ def quote_over(history: Sequence[Offer], usage: Usage, region: str | None = None
         except InputError:
             now = before._replace(from_s=at_s, rules=_rules_of(before.offer, day))
             warnings.append(
-                f"{before.offer.place}: the price of {price_text(before.offer.usd_per_hour)} USD/h "
-                f"ended on {day - _DAY} and no later one is known; it is used to the end of the run"
+                Message(
+                    "bill.price-ended",
+                    offer=before.offer.place,
+                    usd=price_text(before.offer.usd_per_hour),
+                    day=str(day - _DAY),
+                )
             )
         if now.offer.usd_per_hour != before.offer.usd_per_hour:
-            prices = (price_text(span.offer.usd_per_hour) for span in (before, now))
+            usd, then = (price_text(span.offer.usd_per_hour) for span in (before, now))
+            place = now.offer.place
             warnings.append(
-                f"{now.offer.place}: the price goes from {' to '.join(prices)} USD/h on {day}, "
-                "from 00:00 UTC; each stretch is billed at its own price"
+                Message("bill.price-changes", offer=place, usd=usd, then=then, day=str(day))
             )
         elif now.rules.granularity_s == before.rules.granularity_s:
             continue

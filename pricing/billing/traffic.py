@@ -15,15 +15,19 @@ from pricing.billing.lines import (
     MonthPart,
     Priced,
     QuoteLine,
+    about,
     month_parts,
     together,
 )
 from pricing.billing.provider_rules import Egress, ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
+from pricing.message import Message
 from pricing.money import EXACT, quantity_text
 
 _ZERO = Decimal(0)
+_WITHIN = Message("traffic.within-free", size="{0} {1}", free="{2} {1}")
+_LESS_FREE = Message("traffic.less-free", size="{0} {1}", free="{2} {1}")
 
 
 class _Traffic(NamedTuple):
@@ -37,14 +41,14 @@ class _Traffic(NamedTuple):
 
 
 _OTHER = (
-    _Traffic("ingress_bytes", "ingress", "traffic in from the internet"),
-    _Traffic("inter_zone_bytes", "inter_zone_each_way", "traffic between zones", times=2),
-    _Traffic("inter_region_bytes", "inter_region", "traffic to other regions"),
-    _Traffic("nat_bytes", "nat_gateway_traffic", "traffic through NAT gateways"),
+    _Traffic("ingress_bytes", "ingress", Message("traffic.in")),
+    _Traffic("inter_zone_bytes", "inter_zone_each_way", Message("traffic.zones"), times=2),
+    _Traffic("inter_region_bytes", "inter_region", Message("traffic.regions")),
+    _Traffic("nat_bytes", "nat_gateway_traffic", Message("traffic.nat")),
     _Traffic(
         "object_egress_bytes",
         "object_storage_egress",
-        "traffic out of the object storage",
+        Message("traffic.objects"),
         free="object_storage_egress_free",
     ),
 )
@@ -63,8 +67,8 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRul
     """Bill traffic at one price a unit; across zones it is billed where it leaves and arrives."""
     terms = rules.terms(kind.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
-        text = f"egress: the price of {kind.words} at {offer.place} is not known; it is left out"
-        return Charge((), (text,), ("egress",))
+        text = Message("traffic.no-price", what=kind.words, place=offer.place)
+        return Charge((), (about("egress", text),), ("egress",))
     price = terms[0]
     quantity = EXACT.divide(Decimal(getattr(usage, kind.field)), price.bytes_per_unit)
     free_rule = rules.rule(kind.free) if kind.free else None
@@ -73,18 +77,20 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRul
     once = _sum(_over(quantity, month, free) for month in months)
     paid = once * kind.times
     if quantity and not once:
-        formula, free = "{0} {1} within {2} {1} free", free * len(months)
+        formula, free = _WITHIN, free * len(months)
     else:
         free = EXACT.subtract(quantity, once)
-        whole = "({0} {1} - {2} {1} free)" if free else "{0} {1}"
-        formula = f"{whole} x {{3:usd}} USD/{{1}}" + (f" x {kind.times} ways" * (kind.times > 1))
-    words = f"{kind.words} at {price.price_words}"
+        whole = Message("traffic.paid", paid=_LESS_FREE) if free else "{0} {1}"
+        formula = Message("traffic.times", size=whole, price="{3:usd} USD/{1}")
+        if kind.times > 1:
+            formula = Message("traffic.ways", formula=formula, n=kind.times)
+    words = Message("bill.at", what=kind.words, price=price.price_words)
     line = QuoteLine(
         what="egress",
         usd=EXACT.multiply(paid, price.amount),
         formula=formula,
         numbers=(quantity, price.per, free, price.amount),
-        rule=words if kind.times == 1 else f"{words}, billed where it leaves and where it arrives",
+        rule=words if kind.times == 1 else Message("traffic.both-ends", rule=words),
         source=price.source,
         as_of=price.as_of,
         parts=(Priced(paid, price.per, price.amount),),
@@ -98,8 +104,8 @@ def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
         return Charge((), ())
     price = rules.egress(offer.region, usage.egress_to)
     if price is None:
-        text = f"egress: the price of traffic out of {offer.place} is not known; it is left out"
-        return Charge((), (text,), ("egress",))
+        text = Message("traffic.no-egress-price", place=offer.place)
+        return Charge((), (about("egress", text),), ("egress",))
     quantity = EXACT.divide(Decimal(usage.egress_bytes), BYTES_PER_UNIT[price.unit])
     a_month, warnings = _included(offer, usage, rules, price)
     warnings += price.caveats
@@ -112,12 +118,13 @@ def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     unpriced = _sum(max(_ZERO, EXACT.subtract(month_quantity, end)) for month_quantity in paid)
     if unpriced:
         priced_quantity = EXACT.subtract(quantity, unpriced)
-        text = (
-            f"egress: the price of traffic out of {offer.place} beyond "
-            f"{quantity_text(priced_quantity)} {price.unit} is not known; "
-            f"{quantity_text(unpriced)} {price.unit} are left out"
+        text = Message(
+            "traffic.no-price-beyond",
+            place=offer.place,
+            size=f"{quantity_text(priced_quantity)} {price.unit}",
+            rest=f"{quantity_text(unpriced)} {price.unit}",
         )
-        warnings += (text,)
+        warnings += (about("egress", text),)
         if not parts:
             return Charge((), warnings, ("egress",))
         line = _line(price, parts, _partly(parts, price, free), rules)
@@ -142,11 +149,8 @@ def _included(
     if offer.included_transfer_gib is None:
         if rules.transfer_full_after_h is None:
             return _ZERO, ()
-        text = (
-            f"egress: how much traffic {offer.name} includes is not known; "
-            "none is taken off, so the egress may cost less"
-        )
-        return _ZERO, (text,)
+        text = Message("traffic.included-unknown", machine=offer.name)
+        return _ZERO, (about("egress", text),)
     included_bytes = Decimal(str(offer.included_transfer_gib)) * BYTES_PER_UNIT["GiB"]
     a_month = EXACT.divide(included_bytes, BYTES_PER_UNIT[price.unit])
     return EXACT.multiply(a_month, Decimal(usage.count)), ()
@@ -197,19 +201,22 @@ def _wholly(
     parts: Sequence[_TierPart], price: Egress, quantity: Decimal, free: Decimal
 ) -> _TierWords:
     """Return how all of the traffic is priced."""
-    whole = "{0} {1} - {2} {1} free" if free else "{0} {1}"
+    whole = _LESS_FREE if free else "{0} {1}"
     numbers = (quantity, price.unit, free)
     if not parts:
-        return _TierWords("{0} {1} within {2} {1} free", numbers)
+        return _TierWords(_WITHIN, numbers)
     if len(parts) == 1:
-        formula = (f"({whole})" if free else whole) + " x {3:usd} USD/{1}"
+        size = Message("traffic.paid", paid=whole) if free else whole
+        formula = Message("traffic.times", size=size, price="{3:usd} USD/{1}")
         return _TierWords(formula, (*numbers, parts[0].tier.amount))
-    return _TierWords(_steps(len(parts)) + f" ({whole})", numbers + _pairs(parts))
+    formula = Message("traffic.steps", steps=_steps(len(parts)), size=whole)
+    return _TierWords(formula, numbers + _pairs(parts))
 
 
 def _partly(parts: Sequence[_TierPart], price: Egress, free: Decimal) -> _TierWords:
     """Return how the traffic up to the last known tier is priced."""
-    formula = _steps(len(parts)) + (" (after {2} {1} free)" if free else "")
+    steps = _steps(len(parts))
+    formula = Message("traffic.after-free", steps=steps, size="{2} {1}") if free else steps
     return _TierWords(formula, (_ZERO, price.unit, free, *_pairs(parts)))
 
 
@@ -255,7 +262,4 @@ def _text(price: Egress, rules: ProviderRules) -> str:
     full_after_h = rules.transfer_full_after_h
     if full_after_h is None:
         return price.rule
-    return (
-        "included transfer earned by the second, complete after "
-        f"{quantity_text(full_after_h)} h of a month, pooled; then {price.rule}"
-    )
+    return Message("traffic.earned", h=quantity_text(full_after_h), rule=price.rule)

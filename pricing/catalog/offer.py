@@ -10,6 +10,7 @@ from pricing.catalog import price_age
 from pricing.catalog.sizes import rental_of
 from pricing.errors import InputError
 from pricing.hardware import gpus
+from pricing.message import Message
 
 PURCHASES = ("on_demand", "spot", "reserved_180d", "reserved_1y", "reserved_3y")
 BOUGHT = ("on_demand", "spot")
@@ -231,22 +232,22 @@ class Offer(Struct, frozen=True, kw_only=True):
         warnings: list[str] = []
         if self.withdrawn:
             warnings.append(
-                f"{self.place}: {self.provider} no longer lists it since {self.starts}; "
-                "the price is the last one known"
+                Message(
+                    "price.withdrawn",
+                    offer=self.place,
+                    provider=self.provider,
+                    day=str(self.starts),
+                )
             )
         if day < self.starts:
             warnings.append(
-                f"{self.place}: no price is known for {day}; "
-                f"the next known one, from {self.starts}, is used"
+                Message("price.later", offer=self.place, day=str(day), then=str(self.starts))
             )
         if not self.dated:
-            warnings.append(
-                f"{self.place}: the source dates the price {self.date_text!r}, not by day; "
-                "check it before buying"
-            )
+            warnings.append(Message("price.undated", offer=self.place, date=repr(self.date_text)))
         elif self.is_stale(day):
-            age = f"the price is {(day - self.as_of).days} days old (read {self.as_of})"
-            warnings.append(f"{self.place}: {age}; check it before buying")
+            days, read = (day - self.as_of).days, str(self.as_of)
+            warnings.append(Message("price.old", offer=self.place, days=days, day=read))
         return tuple(warnings)
 
 

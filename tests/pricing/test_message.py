@@ -44,7 +44,8 @@ def test_both_languages_say_every_code_with_the_same_parameters() -> None:
     english, chinese = catalog("en"), catalog("zh")
     assert sorted(english.keys() ^ chinese.keys()) == []
     assert [c for c in english if _params(english[c]) != _params(chinese[c])] == []
-    assert [c for c in chinese if chinese[c] == english[c] and not _OWN.match(c)] == []
+    same = [code for code in chinese if chinese[code] == english[code]]
+    assert [c for c in same if re.search(r"[a-z]{2}", re.sub(r"\{.*?\}", "", english[c]))] == []
 
 
 def test_every_template_is_used() -> None:
