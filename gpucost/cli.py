@@ -67,6 +67,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bill": ("money.bills:bill", "Show the GPU spend on an invoice and what was unused."),
     "diff": ("planning.changes:diff", "Show what changed between two plans."),
     "fleet": ("planning.changes:fleet", "Show a fleet's plan, or what changed since last week."),
+    "serve": ("planning.serve", "Plan servers of language models under a latency target."),
     "capacity": ("planning.capacity", "Find out whether a pool needs more GPUs."),
     "provision": ("machines.provision", "Launch an option of a plan or a machine type."),
     "list": ("machines.runs:list_", "List launches with their cost so far."),

@@ -78,7 +78,8 @@ def test_an_option_has_one_spelling(name: str) -> None:
             for word in (*parameter.opts, *parameter.secondary_opts)
         ]
         assert len(spelled) == len(set(spelled))
-        assert all(re.fullmatch(r"-[a-z]|--[a-z]+(-[a-z]+)*", word) for word in spelled)
+        option = r"-[a-z]|--[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*"
+        assert all(re.fullmatch(option, word) for word in spelled)
 
 
 def test_general_commands_are_those_of_the_code() -> None:

@@ -75,13 +75,15 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
         return seen.percentile("e2e", self.percent) * self.measured_over_simulated
 
 
-def measured_service(profile: Profile, assumed: list[str]) -> MeasuredService | None:
+def measured_service(
+    profile: Profile, assumed: list[str], asked: tuple[Target, ...] = ()
+) -> MeasuredService | None:
     """Return the service of a profile; None for other jobs, and where too little is measured.
 
     A copy for which requests wait all the time is saturated: its times are those of its queue.
     What is not measured follows from what is: a rate from requests running and their time
     (Little's law), lengths from tokens a second, the model from its name or its parameters;
-    `assumed` takes what is said of it.
+    `assumed` takes what is said of it. Targets that are `asked` go before the profile's.
     """
     job, serving = profile.job, profile.job.serving
     if serving is None or not job.kind.answers or not serves_language_model(profile):
@@ -103,7 +105,9 @@ def measured_service(profile: Profile, assumed: list[str]) -> MeasuredService | 
     today = served(copy, traffic, rate, _COUNT)
     percent, latency_ms = _worst(job.latency_ms)
     ratio = None if latency_ms is None else latency_ms / today.percentile("e2e", percent)
-    if job.latency_slo_ms is None:
+    if asked:
+        targets = asked
+    elif job.latency_slo_ms is None:
         targets = _default_targets(serving, today, notes)
     else:
         targets = (_stated_target(job.latency_slo_ms, percent, ratio),)

@@ -7,8 +7,9 @@ found are not simulated.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from decimal import Decimal
-from typing import NamedTuple
+from operator import itemgetter
 
 from msgspec import Struct, structs
 
@@ -23,18 +24,21 @@ from planner.serving.load import (
     copy_limit,
     fits,
     fluid_rate,
+    saturated_rate,
     served,
 )
 from planner.serving.server import Server, server
 from planner.serving.traffic import Traffic
 from pricing.catalog.offer import Offer
+from pricing.errors import InputError
 from pricing.hardware import Gpu, find
 from pricing.money import HOURS_PER_MONTH
 
+SCHEMA = "gpucost.serving-plan/v1"
 RANKS = (1, 2, 4, 8)
 _NVLINK = frozenset({"nvlink", "nvlink-bridge", "xgmi"})
-_SIMULATED = 8  # layouts, at least; more only while a best case is cheaper than what was found
-_MOST_SIMULATED = 16
+_SIMULATED = 6  # layouts, at least; more only while a best case is cheaper than what was found
+_MOST_SIMULATED = 10
 _MILLION = Decimal(1_000_000)
 _HOUR_S = 3600
 # Factors that hold nine of ten published runs (research/serving.py), around the simulation.
@@ -44,8 +48,15 @@ SPREAD: Mapping[str, Mapping[str, float]] = {
 }
 
 
-class Layout(NamedTuple):
-    """GPUs of one copy."""
+class Layout(Struct, frozen=True, order=True):
+    """GPUs of one copy.
+
+    Attributes:
+        gpu: their name.
+        tensor_parallel: how many split the model.
+        precision: of the weights.
+        nvlink: whether they are linked so.
+    """
 
     gpu: str
     tensor_parallel: int
@@ -99,6 +110,7 @@ class ServingOption(Struct, frozen=True, kw_only=True):
         usd_per_million_tokens: of prompts and answers together, at the asked rate.
         usd_per_million_output_full: tokens of answers, with every copy at its most.
         usd_per_million_tokens_full: of both, likewise.
+        headroom_fraction: of what the copies can take, what the asked rate leaves.
         basis: where the times come from.
         weak: why they are weak; empty where they are not.
     """
@@ -119,17 +131,20 @@ class ServingOption(Struct, frozen=True, kw_only=True):
     usd_per_million_tokens: Decimal
     usd_per_million_output_full: Decimal
     usd_per_million_tokens_full: Decimal
+    headroom_fraction: float
     basis: str
     weak: tuple[str, ...]
 
-    @property
-    def headroom_fraction(self) -> float:
-        """Of what the copies can take, what the asked rate leaves."""
-        return 1.0 - self.asked_rate / (self.copies * self.limit.rate)
 
+class Unfit(Struct, frozen=True):
+    """Why a layout cannot serve.
 
-class Unfit(NamedTuple):
-    """Why a layout cannot serve, in words; `least_s` of the target that no rate keeps."""
+    Attributes:
+        layout: which.
+        reason: memory, latency, or unknown: its figures are.
+        detail: in words.
+        least_s: of the target that no rate keeps: its metric at almost no load, s.
+    """
 
     layout: Layout
     reason: str
@@ -137,20 +152,76 @@ class Unfit(NamedTuple):
     least_s: float | None = None
 
 
-class SearchResult(NamedTuple):
-    """Options, the cheapest first; why others are none; layouts that were looked at."""
+class TokenOffer(Struct, frozen=True, kw_only=True):
+    """Tokens of the model bought from an API.
 
+    Attributes:
+        provider: whose API.
+        model: its name there.
+        usd_per_million_input: tokens of prompts.
+        usd_per_million_output: tokens of answers.
+        usd_per_month: of 730 hours at the asked rate.
+        break_even_rate: requests a second from which the cheapest option costs less, as long as its
+            copies take them; None where it never does.
+        source: where the price was read, and when.
+    """
+
+    provider: str
+    model: str
+    usd_per_million_input: Decimal
+    usd_per_million_output: Decimal
+    usd_per_month: Decimal
+    break_even_rate: Decimal | None
+    source: str
+
+
+class ServingPlan(Struct, frozen=True, kw_only=True):
+    """How to serve a model: GPUs, copies, times and dollars.
+
+    Attributes:
+        schema: `gpucost.serving-plan/v1`.
+        as_of: day of the prices.
+        currency: of every amount.
+        model: that is served.
+        parameters: of it.
+        rate: requests a second, mean, of all copies.
+        prompt_tokens: mean.
+        output_tokens: mean.
+        targets: that every option keeps.
+        layouts: that were looked at; of those that cost more than the options by mean values alone
+            nothing is told.
+        options: the cheapest first, one a layout.
+        unfit: layouts that cannot serve.
+        tokens: the same tokens bought from an API, the cheapest first.
+        notes: what a reader must know.
+    """
+
+    schema: str = SCHEMA
+    as_of: date
+    currency: str = "USD"
+    model: str
+    parameters: float
+    rate: float
+    prompt_tokens: float
+    output_tokens: float
+    targets: tuple[str, ...]
+    layouts: int
     options: tuple[ServingOption, ...]
     unfit: tuple[Unfit, ...]
-    layouts: int
+    tokens: tuple[TokenOffer, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def search(question: Question, offers: Iterable[Offer]) -> SearchResult:
+def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingPlan:
     """Return the ways to serve, one a layout, the cheapest first.
 
     Args:
         question: what is asked.
         offers: that may be rented, already filtered.
+        as_of: day of their prices.
+
+    Raises:
+        InputError: nothing serves: what stands in the way, and the least that can be had.
     """
     sold = layouts_on_sale(question, offers)
     unfit: list[Unfit] = []
@@ -163,10 +234,11 @@ def search(question: Question, offers: Iterable[Offer]) -> SearchResult:
             unfit.append(Unfit(layout, "memory", _no_room(copy, question.traffic)))
         else:
             rate = fluid_rate(copy, question.traffic, question.targets)
+            rate = min(rate, MOST_OF_SATURATION * saturated_rate(copy, question.traffic))
             cheapest = min(_cost(offer, layout, question, rate)[0] for offer in its_offers)
             best_case.append((cheapest, layout, copy))
     options: list[ServingOption] = []
-    for number, (lower_bound, layout, copy) in enumerate(sorted(best_case, key=lambda x: x[:2])):
+    for number, (lower_bound, layout, copy) in enumerate(sorted(best_case, key=itemgetter(0, 1))):
         found = min((option.usd_per_hour for option in options), default=None)
         done = found is not None and number >= _SIMULATED and lower_bound > found
         if done or (found is not None and number >= _MOST_SIMULATED):
@@ -178,7 +250,50 @@ def search(question: Question, offers: Iterable[Offer]) -> SearchResult:
         offer = min(sold[layout], key=lambda o: _cost(o, layout, question, limit.rate))
         options.append(option_of(question, layout, copy, limit, offer))
     options.sort(key=lambda option: (option.usd_per_hour, option.copies))
-    return SearchResult(tuple(options), tuple(unfit), len(sold))
+    if not options:
+        raise InputError(_nothing_serves(question, unfit))
+    return _as_plan(question, options, unfit, len(sold), as_of)
+
+
+def _as_plan(
+    question: Question,
+    options: Sequence[ServingOption],
+    unfit: Sequence[Unfit],
+    layouts: int,
+    as_of: date,
+) -> ServingPlan:
+    return ServingPlan(
+        as_of=as_of,
+        model=question.model.name,
+        parameters=question.model.parameters,
+        rate=question.traffic.rate,
+        prompt_tokens=question.traffic.prompt,
+        output_tokens=question.traffic.output,
+        targets=tuple(target.words for target in question.targets),
+        layouts=layouts,
+        options=tuple(options),
+        unfit=tuple(unfit),
+    )
+
+
+def _nothing_serves(question: Question, unfit: Sequence[Unfit]) -> str:
+    """Return what stands in the way of every layout, the least that can be had, and a remedy."""
+    late = [why for why in unfit if why.least_s is not None]
+    name = question.model.name
+    if late:
+        best = min(late, key=lambda why: why.least_s or 0.0)
+        where = f"{best.layout.tensor_parallel}x {best.layout.gpu}"
+        return (
+            f"{name}: no GPU on sale keeps the targets: the best is {where} with {best.detail}. "
+            "Raise that target, shorten the prompts, or allow fewer bits (--precision fp8)."
+        )
+    if any(why.reason == "memory" for why in unfit):
+        return (
+            f"{name}: its weights and the keys and values of 4 requests of "
+            f"{question.traffic.context:,.0f} tokens fit no machine that was looked at. Allow "
+            "larger machines, or fewer bits (--precision fp8)."
+        )
+    return f"{name}: no GPU that was asked for is on sale; gpucost prices lists what is."
 
 
 def layouts_on_sale(
@@ -285,6 +400,7 @@ def option_of(
         usd_per_million_tokens=usd_per_million(usd_per_hour, traffic.rate * both),
         usd_per_million_output_full=usd_per_million(usd_per_hour, most * output),
         usd_per_million_tokens_full=usd_per_million(usd_per_hour, most * both),
+        headroom_fraction=1.0 - traffic.rate / most,
         basis=_basis(question),
         weak=tuple(_weak(question, layout, limit, each)),
     )
@@ -302,10 +418,13 @@ def _basis(question: Question) -> str:
 
 
 def _weak(question: Question, layout: Layout, limit: CopyLimit, each: float) -> Iterable[str]:
+    gpu = find(layout.gpu)
     if question.measured is None and any(t.metric == "ttft" for t in question.targets):
         yield "TTFT with nothing measured: within a factor of 4"
     if layout.tensor_parallel > 1 and not layout.nvlink:
         yield "tensor parallel over PCIe: TTFT within a factor of 10"
+    if gpu is not None and gpu.vendor != "NVIDIA":
+        yield "no run on an AMD GPU is behind the law"
     if question.model.weak:
         yield "the model's shape is doubtful"
     if each > MOST_OF_SATURATION * MOST_OF_SATURATION * limit.saturated_rate:

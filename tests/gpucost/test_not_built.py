@@ -46,6 +46,7 @@ CONTRACT = (
     "init",
     "mcp",
     "schema",
+    "serve",
     "completion",
 )
 

@@ -1,0 +1,308 @@
+"""What a measured run says of a copy, whether to believe it, and how many copies it asks for."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from statistics import fmean
+
+from msgspec import Struct
+
+from planner.profile.model import Profile
+from planner.serving.anchor import anchored
+from planner.serving.load import Target, copies_for, saturated_rate, served
+from planner.serving.measured_service import MeasuredService, measured_service
+from planner.serving.search import Layout, Question, copy_of, usd_per_million
+from planner.serving.server import Server
+from pricing.errors import InputError
+from pricing.money import HOURS_PER_MONTH
+
+_HIGHEST_LOAD = 0.85  # of saturation: above, TTFT is that of a queue (x/÷5 in published runs)
+_FEWEST_REQUESTS = 200  # from which a p99 says something
+_P99 = 99
+_LITTLE = 0.2
+_LATE, _IDLE = 10.0, 0.6
+_CURVE = (0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95)  # of saturation
+
+
+class ServingFit(Struct, frozen=True, kw_only=True):
+    """What one measured run says of a copy.
+
+    Attributes:
+        schema: `gpucost.serving-fit/v1`.
+        model: that is served, or the one that is taken for it.
+        layout: GPUs of the copy.
+        rate: requests a second that it answered.
+        prompt_tokens: mean.
+        output_tokens: mean.
+        ttft_p50_ms: to the first token; None where not measured.
+        tpot_p50_ms: of a token; None where not measured.
+        requests: that the run rests on; None where not known.
+        requests_running: in the batch, as measured; None where not.
+        expected_running: rate times duration (Little's law).
+        step_factor: time of its steps over the law's.
+        saturated_rate: requests a second with a batch that is always full.
+        load_fraction: rate over that.
+        notes: what was assumed.
+    """
+
+    schema: str = "gpucost.serving-fit/v1"
+    model: str
+    layout: Layout
+    rate: float
+    prompt_tokens: float
+    output_tokens: float
+    ttft_p50_ms: float | None
+    tpot_p50_ms: float | None
+    requests: int | None
+    requests_running: float | None
+    expected_running: float
+    step_factor: float
+    saturated_rate: float
+    load_fraction: float
+    notes: tuple[str, ...] = ()
+
+
+class CopiesAnswer(Struct, frozen=True, kw_only=True):
+    """How many copies of a measured service are enough.
+
+    Attributes:
+        schema: `gpucost.serving-copies/v1`.
+        copies_now: that run.
+        copies: that are enough.
+        spare: of them, more than the rate needs.
+        rate: requests a second of all copies.
+        copy_rate: that one copy takes at most.
+        stopped_by: what sets that.
+        targets: that are kept.
+        usd_per_month_now: of 730 hours; None without a price.
+        usd_per_month: of the copies that are enough; None without a price.
+        fit: what the run says.
+    """
+
+    schema: str = "gpucost.serving-copies/v1"
+    copies_now: int
+    copies: int
+    spare: int
+    rate: float
+    copy_rate: float
+    stopped_by: str
+    targets: tuple[str, ...]
+    usd_per_month_now: Decimal | None
+    usd_per_month: Decimal | None
+    fit: ServingFit
+
+
+class CurvePoint(Struct, frozen=True, kw_only=True):
+    """One copy at one rate.
+
+    Attributes:
+        rate: requests a second.
+        ttft_ms: of the first token: p50, p95, p99.
+        tpot_ms: of a token, likewise.
+        requests_running: in the batch, mean.
+        usd_per_million_output: tokens of answers; None without a price.
+    """
+
+    rate: float
+    ttft_ms: tuple[float, ...]
+    tpot_ms: tuple[float, ...]
+    requests_running: float
+    usd_per_million_output: Decimal | None
+
+
+class ServingCurve(Struct, frozen=True, kw_only=True):
+    """One copy from an idle one to a full one.
+
+    Attributes:
+        schema: `gpucost.serving-curve/v1`.
+        model: that is served.
+        layout: GPUs of the copy.
+        saturated_rate: requests a second with a batch that is always full.
+        points: by rising rate.
+    """
+
+    schema: str = "gpucost.serving-curve/v1"
+    model: str
+    layout: Layout
+    saturated_rate: float
+    points: tuple[CurvePoint, ...]
+
+
+def fit_run(
+    profile: Profile, targets: tuple[Target, ...] = ()
+) -> tuple[MeasuredService, ServingFit]:
+    """Return the service of a profile and what its run says of a copy.
+
+    Raises:
+        InputError: the run cannot be believed as an anchor, and why, all reasons at once.
+    """
+    serving, job = profile.job.serving, profile.job
+    if serving is not None and (serving.requests_waiting or 0.0) >= 1.0:
+        raise InputError(
+            f"{job.name}: {serving.requests_waiting:.3g} requests wait all the time: the copy is "
+            "saturated and its TTFT is that of a queue. Measure a lower rate."
+        )
+    notes: list[str] = []
+    service = measured_service(profile, notes, targets)
+    if service is None:
+        raise InputError(
+            f"{job.name}: too little is measured of a server of a language model: give two scrapes "
+            "of its /metrics page, the result of its benchmark, or a profile of kind "
+            "inference_online with job.serving."
+        )
+    question, run = service.question, service.question.measured
+    copy = copy_of(question, service.layout)
+    if copy is None:
+        raise InputError(f"{service.layout.gpu}: its bandwidth or peak is not known.")
+    traffic, running = question.traffic, serving.requests_running if serving else None
+    law = copy_of(_unmeasured(question), service.layout) or copy
+    saturated = saturated_rate(copy, traffic)
+    duration_s = fmean(served(copy, traffic, service.rate, 400).request_s)
+    fit = ServingFit(
+        model=question.model.name,
+        layout=service.layout,
+        rate=service.rate,
+        prompt_tokens=traffic.prompt,
+        output_tokens=traffic.output,
+        ttft_p50_ms=1000.0 * run.first_token_s if run and run.first_token_s else None,
+        tpot_p50_ms=1000.0 * run.token_s if run else None,
+        requests=_requests(profile, service.rate),
+        requests_running=running,
+        expected_running=service.rate * duration_s,
+        step_factor=anchored(law, run)[1] if run else 1.0,
+        saturated_rate=saturated,
+        load_fraction=service.rate / saturated,
+        notes=tuple(notes),
+    )
+    problems = [*_problems(profile, fit, law, service), *_too_few(fit, targets)]
+    if problems:
+        raise InputError(f"{job.name}: {problem}" for problem in problems)
+    return service, fit
+
+
+def _requests(profile: Profile, rate: float) -> int | None:
+    window_s = profile.window.duration_s if profile.window else None
+    return round(rate * window_s) if window_s else None
+
+
+def _unmeasured(question: Question) -> Question:
+    return Question(model=question.model, traffic=question.traffic, targets=question.targets)
+
+
+def _problems(
+    profile: Profile, fit: ServingFit, law: Server, service: MeasuredService
+) -> Iterable[str]:
+    """Yield why a run says nothing of the GPU."""
+    seen = served(law, service.question.traffic, fit.rate, 400)
+    late = fit.ttft_p50_ms is not None and (
+        fit.ttft_p50_ms > _LATE * 1000.0 * seen.percentile("ttft", 50.0)
+    )
+    calm = fit.rate < saturated_rate(law, service.question.traffic) / 2.0
+    if late and calm and (profile.busy_fraction or 0.0) < _IDLE:
+        yield (
+            f"its first tokens take {fit.ttft_p50_ms:,.0f} ms at half of what the GPU takes, or "
+            "less: the API server or the client is the limit. More CPU or --api-server-count "
+            "helps, more GPUs do not."
+        )
+    elif fit.load_fraction > _HIGHEST_LOAD:
+        yield (
+            f"{fit.rate:.3g} requests a second are {fit.load_fraction:.0%} of saturation, where "
+            "TTFT is that of a queue. Measure at 85 % or less."
+        )
+    running = fit.requests_running
+    if running and abs(fit.expected_running / running - 1.0) > max(_LITTLE, 1.0 / running):
+        yield (
+            f"{running:.3g} requests were running, but rate times duration is "
+            f"{fit.expected_running:.3g} (Little's law): the figures are not of one window, or not "
+            "of one copy."
+        )
+
+
+def _too_few(fit: ServingFit, targets: Sequence[Target]) -> Iterable[str]:
+    if fit.requests and fit.requests < _FEWEST_REQUESTS and any(t.percent >= _P99 for t in targets):
+        yield (
+            f"a p99 of {fit.requests} requests is noise: measure at least {_FEWEST_REQUESTS}, or "
+            "give a target of the p95."
+        )
+
+
+def copies_answer(
+    profile: Profile,
+    targets: tuple[Target, ...],
+    *,
+    copies: int,
+    spare: int,
+    usd_per_hour: Decimal | None,
+) -> CopiesAnswer:
+    """Return how many copies are enough for what all of them answer today.
+
+    Args:
+        profile: of one of the copies.
+        targets: to keep; empty: those of the profile.
+        copies: that run.
+        spare: more than the rate needs.
+        usd_per_hour: of a copy.
+
+    Raises:
+        InputError: the run cannot be believed, or no number of copies keeps the targets.
+    """
+    service, fit = fit_run(profile, targets)
+    layout, rate = service.layout, service.rate * copies
+    limit = service.limit_on(layout.gpu, layout.tensor_parallel, nvlink=layout.nvlink)
+    if limit is None or limit.rate <= 0.0:
+        least = f": {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load" if limit else ""
+        reason = limit.stopped_by if limit else "the targets"
+        raise InputError(
+            f"{profile.job.name}: no number of copies keeps {reason}{least}. Raise it, or plan "
+            "another GPU: gpucost serve plan."
+        )
+    needed = copies_for(rate, limit.rate) + spare
+    month = None if usd_per_hour is None else usd_per_hour * HOURS_PER_MONTH
+    return CopiesAnswer(
+        copies_now=copies,
+        copies=needed,
+        spare=spare,
+        rate=rate,
+        copy_rate=limit.rate,
+        stopped_by=limit.stopped_by,
+        targets=tuple(target.words for target in service.question.targets),
+        usd_per_month_now=None if month is None else month * copies,
+        usd_per_month=None if month is None else month * needed,
+        fit=fit,
+    )
+
+
+def curve(question: Question, layout: Layout, usd_per_hour: Decimal | None) -> ServingCurve:
+    """Return one copy at rates up to its saturation.
+
+    Raises:
+        InputError: the model does not fit, or the GPU's figures are not known.
+    """
+    copy = copy_of(question, layout)
+    if copy is None or copy.kv_tokens < 4 * question.traffic.context:
+        raise InputError(
+            f"{question.model.name} and 4 requests do not fit {layout.tensor_parallel}x "
+            f"{layout.gpu}: give more GPUs (--tp) or fewer bits (--precision fp8)."
+        )
+    saturated = saturated_rate(copy, question.traffic)
+    points = []
+    for share in _CURVE:
+        rate = share * saturated
+        seen = served(copy, question.traffic, rate)
+        ttft, tpot = (
+            tuple(1000.0 * seen.percentile(metric, percent) for percent in (50, 95, 99))
+            for metric in ("ttft", "tpot")
+        )
+        tokens_per_s = rate * question.traffic.output
+        usd = None if usd_per_hour is None else usd_per_million(usd_per_hour, tokens_per_s)
+        points.append(
+            CurvePoint(
+                rate=rate,
+                ttft_ms=ttft,
+                tpot_ms=tpot,
+                requests_running=seen.running,
+                usd_per_million_output=usd,
+            )
+        )
+    return ServingCurve(
+        model=question.model.name, layout=layout, saturated_rate=saturated, points=tuple(points)
+    )

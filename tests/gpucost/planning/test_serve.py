@@ -1,0 +1,343 @@
+"""`gpucost serve`: copies and tokens of language models under a latency target."""
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from tests.gpucost.conftest import Call, Ran, Write
+
+LLAMA = ("--model", "meta-llama/Llama-3.1-8B-Instruct")
+TARGETS = ("--ttft-p99", "500ms", "--tpot-p99", "50ms")
+DAY = ("--as-of", "2026-11-20")
+PLAN = ("serve", "plan", *LLAMA, "--rate", "20", *TARGETS, *DAY)
+
+
+def planned(call: Call, *more: str) -> Any:
+    """The answer of `serve plan` as JSON."""
+    ran = call(*PLAN, *more, "-f", "json")
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
+
+
+def test_every_option_keeps_the_targets_and_carries_the_rate(call: Call) -> None:
+    """Copies times what one takes are at least the rate; the times are within the limits."""
+    answer = planned(call)
+    assert answer["options"]
+    for option in answer["options"]:
+        assert option["copies"] * option["limit"]["rate"] >= 20
+        assert option["ttft_ms"][2]["mid"] <= 500
+        assert option["tpot_ms"][2]["mid"] <= 50
+        assert option["ttft_ms"][2]["low"] < option["ttft_ms"][2]["mid"]
+    costs = [Decimal(option["usd_per_hour"]) for option in answer["options"]]
+    assert costs == sorted(costs)
+
+
+def test_a_million_tokens_cost_the_hour_over_the_tokens_of_the_hour(call: Call) -> None:
+    """To the cent, by hand: $/h over 20 x 300 x 3600 output tokens, and over 20 x 800 x 3600."""
+    for option in planned(call)["options"]:
+        hour = Decimal(option["offer"]["usd_per_hour"]) * option["machines"]
+        output = hour / (20 * 300 * 3600) * 1_000_000
+        both = hour / (20 * 800 * 3600) * 1_000_000
+        assert round(Decimal(option["usd_per_million_output"]), 2) == round(output, 2)
+        assert round(Decimal(option["usd_per_million_tokens"]), 2) == round(both, 2)
+        assert Decimal(option["usd_per_month"]) == hour * 730
+        assert Decimal(option["usd_per_million_output_full"]) <= output
+
+
+def test_spare_and_peak_are_added(call: Call) -> None:
+    """A peak of 2x asks for as many copies as twice the rate; one more is spare."""
+    plain, peak = planned(call, "--gpu", "L40S"), planned(call, "--gpu", "L40S", "--peak", "2x")
+    spare = planned(call, "--gpu", "L40S", "--spare", "1")
+    copies = plain["options"][0]["copies"]
+    assert 2 * copies - 1 <= peak["options"][0]["copies"] <= 2 * copies
+    assert spare["options"][0]["copies"] == copies
+    assert Decimal(spare["options"][0]["usd_per_hour"]) > Decimal(
+        plain["options"][0]["usd_per_hour"]
+    )
+
+
+def test_the_screen_is_short_in_two_languages(call: Call) -> None:
+    """At most 24 lines on both streams, the answer among them."""
+    for lang, words in (("en", "Rent "), ("zh", "建议租用")):
+        ran = call(*PLAN, "--lang", lang)
+        assert ran.code == 0, ran.err
+        assert len((ran.out + ran.err).splitlines()) <= 24
+        assert words in ran.err
+
+
+def test_a_trace_gives_its_own_rate_and_lengths(call: Call, write: Write) -> None:
+    """Azure's columns; 100 requests in 50 s are 2.02 a second."""
+    rows = ["TIMESTAMP,ContextTokens,GeneratedTokens"]
+    rows += [f"{second / 2},{400},{100}" for second in range(100)]
+    trace = write("requests.csv", "\n".join(rows))
+    ran = call("serve", "plan", *LLAMA, "--trace", trace, *TARGETS, *DAY, "-f", "json")
+    assert ran.code == 0, ran.err
+    answer = json.loads(ran.out)
+    assert answer["rate"] == pytest.approx(100 / 49.5)
+    assert (answer["prompt_tokens"], answer["output_tokens"]) == (400, 100)
+
+
+def test_tokens_of_an_api_break_even_both_ways(call: Call) -> None:
+    """By hand: the API's month at the rate where one copy's month is the same."""
+    answer = planned(call, "--tokens", "--gpu", "H100")
+    assert answer["tokens"]
+    first, option = answer["tokens"][0], answer["options"][0]
+    request = 500 * Decimal(first["usd_per_million_input"]) + 300 * Decimal(
+        first["usd_per_million_output"]
+    )
+    month = request / 1_000_000 * 20 * 730 * 3600
+    assert Decimal(first["usd_per_month"]) == pytest.approx(month)
+    even = Decimal(option["usd_per_month"]) / (month / 20)
+    if first["break_even_rate"] is None:
+        assert even > option["limit"]["rate"]
+    else:
+        assert Decimal(first["break_even_rate"]) == pytest.approx(even, rel=Decimal("0.001"))
+
+
+SERVING = {
+    "kv_cache_fraction": 0.03,
+    "requests_running": 2.4,
+    "requests_waiting": 0,
+    "prompt_tokens_per_s": 500,
+    "generated_tokens_per_s": 300,
+    "token_ms": {"p50": 8.0, "p99": 9.5},
+    "first_token_ms": {"p50": 35, "p99": 80},
+}
+
+
+def profile(serving: Mapping[str, Any] = SERVING, **job: Any) -> dict[str, Any]:
+    """A copy of an 8B model on an H100 at one request a second."""
+    return {
+        "schema": "gpucost.profile/v1",
+        "job": {
+            "name": "chat",
+            "kind": "inference_online",
+            "framework": "vllm",
+            "parameters": 8.03e9,
+            "precision": "bf16",
+            "requests_per_s": 1.0,
+            "serving": dict(serving),
+        }
+        | job,
+        "hardware": {"gpu": "H100-SXM-80GB", "gpu_count": 1},
+        "window": {"duration_s": 600},
+        "gpus": [{"index": 0, "metrics": {"util.kernel_time": {"mean": 0.5}}}],
+    }
+
+
+def test_eight_idle_copies_are_one(call: Call, write: Write) -> None:
+    """The idle 8B case: 1 copy instead of 8, $2,190 instead of $17,520 at $3 an hour."""
+    name = write("profile.json", profile())
+    arguments = ("serve", "copies", name, "--copies", "8", *TARGETS, "--price", "3.00")
+    answer = json.loads(call(*arguments, "-f", "json").out)
+    assert answer["copies"] == 1
+    assert (answer["usd_per_month"], answer["usd_per_month_now"]) == ("2190.00", "17520.00")
+    spare = json.loads(call(*arguments, "--spare", "1", "-f", "json").out)
+    assert spare["copies"] == 2
+    assert "1 of 8 copies are enough" in call(*arguments).err
+
+
+class Vllm:
+    """A page with vLLM's names, written by the library that vLLM writes it with."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.counters = {
+            name: Counter(f"vllm:{name}", "-", ["model_name"], registry=self.registry).labels("m")
+            for name in ("request_success", "prompt_tokens", "generation_tokens")
+        }
+        self.gauges = {
+            name: Gauge(f"vllm:{name}", "-", ["model_name"], registry=self.registry).labels("m")
+            for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc")
+        }
+        bounds = [0.001 * 1.2**step for step in range(60)]
+        self.times = {
+            name: Histogram(
+                f"vllm:{name}", "-", ["model_name"], registry=self.registry, buckets=bounds
+            ).labels("m")
+            for name in (
+                "time_to_first_token_seconds",
+                "time_per_output_token_seconds",
+                "e2e_request_latency_seconds",
+            )
+        }
+
+    def serve(self, requests: int) -> None:
+        """Count requests of 500 + 300 tokens at 8 ms a token."""
+        for name, each in (
+            ("request_success", 1),
+            ("prompt_tokens", 500),
+            ("generation_tokens", 300),
+        ):
+            self.counters[name].inc(each * requests)
+        for _ in range(requests):
+            self.times["time_to_first_token_seconds"].observe(0.035)
+            self.times["time_per_output_token_seconds"].observe(0.008)
+            self.times["e2e_request_latency_seconds"].observe(2.43)
+
+    def page(self) -> str:
+        """The page as it is now."""
+        return generate_latest(self.registry).decode()
+
+
+def test_two_scrapes_are_a_run(call: Call, write: Write) -> None:
+    """600 requests in ten minutes are one a second of 500 + 300 tokens."""
+    vllm = Vllm()
+    vllm.serve(50)
+    vllm.gauges["num_requests_running"].set(2.4)
+    before = write("before.prom", vllm.page())
+    vllm.serve(600)
+    after = write("after.prom", vllm.page())
+    ran = call(
+        "serve", "fit", before, after, "--window", "10m", "--gpu", "H100-SXM-80GB",
+        "--params", "8.03e9", "-f", "json",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert (found["rate"], found["prompt_tokens"], found["output_tokens"]) == (1, 500, 300)
+    assert found["requests"] == 600
+    assert found["expected_running"] == pytest.approx(2.4, rel=0.1)
+    assert 0.9 <= found["step_factor"] <= 1.3
+
+
+def test_a_benchmark_is_a_run(call: Call, write: Write) -> None:
+    """The result of `vllm bench serve`."""
+    result = {
+        "backend": "vllm", "request_throughput": 1.0, "duration": 600, "completed": 600,
+        "total_input_tokens": 300_000, "total_output_tokens": 180_000, "median_ttft_ms": 35.0,
+        "p99_ttft_ms": 80.0, "median_tpot_ms": 8.0, "p99_tpot_ms": 9.5, "median_e2el_ms": 2430.0,
+    }  # fmt: skip
+    name = write("bench.json", result)
+    ran = call("serve", "fit", name, "--gpu", "H100-SXM-80GB", *LLAMA, "-f", "json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["tpot_p50_ms"] == 8.0
+
+
+def refused(ran: Ran, *words: str) -> None:
+    """It exits 2 with a sentence that has the words."""
+    assert ran.code == 2, ran.out + ran.err
+    text = " ".join(ran.err.split())
+    for word in words:
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--model", "nobody/knows-9B"), ("--params 8e9", "config.json")),
+        (("--gpu", "T4", "--model", "Llama-2-70b-chat"), ("fit no machine", "--precision fp8")),
+        (("--ttft-p99", "5ms", *LLAMA), ("no GPU on sale keeps", "TTFT p99 5 ms", "Raise")),
+        (("--tpot-p99", "1ms", *LLAMA), ("TPOT p99 1 ms", "ms at almost no load")),
+        (("--shape", "agent", *LLAMA), ("bursts", "--trace", "--peak")),
+        (("--shape", "code", *LLAMA), ("bursts", "--trace")),
+        (("--with", "speculative-decoding", *LLAMA), ("not modelled", "--measured")),
+        (("--with", "disaggregated", "--with", "lora", *LLAMA), ("disaggregated, lora",)),
+        (("--with", "expert-parallel", *LLAMA), ("not modelled",)),
+        (("--rate", "0", *LLAMA), ("--rate 20",)),
+        ((), ("which model",)),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(
+    more: tuple[str, ...], words: tuple[str, ...], call: Call
+) -> None:
+    """One sentence, one remedy."""
+    refused(call("serve", "plan", "--rate", "20", *more, *DAY), *words)
+
+
+def test_a_unit_must_be_written(call: Call) -> None:
+    """500 is neither seconds nor milliseconds."""
+    refused(call("serve", "plan", *LLAMA, "--rate", "20", "--ttft-p99", "500"), "ms or s")
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"requests_waiting": 4}, ("wait all the time", "Measure a lower rate")),
+        ({"requests_running": 12}, ("Little's law",)),
+        ({"first_token_ms": {"p50": 18_000}}, ("API server or the client is the limit",)),
+    ],
+)
+def test_a_run_that_says_nothing_of_the_gpu_is_refused(
+    changed: dict[str, Any], words: tuple[str, ...], call: Call, write: Write
+) -> None:
+    """Saturated, of another window, or limited by what is not the GPU."""
+    name = write("profile.json", profile(SERVING | changed))
+    refused(call("serve", "fit", name), *words)
+
+
+def test_a_run_near_saturation_is_not_an_anchor(call: Call, write: Write) -> None:
+    """22 requests a second are over 85 % of what an H100 takes."""
+    near = SERVING | {
+        "requests_running": 160.0, "prompt_tokens_per_s": 11_000.0,
+        "generated_tokens_per_s": 6600.0, "token_ms": {"p50": 24.0}, "first_token_ms": {"p50": 90},
+    }  # fmt: skip
+    name = write("profile.json", profile(near, requests_per_s=22.0))
+    refused(call("serve", "fit", name), "of saturation", "85 % or less")
+
+
+def test_a_p99_of_few_requests_is_refused(call: Call, write: Write) -> None:
+    """100 requests have no p99."""
+    few = profile() | {"window": {"duration_s": 100}}
+    name = write("profile.json", few)
+    refused(call("serve", "copies", name, "--copies", "8", *TARGETS), "100 requests is noise")
+    ran = call("serve", "copies", name, "--copies", "8", "--ttft-p95", "500ms", "-f", "json")
+    assert ran.code == 0, ran.err
+
+
+def test_one_scrape_has_no_rates(call: Call, write: Write) -> None:
+    """Counters are differences, and the time between them must be said."""
+    vllm = Vllm()
+    vllm.serve(10)
+    page = write("page.prom", vllm.page())
+    refused(call("serve", "fit", page, "--gpu", "H100-SXM-80GB", "--window", "1m"), "a second one")
+    refused(call("serve", "fit", page, page, "--gpu", "H100-SXM-80GB"), "--window 10m")
+
+
+def test_what_is_weak_says_so(call: Call) -> None:
+    """TTFT with nothing measured, and tensor parallel over PCIe, in words and in the range."""
+    for option in planned(call)["options"]:
+        assert any("factor of 4" in why for why in option["weak"])
+        assert option["ttft_ms"][0]["high"] == pytest.approx(4 * option["ttft_ms"][0]["mid"])
+    answer = json.loads(
+        call(
+            "serve", "plan", "--model", "meta-llama/Llama-2-13b-chat", "--rate", "2", "--gpu",
+            "A10G", *DAY, "-f", "json",
+        ).out
+    )  # fmt: skip
+    split = [option for option in answer["options"] if option["layout"]["tensor_parallel"] > 1]
+    assert split
+    assert all(any("over PCIe" in why for why in option["weak"]) for option in split)
+
+
+def test_a_run_of_one_gpu_is_no_anchor_of_several(call: Call, write: Write) -> None:
+    """A slow measured copy slows the options of one GPU, and leaves those of two as they were."""
+    slow = SERVING | {"token_ms": {"p50": 16.0}, "requests_running": 4.9}
+    name = write("profile.json", profile(slow))
+    arguments = ("--gpu", "H100-SXM-80GB", "--precision", "bf16")
+    law, measured = planned(call, *arguments), planned(call, *arguments, "--measured", name)
+
+    def rates(answer: Any) -> dict[int, float]:
+        return {
+            option["layout"]["tensor_parallel"]: option["limit"]["rate"]
+            for option in answer["options"]
+        }
+
+    assert rates(measured)[1] < 0.8 * rates(law)[1]
+    assert rates(measured)[2] == rates(law)[2]
+
+
+def test_a_curve_rises(call: Call) -> None:
+    """More requests a second cost more time and less money a token."""
+    ran = call("serve", "curve", *LLAMA, "--gpu", "L40S", "--price", "1.90", "-f", "json")
+    points = json.loads(ran.out)["points"]
+    tpot = [point["tpot_ms"][0] for point in points]
+    usd = [Decimal(point["usd_per_million_output"]) for point in points]
+    assert tpot == sorted(tpot)
+    assert usd == sorted(usd, reverse=True)
+    first = Decimal("1.90") / Decimal(str(points[0]["rate"] * 300 * 3600)) * 1_000_000
+    assert usd[0] == pytest.approx(first)
+    refused(call("serve", "curve", *LLAMA, "--gpu", "T4"), "--tp", "--precision fp8")
