@@ -39,6 +39,7 @@ _MEMORY = ("memory.total", "memory.free", "memory.reserved", "memory.rest")
 _COUNTER_POINTS = 10
 _LEAST_BLANK = min(BLANKS)
 _HOST_LABELS = ("hostname", "host", "node", "host_name", "k8s_node_name", "nodename", "instance")
+_CLUSTER_LABELS = ("cluster", "cluster_name", "k8s_cluster_name", "cluster_id")
 _MIG_UUID = "dra_mig_device_uuid"
 _PROFILE_LABELS = ("gpu_i_profile", "dra_mig_profile")
 _UUID_LABELS = ("uuid", "gpu_uuid", "deviceuuid", "hw_id")
@@ -163,7 +164,7 @@ def recording(
     unused -= sum(member.points for member in served)
     if unused > 0:
         builder.dropped["point of a metric that is not used"] += unused
-    used = [_clean(member, builder) for member in named]
+    used = _apart([_clean(member, builder) for member in named])
     _figures(builder, used, table)
     identities = [member for member in series if member.name.lower() == IDENTITY_METRIC]
     members = _by_device(used, builder)
@@ -179,6 +180,25 @@ def recording(
     return builder.recording(
         samples, gpus, mig=any(member.instance for member in used), served=served, **more
     )
+
+
+def _apart(members: list[SampledSeries]) -> list[SampledSeries]:
+    """Return the series with their cluster in the host's name where there are several clusters.
+
+    Federation and Thanos bring together clusters whose hosts have the same names.
+    """
+    clusters = [
+        next((member.labels[label] for label in _CLUSTER_LABELS if member.labels.get(label)), "")
+        for member in members
+    ]
+    if len(set(clusters) - {""}) < 2:  # noqa: PLR2004 - one cluster needs no name
+        return members
+    return [
+        replace(
+            member, labels={**member.labels, "hostname": f"{cluster} {member.host or ''}".strip()}
+        )
+        for member, cluster in zip(members, clusters, strict=True)
+    ]
 
 
 def _enter(

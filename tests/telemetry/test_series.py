@@ -212,6 +212,18 @@ def test_a_job_on_several_slices_of_a_gpu_is_not_on_one(tmp_path: Path, other: s
     assert any("several of one GPU" in note for note in profile.provenance.notes)
 
 
+@pytest.mark.parametrize(("label", "gpus"), [("cluster", 2), ("zone", 1)])
+def test_clusters_with_one_host_name_are_two(tmp_path: Path, label: str, gpus: int) -> None:
+    """Federation adds `cluster`: GPU 0 of host n1 in each is a GPU of its own."""
+    members = [
+        series("DCGM_FI_DEV_GPU_UTIL", [busy, busy], gpu="0", Hostname="n1", **{label: name})
+        for name, busy in (("a", 90), ("b", 10))
+    ]
+    (profile,) = imported(tmp_path, *members)
+    assert profile.hardware.gpu_count == gpus
+    assert_writable((profile,))
+
+
 def test_a_device_whose_name_ends_in_a_slice_is_that_slice(tmp_path: Path) -> None:
     """What PyTorch calls a device names the slice of it."""
     named = {"UUID": "MIG-a", "modelName": "NVIDIA A100-SXM4-80GB MIG 1g.10gb"}
