@@ -11,7 +11,7 @@ import pandas as pd
 
 from pricing.errors import InputError
 from telemetry.formats.sniff import booking, refused
-from telemetry.readers import clock, csv_text
+from telemetry.readers import clock, csv_text, health
 from telemetry.readers.column_names import BITMASK, FLAG, ambiguous, meanings
 from telemetry.readers.csv_text import Numbers, numbers, throttled
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
@@ -19,7 +19,7 @@ from telemetry.readers.units import HOST_UNITS
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -88,6 +88,9 @@ def _recording(
         times = None
     t_s: NDArray[np.float64] | None = times.t_s if times is not None else None
     keys = _keys(sheet, t_s, blocks, builder)
+    parts = None if sheet.partition is None else sheet.partition.where(sheet.partition != "")
+    if parts is not None and parts.notna().any():
+        keys = keys.where(parts.isna(), keys + "/part " + parts.astype(object))
     samples = sheet.readings.drop(columns=[_MEMORY], errors="ignore")
     samples[GPU] = keys
     if t_s is None:
@@ -158,6 +161,7 @@ def _identities(sheet: Sheet, keys: pd.Series) -> tuple[GpuIdentity, ...]:
             model=_name(model.get(key)),
             memory_gib=_number(memory.get(key)),
             host=_name(host.get(key)),
+            partition=key.rpartition("/")[2] if "/part " in key else None,
         )
         for key in sorted(set(grouping))
     )
@@ -197,6 +201,7 @@ class Sheet:
         model: product name as written.
         time: timestamp as written.
         mig: whether MIG is on, as written.
+        partition: which part of the device, as written.
     """
 
     readings: pd.DataFrame
@@ -207,6 +212,7 @@ class Sheet:
     model: pd.Series | None = None
     time: pd.Series | None = None
     mig: pd.Series | None = None
+    partition: pd.Series | None = None
 
 
 def sheet_of(
@@ -224,8 +230,10 @@ def sheet_of(
                 f"column {cell.strip()!r} may be capacity or controller time, so it is not used; "
                 f"say which with --map '{cell.strip()}=util.mem_controller'."
             )
-    cells = csv_text.frame(table, delimiter, sorted(columns))
+    of_health = {i: kind for i, cell in enumerate(table.header) if (kind := health.kind_of(cell))}
+    cells = csv_text.frame(table, delimiter, sorted({*columns, *of_health}))
     index, model = _index(cells, columns, builder)
+    builder.notes += health.findings(_of_health(cells, of_health, index))
     named_model = _text(cells, columns, "name")
     time, day = _text(cells, columns, "timestamp"), _text(cells, columns, "date")
     if day is not None:
@@ -241,7 +249,20 @@ def sheet_of(
         model=model if named_model is None else named_model,
         time=time,
         mig=_text(cells, columns, "mig"),
+        partition=_text(cells, columns, "partition"),
     )
+
+
+def _of_health(
+    cells: pd.DataFrame, kinds: Mapping[int, str], index: pd.Series | None
+) -> Iterator[tuple[str, str, float]]:
+    """Yield GPU, kind and greatest value of each column that tells of health."""
+    whose = pd.Series("the GPU", index=cells.index) if index is None else index.ffill().bfill()
+    for i, kind in kinds.items():
+        words = cells[i].str.strip().replace({"Yes": "1", "No": "0"})
+        values = pd.to_numeric(words.str.extract(r"^([\d.]+)")[0], errors="coerce")
+        for gpu, value in values.groupby(whose).max().dropna().items():
+            yield gpu if isinstance(gpu, str) else f"GPU {gpu:g}", kind, float(value)
 
 
 def joined(sheets: Sequence[Sheet]) -> Sheet:

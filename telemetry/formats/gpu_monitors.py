@@ -209,3 +209,35 @@ def _dcgmi_rows(builder: RecordingBuilder) -> Iterator[DeviceRow]:
             index=int(row[2]) if whole else None,
             partition=None if whole else f"instance {row[2]}",
         )
+
+
+_TEGRA = re.compile(
+    r"(?P<name>RAM|GR3D_FREQ|EMC_FREQ|VDD_IN|POM_5V_IN|GPU@)\s*"
+    r"(?P<value>[\d.]+)(?:%|C|mW)?(?:/(?P<most>\d+))?(?=\D|$)",
+    re.IGNORECASE,
+)
+_TEGRA_TIME = re.compile(r"\d\d-\d\d-\d{4} \d\d:\d\d:\d\d")
+
+
+def read_tegrastats(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of `tegrastats`: one GPU, which shares its memory with the CPU.
+
+    Raises:
+        InputError: no line is complete.
+    """
+    rows = []
+    for line in builder.text.splitlines():
+        cells: dict[str, str] = {}
+        for figure in _TEGRA.finditer(line):
+            name = figure["name"].lower().replace("gpu@", "gpu_temperature")
+            cells.setdefault(name, figure["value"])
+            if name == "ram" and figure["most"]:
+                cells["ram_total"] = figure["most"]
+        if "ram" not in cells:
+            builder.leave_out("not a row", int(bool(line.strip())))
+            continue
+        builder.rows_read += 1
+        time = _TEGRA_TIME.search(line)
+        rows.append(DeviceRow(device="gpu", cells=cells, index=0, time=time[0] if time else None))
+    builder.notes.append("CPU and GPU share the memory: what is used is of both.")
+    return device_recording(builder, rows, hints)

@@ -322,6 +322,50 @@ def _metric_of(texts: Mapping[str, object], name: str) -> tuple[str, dict[str, s
     return (whole if key_of(whole, {}) in metrics() else metric), labels
 
 
+_SPLIT = {part: re.compile(rf"(?<!\\){part}") for part in (",", " ", "=")}
+_NAMES_OF_TAGS = {"index": "gpu", "name": "modelname", "host": "hostname"}
+
+
+def read_lines(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of InfluxDB's line protocol: MEASUREMENT,TAG=.. FIELD=..,FIELD=.. TIME.
+
+    Raises:
+        InputError: no field of it is a GPU's reading.
+    """
+    points: dict[_Key, _Points] = {}
+    for line in builder.text.splitlines():
+        parts = _SPLIT[" "].split(line.strip())
+        if len(parts) < 2 or line.startswith("#"):  # noqa: PLR2004 - measurement and fields
+            builder.leave_out("not a row", int(bool(line.strip())))
+            continue
+        measurement, *tags = _SPLIT[","].split(parts[0])
+        labels = dict(_pair(tag) for tag in tags)
+        own = tuple(sorted((_NAMES_OF_TAGS.get(k, k), v) for k, v in labels.items()))
+        for field_ in _SPLIT[","].split(parts[1]):
+            name, text = _pair(field_)
+            metric = f"{measurement}_{name}"
+            metric = metric if key_of(metric, {}) in metrics() else name
+            member = points.setdefault((metric, own), _Points(counter=False))
+            number = pd.to_numeric(text.rstrip("iu"), errors="coerce")
+            member.readings.append(float(number))
+            when = parts[2] if len(parts) > 2 else "nan"  # noqa: PLR2004 - the time
+            member.t_s.append(float(pd.to_numeric(when, errors="coerce")))
+    members = []
+    for (name, labels_), member in sorted(points.items(), key=lambda item: item[0]):
+        times = clock.epoch(np.array(member.t_s)).t_s
+        order = np.argsort(times, kind="stable")
+        readings = np.array(member.readings)[order]
+        members.append(
+            SampledSeries(name=name, labels=dict(labels_), t_s=times[order], readings=readings)
+        )
+    return series.recording(builder, members, _with_columns(members, hints))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name.lower(), value.replace("\\", "").strip('"')
+
+
 def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
     """Return the readings of a table with a column a series: its labels stand in its name.
 

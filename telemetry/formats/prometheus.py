@@ -67,6 +67,14 @@ def series_of(
     Raises:
         InputError: it is an error, or of another kind.
     """
+    if "timestamps" in answer:  # a line of VictoriaMetrics' /api/v1/export, in milliseconds
+        times, values = answer.get("timestamps"), answer.get("values")
+        if isinstance(times, list) and isinstance(values, list) and len(times) == len(values):
+            points = [[_number(str(t)) or 0.0, v] for t, v in zip(times, values, strict=True)]
+            item = {**answer, "values": [[t / 1000, v] for t, v in points]}
+            member = _series(item, "values", builder)
+            return [member] if member is not None else []
+        raise InputError(f"{where}: its times and values are not as many. Export it again.")
     if answer.get("status") != "success":
         reason = f"{answer.get('errorType', 'error')}: {answer.get('error', 'no reason given')}"
         raise InputError(

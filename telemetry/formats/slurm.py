@@ -25,6 +25,7 @@ import pandas as pd
 from pricing.errors import InputError
 from telemetry.profiling.machines import MACHINE
 from telemetry.readers import clock
+from telemetry.readers.column_names import cells_of
 from telemetry.readers.records import documents, mapping_of, mappings_in, slurm_gpus, slurm_length_s
 from telemetry.readers.units import GIB
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, JobLabels
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"([\d.]+)([KMGT]?)")
 _TO_GIB = {"": 2**-30, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2.0**10}
+_NO_VALUE = 2.0**62  # Slurm's INFINITE64 and NO_VAL64, and what --units makes of them, are greater
 _ID, _ALLOCATED = "JobID", "AllocTRES"
 # Columns that older versions of Slurm, or other questions, give in place of the first.
 _OLDER = {_ID: "JobIDRaw", _ALLOCATED: "AllocGRES", "Elapsed": "ElapsedRaw"}
@@ -91,9 +93,11 @@ def read_sacct(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: a column is missing, or no job held a GPU and was watched.
     """
     header, *lines = [line for line in builder.text.splitlines() if line.strip()] or [""]
-    names = header.split("|")
+    delimiter = next((sign for sign in "|;\t^~" if sign in header), ",")
+    names = cells_of(header, delimiter)
     blank = dict.fromkeys(names, "")  # a line may be cut
-    rows = [_named(blank | dict(zip(names, line.split("|"), strict=False))) for line in lines]
+    cells = (cells_of(line, delimiter) for line in lines)
+    rows = [_named(blank | dict(zip(names, row, strict=False))) for row in cells]
     if not rows:
         raise InputError(f"{builder.name}: no row under the header. {_ASK}")
     missing = [name for name in (_ID, _ALLOCATED) if name not in rows[0]]
@@ -265,10 +269,11 @@ def _usage(row: _Row) -> dict[str, float]:
     pairs = (part.partition("=") for part in text.split(","))
     cells = {name: value for name, _, value in pairs}
     usage = {}
-    if (match := _SIZE.fullmatch(cells.get(_UTILIZATION, ""))) is not None:
-        usage[_UTILIZATION] = float(match[1])
-    if (match := _SIZE.fullmatch(cells.get(_MEMORY, ""))) is not None:
-        usage[_MEMORY] = float(match[1]) * _TO_GIB[match[2]]
+    for name, scale in ((_UTILIZATION, 1.0), (_MEMORY, GIB)):
+        match = _SIZE.fullmatch(cells.get(name, ""))
+        amount = float(match[1]) * (_TO_GIB[match[2]] if scale == GIB else 1.0) if match else None
+        if amount is not None and amount * scale < _NO_VALUE:
+            usage[name] = amount
     return usage
 
 

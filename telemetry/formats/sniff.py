@@ -110,14 +110,14 @@ class Refused:
 
 
 @cache
-def _tables() -> tuple[tuple[Format, ...], tuple[Refused, ...]]:
+def _tables() -> tuple[tuple[Format, ...], tuple[Refused, ...], dict[str, str]]:
     tables = tomllib.loads(Path(__file__).with_name("formats.toml").read_text(encoding="utf-8"))
     instead = tables["instead"]
     rows = ({"instead": "query", **row} for row in tables["refused"])
     refused = (
         Refused(**{**row, "instead": instead.get(row["instead"], row["instead"])}) for row in rows
     )
-    return tuple(Format(**row) for row in tables["format"]), tuple(refused)
+    return tuple(Format(**row) for row in tables["format"]), tuple(refused), instead
 
 
 def formats() -> tuple[Format, ...]:
@@ -201,8 +201,7 @@ def _is_binary(text: str) -> bool:
 
 
 def _unknown_format(name: str, head: bytes, text: str) -> str:
-    titles = "; ".join(row.title for row in formats())
-    end = f"gpucost reads: profile.json; {titles}."
+    end = f"{_tables()[2]['query']}; docs/reference/formats.md lists what gpucost reads."
     if _is_binary(text):
         return f"{name}: binary data of no kind that gpucost knows. {end}"
     if _is_json(text):
@@ -210,7 +209,7 @@ def _unknown_format(name: str, head: bytes, text: str) -> str:
     line = next(line.strip() for line in text.splitlines() if line.strip())
     shown = line if len(line) <= _SHOWN_CHARACTERS else line[: _SHOWN_CHARACTERS - 3] + "..."
     more = booking(line) or _headless(line)
-    return f"{name}: not telemetry that gpucost knows; it begins {shown!r}.{more} {end}"
+    return f"{name}: not telemetry that gpucost knows; it begins {shown!r}.{more or ' ' + end}"
 
 
 def booking(header: str) -> str:
@@ -286,6 +285,7 @@ _OF_ONE_GPU = re.compile(
     re.IGNORECASE,
 )
 _NVIDIA_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", re.MULTILINE)
+_STAMPED = re.compile(r"^\[?[\w: .-]*\d\d:\d\d:\d\d[\d.]*Z?\]?\s+")  # as `ts` puts before a line
 _HEADER_WITHIN = 200
 
 
@@ -355,11 +355,15 @@ def _is_readings(head: str) -> bool:
 
 
 def _is_csv(head: str) -> bool:
-    if head.lstrip()[:1] in ("{", "[", "<"):
+    if head.lstrip()[:1] in ("{", "[", "<") and not head.lstrip()[1:2].isdigit():
         return False
     if _NVIDIA_TIME.search(head):
         return True
-    return csv_header(head.splitlines()[:_HEADER_WITHIN], Hints()) is not None
+    lines = head.splitlines()[:_HEADER_WITHIN]
+    return (
+        csv_header(lines, Hints()) is not None
+        or csv_header([_STAMPED.sub("", line) for line in lines[:1]], Hints()) is not None
+    )
 
 
 # Of formats that no pattern recognizes.

@@ -145,6 +145,7 @@ class _Roles:
             targets["timestamp"] != 1
             or any(targets[name] > 1 for name in once)
             or targets["date"]
+            or targets["partition"]
             or not (targets["uuid"] or targets["index"] or targets["bus"])
             or any(target in EXTRA or target in HOST_UNITS for target in targets)
         ):

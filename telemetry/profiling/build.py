@@ -245,7 +245,7 @@ def _without_doubles(merged: Merged) -> Merged:
         return merged
     samples, notes = samples.copy(), list(merged.notes)
     keys = samples[_GPU].astype(str)
-    for part in sorted(parts):
+    for part in sorted(key for key in parts if device_of(key) != key):
         whole, own = samples[keys == device_of(part)], keys == part
         for slot in SLOTS:
             if slot in samples and whole[slot].notna().any():

@@ -24,6 +24,7 @@ _METRIC_SECTIONS = (
     "opentelemetry",
     "google-dcgm",
     "hami",
+    "older-nvidia-exporters",
 )
 
 

@@ -19,6 +19,7 @@ from telemetry.readers.column_names import (
     fields_of,
     is_header,
     is_rule,
+    meanings,
 )
 from telemetry.readers.units import SCALES, THROTTLE_BITS, spelled
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from telemetry.readers.recording_builder import RecordingBuilder
 
 _HEADER_WITHIN = 5000
+_STAMP = re.compile(
+    r"\[?(?:\w{3} +\d\d? )?(?P<time>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:\.\d+)?Z?)\]?[ \t]+"
+    r"(?=\S)"
+)
 _UNIT = re.compile(r"[%A-Za-z\]]$")
 # People end a table with a line of means or sums: it is not a device's.
 _SUMMARY = re.compile(
@@ -73,7 +78,7 @@ class Rows:
 
 def split(text: str, hints: Hints) -> Rows | None:
     """Return the rows of a log; None when no header names a measurement."""
-    lines = [line.rstrip("\r") for line in text.split("\n")]
+    lines = _without_stamps([line.rstrip("\r") for line in text.split("\n")], hints)
     first_header = csv_header(lines[:_HEADER_WITHIN], hints) or _late_header(lines, hints)
     if first_header is None:
         return None
@@ -106,6 +111,31 @@ def split(text: str, hints: Hints) -> Rows | None:
             dropped["cut line" if line is lines[-1] else "wrong number of fields"] += 1
     _last_line(table, text, lines, dropped)
     return Rows(tables=tuple(tables.values()), delimiter=delimiter, dropped=+dropped)
+
+
+def _without_stamps(lines: list[str], hints: Hints) -> list[str]:
+    """Return lines before which `ts` or a logger put the time, with it as a cell of its own."""
+    first = next((i for i, line in enumerate(lines) if line.strip()), None)
+    stamped = _STAMP.match(lines[first]) if first is not None else None
+    if first is None or stamped is None:
+        return lines
+    header = csv_header([lines[first][stamped.end() :]], hints)
+    if header is None or not header_is_line(header[1]):
+        return lines
+    delimiter, names_, _ = header
+    timed = any(m is not None and m.target == "timestamp" for m in meanings(names_, hints).values())
+    stamps = [(_STAMP.match(line), line) for line in lines]
+    head = "" if timed else f"timestamp{delimiter}"
+    return [
+        line
+        if stamp is None
+        else head + line[stamp.end() :]
+        if line[stamp.end() :] == lines[first][stamped.end() :]
+        else line[stamp.end() :]
+        if timed
+        else f"{stamp['time']}{delimiter}{line[stamp.end() :]}"
+        for stamp, line in stamps
+    ]
 
 
 def is_summary(line: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from planner.profile.model import Column
 from pricing.listing import counted, listed
 from telemetry.readers.column_names import AMBIGUOUS, fold, names_of, unneeded
+from telemetry.readers.health import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +44,7 @@ class Ledger:
     def enter(self, name: str, count: int, *, read: bool, metric: bool = False) -> None:
         """Note a name, with the rows or points that it has."""
         self.names.add(name.strip().strip('"').lower())
-        if read:
+        if read or kind_of(name):
             self.understood += 1
         elif unneeded(name) or (metric and not _OF_GPU.search(name)) or not count:
             self.not_needed += 1

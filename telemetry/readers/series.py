@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
-from telemetry.readers import clock
+from telemetry.readers import clock, health
 from telemetry.readers.column_names import (
     BITMASK,
     BLANKS,
@@ -65,9 +65,10 @@ _MODEL_LABELS = (
     "gpu_model",
     "hw_model",
     "devicetype",
+    "gpu_type",
 )
 # The first label that names a workload is the job; `pod` and `job` are often the exporter's own.
-JOB_LABELS = ("exported_pod", "pod", "k8s_pod_name", "podname", "hpc_job", "job")
+JOB_LABELS = ("exported_pod", "pod", "k8s_pod_name", "podname", "slurmjobid", "hpc_job", "job")
 _EXPORTER = ("exporter", "prometheus", "node-", "kube")
 
 
@@ -156,6 +157,11 @@ def recording(
     table = _table(hints)
     named = [member for member in series if _key(member) in table]
     _enter(series, table, of_servers, builder)
+    builder.notes += health.findings(
+        (_who(member), kind, float(np.nanmax(member.readings)))
+        for member in series
+        if (kind := health.kind_of(member.name)) and np.isfinite(member.readings).any()
+    )
     if not served and not any(len(member.readings) for member in named):
         raise InputError(_nothing(builder.name, sorted({member.name for member in series})))
     unused = sum(len(member.readings) for member in series) - sum(
@@ -180,6 +186,11 @@ def recording(
     return builder.recording(
         samples, gpus, mig=any(member.instance for member in used), served=served, **more
     )
+
+
+def _who(member: SampledSeries) -> str:
+    where = f" of {member.host}" if member.host else ""
+    return f"GPU {member.uuid if member.index is None else member.index}{where}"
 
 
 def _apart(members: list[SampledSeries]) -> list[SampledSeries]:

@@ -7,7 +7,7 @@ import pytest
 from telemetry.formats.sniff import Format, formats
 from telemetry.readers import column_names
 
-TEXTS = {"timestamp", "index", "uuid", "host", "bus", "name", "mig", "date"}
+TEXTS = {"timestamp", "index", "uuid", "host", "bus", "name", "mig", "date", "partition"}
 FLAGS = {column_names.BITMASK, column_names.FLAG}
 
 
