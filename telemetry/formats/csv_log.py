@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +87,10 @@ def _recording(
         builder.notes.append("no timestamp could be read; the rows' order is used.")
         times = None
     t_s: NDArray[np.float64] | None = times.t_s if times is not None else None
+    if sheet.uuid is not None and sheet.index is not None:
+        places = sheet.index.groupby(sheet.uuid.map(real_uuid)).nunique()
+        if len(places) and places.max() > 1:  # blanked, as in what people post
+            sheet = replace(sheet, uuid=None)
     keys = _keys(sheet, t_s, blocks, builder)
     parts = None if sheet.partition is None else sheet.partition.where(sheet.partition != "")
     if parts is not None and parts.notna().any():

@@ -212,7 +212,7 @@ def _dcgmi_rows(builder: RecordingBuilder) -> Iterator[DeviceRow]:
 
 
 _TEGRA = re.compile(
-    r"(?P<name>RAM|GR3D_FREQ|EMC_FREQ|VDD_IN|POM_5V_IN|GPU@)\s*"
+    r"(?P<name>RAM|GR3D|EMC|VDD_IN|POM_5V_IN|GPU@)(?:_FREQ)?\s*"
     r"(?P<value>[\d.]+)(?:%|C|mW)?(?:/(?P<most>\d+))?(?=\D|$)",
     re.IGNORECASE,
 )

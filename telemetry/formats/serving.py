@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -382,9 +381,9 @@ def _guidellm_run(item: Mapping[str, object]) -> Served | None:
 
 
 _GENAI = {
-    "time to first token (ms)": "first",
-    "inter token latency (ms)": "each",
-    "request latency (ms)": "whole",
+    "time to first token": "first",
+    "inter token latency": "each",
+    "request latency": "whole",
 }
 
 
@@ -406,13 +405,14 @@ def read_genai_perf(builder: RecordingBuilder, hints: Hints) -> Recording:
         elif name and cells:
             builder.rows_read += 1
             told = dict(zip(header, numbers, strict=False))
-            known = {
-                p: told[w] for p, words in _P.items() for w in words if told.get(w) is not None
-            }
-            if name in _GENAI and known:
-                latencies[_GENAI[name]] = Latency(**known)
+            pairs = ((part, told.get(word)) for part, words in _P.items() for word in words)
+            known = {part: value for part, value in pairs if value is not None}
+            what, _, unit = name.partition(" (")
+            if what in _GENAI and known:
+                scale = 1e-6 if unit == "ns)" else 1.0
+                latencies[_GENAI[what]] = Latency(**{p: v * scale for p, v in known.items()})
             elif (value := told.get("value", told.get("avg"))) is not None:
-                rates[re.sub(r" \(.*", "", name)] = value
+                rates[what] = value
     tokens, answered = rates.get("output token throughput"), rates.get("request throughput")
     if tokens is None and answered is None:
         raise InputError(f"{builder.name}: {builder.empty}")

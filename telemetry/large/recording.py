@@ -166,7 +166,8 @@ def _identities(log: SmiLog) -> tuple[tuple[GpuIdentity, ...], NDArray[np.int32]
             model=_text(device.get("name")),
             host=host,
         )
-        gpus_by_key.setdefault(key, gpu)
+        if gpus_by_key.setdefault(key, gpu).index != gpu.index:
+            raise NeedsSlowReaderError  # one uuid, blanked, of several devices
     last = 1 << 30
     gpus = sorted(
         gpus_by_key.values(),

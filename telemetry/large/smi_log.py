@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from telemetry.readers.payload import Stream
 
 _IDENTITY = ("uuid", "index", "bus", "host", "name", "mig")
-_WITH_UUID, _WITHOUT = ("uuid", "mig"), ("uuid", "index", "bus", "host", "mig")
+_WITH_UUID, _WITHOUT = ("uuid", "index", "mig"), ("uuid", "index", "bus", "host", "mig")
 _DUCKDB: Mapping[str, str | bool] = {
     "memory_limit": "256MB",
     "autoinstall_known_extensions": False,

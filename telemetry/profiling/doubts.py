@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.profile.kinds import SLOTS
 from pricing import hardware
+from pricing.errors import InputError
 from telemetry.profiling.window import GAP_INTERVALS, main_times, usual_interval
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ _STUCK_S = 60.0
 # Drivers hold a board to its limit; their readings are good to 5 %.
 _OVER_LIMIT = 1.05
 _GOOD_COVERAGE = 0.95
+_SAME = 1e-9
+# Loggers that write whole seconds and read more often have several rows a second.
+_SLOWLY_S = 1.5
 _ONE_INSTANT = (
     "a snapshot: one instant says which GPU it is and what memory is held, not how busy the GPU is "
     "over time. Record a range (nvidia-smi -l 1, /api/v1/query_range)."
@@ -71,7 +76,7 @@ class AboutGpu:
 
 def about_gpu(readings: pd.DataFrame, gpu: GpuIdentity, *, fast: bool = True) -> AboutGpu:
     """Return what is odd about one GPU's readings; repeats are counted where it was read fast."""
-    doubts = (doubt(readings, gpu) for doubt in (_constant, _above_limit, _stuck, _load_unknown))
+    doubts = (doubt(readings, gpu) for doubt in _DOUBTS)
     sentences = tuple(doubt for doubt in doubts if doubt is not None)
     return AboutGpu(sentences, _repeats(readings) if fast else 0, len(readings))
 
@@ -236,6 +241,41 @@ def _load_unknown(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
         return None
     whole_s = float(every[-1] - every[0]) + usual_s
     return f"{_who(gpu)}: how busy it was is unknown for {unknown_s:.4g} s of {whole_s:.4g} s."
+
+
+def _contradicted(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+    """Return what two rows of one instant say differently of a GPU.
+
+    Raises:
+        InputError: most instants are such: two GPUs are taken for one.
+    """
+    times = readings["t_s"].to_numpy(dtype=float)
+    same = np.diff(times, prepend=np.nan) == 0
+    if not same.any():
+        return None
+    if "job" in readings:
+        same &= (readings["job"] == readings["job"].shift()).to_numpy()
+    slots = [c for c in readings.columns if c in SLOTS]
+    values = readings[slots].to_numpy(dtype=float)
+    steps = np.abs(np.diff(values, axis=0, prepend=values[:1])) > _SAME
+    places, instants = np.flatnonzero(same & steps.any(axis=1)), np.unique(times)
+    if not len(places):
+        return None
+    first, slot = int(places[0]), int(np.flatnonzero(steps[places[0]])[0])
+    sentence = (
+        f"{_who(gpu)}: {len(places)} of {len(instants)} instants have two different readings "
+        f"({slots[slot]} {values[first - 1, slot]:.6g} and {values[first, slot]:.6g})."
+    )
+    slow = len(instants) > 1 and np.median(np.diff(instants)) >= _SLOWLY_S
+    if slow and len(places) > len(instants) / 2:
+        raise InputError(
+            f"{sentence} Two GPUs are taken for one: name the column that tells them apart "
+            "with --map COLUMN=index (or uuid, host)."
+        )
+    return f"{sentence} Each counts for its part of the time."
+
+
+_DOUBTS = (_constant, _above_limit, _stuck, _load_unknown, _contradicted)
 
 
 def _who(gpu: GpuIdentity) -> str:

@@ -14,7 +14,6 @@ from planner.profile.join import device_of
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Hardware
 from pricing import hardware
-from pricing.errors import InputError
 from telemetry.profiling.machines import (
     device_names,
     host_name,
@@ -36,7 +35,7 @@ from telemetry.recording.recording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,9 +44,6 @@ if TYPE_CHECKING:
     from telemetry.recording.recording import GpuIdentity, JobLabels, Served
 
 ANY_JOB = "*"
-_SAME = 1e-9
-# Loggers that write whole seconds and read more often have several rows a second.
-_SLOWLY_S = 1.5
 _KEPT_COUNTERS = ("counter.energy_j",)
 
 
@@ -111,7 +107,6 @@ def merge(recordings: Sequence[Recording]) -> Merged:
     frames = [_renamed(recording, names[i]) for i, recording in enumerate(recordings)]
     samples = _whole(pd.concat([f for f in frames if len(f)] or frames, ignore_index=True))
     gpus = identities(devices, names)
-    notes += _contradictions(samples, gpus)
     samples = _resolved(samples, gpus)
     hosts = [recording.host for recording in recordings if recording.host is not None]
     return Merged(
@@ -180,40 +175,6 @@ def _whole(samples: pd.DataFrame) -> pd.DataFrame:
         return ordered.reset_index(drop=True)
     ordered = ordered.sort_values([GPU, TIME, JOB, *slots], kind="stable", ignore_index=True)
     return ordered.drop_duplicates(ignore_index=True)
-
-
-def _contradictions(samples: pd.DataFrame, gpus: tuple[GpuIdentity, ...]) -> Iterator[str]:
-    """Yield what is said of a GPU that two rows of one instant tell different things of.
-
-    Raises:
-        InputError: most instants of one are such: two GPUs are taken for one.
-    """
-    keys = samples[[GPU, TIME, JOB]]
-    same = keys.eq(keys.shift()).all(axis="columns").to_numpy()
-    if not same.any():
-        return
-    slots = [c for c in samples.columns if c not in (TIME, GPU, JOB, *COUNTERS)]
-    values = samples[slots].to_numpy(dtype=float)
-    steps = np.abs(np.diff(values, axis=0, prepend=values[:1])) > _SAME
-    differ = same & steps.any(axis=1)
-    for gpu in gpus:
-        own = (samples[GPU] == gpu.key).to_numpy()
-        places, times = np.flatnonzero(differ & own), np.unique(samples[TIME].to_numpy(float)[own])
-        if not len(places):
-            continue
-        first, slot = int(places[0]), int(np.flatnonzero(steps[places[0]])[0])
-        name = "the GPU" if gpu.index is None else f"GPU {gpu.index}"
-        sentence = (
-            f"{name}: {len(places)} of {len(times)} instants have two different readings "
-            f"({slots[slot]} {values[first - 1, slot]:.4g} and {values[first, slot]:.4g})."
-        )
-        slow = len(times) > 1 and np.median(np.diff(times)) >= _SLOWLY_S
-        if slow and len(places) > len(times) / 2:
-            raise InputError(
-                f"{sentence} Two GPUs are taken for one: name the column that tells them apart "
-                "with --map COLUMN=index (or uuid, host)."
-            )
-        yield f"{sentence} Each counts for its part of the time."
 
 
 def _in_order(samples: pd.DataFrame) -> bool:

@@ -160,8 +160,8 @@ def placed(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def is_date_line(text: str) -> bool:
-    """Return whether a line is what the `date` command prints."""
-    return bool(_DATE_LINE.match(text.strip()))
+    """Return whether a line is what the `date` command prints, also `date +%T`."""
+    return bool(_DATE_LINE.match(text.strip()) or re.fullmatch(r"\d\d:\d\d:\d\d", text.strip()))
 
 
 def epoch(numbers: NDArray[np.float64]) -> SourceClock:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from telemetry.readers.recording_builder import RecordingBuilder
 
 _HEADER_WITHIN = 5000
+_LONGEST_DATE = 40
+_COMMA_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d),(\d{3,9})")
 _STAMP = re.compile(
     r"\[?(?:\w{3} +\d\d? )?(?P<time>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:\.\d+)?Z?)\]?[ \t]+"
     r"(?=\S)"
@@ -98,13 +100,17 @@ def split(text: str, hints: Hints) -> Rows | None:
             continue
         elif is_summary(line):
             dropped["summary of rows"] += 1
-        elif line[:1].isalpha() and clock.is_date_line(line):
+        elif len(line) < _LONGEST_DATE and clock.is_date_line(line):
             block, date = block + 1, line.strip()
         elif cells := names(line, delimiter, hints):
             raw, block, width = line, block + 1, len(cells)
             table = tables.setdefault(cells, CsvTable(header=cells))
-        elif fields_of(line, delimiter) == width:
-            table.lines.append(line)
+        elif fields_of(line, delimiter) == width or (
+            # Python's logging and `date --iso-8601=ns` write the decimals of a time with a comma.
+            _COMMA_TIME.match(line) and fields_of(line, delimiter) == width + 1
+        ):
+            whole = fields_of(line, delimiter) == width
+            table.lines.append(line if whole else _COMMA_TIME.sub(r"\1.\2", line))
             table.blocks.append(block)
             table.dates.append(date)
         else:

@@ -24,17 +24,12 @@ _KINDS = {
     _LIMIT: r"enforced_power_limit|power_limit|dcgm_fi_dev_(enforced_power_limit|power_mgmt_limit)",
     _LIMIT_DEFAULT: r"power_default_limit|dcgm_fi_dev_power_mgmt_limit_def",
 }
-# Xid errors of hardware, by NVIDIA's guide "Xid Errors"; others may be the program's.
+# Xid errors of hardware, by NVIDIA's Health Validation (48), its notes on GPU operational events
+# (79) and stas00/ml-engineering (64), all read 2026-11-27; others may be the program's.
 _HARDWARE_XIDS = {
-    48: "uncorrected memory error",
-    62: "halt of its microcontroller",
-    64: "a row of memory that could not be remapped",
-    74: "error of NVLink",
+    48: "double bit memory error",
+    64: "a row of memory could not be remapped",
     79: "fallen off the bus",
-    95: "uncontained memory error",
-    119: "its system processor timed out",
-    120: "its system processor failed",
-    140: "unrecovered memory error",
 }
 _CAPPED = 0.9  # of the limit by default; drivers round limits by a few watts
 _ELSEWHERE = "Ask for another machine."

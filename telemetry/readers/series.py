@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -298,6 +298,7 @@ def _by_device(
     for member in used:
         if member.uuid is not None and member.index is not None:
             uuids[member.index].add((member.host, member.uuid))
+    owners = Counter(owner for named in uuids.values() for owner in named)
     members: dict[str, list[SampledSeries]] = defaultdict(list)
     unlabelled: list[SampledSeries] = []
     for member in used:
@@ -308,6 +309,8 @@ def _by_device(
         named = uuids.get(-1 if member.index is None else member.index, set())
         same = {uuid for host, uuid in named if None in {host, member.host} or host == member.host}
         uuid = member.uuid or (next(iter(same)) if len(same) == 1 else None)
+        if owners[member.host, uuid or ""] > 1:
+            uuid = f"{uuid} index {member.index}"  # blanked, as in what people post
         if uuid is None and member.index is None:
             unlabelled.append(member)
             continue
@@ -328,7 +331,7 @@ def _identity(
     about: Sequence[SampledSeries],
     table: Mapping[str, Meaning],
 ) -> GpuIdentity:
-    uuid = next((member.uuid for member in members if member.uuid), None)
+    uuid = next((m.uuid for m in members if m.uuid and " index " not in key), None)
     labelled = [*members, *(member for member in about if member.uuid == uuid)]
     memory = {target: _last_gib(members, table, target) for target in _MEMORY}
     used, free, reserved = (

@@ -1,0 +1,378 @@
+"""What people post: short excerpts and forms of public sources, with figures worked out by hand.
+
+Each was found and read on 2026-11-27, and its figures written down before it was read by the
+product. Cells are those of the source where it shows any; names of hosts and people are not kept.
+`says` is a word of the notes; `refused` one of the sentence that refuses it.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from planner.profile.model import Profile
+from pricing.errors import InputError
+from telemetry.readers.hints import Hints
+from telemetry.sources import read_source
+
+UTIL, USED, POWER, PROCESS = "util.kernel_time", "mem.used_gib", "power.board_w", "mem.process_gib"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excerpt:
+    """One excerpt.
+
+    Attributes:
+        source: where it was found.
+        text: what was given to the product.
+        gpus: how many there are.
+        means: of a slot, for each entry of the profile that has it.
+        length_s: of the window.
+        says: a word of the notes.
+        refused: a word of the refusal.
+    """
+
+    source: str
+    text: str
+    gpus: int | None = None
+    means: dict[str, list[float]] = field(default_factory=dict)
+    length_s: float | None = None
+    says: str = ""
+    refused: str = ""
+
+
+def table(version: str, *gpus: tuple[str, str, str, str]) -> str:
+    """Return nvidia-smi's table of some GPUs: name, power, memory, load."""
+    head = f"| NVIDIA-SMI {version}  Driver Version: {version}  CUDA Version: 12.2 |\n"
+    return head + "".join(
+        f"|   {i}  {name}  Off  | 00000000:{i:02X}:00.0 Off |                    0 |\n"
+        f"| N/A   43C    P0    {power} | {memory} |    {load}      Default |\n"
+        for i, (name, power, memory, load) in enumerate(gpus)
+    )
+
+
+DCGM_T4 = 'gpu="0",UUID="GPU-6d5c0ac5",modelName="Tesla T4",Hostname="a"'
+INSTANCE = 'gpu="0",UUID="GPU-b0e99009",GPU_I_PROFILE="1g.24gb",GPU_I_ID="{}",Hostname="h"'
+GENAI = "Metric,avg,min,max,p99,p95,p90,p75,p50,p25\n"
+
+EXCERPTS = {
+    "a table of one card": Excerpt(
+        source="ARCC-RACE/deepracer-for-dummies#58 (2019)",
+        text=table("418.87.00", ("GRID K520 ", "17W / 125W", " 46MiB /  4037MiB", "0%")),
+        gpus=1,
+        means={UTIL: [0.0], USED: [46 / 1024], POWER: [17.0]},
+    ),
+    "a table with a cut name": Excerpt(
+        source="ZJULearning/pixel_link#135 (2019)",
+        text=table("396.45", ("Tesla V100-SXM2...", "55W / 300W", "6671MiB / 16160MiB", "0%")),
+        gpus=1,
+        means={UTIL: [0.0], USED: [6671 / 1024], POWER: [55.0]},
+    ),
+    "a table of two cards": Excerpt(
+        source="YanjieZe/3D-Diffusion-Policy#125 (2025); the second card's load is ours",
+        text=table(
+            "560.35.03",
+            ("NVIDIA GeForce RTX 4090 ", "162W / 450W", "19809MiB / 24564MiB", "3%"),
+            ("NVIDIA GeForce RTX 4090 ", "164W / 450W", "19786MiB / 24564MiB", "5%"),
+        ),
+        gpus=2,
+        means={UTIL: [0.03, 0.05], USED: [19809 / 1024, 19786 / 1024], POWER: [162.0, 164.0]},
+    ),
+    "a table of three of eight": Excerpt(
+        source="hkust-nlp/PEM_composition#5 (2023)",
+        text=table(
+            "460.73.01",
+            ("Tesla V100-SXM2... ", "61W / 300W", "3358MiB / 32510MiB", "0%"),
+            ("Tesla V100-SXM2... ", "62W / 300W", "3010MiB / 32510MiB", "0%"),
+            ("Tesla V100-SXM2... ", "67W / 300W", "2934MiB / 32510MiB", "0%"),
+        ),
+        gpus=3,
+        means={POWER: [61.0, 62.0, 67.0]},
+    ),
+    "a query and a list of processes": Excerpt(
+        source="a bug report of a code index (2026): three columns, a rule, then processes",
+        text="utilization.gpu [%], memory.used [MiB], memory.total [MiB]\n95 %, 745 MiB, 6144 MiB\n"
+        "---\npid, process_name, used_gpu_memory [MiB]\n1580, /app/llama-server, 340 MiB\n",
+        gpus=1,
+        means={PROCESS: [340 / 1024]},
+    ),
+    "a query of Korean course notes": Excerpt(
+        source="Korean notes on GPU containers: one query of two RTX 3090",
+        text="index, name, utilization.gpu [%], memory.used [MiB], memory.total [MiB], "
+        "temperature.gpu\n0, NVIDIA GeForce RTX 3090, 98 %, 22000 MiB, 24576 MiB, 65\n"
+        "1, NVIDIA GeForce RTX 3090, 45 %, 8000 MiB, 24576 MiB, 52\n",
+        gpus=2,
+        means={UTIL: [0.98, 0.45], USED: [22000 / 1024, 8000 / 1024], "temp.core_c": [65, 52]},
+    ),
+    "a query every two seconds": Excerpt(
+        source="a Python test of a benchmark's log (2026)",
+        text="timestamp, utilization.gpu [%], memory.used [MiB], memory.total [MiB], "
+        "temperature.gpu, power.draw [W]\n"
+        "2026/08/17 10:00:00.000, 95 %, 7650 MiB, 8188 MiB, 73, 81.25 W\n"
+        "2026/08/17 10:00:02.000, 97 %, 7750 MiB, 8188 MiB, 74, 82.00 W\n",
+        gpus=1,
+        means={UTIL: [0.96], POWER: [81.625], USED: [7700 / 1024]},
+        length_s=4.0,
+    ),
+    "a query every minute": Excerpt(
+        source="a Python test of a SageMaker pipeline (2024)",
+        text="timestamp, utilization.gpu [%], memory.used [MiB], memory.total [MiB]\n"
+        "2024/03/01 12:00:00.000, 85 %, 4096 MiB, 16384 MiB\n"
+        "2024/03/01 12:01:00.000, 92 %, 4200 MiB, 16384 MiB\n",
+        gpus=1,
+        means={UTIL: [0.885], USED: [4148 / 1024]},
+        length_s=120.0,
+    ),
+    "a query without a time": Excerpt(
+        source="a Python test of a quantum simulator's log",
+        text="utilization.gpu [%], memory.used [MiB]\n40 %, 1024 MiB\n60 %, 2048 MiB\n",
+        gpus=1,
+        means={UTIL: [0.5], USED: [1.5]},
+        says="taken as readings of one GPU after each other",
+    ),
+    "a header of one's own over noheader rows": Excerpt(
+        source="anjana5anand/Distracted-Driving-Detection gpu_mem.sh; rows by its query",
+        text="timestamp,index,name,gpu_utilization[%],memory.total[MiB],memory.used[MiB],"
+        "memory.free[MiB],temperature[°C]\n"
+        "2025/04/01 10:00:00.000, 0, NVIDIA A30, 50, 24576, 2048, 22528, 40\n"
+        "2025/04/01 10:00:01.000, 0, NVIDIA A30, 70, 24576, 2048, 22528, 41\n",
+        gpus=1,
+        means={UTIL: [0.6], USED: [2.0], "temp.core_c": [40.5]},
+        length_s=2.0,
+    ),
+    "a date with a comma before the nanoseconds": Excerpt(
+        source="a shell script that puts `date --iso-8601=ns` before each row",
+        text="timestamp,utilization.gpu,utilization.memory,memory.used,power.draw\n"
+        "2025-04-01T10:00:00,100000000+00:00,50, 20, 2048, 100.5\n"
+        "2025-04-01T10:00:01,100000000+00:00,70, 20, 2048, 110.5\n",
+        gpus=1,
+        means={UTIL: [0.6], POWER: [105.5], USED: [2.0]},
+        length_s=2.0,
+    ),
+    "a clock line before each table": Excerpt(
+        source="a shell script that appends `date +%T` and a query (temp.log)",
+        text="\n\n10:00:00\npower.draw [W], utilization.gpu [%], utilization.memory [%]\n"
+        "100.00 W, 40 %, 10 %\n\n\n10:00:10\npower.draw [W], utilization.gpu [%], "
+        "utilization.memory [%]\n200.00 W, 60 %, 20 %\n",
+        gpus=1,
+        means={UTIL: [0.5], POWER: [150.0]},
+        length_s=20.0,
+    ),
+    "a logger with pynvml": Excerpt(
+        source="a pynvml logger: gpu_metrics_log.csv (header as written)",
+        text="timestamp,gpu_index,gpu_name,temperature_c,power_w,power_limit_w,gpu_util_percent,"
+        "vram_util_percent\n2025-04-01T10:00:00,0,NVIDIA L4,50,60.5,72,80,40\n"
+        "2025-04-01T10:00:02,0,NVIDIA L4,52,62.5,72,90,40\n",
+        gpus=1,
+        means={UTIL: [0.85], POWER: [61.5], "power.limit_w": [72.0]},
+        length_s=4.0,
+        says="'vram_util_percent'",
+    ),
+    "bus addresses at 100 ms": Excerpt(
+        source="alisiahkoohi/gpulog log_gpu_utilization.sh; rows by its query",
+        text="timestamp, pci.bus_id, utilization.gpu [%], utilization.memory [%], "
+        "memory.used [MiB]\n"
+        "2025/04/01 10:00:00.000, 00000000:17:00.0, 40 %, 5 %, 1024 MiB\n"
+        "2025/04/01 10:00:00.001, 00000000:65:00.0, 80 %, 5 %, 1024 MiB\n"
+        "2025/04/01 10:00:00.100, 00000000:17:00.0, 60 %, 5 %, 1024 MiB\n"
+        "2025/04/01 10:00:00.101, 00000000:65:00.0, 90 %, 5 %, 1024 MiB\n",
+        gpus=2,
+        means={UTIL: [0.5, 0.85]},
+    ),
+    "DCGM's guide to MIG": Excerpt(
+        source="NVIDIA's DCGM user guide, `dcgmi dmon -e 1001,1004` (two instances)",
+        text="    # Entity  GRACT  TENSO\n          Id\n        GPU 0  0.457  0.442\n"
+        "      GPU-I 0  0.534  0.516\n      GPU-I 1  0.533  0.515\n        GPU 0  0.845  0.816\n"
+        "      GPU-I 0  0.986  0.953\n      GPU-I 1  0.985  0.952\n",
+        gpus=1,
+        means={UTIL: [0.651], "util.tensor_active": [0.629]},
+        says="GPU 0, instance 1: busy 0.759",
+    ),
+    "MIG with one busy instance": Excerpt(
+        source="zhuanlan.zhihu.com/p/558046644: dcgmi dmon of a job on the second instance",
+        text="  # Entity  GRACT  SMACT  SMOCC  TENSO  DRAMA\n      Id\n"
+        "   GPU 0  0.429  0.429  0.364  0.011  0.400\n"
+        "   GPU-I 0  0.000  0.000  0.000  0.000  0.000\n"
+        "   GPU-I 1  0.750  0.750  0.637  0.020  0.800\n",
+        gpus=1,
+        means={UTIL: [0.429], "util.sm_active": [0.429], "util.dram_active": [0.4]},
+    ),
+    "a scrape of a busy T4": Excerpt(
+        source="CNCF conformance report of Ericsson ECCD 2.34.0 (driver 590.48.01)",
+        text=f"DCGM_FI_DEV_GPU_UTIL{{{DCGM_T4}}} 91\nDCGM_FI_DEV_FB_USED{{{DCGM_T4}}} 5120\n"
+        f"DCGM_FI_DEV_POWER_USAGE{{{DCGM_T4}}} 68.244000\n"
+        f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{DCGM_T4}}} 0.156205\n",
+        gpus=1,
+        means={UTIL: [0.91], USED: [5.0], POWER: [68.244]},
+    ),
+    "three instances of one card": Excerpt(
+        source="a Go test of a DCGM proxy (FilterMetricsMIG)",
+        text="".join(
+            f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{INSTANCE.format(number)}}} {busy}\n"
+            for number, busy in ((5, "0.174817"), (6, "0.000000"), (15, "0.500000"))
+        ),
+        gpus=1,
+        means={UTIL: [0.5, 0.174817, 0.0]},
+    ),
+    "both measures of busy time": Excerpt(
+        source="a TypeScript test: cards that are not split give both",
+        text='DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a",namespace="ml",pod="p"} 80\n'
+        'DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="0",UUID="GPU-a",namespace="ml",pod="p"} 0.7\n'
+        'DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="GPU-b",namespace="ml",pod="p"} 40\n'
+        'DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="1",UUID="GPU-b",namespace="ml",pod="p"} 0.9\n',
+        gpus=2,
+        means={UTIL: [0.8, 0.4]},
+    ),
+    "NVML of 2018": Excerpt(
+        source="pytimer/gpu-exporter README: its metrics are of a name of its own",
+        text='# TYPE nvidia_gpu_memory_used_mb gauge\nnvidia_gpu_memory_used_mb{name="Tesla P4",'
+        'uuid="GPU-9bb57e8e"} 0\nnvidia_gpu_power_usage{name="Tesla P4",uuid="GPU-9bb57e8e"} 7\n',
+        refused="no GPU metric among its 2 metrics",
+    ),
+    "two cards with blanked uuids": Excerpt(
+        source="HAMi/volcano-vgpu-device-plugin README: deviceuuid GPU-xxxx of both",
+        text="# TYPE HostCoreUtilization gauge\n"
+        'HostCoreUtilization{deviceidx="0",deviceuuid="GPU-xxxx",zone="vGPU"} 0\n'
+        'HostCoreUtilization{deviceidx="1",deviceuuid="GPU-xxxx",zone="vGPU"} 100\n'
+        'HostGPUMemoryUsage{deviceidx="0",deviceuuid="GPU-xxxx",zone="vGPU"} 5.6366661632e+10\n'
+        'HostGPUMemoryUsage{deviceidx="1",deviceuuid="GPU-xxxx",zone="vGPU"} 5.8484457472e+10\n',
+        gpus=2,
+        means={UTIL: [0.0, 1.0], USED: [56366661632 / 2**30, 58484457472 / 2**30]},
+    ),
+    "HAMi's monitor at rest": Excerpt(
+        source="a Go source of HAMi's vGPU monitor, with an answer in its comment",
+        text="# TYPE HostCoreUtilization gauge\n"
+        'HostCoreUtilization{deviceidx="0",deviceuuid="GPU-59ab1128",zone="vGPU"} 0\n'
+        'HostGPUMemoryUsage{deviceidx="0",deviceuuid="GPU-59ab1128",zone="vGPU"} 2.87244288e+08\n',
+        gpus=1,
+        means={UTIL: [0.0], USED: [0.267517]},
+    ),
+    "an older Jetson": Excerpt(
+        source="hordiales/jetson-tx1-dev SCRIPTS.md",
+        text="RAM 3468/3983MB (lfb 48x4MB) SWAP 873/8192MB (cached 295MB) cpu [17%,13%,29%,5%]@408 "
+        "EMC 1%@408 APE 25 GR3D 3%@76\nRAM 3607/3983MB (lfb 47x4MB) SWAP 873/8192MB (cached 281MB) "
+        "cpu [17%,11%,65%,0%]@1734 EMC 1%@1600 APE 25 GR3D 39%@76\n",
+        gpus=1,
+        means={UTIL: [0.39], USED: [3607 / 1024]},  # 3 % is idle
+        says="idle lead-in",
+    ),
+    "an Orin Nano": Excerpt(
+        source="a Python test of a llama.cpp benchmark (2026)",
+        text="06-13-2026 14:17:07 RAM 3308/7607MB (lfb 32x4MB) SWAP 11/3804MB (cached 0MB) "
+        "CPU [0%@1510] GR3D_FREQ 99% cpu@61.5C soc2@60.2C soc0@58.0C gpu@62.3C tj@62.4C "
+        "soc1@59.9C VDD_IN 12517mW/10898mW VDD_CPU_GPU_CV 4959mW/3943mW VDD_SOC 2562mW/2282mW\n",
+        gpus=1,
+        means={UTIL: [0.99], USED: [3308 / 1024], POWER: [12.517], "temp.core_c": [62.3]},
+    ),
+    "a Thor that gives clocks alone": Excerpt(
+        source="a Go test: `GR3D_FREQ @[314,314,314]` is an unknown load, not 0",
+        text="RAM 9000/125772MB (lfb 2x4MB) GR3D_FREQ @[314,314,314] cpu@40C\n",
+        gpus=1,
+        means={USED: [9000 / 1024]},
+    ),
+    "GenAI-Perf of a RAG": Excerpt(
+        source="a RAG blueprint's README: profile_export_genai_perf.csv",
+        text=GENAI + "Time To First Token (ms),23.94,22.92,30.75,30.10,27.51,24.26,23.38,23.20,23\n"
+        'Request Latency (ms),"5,919.16","5,912.73","5,934.45","5,933.31","5,928.74","5,923.03",'
+        '"5,920.17","5,918.56","5,915.29"\n\nMetric,Value\n'
+        "Output Token Throughput (per sec),86.48\nRequest Throughput (per sec),0.17\n",
+        means={"serving": [86.48, 0.17, 23.94, 5919.16]},
+    ),
+    "GenAI-Perf of Dynamo": Excerpt(
+        source="NVIDIA/cloudai, workload ai_dynamo (documentation)",
+        text=GENAI
+        + "Time To Second Token (ms),26.05,0.00,133.51,96.12,36.56,34.88,34.35,33.55,1.78\n"
+        "Inter Token Latency (ms),30.35,27.59,35.60,35.23,33.88,32.53,31.05,30.13,29.04\n\n"
+        "Metric,Value\nOutput Token Throughput (per sec),261.25\n"
+        "Request Throughput (per sec),1.50\nRequest Count (count),40.00\n",
+        means={"serving": [261.25, 1.5]},
+    ),
+    "GenAI-Perf in nanoseconds": Excerpt(
+        source="triton-inference-server: a test of GenAI-Perf of 2024",
+        text=GENAI + "Time To First Token (ns),2000000,2,2,2,2,2,2,2,2\n"
+        "Request Latency (ns),8000000,7,9,9,9,9,8,8,8\n\nMetric,Value\n"
+        "Output Token Throughput (per sec),900.00\nRequest Throughput (per sec),200.00\n",
+        means={"serving": [900.0, 200.0, 2.0, 8.0]},
+    ),
+    "a vLLM that says why requests wait": Excerpt(
+        source="a Python test: waiting_by_reason repeats what num_requests_waiting says",
+        text='vllm:num_requests_running{engine="0",model_name="m"} 24.0\n'
+        'vllm:num_requests_waiting{engine="0",model_name="m"} 72.0\n'
+        'vllm:num_requests_waiting_by_reason{engine="0",model_name="m",reason="capacity"} 72.0\n'
+        'vllm:num_requests_waiting_by_reason{engine="0",model_name="m",reason="deferred"} 0.0\n'
+        'vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.4565217391304348\n',
+        means={"queue": [24.0, 72.0, 0.456522]},
+    ),
+    "HWiNFO with a comma at the end": Excerpt(
+        source="a TypeScript test of a HWiNFO viewer (2026)",
+        text='Date,Time,"Total CPU Usage [%]","CPU Package [°C]","GPU Temperature [°C]",'
+        '"GPU Core Load [%]","Framerate Displayed (avg) [FPS]",\n'
+        "9.6.2026,12:00:00.000,45.0,70.0,75.0,99.0,120.0,\n"
+        "9.6.2026,12:00:02.000,55.0,72.0,77.0,98.0,118.0,\n",
+        gpus=1,
+        means={UTIL: [0.985], "temp.core_c": [76.0]},
+        length_s=4.0,
+    ),
+    "rocm-smi as CSV": Excerpt(
+        source="a Python test of an eight-card run: device,GPU use (%),...",
+        text="device,GPU use (%),GPU Memory Allocated (VRAM%)\n"
+        + "".join(f"card{rank},90,4\n" for rank in range(8)),
+        gpus=8,
+        means={UTIL: [0.9] * 8},
+    ),
+    "rocm-smi as JSON": Excerpt(
+        source="a Python test of a mining monitor: one card",
+        text='{"card0":{"Temperature (Sensor edge) (C)":"38.0","Temperature (Sensor junction) (C)":'
+        '"39.0","Temperature (Sensor memory) (C)":"58.0","GPU use (%)":"7",'
+        '"GPU Memory Allocated (VRAM%)":"13"}}',
+        gpus=1,
+        means={UTIL: [0.07], "temp.core_c": [38.0]},
+    ),
+    "a list of counters": Excerpt(
+        source="Canonical's charm of dcgm-exporter: custom metrics CSV",
+        text="# DCGM FIELD, Prometheus metric type, help message\n"
+        "DCGM_FI_DEV_SM_CLOCK,    gauge, SM clock frequency (in MHz).\n",
+        refused="names counters",
+    ),
+}
+
+
+def _read(tmp_path: Path, excerpt: Excerpt) -> Profile:
+    file = tmp_path / "excerpt.txt"
+    file.write_text(excerpt.text, encoding="utf-8")
+    (profile,) = read_source(str(file), Hints())
+    return profile
+
+
+def _served(profile: Profile) -> dict[str, list[float | None]]:
+    """Return what a server told: rates and latencies, and its queue."""
+    serving, latency = profile.job.serving, profile.job.latency_ms
+    assert serving is not None
+    first = serving.first_token_ms
+    told = [serving.generated_tokens_per_s, profile.job.requests_per_s]
+    told += [first.mean] if first else []
+    told += [latency.mean] if latency else []
+    queue = [serving.requests_running, serving.requests_waiting, serving.kv_cache_fraction]
+    return {"serving": told, "queue": queue}
+
+
+@pytest.mark.parametrize("name", EXCERPTS)
+def test_an_excerpt_is_read_as_its_figures_say(name: str, tmp_path: Path) -> None:
+    """Count, means and length are those worked out by hand."""
+    excerpt = EXCERPTS[name]
+    if excerpt.refused:
+        with pytest.raises(InputError, match=excerpt.refused):
+            _read(tmp_path, excerpt)
+        return
+    profile = _read(tmp_path, excerpt)
+    assert profile.hardware.gpu_count == excerpt.gpus
+    for slot, means in excerpt.means.items():
+        if slot in {"serving", "queue"}:
+            assert _served(profile)[slot] == pytest.approx(means)
+        else:
+            found = [one.mean for one in profile.readings(slot)]
+            assert found == pytest.approx(means, abs=2e-6)
+    if excerpt.length_s is not None:
+        assert profile.window is not None
+        assert profile.window.duration_s == pytest.approx(excerpt.length_s)
+    assert excerpt.says in " ".join(profile.provenance.notes)
