@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from functools import cache
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from telemetry.readers.column_names import fold
@@ -50,7 +51,8 @@ def findings(readings: Iterable[tuple[str, str, float]]) -> list[str]:
     """
     by_gpu: dict[str, dict[str, float]] = defaultdict(dict)
     for gpu, kind, value in readings:
-        by_gpu[gpu][kind] = max(value, by_gpu[gpu].get(kind, value))
+        if isfinite(value):
+            by_gpu[gpu][kind] = max(value, by_gpu[gpu].get(kind, value))
     return [
         f"{gpu}: {sentence}"
         for gpu, values in sorted(by_gpu.items())

@@ -157,11 +157,6 @@ def recording(
     table = _table(hints)
     named = [member for member in series if _key(member) in table]
     _enter(series, table, of_servers, builder)
-    builder.notes += health.findings(
-        (_who(member), kind, float(np.nanmax(member.readings)))
-        for member in series
-        if (kind := health.kind_of(member.name)) and np.isfinite(member.readings).any()
-    )
     if not served and not any(len(member.readings) for member in named):
         raise InputError(_nothing(builder.name, sorted({member.name for member in series})))
     unused = sum(len(member.readings) for member in series) - sum(
@@ -218,7 +213,7 @@ def _enter(
     of_servers: frozenset[str],
     builder: RecordingBuilder,
 ) -> None:
-    """Note every metric in the ledger."""
+    """Note every metric in the ledger, and what some tell of a card's health."""
     points: dict[str, int] = defaultdict(int)
     known = set(of_servers)
     for member in series:
@@ -227,6 +222,11 @@ def _enter(
             known.add(member.name or "value")
     for name, count in points.items():
         builder.ledger.enter(name, count, read=name in known, metric=True)
+    builder.notes += health.findings(
+        (_who(member), kind, float(np.max(member.readings, initial=-np.inf)))
+        for member in series
+        if (kind := health.kind_of(member.name))
+    )
 
 
 def _clean(member: SampledSeries, builder: RecordingBuilder) -> SampledSeries:
