@@ -59,6 +59,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("measuring.verify", "Prove that a change made a job faster or cheaper."),
     "loop": ("measuring.loop", "Measure, plan, run and verify until no further change pays."),
     "report": ("planning.report:report", "Write the report of a plan."),
+    "compare": ("planning.compare", "Compare the same work on two sets of machines."),
     "quote": ("money.quote", "Price one use of one machine, to the cent."),
     "prices": ("money.prices", "List known prices, with source and date."),
     "recipe": ("planning.report:recipe", "Write the settings that make an option run as planned."),

@@ -181,6 +181,7 @@ _ROWS = (
     ("recipe", "recipe.json: `recipe`", "planner.documents.recipe:Recipe"),
     ("quote", "`quote -f json`; several in an array", f"{_QUOTES}:PrintedQuote"),
     ("ownership", "`quote own -f json`", f"{_QUOTES}:OwnershipCosts"),
+    ("comparison", "`compare -f json`", "planner.choice.comparison:Comparison"),
     ("diagnosis", "`diagnose -f json`", f"{_SMALL}:Diagnosis"),
     (
         "verification",

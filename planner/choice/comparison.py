@@ -1,0 +1,218 @@
+"""The same work on two sets of machines: dollars, hours, what their links cost, break-even."""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+import msgspec
+
+from planner.diagnosis.diagnose import diagnose
+from planner.models.estimate import Estimate
+from planner.prediction.layout import Layout
+from planner.prediction.predict import Predictions, split_time
+from planner.profile.kinds import JobKind, Parallelism
+from planner.profile.model import Hardware, Job, Profile
+from pricing.catalog.catalog import Catalog
+from pricing.catalog.offer import Offer, parse_place
+from pricing.errors import InputError
+from pricing.hardware import resolve
+from pricing.money import HOURS_PER_MONTH, Amount, cents
+
+_MACHINES = re.compile(r"(?:(\d{1,4})x)??(?:(\d{1,2})x)?([A-Za-z][\w .-]*)")
+_PLACE = re.compile(r"(?:(\d{1,4})x)?(\S+/\S+)")
+_LINKS = {"single": "none: one GPU a machine", None: "unknown"}
+
+
+class HoursRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Low, mid and high of a quantity; 90 % of outcomes lie between low and high."""
+
+    low: float
+    mid: float
+    high: float
+
+
+class ComparedMachines(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a comparison.
+
+    Attributes:
+        name: as it was asked for.
+        provider: who rents the machines.
+        instance_type: the provider's size.
+        machines: how many.
+        gpus: of all machines.
+        gpu: their model.
+        usd_per_hour: of all machines.
+        usd_per_gpu_hour: of one GPU.
+        links: between the GPUs.
+        hours: that the work takes there [h].
+        usd: that it costs, machines alone, at the low, mid and high of the hours.
+    """
+
+    name: str
+    provider: str
+    instance_type: str
+    machines: int
+    gpus: int
+    gpu: str
+    usd_per_hour: Amount
+    usd_per_gpu_hour: Amount
+    links: str
+    hours: HoursRange
+    usd: tuple[Amount, Amount, Amount]
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What `gpucost compare -f json` prints.
+
+    Attributes:
+        schema: name and version of this form.
+        work: what both do, in words.
+        sides: both, in the order of the command line.
+        links_usd: that slower links cost on the second side, against the first one's speed a GPU;
+            None where the models differ.
+        break_even: the second is cheaper while its hours are less than this many times the first's.
+    """
+
+    schema: str = "gpucost.comparison/v1"
+    work: str
+    sides: tuple[ComparedMachines, ComparedMachines]
+    links_usd: Amount | None
+    break_even: Amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Machines:
+    """So many machines of an offer."""
+
+    name: str
+    offer: Offer
+    count: int
+
+    @property
+    def layout(self) -> Layout:
+        return Layout.of(self.offer, self.count)
+
+    @property
+    def usd_per_hour(self) -> Decimal:
+        return self.offer.usd_per_hour * self.count
+
+
+def compare(
+    names: tuple[str, str], catalog: Catalog, providers: tuple[str, ...], profile: Profile | None
+) -> Comparison:
+    """Return the same work on two sets of machines.
+
+    Args:
+        names: `8xH100` (one machine with 8), `8x1xH100` (8 machines with 1), or PROVIDER/TYPE,
+            `8xPROVIDER/TYPE`. A model is taken where one provider rents both, at the lowest sum.
+        catalog: of the day.
+        providers: who may rent them; empty: all.
+        profile: the work; None: data-parallel training that takes a month on the first side.
+
+    Raises:
+        InputError: a name has another form, or nobody rents it.
+    """
+    first, second = _chosen(names, catalog, providers)
+    work = profile or _typical(first)
+    predictions = Predictions(profile=work, parts=split_time(diagnose(work)))
+    hours = float((work.usage and work.usage.hours_per_month) or HOURS_PER_MONTH)
+    speeds = [predictions.speed(side.layout) for side in (first, second)]
+    if profile is None:
+        speeds[0] = Estimate(low=1.0, mid=1.0, high=1.0, basis="the first side")
+    sides = [_side(m, s, hours) for m, s in zip((first, second), speeds, strict=True)]
+    same_model = sides[0].gpu == sides[1].gpu
+    ideal_h = sides[0].hours.mid * sides[0].gpus / sides[1].gpus
+    lost = Decimal(repr(sides[1].hours.mid - ideal_h)) * second.usd_per_hour
+    return Comparison(
+        work="a month of training that uses all GPUs together, data-parallel (no measurement given)"
+        if profile is None
+        else f"{hours:g} h of {profile.job.name} as measured",
+        sides=(sides[0], sides[1]),
+        links_usd=cents(lost) if same_model else None,
+        break_even=round(first.usd_per_hour / second.usd_per_hour, 4),
+    )
+
+
+def _typical(machines: _Machines) -> Profile:
+    offer = machines.offer
+    return Profile(
+        job=Job(name="work", kind=JobKind.TRAINING, parallelism=Parallelism.DDP),
+        hardware=Hardware(
+            gpu=offer.gpu,
+            gpu_count=round(offer.gpu_count) * machines.count,
+            nodes=machines.count,
+            interconnect=offer.interconnect,
+            network_gbps=offer.network_gbps,
+        ),
+    )
+
+
+def _side(machines: _Machines, speed: Estimate, hours: float) -> ComparedMachines:
+    offer, gpus = machines.offer, round(machines.offer.gpu_count * machines.count)
+    taken = HoursRange(low=hours / speed.high, mid=hours / speed.mid, high=hours / speed.low)
+    inside = _LINKS.get(offer.interconnect, str(offer.interconnect))
+    between = "" if machines.count == 1 else f"{machines.count} machines over the network"
+    low, mid, high = (
+        cents(machines.usd_per_hour * Decimal(repr(h))) for h in (taken.low, taken.mid, taken.high)
+    )
+    return ComparedMachines(
+        name=machines.name,
+        provider=offer.provider,
+        instance_type=offer.instance_type,
+        machines=machines.count,
+        gpus=gpus,
+        gpu=offer.gpu,
+        usd_per_hour=machines.usd_per_hour,
+        usd_per_gpu_hour=machines.usd_per_hour / gpus,
+        links=between or f"{inside}, one machine",
+        hours=taken,
+        usd=(low, mid, high),
+    )
+
+
+def _chosen(
+    names: tuple[str, str], catalog: Catalog, providers: tuple[str, ...]
+) -> tuple[_Machines, _Machines]:
+    first, second = (_candidates(name, catalog, providers) for name in names)
+    pairs = [
+        (one, other)
+        for one in first
+        for other in second
+        if one.offer.provider == other.offer.provider
+    ]
+    if pairs:
+        return min(pairs, key=lambda pair: pair[0].usd_per_hour + pair[1].usd_per_hour)
+    cheapest = [min(side, key=lambda m: m.usd_per_hour) for side in (first, second)]
+    return cheapest[0], cheapest[1]
+
+
+def _candidates(name: str, catalog: Catalog, providers: tuple[str, ...]) -> list[_Machines]:
+    full = catalog.full_place(name)
+    if place := _PLACE.fullmatch(full):
+        offer = catalog.find(*parse_place(place[2]))
+        return [_Machines(name=name, offer=offer, count=int(place[1] or 1))]
+    match = _MACHINES.fullmatch(name)
+    if match is None:
+        raise InputError(
+            f"{name!r}: no machines; write 8xH100 (one machine with 8), 8x1xH100 (8 machines with "
+            "1), or PROVIDER/TYPE."
+        )
+    model, gpus = resolve(match[3]).name, int(match[2] or 1)
+    count = int(match[1] or 1)
+    offers = [
+        offer
+        for offer in catalog.offers
+        if offer.gpu == model and offer.gpu_count == gpus and offer.purchase == "on_demand"
+        if not (offer.withdrawn or offer.contract_only or offer.is_community)
+        if not providers or offer.provider in providers
+    ]
+    if not offers:
+        counts = sorted(
+            {o.gpu_count for o in catalog.offers if o.gpu == model and o.gpu_count >= 1}
+        )
+        raise InputError(
+            f"{name}: nobody here rents a machine with {gpus} {model}; sold are machines with "
+            f"{', '.join(f'{n:g}' for n in counts) or 'none'} of them. `gpucost prices --gpu "
+            f"{match[3]}` lists them."
+        )
+    return [_Machines(name=name, offer=offer, count=count) for offer in offers]

@@ -1,0 +1,61 @@
+"""`gpucost compare A B`: one machine of 8 GPUs or 8 of one, with and without a measurement."""
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from pricing.catalog.catalog import load_catalog
+from tests.gpucost.conftest import Call, Write
+from tests.gpucost.documents import training
+
+DAY = "2026-11-21"
+
+
+def test_one_of_eight_or_eight_of_one(call: Call) -> None:
+    """DigitalOcean sells both at $4.41 a GPU: links decide, and independent jobs pay alike."""
+    ran = call("compare", "8xH100", "vs", "8x1xH100", "--provider", "digitalocean", "--as-of", DAY)
+    assert ran.code == 0, ran.err
+    assert len(ran.out.strip().splitlines()) <= 8
+    assert "4.41 a GPU" in ran.out
+    assert "Break-even: 8x1xH100 is cheaper while it takes less than 1.00 times" in ran.err
+
+
+def test_dollars_are_price_times_hours(call: Call) -> None:
+    """730 h of the first side at the list price; the second takes longer for its links."""
+    words = ("8xH100", "8x1xH100", "--provider", "digitalocean", "--as-of", DAY, "-f", "json")
+    document = call("compare", *words).json
+    first, second = document["sides"]
+    price = load_catalog(date(2026, 11, 21)).find("digitalocean", "gpu-h100x8-640gb").usd_per_hour
+    assert Decimal(first["usd"][1]) == (price * 730).quantize(Decimal("0.01"))
+    assert (first["machines"], second["machines"]) == (1, 8)
+    assert second["hours"]["low"] >= first["hours"]["mid"]
+    assert Decimal(document["links_usd"]) == Decimal(second["usd"][1]) - Decimal(first["usd"][1])
+
+
+def test_a_measured_job_brings_its_own_hours(call: Call, write: Write) -> None:
+    """With a profile the work is the job's, and a faster GPU needs fewer hours."""
+    write("profile.json", training())
+    ran = call("compare", "1xT4", "1xH100", "profile.json", "--as-of", DAY, "-f", "json")
+    assert ran.code == 0, ran.err
+    slow, fast = ran.json["sides"]
+    assert fast["hours"]["mid"] < slow["hours"]["mid"]
+    assert "as measured" in ran.json["work"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("8xH100",), "gpucost compare 8xH100 8x1xH100"),
+        (("8xH100", "3xH100"), "sold are machines with 1, 2, 4, 8"),
+        (("8xH100", "8xH10000"), "H10000"),
+        (("8xH100", "aws/nothing"), "no type 'nothing'"),
+    ],
+)
+def test_what_is_not_sold_is_said_with_what_is(
+    words: tuple[str, ...], says: str, call: Call
+) -> None:
+    """Exit 2 with a name that works."""
+    ran = call("compare", *words, "--as-of", DAY)
+    assert ran.code == 2
+    assert says in ran.err
