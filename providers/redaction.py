@@ -67,6 +67,13 @@ def one_line_each(secrets: tuple[str, ...]) -> bool:
     return not any("\n" in spelling for spelling, _ in _spellings(secrets))
 
 
+_COMMANDS = re.compile(
+    r"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[0-9;?]*[mKABCDG]|\[0?J|[78])"
+)
+"""Control characters but for tab, line ends, backspace and sequences that colour or move: titles,
+clipboards, answers and settings of a terminal are nobody's but its user's."""
+
+
 def redact(text: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return the text with every known secret, or a part of one, hidden.
 
@@ -179,8 +186,9 @@ class RedactedStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text with secrets hidden."""
-        self._stream.write(redact(text))
+        """Write the text with secrets hidden; to a terminal what moves and colours, no commands."""
+        hidden = redact(text)
+        self._stream.write(_COMMANDS.sub("", hidden) if self._stream.isatty() else hidden)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

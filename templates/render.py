@@ -15,6 +15,7 @@ from templates.page.whole_page import render_page
 from templates.reports.comment import change_comment, comment
 from templates.reports.fleet_rows import short
 from templates.reports.whole import markdown_report
+from templates.strangers import for_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +51,8 @@ def render_report(  # noqa: PLR0913 - what a style is made of
         NotBuiltYetError: another style or language of the contract.
     """
     check_style(style, lang)
+    if style != "html":
+        plan, change = for_markdown(plan), for_markdown(change)
     with use_language(lang, plan):
         if style == "github-comment":
             return comment(plan, change, environment())
@@ -62,7 +65,7 @@ def render_report(  # noqa: PLR0913 - what a style is made of
 def render_change(change: PlanChange, *, lang: str = "en") -> str:
     """Return what changed between two plans as a comment on GitHub, in `en` or `zh`."""
     with use_language(lang):
-        return change_comment(change, environment())
+        return change_comment(for_markdown(change), environment())
 
 
 def check_style(style: str, lang: str) -> None:
@@ -98,4 +101,4 @@ def environment() -> Environment:
 
 def render_proof(document: Verification) -> str:
     """Return the report of a verification, as markdown to attach to a pull request."""
-    return environment().get_template("proof.md.j2").render(v=document, show=show)
+    return environment().get_template("proof.md.j2").render(v=for_markdown(document), show=show)

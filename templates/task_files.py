@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pricing.hardware import gpus
 from templates.bootstrap_deadline import ANY_DAY
 from templates.bootstrap_files import MachineBootstrap, render_arming, render_bootstrap
+from templates.strangers import for_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -57,21 +58,19 @@ def render_task(tool: str, task: ToolTask, notices: Mapping[str, str]) -> str:
     notices = notices if task.spot or "at_risk_says" in notices else {}
     ours = ends or (tool == "skypilot" and bool(notices))
     machine = _machine(task, _BEFORE_S[tool], notices, ends=ends) if ours else None
-    return (
-        _environment()
-        .get_template(FILES[tool].format(provider=task.provider))
-        .render(
-            task=task,
-            idle_min=_IDLE_MIN,
-            gpu_spec=f"{task.gpu}:{task.gpus}",
-            arming=render_arming(machine) if machine else "",
-            bootstrap=render_bootstrap(machine) if machine else "",
-            ends=ends,
-            has_notices=bool(notices) and task.spot,
-            maintained="at_risk_says" in notices,
-            resource="amd.com/gpu" if gpu and gpu.vendor == "AMD" else "nvidia.com/gpu",
-        )
+    template = _environment().get_template(FILES[tool].format(provider=task.provider))
+    text = template.render(
+        task=task,
+        idle_min=_IDLE_MIN,
+        gpu_spec=f"{task.gpu}:{task.gpus}",
+        arming=render_arming(machine) if machine else "",
+        bootstrap=render_bootstrap(machine) if machine else "",
+        ends=ends,
+        has_notices=bool(notices) and task.spot,
+        maintained="at_risk_says" in notices,
+        resource="amd.com/gpu" if gpu and gpu.vendor == "AMD" else "nvidia.com/gpu",
     )
+    return for_file(text)
 
 
 def render_fleet(
@@ -92,9 +91,10 @@ def render_fleet(
     """
     template = _environment().get_template(_FLEETS[way])
     shares = Counter(_resource(job) for gpu in gpus for job in gpu.jobs)
-    return template.render(
+    text = template.render(
         gpus=gpus, period=period, ttl_s=ttl_s, queue=queue, shares=shares, claim=_claim
     )
+    return for_file(text)
 
 
 def _resource(job: SharedJob) -> str:
@@ -169,7 +169,7 @@ _MADE = "Written by gpucost for {option}: what is safe, and the numeric actions 
 
 def render_config(config: FrameworkConfig) -> str:
     """Return the file of a framework."""
-    return _FORMS.get(config.framework, _python)(config)
+    return for_file(_FORMS.get(config.framework, _python)(config))
 
 
 def _json(config: FrameworkConfig) -> str:

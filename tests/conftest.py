@@ -73,6 +73,7 @@ SLOW = (
     "probe/",
     "providers/",
     "templates/test_report.py",
+    "templates/test_strangers.py",
     "test_docs.py",
     "test_package.py",
     "test_same_bytes.py",

@@ -23,6 +23,7 @@ from pricing.money import plain, price_text
 from telemetry.folder import FolderReadOptions
 from templates.language.translate import ENGLISH, _, current_language, join
 from templates.markdown import cell
+from templates.strangers import for_csv
 
 PIPE_WIDTH = 100
 """Columns of a pipe where COLUMNS does not say another."""
@@ -373,7 +374,7 @@ def _as_csv(table: Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows([printable(cell) for cell in row] for row in table.rows)
+    writer.writerows([for_csv(printable(cell)) for cell in row] for row in table.rows)
     return text.getvalue()
 
 

@@ -1,0 +1,69 @@
+"""Text of strangers (machines, providers, files, plans), one gate for each medium.
+
+Whole documents pass: no field can be forgotten. The gate of the terminal is the stream itself,
+`providers.redaction.RedactedStream`; pages of HTML escape every value (jinja2's autoescape).
+"""
+
+import dataclasses
+import re
+from typing import TypeVar
+
+import msgspec
+
+_T = TypeVar("_T")
+_APART = "\N{COMBINING GRAPHEME JOINER}"  # unseen, and no part of a name of GitHub
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+_IN_MARKDOWN = (
+    (re.compile(r"<(?=[A-Za-z/!?])"), "&lt;"),
+    (re.compile(r"\[(?=[^\]]*\]\s*[\[(:])"), "&#91;"),
+    (re.compile(r"(?<!\w)@(?=\w)"), f"@{_APART}"),
+    (re.compile(r"#(?=\d)"), f"#{_APART}"),
+)
+_NUMBER = re.compile(r"[-+]?[$]?[\d.,]+(?:[eE][-+]?\d+)?\s?%?|-")
+_NOT_IN_FILES = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+
+
+def for_markdown(value: _T) -> _T:
+    """Return a document in which no text is HTML, a link, an image, a mention or a line of its own.
+
+    Texts without any of that stay as they are, and so do values that hold none.
+    """
+    if isinstance(value, str):
+        return _plain(value)  # type: ignore[return-value] # of the type that came
+    if isinstance(value, msgspec.Struct):
+        changes = _changes({name: getattr(value, name) for name in value.__struct_fields__})
+        return msgspec.structs.replace(value, **changes) if changes else value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        changes = _changes(fields)
+        return dataclasses.replace(value, **changes) if changes else value
+    if isinstance(value, tuple | list):
+        return type(value)(map(for_markdown, value))
+    if isinstance(value, dict):
+        return {for_markdown(key): for_markdown(inner) for key, inner in value.items()}  # type: ignore[return-value] # the same
+    return value
+
+
+def _changes(fields: dict[str, object]) -> dict[str, object]:
+    plain = {name: for_markdown(field) for name, field in fields.items()}
+    return {name: field for name, field in plain.items() if field != fields[name]}
+
+
+def _plain(text: str) -> str:
+    text = _CONTROL.sub(" ", text)
+    for pattern, replacement in _IN_MARKDOWN:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def for_csv(text: str) -> str:
+    """Return a cell that a spreadsheet does not take for a formula; numbers stay as they are."""
+    is_formula = text[:1] in tuple("=+-@\t\r") and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text
+
+
+def for_file(text: str) -> str:
+    """Return a file of YAML, HCL or shell without characters that end its lines or its reading."""
+    return _NOT_IN_FILES.sub("", text)

@@ -1,0 +1,270 @@
+"""Every field of a plan of a stranger, through every renderer: nothing of it comes alive."""
+
+import ast
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import hcl2
+import pytest
+import yaml
+
+from gpucost.commands.planning.export import TOOLS, task_text
+from gpucost.views.output import Output, Table, print_table
+from planner.documents.task import TaskRequest
+from planner.models.document import to_text
+from planner.plan.plan import Plan
+from planner.plan.read import read_plan
+from pricing.errors import GpucostError
+from providers.redaction import RedactedStream
+from templates.render import render_report
+from templates.strangers import for_csv
+from tests.conftest import ROOT
+from tests.templates.documents import CASES, planned
+
+EVIL = (
+    "x <img src=http://e.example/a onerror=e()> ![i](http://e.example/b) [l](http://e.example/c) "
+    "[r]: http://e.example/d\n# head\n\n<script>e()</script> @everyone #1 a/b#2 | ` "
+    "\x1b]0;owned\x07\x9b2J\x00 ${e} %{e} $(e) '\"\u2028evil: 1\x85evil: 2"
+)
+
+# Who fills templates or prints, and what keeps strangers' text from coming alive there. A module
+# that begins to do so must be named here, and walked below.
+GATES = {
+    "templates/page/whole_page.py": "autoescape",
+    "templates/render.py": "for_markdown",
+    "templates/task_files.py": "for_file",
+    "templates/bootstrap_files.py": "names are reduced to plain letters",
+    "templates/job_scripts.py": "shell",
+}
+RENDERERS = {
+    "render_report": "md, html and comment, walked",
+    "render_change": "for_markdown, of two plans of strangers, walked",
+    "render_proof": "for_markdown",
+    "render_page": "html, walked by render_report",
+    "render_task": "walked by task_text",
+    "render_fleet": "for_file",
+    "render_config": "for_file",
+    "render_bootstrap": "tests/bootstrap: names are plain letters, values quoted",
+    "render_arming": "the same",
+    "render_files": "the same",
+}
+
+
+def _modules(folder: str) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_no_renderer_is_missing_from_the_list() -> None:
+    """Who makes an environment of jinja2, and each function that renders, is named above."""
+    environments, renderers = set(), set()
+    for folder in ("templates", "gpucost", "planner", "providers", "pricing", "telemetry"):
+        for name, tree in _modules(folder):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Environment"):
+                    environments.add(name)
+                if isinstance(node, ast.FunctionDef) and node.name.startswith("render_"):
+                    renderers.add(node.name)
+    assert environments == set(GATES)
+    assert renderers == set(RENDERERS)
+    for name, gate in GATES.items():
+        assert gate in (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def plans() -> dict[str, str]:
+    """The plans of two cases, as plan.json."""
+    return {name: to_text(planned(*CASES[name])) for name in ("visual-search", "fleet")}
+
+
+def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of every text; of the items of a list the first stands for all."""
+    if isinstance(value, str):
+        yield path
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for n, inner in enumerate(value[:2]):
+            yield from _leaves(inner, (*path, n))
+
+
+def _evil_plans(text: str, together: int = 1) -> Iterator[tuple[str, Plan]]:
+    """Yield the plan with its texts replaced, so many at once, as far as they are read at all."""
+    fields: dict[str, tuple[Any, ...]] = {}
+    for path in _leaves(json.loads(text)):
+        name = ".".join("*" if isinstance(part, int) else part for part in path)
+        if name not in fields and _evil(text, [path]) is not None:  # else a code, a date, money
+            fields[name] = path
+    names = list(fields)
+    for at in range(0, len(names), together):
+        batch = names[at : at + together]
+        plan = _evil(text, [fields[name] for name in batch])
+        if plan is not None:
+            yield " ".join(batch), plan
+
+
+def _evil(text: str, paths: list[tuple[Any, ...]]) -> Plan | None:
+    document = json.loads(text)
+    for path in paths:
+        at = document
+        for part in path[:-1]:
+            at = at[part]
+        at[path[-1]] = EVIL
+    try:
+        return read_plan(json.dumps(document).encode(), "plan.json")
+    except GpucostError:
+        return None
+
+
+class _Tags(HTMLParser):
+    """What of a page would act: its elements with attributes, and its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.evil: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element that came from the payload."""
+        values = " ".join(value or "" for name, value in attrs if name in ("href", "src"))
+        if "e.example" in values or any(name == "onerror" for name, _ in attrs):
+            self.evil.append(f"{tag} {attrs}")
+
+
+def _alive_in_markdown(text: str) -> Iterator[str]:
+    """Yield what a Markdown reader, and GitHub after it, would make of the payload."""
+    markdown = pytest.importorskip("markdown_it", reason="no Markdown reader is installed")
+    reader = markdown.MarkdownIt("gfm-like", {"linkify": False, "html": True})
+    html = reader.render(text)
+    yield from _Tags(html).evil
+    if re.search(r"<(script|img|h\d>head)", html):
+        yield "an element of its own"
+    shown = re.sub(r"<code>.*?</code>|<[^>]*>", "", html, flags=re.DOTALL)
+    if re.search(r"(?<![\w`])@everyone", shown):
+        yield "a mention"
+    if re.search(r"(?<![\w&])#[12]\b|a/b#2", shown):
+        yield "a reference to an issue"
+    if re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028]", text):
+        yield "a control character"
+
+
+@pytest.mark.parametrize("case", ["visual-search", "fleet"])
+@pytest.mark.parametrize("style", ["md", "github-comment", "html"])
+def test_no_field_comes_alive_in_a_report(plans: dict[str, str], case: str, style: str) -> None:
+    """Raw HTML, images, links, mentions, references, headings, control characters: none."""
+    fields, alive = 0, []
+    for name, plan in _evil_plans(plans[case], together=8 if case == "visual-search" else 60):
+        text = render_report(plan, style=style)
+        fields += len(name.split())
+        found = _Tags(text).evil if style == "html" else _alive_in_markdown(text)
+        alive += [f"{name}: {one}" for one in found]
+    assert alive == []
+    assert fields > 50
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_no_field_comes_alive_in_a_file_of_a_tool(plans: dict[str, str], tool: str) -> None:
+    """Two readers of YAML, and one of HCL, see the same keys as of the plan as it was."""
+    request = TaskRequest(command="python train.py", ttl_s=28_800, image="python:3.12")
+    plan = read_plan(plans["visual-search"].encode(), "plan.json")
+    for option in plan.jobs[0].options:
+        try:
+            good = _keys(
+                tool, task_text(tool, plan, (f"{plan.jobs[0].name}/{option.id}",), request, ())[1]
+            )
+        except GpucostError:
+            continue
+        break
+    else:
+        pytest.skip("the tool starts no option of it")
+    written = 0
+    for name, evil in _evil_plans(plans["visual-search"], together=4):
+        job = evil.jobs[0]
+        for choice in job.options[:3]:
+            try:
+                text = task_text(tool, evil, (f"{job.name}/{choice.id}",), request, ())[1]
+            except (GpucostError, ValueError):  # a kind of job that there is not
+                continue
+            written += 1
+            assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]", text), name
+            assert "evil" not in _keys(tool, text), name
+            if choice.id == option.id and "machine" not in name:
+                assert _keys(tool, text) == good, name
+    assert written > 10
+
+
+def _keys(tool: str, text: str) -> set[str]:
+    if tool == "terraform":
+        return set(_names(hcl2.loads(text)))
+    documents = list(yaml.safe_load_all(text))
+    ruamel = pytest.importorskip("ruamel.yaml", reason="no second reader of YAML is installed")
+    others = list(ruamel.YAML(typ="safe").load_all(text))
+    assert json.dumps(documents, default=str) == json.dumps(others, default=str)
+    return set(_names(documents))
+
+
+def _names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _names(inner)
+
+
+class _Terminal(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        """It is."""
+        return True
+
+
+def test_a_terminal_obeys_no_stranger() -> None:
+    """Pyte draws what passes the stream: no title, no answer, no clipboard; colours stay."""
+    pyte = pytest.importorskip("pyte")
+    terminal = _Terminal()
+    attacks = "\x1b]0;owned\x07\x1b]52;c;ZXZpbA==\x07\x1b[6n\x1b[c\x1bP$q\x1b\\\x9b2J\x1bc\x1b[3J"
+    stream = RedactedStream(terminal)
+    stream.write(f"\x1b[32mgreen\x1b[0m {attacks} end\r\n")
+    stream.write("\x1b")  # a sequence that two parts of a log hold
+    stream.write("]0;owned\x07 late\r\n")
+    screen = pyte.Screen(200, 5)
+    answers: list[str] = []
+    screen.write_process_input = answers.append
+    pyte.Stream(screen).feed(terminal.getvalue())
+    assert screen.title == ""
+    assert answers == []
+    assert screen.display[0].startswith("green ")
+    assert " end" in screen.display[0]
+    assert screen.buffer[0][0].fg == "green"
+    assert " late" in screen.display[1]
+
+
+def test_a_pipe_gets_what_was_written() -> None:
+    """A log that is stored stays as it is; only secrets are hidden."""
+    pipe = io.StringIO()
+    RedactedStream(pipe).write("\x1b]0;t\x07")
+    assert pipe.getvalue() == "\x1b]0;t\x07"
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd", "@SUM(A1)", "=-"])
+def test_a_cell_is_no_formula(cell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a spreadsheet would work out begins with a quote."""
+    table = Table(columns=("a",), rows=((cell,),))
+    print_table(table, Output(format="csv"))
+    (row,) = list(csv.reader(io.StringIO(capsys.readouterr().out)))[1:]
+    assert row[0].lstrip()[:1] not in "=+-@" or row[0].lstrip() == ""
+
+
+@pytest.mark.parametrize("cell", ["-12.50", "+3", "-$4.20", "12 %", "-", "-1e-05", "a=b"])
+def test_a_number_stays_one(cell: str) -> None:
+    """Programs read it as before."""
+    assert for_csv(cell) == cell
