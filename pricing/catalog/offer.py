@@ -166,7 +166,10 @@ class Offer(Struct, frozen=True, kw_only=True):
     def by_hand_at(self) -> str | None:
         """Where a person rents it, as its name is not the provider's; None where it is."""
         how = rental_of(self.provider, self.instance_type)
-        return None if how is None or how.own_name else how.page
+        if how is None or how.own_name:
+            return None
+        site, _, tool = how.page.partition(", or its tool ")
+        return Message("rent.site-or-tool", site=site, tool=tool) if tool else site
 
     @property
     def minimum_gpus(self) -> int:
@@ -192,15 +195,15 @@ class Offer(Struct, frozen=True, kw_only=True):
         """
         how = rental_of(self.provider, self.instance_type)
         if how is not None and how.end_of_sale is not None and how.end_of_sale <= day:
-            return f"retired on {how.end_of_sale}"
+            return Message("rent.retired", day=str(how.end_of_sale))
         if self.gpu_access == "network":
-            return "its GPU is reached over a network (TCP), not in the machine"
+            return Message("rent.network")
         if self.contract_only:
-            return "ask the seller: it is sold by contract"
+            return Message("rent.contract")
         if how is not None and how.ask:
-            return f"ask the seller: {how.ask}"
+            return Message(f"rent.{how.ask}")
         if self.vcpus is None or self.ram_gib is None:
-            return "ask the seller: the vCPUs and memory of its host are not published"
+            return Message("rent.host-unpublished")
         return None
 
     @property

@@ -75,7 +75,8 @@ class Rental:
         minimum_gpus: fewest GPUs of an order; None where no minimum is known.
         gpu_access: "passthrough" where the machine holds the GPUs themselves, "bare-metal" where
             nothing stands between, "network" where they are reached over TCP.
-        ask: why only the seller can say what would be rented; empty where nothing is in doubt.
+        ask: why only the seller can say what would be rented, the message `rent.ASK`; empty where
+            nothing is in doubt.
         end_of_sale: last day on which the provider sold it; None: it is on sale.
         regions: where the provider documents it, for a price that holds everywhere.
         page: where a person rents there, and with which tool of the provider.

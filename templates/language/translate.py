@@ -1,22 +1,18 @@
 """Says sentences in the language of a report.
 
-The English sentence stands where it is said, with its figures as fields in braces; it is the key of
-the table of each other language. So a sentence cannot be said that the tables do not know, and a
-test holds that each of them has it. What plan.json holds as a finished sentence is recognised by
-the same key and said anew: its figures are read out of it. In a table, `{name!t}` is a part that is
-a sentence itself, `{name!j}` a list between commas.
+The English sentence of a report stands where it is said, with its figures as fields in braces; it
+is the key of the table of each other language. A test holds that each of them has it. What
+plan.json holds are messages (`pricing.message`): they are said anew by their code and parameters.
 """
 
 from __future__ import annotations
 
-import re
 import tomllib
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from string import Formatter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +30,6 @@ ENGLISH = "en"
 LANGUAGES = (ENGLISH, "zh")
 _SPOKEN: ContextVar[str] = ContextVar("language", default=ENGLISH)
 _SAVED: ContextVar[Messages] = ContextVar("messages", default=MappingProxyType({}))
-_FIELD = re.compile(r"\\\{(\w+)\\\}")
-_NEXT_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 
 
 @contextmanager
@@ -93,7 +87,7 @@ def sentences(language: str) -> Mapping[str, str]:
 
 @cache
 def _of(kind: str, language: str) -> dict[str, str]:
-    """Return a table: `said`, `finished` (sentences of plan.json) or `parts` (of such)."""
+    """Return a table: `said`, or `page`, what a page's own script says."""
     return {en: text for table in _tables(language) for en, text in table.get(kind, {}).items()}
 
 
@@ -123,7 +117,7 @@ def _(english: str, **fields: object) -> str:
     translation = sentences(language).get(english)
     if translation is None:
         return english.format(**fields) if fields else english
-    return _FILLED.vformat(translation, (), fields) if fields else translation
+    return translation.format(**fields) if fields else translation
 
 
 def word(kind: str, code: str) -> str:
@@ -133,45 +127,12 @@ def word(kind: str, code: str) -> str:
     return words(current_language()).get(kind, {}).get(code, code)
 
 
-def translate_text(sentence: str) -> str:
-    """Return a finished English sentence, or several, in the language that is spoken.
-
-    What no table knows stays as it is: a note that a user wrote into a profile is the user's.
-    """
-    if current_language() == ENGLISH or not sentence:
-        return sentence
-    message = sentence if isinstance(sentence, Message) else _message(sentence)
-    if isinstance(message, Message):
-        params = {name: _translate_parameter(value) for name, value in message.params.items()}
-        return Message.saved(message, message.code, params).translate_to(current_language())
-    whole = _recognised(sentence, current_language())
-    if whole is not None:
-        return whole
-    return _one_by_one(_NEXT_SENTENCE.split(sentence))
-
-
-def _translate_parameter(value: Parameter) -> Parameter:
-    if isinstance(value, list | tuple):
-        return tuple(map(translate_text, value))
-    return translate_text(value) if isinstance(value, str) else value
-
-
-def _one_by_one(parts: list[str]) -> str:
-    """Return sentences one after the other, the longest run of them that is known at once."""
-    text, at, before = "", 0, True
-    while at < len(parts):
-        runs = (range(at + 1, len(parts) + 1))[::-1]
-        match = ((end, _recognised(" ".join(parts[at:end]), current_language())) for end in runs)
-        end, translation = next(((end, text) for end, text in match if text), (at + 1, None))
-        apart = "" if translation is not None or before else " "
-        text += apart + (_clauses(parts[at]) if translation is None else translation)
-        at, before = end, translation is not None
-    return text
-
-
-def _part(text: str) -> str:
-    """Return a part of a sentence, which may itself be one."""
-    return _recognised(text, current_language(), "parts") or translate_text(text)
+def translate_text(text: str) -> str:
+    """Return a message in the language that is spoken; any other text, a user's, as it is."""
+    if current_language() == ENGLISH or not text:
+        return text
+    message = text if isinstance(text, Message) else _message(text)
+    return message.translate_to(current_language()) if isinstance(message, Message) else text
 
 
 def join(words: Iterable[str]) -> str:
@@ -182,69 +143,6 @@ def join(words: Iterable[str]) -> str:
 def gap() -> str:
     """Return what stands between two sentences: a space; in Chinese nothing."""
     return " " if current_language() == ENGLISH else ""
-
-
-def _clauses(text: str) -> str:
-    """Return clauses between semicolons, each that is known in the language that is spoken."""
-    clauses = text.split("; ")
-    if len(clauses) == 1:
-        return text
-    translation = [_recognised(one, current_language()) for one in clauses]
-    if not any(translation):  # a note of the user's
-        return text
-    both = zip(translation, clauses, strict=True)
-    return _("; ").join(text or clause for text, clause in both)
-
-
-def _recognised(text: str, language: str, kind: str = "finished") -> str | None:
-    translation = _of(kind, language).get(text)
-    if translation is not None:
-        return translation
-    for pattern, saying in _patterns(language, kind):
-        match = pattern.fullmatch(text)
-        if match:
-            return _FILLED.vformat(saying, (), match.groupdict())
-    return None
-
-
-@cache
-def _patterns(language: str, kind: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return the sentences with figures as patterns, those with most words of their own first."""
-    table = _of(kind, language)
-    keys = [key for key in table if "{" in key and len(_words_of(key)) > 1]
-    keys.sort(key=lambda key: -len(_words_of(key)))
-    return tuple((_pattern(key), table[key]) for key in keys)
-
-
-def _words_of(key: str) -> str:
-    return re.sub(r"\{\w+\}", "", key).strip()
-
-
-def _pattern(key: str) -> re.Pattern[str]:
-    seen: set[str] = set()
-
-    def group(match: re.Match[str]) -> str:
-        name = match[1]
-        if name in seen:
-            return f"(?P={name})"
-        seen.add(name)
-        return f"(?P<{name}>.+?)"
-
-    return re.compile(_FIELD.sub(group, re.escape(key)), re.DOTALL)
-
-
-class _Filler(Formatter):
-    """Fills the fields of a sentence; `!t` says a part anew, `!j` a list."""
-
-    def convert_field(self, value: Any, conversion: Any) -> Any:  # noqa: ANN401 - as its base
-        if conversion == "t":
-            return _part(str(value))
-        if conversion == "j":
-            return join(_part(one) for one in str(value).split(", "))
-        return super().convert_field(value, conversion)
-
-
-_FILLED = _Filler()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
