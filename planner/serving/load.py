@@ -9,6 +9,7 @@ from msgspec import Struct
 from planner.serving.server import Server
 from planner.serving.simulation import Latencies, simulate
 from planner.serving.traffic import Traffic, requests
+from pricing.message import Message
 
 _COUNT = 1000  # requests of a run: a p99 of 200 differs by 8 % from seed to seed, of 1,000 by 5 %
 _HALVINGS = 7  # of the range of rates: 1 % and less
@@ -129,8 +130,8 @@ def copy_limit(
     first = broken(served(server, traffic, high, count), targets)
     if first is None:
         memory = server.kv_tokens / (traffic.prompt + traffic.output / 2) < server.max_sequences
-        words = "KV memory" if memory else "batch size"
-        return CopyLimit(rate=high, saturated_rate=saturated, stopped_by=f"{words} (saturation)")
+        words = Message("serving.kv-saturated" if memory else "serving.batch-saturated")
+        return CopyLimit(rate=high, saturated_rate=saturated, stopped_by=words)
     low = high / 100.0
     seen = served(server, traffic, low, min(count, 300))
     never = broken(seen, targets)

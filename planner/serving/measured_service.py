@@ -19,6 +19,7 @@ from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
 from pricing.errors import InputError
 from pricing.hardware import Gpu
+from pricing.message import Message, join
 
 DEFAULT_TARGETS_MS = {"ttft": 500.0, "tpot": 30.0}
 """p99 limits of llama3.1-8b Interactive in MLPerf Inference v5.1 (mlcommons/inference
@@ -111,7 +112,7 @@ def measured_service(
         targets = _default_targets(serving, today, notes)
     else:
         targets = (_stated_target(job.latency_slo_ms, percent, ratio),)
-    assumed.extend(f"{job.name}: {note}" for note in notes)
+    assumed.extend(Message("note.about", job=job.name, note=note) for note in notes)
     return MeasuredService(
         question=structs.replace(question, targets=targets),
         layout=layout,
@@ -170,28 +171,25 @@ def _traffic(
     elif token_s and lasts_s and lasts_s > token_s:
         output = lasts_s / token_s
     else:
-        notes.append(f"answers of {output:.0f} tokens are assumed: none were counted.")
+        notes.append(Message("serving.answers-assumed", n=output))
     if rate is None and serving.requests_running:
         lasts_s = lasts_s or (token_s * output if token_s else None)
         rate = serving.requests_running / lasts_s if lasts_s else None
         if rate is not None:
+            running = serving.requests_running
             notes.append(
-                f"{rate:.3g} requests a second follow from {serving.requests_running:g} running "
-                f"for {lasts_s:.3g} s each (Little's law)."
+                Message("serving.rate-by-law", rate=rate, running=running, s=lasts_s or 0.0)
             )
     elif rate and serving.requests_running and token_s:
         expected = rate * (output * token_s + (_seconds(serving.first_token_ms) or 0.0))
         if abs(expected / serving.requests_running - 1.0) > _LITTLE:
-            notes.append(
-                f"{serving.requests_running:g} requests were running, and rate times duration is "
-                f"{expected:.3g} (Little's law): one of them is of another window or of more "
-                "copies."
-            )
+            running = serving.requests_running
+            notes.append(Message("serving.against-law", running=running, expected=expected))
     prompt = _CHAT.prompt
     if rate and serving.prompt_tokens_per_s:
         prompt = serving.prompt_tokens_per_s / rate
     else:
-        notes.append(f"prompts of {prompt:.0f} tokens are assumed: none were counted.")
+        notes.append(Message("serving.prompts-assumed", n=prompt))
     return rate, Traffic(rate=rate or 1.0, prompt=max(1.0, prompt), output=max(1.0, output))
 
 
@@ -202,16 +200,13 @@ def _model(profile: Profile, gpu: Gpu, precision: str | None, notes: list[str]) 
         try:
             return model_named(named)
         except InputError:
-            notes.append(f"the shape of {named} is not known.")
+            notes.append(Message("serving.shape-unknown", model=named))
     parameters = job.parameters
     if parameters is None:
         bytes_each = {"fp8": 1.0, "int8": 1.0, "int4": 0.5, "fp4": 0.5}.get(precision or "", 2.0)
         room = _WEIGHTS_OF_MEMORY * gpu.memory_gib * profile.gpu_count
         parameters = room * 2**30 / bytes_each
-        notes.append(
-            f"its model is not named: one of {parameters / 1e9:.0f}B parameters is assumed, which "
-            "takes 70 % of the memory; job.parameters or job.serving.model says it."
-        )
+        notes.append(Message("serving.model-assumed", billions=parameters / 1e9))
     return model_like(parameters)
 
 
@@ -233,9 +228,6 @@ def _default_targets(serving: Serving, today: Latencies, notes: list[str]) -> tu
         seen_s = max(_seconds(latency, tail=True) or 0.0, today.percentile(metric, 99.0))
         limit_s = max(DEFAULT_TARGETS_MS[metric] / 1000.0, _SLOWER * seen_s)
         targets.append(Target(metric=metric, percent=99.0, limit_s=limit_s))
-    stated = " and ".join(target.words for target in targets)
-    notes.append(
-        f"no latency target is stated: {stated} are kept (MLPerf's limits of an interactive chat, "
-        "or a fifth above today); --slo-ms states one."
-    )
+    stated = join((target.words for target in targets), "and")
+    notes.append(Message("serving.targets-assumed", targets=stated))
     return tuple(targets)
