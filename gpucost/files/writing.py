@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -11,6 +11,25 @@ from platformdirs import user_cache_path, user_state_path
 
 from pricing.errors import InputError
 from providers.redaction import redact
+
+_KINDS = {".json": "json", ".md": "md", ".html": "html", ".htm": "html", ".csv": "csv"}
+
+
+def kind_of_file(path: str, default: str, allowed: Sequence[str]) -> str:
+    """Return what the suffix of a file says it holds; without one it is the default.
+
+    Raises:
+        InputError: the suffix says another kind than those allowed.
+    """
+    suffix = Path(path).suffix.lower()
+    kind = _KINDS.get(suffix, "") if suffix else default
+    if kind not in allowed:
+        fitting = ", ".join(end for end, name in _KINDS.items() if name in allowed)
+        raise InputError(
+            f"{path}: its suffix decides what is written, and {suffix} is none of those written "
+            f"here. Use one of: {fitting}."
+        )
+    return kind
 
 
 def write_file(path: str, text: str) -> None:

@@ -1,9 +1,12 @@
 """`gpucost plan`: the cheapest, fastest or best-value way to run measured jobs."""
 
+import contextlib
 import gc
+import io
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -40,7 +43,7 @@ from gpucost.arguments.parameters import (
 from gpucost.cost_gate import CostGate
 from gpucost.files.executors import planning_executor
 from gpucost.files.outcomes import read_history
-from gpucost.files.writing import write_file, write_pieces
+from gpucost.files.writing import kind_of_file, write_file, write_pieces
 from gpucost.live.sources import SourceReading, read_sources, read_trace
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import PLANNING, Output, folder_options, output_options, print_json
@@ -55,6 +58,7 @@ from planner.choice.requirements import (
     Requirements,
     Site,
 )
+from planner.documents.what_if import what_if_table
 from planner.models.interruption import CheckpointCosts
 from planner.plan.bill import RentedOffer, offer_on
 from planner.plan.making import plan_text, to_plan
@@ -252,9 +256,13 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Use the prices and billing rules of this day.  [default: today]",
         ),
         click.option(
-            "-o", "--output", "target", help="Write plan.json to this file; - is standard output."
+            "-o",
+            "--output",
+            "target",
+            help="Write the plan to this file: .json, .md, .html or .csv; - is JSON on standard "
+            "output.",
         ),
-        click.option("--report", "report_path", help="Write the Markdown report to this file."),
+        click.option("--report", "report_path", help="Write the report to this file: .md, .html."),
         click.option(
             "--fail-over",
             type=DOLLARS,
@@ -405,6 +413,7 @@ def command(
 ) -> int:
     """Find the cheapest way to run measured jobs: what is wasted, why, what to run instead."""
     gate = CostGate(limit_usd=fail_over, increase=fail_over_increase, base=base)
+    kinds = _kinds(target, report_path)
     day = as_of or today()
     catalog = load_catalog(day, say=output.say)
     one_screen = output.format == "table" and not (all_options or output.verbose or report_path)
@@ -421,11 +430,12 @@ def command(
             on_progress=output.progress(PLANNING),
         )
     document = to_plan(plan)
-    if target is not None:
-        write_pieces(target, plan_text(document, plan.jobs))
-    _report(document, report_path, lang, rate)
-    for path in (target, report_path):
-        if path not in (None, "-"):
+    for path, kind in kinds.items():
+        if kind == "json":
+            write_pieces(path, plan_text(document, plan.jobs))
+        else:
+            write_file(path, _text(document, kind, (lang, rate), output))
+        if path != "-":
             output.say(f"wrote {path}")
     if target != "-":
         with _saying(lang, rate, output):
@@ -475,13 +485,28 @@ def _saying(lang: str, rate: ExchangeRate | None, output: Output) -> Iterator[No
         yield
 
 
-def _report(plan: Plan, report_path: str | None, lang: str, rate: ExchangeRate | None) -> None:
+def _kinds(target: str | None, report_path: str | None) -> dict[str, str]:
+    """Return what each file that is asked for holds, by its suffix."""
+    kinds = {}
+    if target is not None:
+        kinds[target] = kind_of_file(target, "json", ("json", "md", "html", "csv"))
     if report_path is not None:
-        from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
+        kinds[report_path] = kind_of_file(report_path, "md", ("md", "html"))
+    return kinds
 
-        with showing(rate):
-            text = render_report(plan, lang=lang)
-        write_file(report_path, text)
+
+def _text(plan: Plan, kind: str, words: tuple[str, ExchangeRate | None], output: Output) -> str:
+    """Return the plan as Markdown, as a page, or as a table of its options in CSV."""
+    if kind == "csv":
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            print_plan(plan, replace(output, format="csv"), all_options=True, left_out=[])
+        return text.getvalue()
+    from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
+
+    lang, rate = words
+    table = what_if_table(plan) if kind == "html" else None
+    with showing(rate):
+        return render_report(plan, style=kind, lang=lang, table=table)
 
 
 def _print(plan: Plan, output: Output, left_out: list[RentedOffer], *, all_options: bool) -> None:

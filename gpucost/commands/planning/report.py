@@ -10,7 +10,7 @@ import click
 from gpucost.arguments.parameters import DOLLARS, INCREASE, language_option, rate_option
 from gpucost.cost_gate import CostGate
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
-from gpucost.files.writing import write_file
+from gpucost.files.writing import kind_of_file, write_file
 from gpucost.profiling.series_read import time_lines
 from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
@@ -31,9 +31,7 @@ from templates.language.translate import ExchangeRate, showing
 @click.option(
     "--style",
     type=click.Choice(("md", "html", "github-comment")),
-    default="md",
-    show_default=True,
-    help="Report style.",
+    help="Report style.  [default: by the suffix of --output, else md]",
 )
 @language_option
 @rate_option
@@ -57,7 +55,7 @@ from templates.language.translate import ExchangeRate, showing
 def report(
     plan_path: str,
     target: str,
-    style: str,
+    style: str | None,
     lang: str,
     rate: ExchangeRate | None,
     series: tuple[str, ...],
@@ -72,6 +70,10 @@ def report(
     """
     from templates.render import render_report  # noqa: PLC0415 - jinja2 only here
 
+    kind = kind_of_file(target, "html" if style == "html" else "md", ("md", "html"))
+    style = style or kind
+    if (style == "html") != (kind == "html"):
+        raise InputError(f"{target}: its suffix contradicts --style {style}; change one of them.")
     against = base if fail_over_increase is not None else None
     gate = CostGate(limit_usd=fail_over, increase=fail_over_increase, base=against)
     plan = load_plan(plan_path)

@@ -129,3 +129,29 @@ def test_a_bill_beside_a_log_gives_machine_hours_and_price(call: Call) -> None:
     alone = call("plan", str(bill))
     assert alone.code == 2
     assert "gpucost bill" in alone.err
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [("p.json", '{"schema"'), ("p.md", "# GPU"), ("p.html", "<!doctype html>"), ("p.csv", "job,")],
+)
+def test_the_suffix_of_a_file_says_what_is_written(name: str, begin: str, call: Call) -> None:
+    """`-o` and `--report` follow the suffix; another one is refused before any work is done."""
+    log = str(_log(Path("gpu.log")))
+    ran = call("plan", log, "-o", name)
+    assert ran.code == 0, ran.err
+    text = Path(name).read_text(encoding="utf-8")
+    assert (
+        text.replace("\n", "").replace(" ", "").lower().startswith(begin.replace(" ", "").lower())
+    )
+    if name.endswith((".md", ".html")):
+        call("plan", log, "-q", "--report", f"r-{name}", "-o", "plan.json")
+        assert Path(f"r-{name}").read_text(encoding="utf-8") == text
+        call("report", "plan.json", "-o", f"again-{name}")
+        assert Path(f"again-{name}").read_text(encoding="utf-8")[:200] == text[:200]
+    refused = call("plan", log, "-o", "plan.xlsx")
+    assert refused.code == 2
+    assert ".html" in refused.err
+    assert not Path("plan.xlsx").exists()
+    call("plan", log, "-q", "-o", "plan.json")
+    assert "contradicts" in call("report", "plan.json", "--style", "html", "-o", "x.md").err
