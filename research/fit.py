@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from planner.models.coefficients import fitted_as
-from planner.models.gpu_speed import families
 from research import (
     class_fits,
     co_location,
@@ -59,13 +58,13 @@ _SHARING = f"""\
 """
 _CLASSES = f"""\
 # Laws of the classes of work, planner/models/gpu_speed.py. {_BY_MAKE}
-# Sources: our own regressions on published measurements; no figure of theirs is reproduced:
-# mosaicml/llm-foundry (Apache-2.0): llm-training; NeuSight's labels: fp32; MLCommons results v4.0
-# and v4.1 (Apache-2.0), pytorch-image-models (Apache-2.0), ml-energy/leaderboard (none stated) and
-# ai-dynamo/aiconfigurator (Apache-2.0): inference, llm-decode, llm-prefill. scaled-training is the
-# geometric mean itself, its intervals from MLCommons' training results v4.0.
-# peak, bandwidth, power: exponents; family: ln, that of inference where a class measured none;
-# seen, unseen: 90 % quantiles of scaled errors, whole models and whole GPUs left out.
+# Source: one regression of ours on published measurements; no figure of theirs is reproduced:
+# mosaicml/llm-foundry, NVIDIA-NeMo/Megatron-Bridge, MLCommons results (Training v4.0, v5.0, v5.1,
+# Inference v4.1, v5.1, v6.0), pytorch-image-models, ai-dynamo/aiconfigurator, TensorRT-LLM's
+# overview, gpustack (Apache-2.0), LLM-Inference-Bench (BSD-3), NeuSight's labels,
+# ml-energy/leaderboard, GPU-Benchmarks-on-LLM-Inference (none stated).
+# peak, bandwidth, power: exponents; family, gpu: ln; measured: by this class itself;
+# seen, unseen, strange: 90 % quantiles of scaled errors, whole models, GPUs, generations left out.
 """
 
 
@@ -92,22 +91,11 @@ def speed_intervals(folder: Path) -> str:
 
 
 def classes(folder: Path, day: date) -> str:
-    """Return classes.toml.
-
-    A class that measured no GPU of a generation takes its effect from inference, so that
-    data-centre Blackwell is not believed at its word anywhere.
-    """
-    everything = published.cases(folder)
-    laws: dict[str, Any] = {
-        work: class_fits.shipped(everything, work) for work in class_fits.PRIORS
-    }
-    effects = laws["inference"]["family"]
-    for law in laws.values():
-        known = families(frozenset(law["gpus"]))
-        borrowed = {name: effect for name, effect in effects.items() if name not in known}
-        if borrowed:
-            law["family"] = borrowed
-    return toml(_CLASSES, {"fitted": day, **laws})
+    """Return classes.toml."""
+    fits = class_fits.left_out(published.cases(folder))
+    return toml(
+        _CLASSES, {"fitted": day, **{work: fits.shipped(work) for work in class_fits.WORKS}}
+    )
 
 
 def toml(head: str, table: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from planner.models.gpu_speed import WorkClass, work_class
 from planner.prediction.kernels import used_precision
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
+from research import language_models
 
 _SILICON = {
     "h100_sxm": "H100-SXM-80GB",
@@ -232,6 +233,10 @@ def _timm(folder: Path) -> pd.DataFrame:
     )
 
 
+def _with_parameters(rows: pd.DataFrame, *, known: bool) -> pd.DataFrame:
+    return rows[rows.parameters.notna() == known]
+
+
 SETS = (
     Set(
         name="llm-foundry",
@@ -301,6 +306,67 @@ SETS = (
         job={"kind": "inference_online"},
         columns=("precision", "batch_per_gpu"),
         unit="prompt",
+    ),
+    Set(
+        name="MLPerf Training v5, language models",
+        read=lambda folder: _with_parameters(language_models.mlperf_training(folder), known=True),
+        alike=("round", "gpu_count", "global_batch"),
+        job={"kind": "training"},
+        columns=("precision", "parameters"),
+        unit="run",
+    ),
+    Set(
+        name="MLPerf Training v5",
+        read=lambda folder: _with_parameters(language_models.mlperf_training(folder), known=False),
+        alike=("round", "gpu_count", "global_batch"),
+        job={"kind": "training"},
+        columns=("precision",),
+        unit="run",
+    ),
+    Set(
+        name="Megatron-Bridge",
+        read=language_models.megatron,
+        alike=("release", "task", "seq", "gpu_count"),
+        job={"kind": "training"},
+        columns=("precision", "parameters"),
+        unit="token",
+    ),
+    Set(
+        name="MLPerf Inference v5.1, v6.0",
+        read=language_models.mlperf_inference,
+        alike=("round", "kind", "gpu_count", "unit"),
+        job={},
+        columns=("kind", "precision"),
+    ),
+    Set(
+        name="TensorRT-LLM overview",
+        read=language_models.tensorrt,
+        alike=("isl", "osl", "gpu_count"),
+        job={"kind": "inference_offline"},
+        columns=("precision",),
+        unit="token",
+    ),
+    Set(
+        name="GPUStack lab",
+        read=language_models.gpustack,
+        alike=("gpu_count",),
+        job={"kind": "inference_offline", "precision": "fp16"},
+        unit="token",
+    ),
+    Set(
+        name="Argonne, NVIDIA",
+        read=language_models.argonne,
+        alike=("framework", "in_out_tokens", "gpu_count"),
+        job={"kind": "inference_offline", "precision": "fp16"},
+        columns=("batch_per_gpu",),
+        unit="token",
+    ),
+    Set(
+        name="llama.cpp, one stream",
+        read=language_models.llamacpp,
+        alike=("model", "gpu_count", "unit"),
+        job={"kind": "inference_online", "framework": "llama.cpp", "batch_per_gpu": 1},
+        columns=("precision",),
     ),
 )
 

@@ -49,6 +49,7 @@ def family(gpu: Gpu) -> str:
     return "Blackwell RTX" if (gpu.compute_capability or "").startswith("12") else "Blackwell"
 
 
+@lru_cache(maxsize=64)
 def families(names: frozenset[str]) -> frozenset[str]:
     """Return the families of some GPUs of the hardware table."""
     return frozenset(family(gpus()[name]) for name in names)
@@ -102,8 +103,8 @@ def has_tf32(gpu: Gpu) -> bool:
 
 
 WorkClass = Literal[
-    "training", "scaled-training", "llm-training", "fp32", "inference", "llm-decode",
-    "llm-prefill", "other",
+    "training", "scaled-training", "llm-training", "fp32", "inference", "diffusion",
+    "llm-inference", "llm-decode", "llm-prefill", "other",
 ]  # fmt: skip
 
 _TOKENS = re.compile(r"\btok(en)?s?\b|_tok(en)?s?\b")
@@ -111,7 +112,11 @@ _PROMPTS = re.compile(r"prompt|prefill|input[ _]?tok|ttft|first[ _]?tok")
 _PICTURES = re.compile(r"image|img|frame|video|picture|pixel")
 _LLM_ENGINES = ("vllm", "sglang", "tensorrt-llm", "trtllm", "tgi", "lmdeploy", "llama.cpp")
 _LLM_SERVED = 1e9  # parameters from which a served model is taken for a language model
+_DRAWING = 5e8  # parameters from which a model of pictures is taken to make, not to read them
 _LLM_TRAINED = 1e9  # the same of training; from a tenth of it where tokens are counted or sharded
+# Up to so many sequences a step of decoding reads weights longer than it computes: half of the FLOP
+# a byte of an A100's tensor cores and memory, 312 TFLOP/s over 2 TB/s.
+_STEPPED_BATCH = 78
 _SCALED = 4  # GPUs: a job that someone spread so far keeps each of them full
 
 
@@ -140,9 +145,14 @@ def _serving(profile: Profile, precision: str | None) -> WorkClass:
     if precision == "fp32":
         return "fp32"
     unit = _unit(profile)
-    if not serves_language_model(profile) or not profile.job.kind.answers:
-        return "inference"  # offline, batches fill the GPU, whatever the model
-    return "llm-prefill" if _PROMPTS.search(unit) else "llm-decode"
+    if not serves_language_model(profile):
+        drawn = _PICTURES.search(unit) and (profile.job.parameters or 0.0) >= _DRAWING
+        return "diffusion" if drawn else "inference"
+    if _PROMPTS.search(unit):
+        return "llm-prefill"
+    batch = profile.job.batch_per_gpu
+    fills = not profile.job.kind.answers and (batch is None or batch > _STEPPED_BATCH)
+    return "llm-inference" if fills else "llm-decode"
 
 
 def serves_language_model(profile: Profile) -> bool:
@@ -171,7 +181,7 @@ def _unit(profile: Profile) -> str:
 
 FEATURES = ("peak", "bandwidth", "power")
 # The width of an interval grows with the distance of two GPUs: calibrated was the error over
-# sqrt(0.7^2 + distance^2), the distance being that of the logarithms of the three specifications.
+# sqrt(0.7^2 + distance^2), the distance being that of the logarithms of the specifications.
 _NEAR = 0.7
 
 
@@ -182,18 +192,26 @@ class Law:
     Attributes:
         name: of the class.
         exponents: of peak, bandwidth and power.
-        families: ln of what a generation does above its specifications.
-        gpus: the models that were measured.
-        seen: quantile of scaled errors where both models are among them.
-        unseen: the same where one is not.
+        families: ln of what a generation does above its specifications, if any class measured it.
+        gpus: the same of a model above its generation.
+        measured: models that this class measured.
+        seen: quantile of scaled errors where both models were measured.
+        unseen: the same where one was not.
+        strange: the same where one's generation was not.
     """
 
     name: str
     exponents: tuple[float, ...]
     families: Mapping[str, float]
-    gpus: frozenset[str]
+    gpus: Mapping[str, float]
+    measured: frozenset[str]
     seen: float
     unseen: float
+    strange: float
+
+    def effect(self, gpu: Gpu) -> float:
+        """Return ln of what a GPU does above its specifications."""
+        return self.families.get(family(gpu), 0.0) + self.gpus.get(gpu.name, 0.0)
 
 
 def law(name: WorkClass) -> Law:
@@ -206,10 +224,12 @@ def law_from(name: str, row: Mapping[str, Any]) -> Law:
     return Law(
         name=name,
         exponents=tuple(float(row[feature]) for feature in FEATURES),
-        families=row.get("family", {}),
-        gpus=frozenset(row["gpus"]),
+        families=row["family"],
+        gpus=row["gpu"],
+        measured=frozenset(row["measured"]),
         seen=float(row["seen"]),
         unseen=float(row["unseen"]),
+        strange=float(row["strange"]),
     )
 
 
@@ -219,13 +239,13 @@ def steps(source: Gpu, target: Gpu, precision: str | None) -> tuple[float, ...]:
     Raises:
         InputError: a specification is missing.
     """
-    found = []
-    for one in (source, target):
-        bandwidth, power = one.memory_bandwidth_gb_s, one.tdp_w
+    figures = []
+    for gpu in (source, target):
+        bandwidth, power = gpu.memory_bandwidth_gb_s, gpu.tdp_w
         if bandwidth is None or power is None:
-            raise InputError(f"the specifications of {one.name} are incomplete.")
-        found.append((peak_tflops(one, precision), bandwidth, power))
-    return tuple(math.log(after / before) for before, after in zip(*found, strict=True))
+            raise InputError(f"the specifications of {gpu.name} are incomplete.")
+        figures.append((peak_tflops(gpu, precision), bandwidth, power))
+    return tuple(math.log(after / before) for before, after in zip(*figures, strict=True))
 
 
 def scale_of(difference: tuple[float, ...]) -> float:
@@ -233,33 +253,28 @@ def scale_of(difference: tuple[float, ...]) -> float:
     return math.hypot(_NEAR, *difference)
 
 
-def predicted(found: Law, source: Gpu, target: Gpu, precision: str | None) -> Estimate:
-    """Return the speed-up by a law, with its 90 % interval; weak outside of its families."""
+def predicted(by: Law, source: Gpu, target: Gpu, precision: str | None) -> Estimate:
+    """Return the speed-up by a law, with its 90 % interval."""
     difference = steps(source, target, precision)
-    exponents = zip(found.exponents, difference, strict=True)
-    log = sum(exponent * step for exponent, step in exponents)
-    log += found.families.get(family(target), 0.0) - found.families.get(family(source), 0.0)
-    new = [gpu.name for gpu in (source, target) if gpu.name not in found.gpus]
-    half = (found.unseen if new else found.seen) * scale_of(difference)
-    basis: str = Message(f"law.{found.name}", formula=_formula(found))
-    if new:
-        names = join(dict.fromkeys(new), "and")
-        basis = join((basis, Message("law.unmeasured", gpus=names)))
-    return within(math.exp(log), math.exp(half), basis)
+    log = sum(a * b for a, b in zip(by.exponents, difference, strict=True))
+    log += by.effect(target) - by.effect(source)
+    pair = (source, target)
+    unmeasured = dict.fromkeys(gpu.name for gpu in pair if gpu.name not in by.measured)
+    strange = not {family(gpu) for gpu in pair} <= families(by.measured)
+    width = by.strange if strange else by.unseen if unmeasured else by.seen
+    basis: str = Message(f"law.{by.name}", formula=_formula(by))
+    if unmeasured:
+        basis = join((basis, Message("law.unmeasured", gpus=join(unmeasured, "and"))))
+    return within(math.exp(log), math.exp(width * scale_of(difference)), basis)
 
 
-def covers(found: Law, gpu: Gpu) -> bool:
-    """Return whether GPUs of this one's family were among those that the law was fitted on."""
-    return family(gpu) in families(found.gpus)
-
-
-def _formula(found: Law) -> str:
+def _formula(by: Law) -> str:
     parts = [
         f"{feature}^{exponent:.2f}"
-        for feature, exponent in zip(FEATURES, found.exponents, strict=True)
+        for feature, exponent in zip(FEATURES, by.exponents, strict=True)
         if round(exponent, 2)
     ]
-    return " x ".join(parts)
+    return " x ".join(parts) or "no change"
 
 
 Family = Literal["half", "single"]
@@ -334,9 +349,14 @@ def is_fitted(gpu: Specs) -> bool:
     return gpu.name in coefficients("speed")["half"]["gpu"]
 
 
-def knows_architecture(name: str) -> bool:
-    """Return whether benchmarks of the generation are in the fit."""
-    return name in coefficients("speed")["half"]["architecture"]
+def trained_on(gpu: Gpu) -> bool:
+    """Return whether benchmarks of training on the GPU's generation are in the fit."""
+    return family(gpu) in coefficients("speed")["half"]["architecture"]
+
+
+def is_measured(gpu: Gpu) -> bool:
+    """Return whether work of any class was measured on the GPU's generation."""
+    return trained_on(gpu) or family(gpu) in coefficients("classes")["inference"]["family"]
 
 
 def log_spread(one: Specs, other: Specs, widths: Mapping[str, float] | None = None) -> float:

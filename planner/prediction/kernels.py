@@ -28,18 +28,18 @@ from planner.models.gpu_speed import (
     Family,
     Specs,
     WorkClass,
-    covers,
     family,
     has_tf32,
     interval_factor,
     is_fitted,
+    is_measured,
     is_single,
-    knows_architecture,
     law,
     log_score,
     peak_tflops,
     predicted,
     specs,
+    trained_on,
     work_class,
 )
 from planner.prediction.slices import whole_gpu
@@ -293,25 +293,15 @@ def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
     return named, ""
 
 
-def _outside(estimate: Estimate, *uncovered: Gpu) -> Estimate:
-    """Return an estimate for generations on which nothing of a job's kind was measured.
-
-    Weak where no class measured them at all.
-    """
-    if not uncovered:
+def _weak_if_new(estimate: Estimate, source: Gpu, target: Gpu) -> Estimate:
+    """Return an estimate, weak and wide where no class measured a GPU's generation."""
+    new = [gpu.architecture for gpu in (source, target) if not is_measured(gpu)]
+    if not new:
         return estimate
-    unknown = [gpu for gpu in uncovered if not knows_architecture(family(gpu))]
-    names = join(dict.fromkeys(gpu.architecture for gpu in unknown or uncovered), "and")
-    least = _WEAK_FACTOR if unknown else _SPECIFICATION_FACTOR
-    factor = max(least, estimate.high / estimate.mid)
-    code = "speed.outside-fit" if unknown else "speed.kind-unmeasured"
-    basis = Message(code, gpus=names, basis=estimate.basis)
-    return msgspec.structs.replace(within(estimate.mid, factor, basis), weak=bool(unknown))
-
-
-@kept(_KEPT)
-def _unknown(source: Gpu, target: Gpu) -> tuple[Gpu, ...]:
-    return tuple(gpu for gpu in (source, target) if not knows_architecture(family(gpu)))
+    factor = max(_WEAK_FACTOR, estimate.high / estimate.mid)
+    names = join(dict.fromkeys(new), "and")
+    basis = Message("speed.outside-fit", gpus=names, basis=estimate.basis)
+    return msgspec.structs.replace(within(estimate.mid, factor, basis), weak=True)
 
 
 def _by_counters(kernels: Kernels, counters: _Counters, target: Gpu) -> Estimate:
@@ -319,7 +309,7 @@ def _by_counters(kernels: Kernels, counters: _Counters, target: Gpu) -> Estimate
     weight, damping, basis = counters
     arithmetic = peak_tflops(target, precision) / peak_tflops(source, precision)
     ratio = arithmetic**weight * _bandwidth_ratio(source, target) ** (1.0 - weight)
-    return _outside(within(ratio**damping, _COUNTER_FACTOR, basis), *_unknown(source, target))
+    return _weak_if_new(within(ratio**damping, _COUNTER_FACTOR, basis), source, target)
 
 
 def _by_specification(kernels: Kernels, target: Gpu) -> Estimate:
@@ -361,11 +351,7 @@ def _of_class(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Esti
 
 
 def _by_law(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Estimate:
-    found = law(name)
-    uncovered = [gpu for gpu in (source, target) if not covers(found, gpu)]
-    if uncovered and name == "llm-training":  # benchmarks of the generation, if of other training
-        return _outside(_training(source, target, precision), *uncovered)
-    return _outside(predicted(found, source, target, precision), *uncovered)
+    return _weak_if_new(predicted(law(name), source, target, precision), source, target)
 
 
 def _with_or_without_tf32(kernels: Kernels, target: Gpu) -> Estimate:
@@ -387,13 +373,19 @@ def _with_or_without_tf32(kernels: Kernels, target: Gpu) -> Estimate:
 
 def _other(source: Gpu, target: Gpu, precision: str) -> Estimate:
     """Return the fit of training for another kind of job, of which nothing was measured."""
-    if precision == "fp64":  # the middle of arithmetic and bandwidth, as for whole machines
-        fitted = predicted(law("scaled-training"), source, target, precision)
-    else:
-        fitted = _training(source, target, precision)
+    if precision == "fp64":
+        return _of_arithmetic_and_bandwidth(source, target, precision)
+    fitted = _training(source, target, precision)
     factor = max(_SPECIFICATION_FACTOR, fitted.high / fitted.mid)
     basis = Message("speed.kind-unknown", basis=fitted.basis)
     return msgspec.structs.replace(within(fitted.mid, factor, basis), weak=True)
+
+
+def _of_arithmetic_and_bandwidth(source: Gpu, target: Gpu, precision: str) -> Estimate:
+    arithmetic = peak_tflops(target, precision) / peak_tflops(source, precision)
+    mid = math.sqrt(arithmetic * _bandwidth_ratio(source, target))
+    basis = Message("speed.fp64")
+    return msgspec.structs.replace(within(mid, _WEAK_FACTOR, basis), weak=True)
 
 
 def spec_family(precision: str) -> tuple[str, Family]:
@@ -404,13 +396,17 @@ def spec_family(precision: str) -> tuple[str, Family]:
 def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
     named = "tf32" if precision == "fp32" else precision
     one, other = (_specs(gpu, named) for gpu in (source, target))
-    ratio = math.exp(log_ratio(source, target, spec_family(named)))
+    log, factor = log_ratio(source, target, spec_family(named)), interval_factor(one, other)
     unseen = [gpu.name for gpu in (one, other) if not is_fitted(gpu)]
     basis = Message("speed.benchmarks", terms=_TERMS)
     if unseen:
         basis = Message("speed.specifications", gpus=join(unseen, "and"), terms=_TERMS)
-    found = within(ratio, interval_factor(one, other), basis)
-    return _outside(found, *_unknown(source, target))
+    for gpu, sign in ((target, 1.0), (source, -1.0)):
+        if not trained_on(gpu):  # what its generation does in other work
+            log += sign * law("scaled-training").families.get(family(gpu), 0.0)
+            factor = max(factor, _SPECIFICATION_FACTOR)
+    found = within(math.exp(log), factor, basis)
+    return _weak_if_new(found, source, target)
 
 
 def log_ratio(source: Gpu, target: Gpu, family: tuple[str, Family]) -> float:

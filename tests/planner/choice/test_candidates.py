@@ -210,14 +210,6 @@ TABLE: list[tuple[str, str | None, Profile, Offer, Mapping[str, Any], str]] = [
         "",
     ),
     ("a GPU without figures", "unknown-gpu", a_profile(), sold("x", gpu="X1"), {}, "X1"),
-    (
-        "a GPU half known",
-        "unknown-gpu",
-        a_profile(),
-        sold("x", gpu="RTX-PRO-4500"),
-        {},
-        "RTX-PRO-4500",
-    ),
 ]
 EIGHT_TODAY = sold("today", "18.00", gpu_count=8, interconnect="nvlink")
 

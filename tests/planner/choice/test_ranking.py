@@ -214,7 +214,7 @@ def test_a_clear_saving_is_recommended() -> None:
         sold("as-dear", "2.00"),
         sold("within the spread", "1.95"),
         sold("undated", "0.50", dated=False),
-        sold("beyond the fit", "0.50", "RTX-PRO-6000", gpu_memory_gib=96),
+        sold("beyond the fit", "0.50", "K80", gpu_memory_gib=96),
         sold("faster but dear", "4.00", "H100-SXM-80GB"),
     ],
     ids=lambda o: o.instance_type,

@@ -63,11 +63,11 @@ L40S = a_profile(
 def test_measured_communication_is_the_most_that_better_links_gain(
     parameters: float | None,
 ) -> None:
-    """8 L40S over PCIe, 0.22 of 0.5 s communication -> 8 H200: 200 h never become less than 37."""
+    """8 L40S over PCIe, 0.22 of 0.5 s communication -> 8 H200: 200 h lose at most all of it."""
     job = replace(L40S, job=replace(L40S.job, parameters=parameters))
     alone = kernel_speed_up(job, H200)
     found = on(job, Layout(gpu=H200, gpu_count=8, interconnect="nvlink", nodes=1))
-    assert 37.0 < 200.0 / found.mid < 45.0
+    assert 200.0 * 0.28 / 0.5 / alone.mid <= 200.0 / found.mid * 1.001 < 45.0
     assert 200.0 / found.high >= 200.0 * 0.28 / 0.5 / alone.high
 
 

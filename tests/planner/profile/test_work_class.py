@@ -37,11 +37,14 @@ def told(metrics: dict[str, float] | None = None, **fields: Any) -> str:
         ({"precision": "fp32", "kind": "inference_offline"}, "fp32"),
         ({"precision": "tf32", "kind": "inference_offline"}, "inference"),
         ({"kind": "inference_online"}, "inference"),
-        ({"kind": "inference_online", "unit": "image", "parameters": 1.2e10}, "inference"),
+        ({"kind": "inference_online", "unit": "image", "parameters": 1.2e10}, "diffusion"),
+        ({"kind": "inference_online", "unit": "image", "parameters": 8e7}, "inference"),
         ({"kind": "inference_online", "unit": "output_token"}, "llm-decode"),
         ({"kind": "inference_online", "parameters": 8e9}, "llm-decode"),
         ({"kind": "inference_online", "framework": "vLLM"}, "llm-decode"),
-        ({"kind": "inference_offline", "unit": "token"}, "inference"),
+        ({"kind": "inference_offline", "unit": "token"}, "llm-inference"),
+        ({"kind": "inference_offline", "unit": "token", "batch_per_gpu": 256}, "llm-inference"),
+        ({"kind": "inference_offline", "unit": "token", "batch_per_gpu": 16}, "llm-decode"),
         ({"kind": "inference_online", "unit": "prompt"}, "llm-prefill"),
         ({"precision": "fp64"}, "other"),
         ({"kind": "interactive"}, "other"),
@@ -100,7 +103,7 @@ def test_more_of_a_resource_never_slows(name: Any) -> None:
     found = law(name)
     assert all(exponent >= 0.0 for exponent in found.exponents)
     assert len(found.exponents) == len(FEATURES)
-    assert found.unseen >= found.seen > 0.0
+    assert found.strange >= found.unseen >= found.seen > 0.0
 
 
 def test_a_gpu_that_was_not_measured_says_so() -> None:
