@@ -26,6 +26,7 @@ from research import (
     slice_probe,
     slices,
     small_work,
+    tensor_parallel,
     turns,
 )
 from research.cross_gpu import cases, fitted_runs, intervals
@@ -43,7 +44,8 @@ _SPEED = f"""\
 _SCALE = f"""\
 # Overheads of several GPUs, planner/models/communication.py. {_BY_MAKE}
 # Sources: inside, growth: lambdal/deeplearning-benchmark, 1 to 8 GPUs (no licence stated); between:
-# AdaptDL traces of siasosp23, two full nodes at the largest batches (none stated). Quantiles only.
+# AdaptDL traces of siasosp23, two full nodes at the largest batches (none stated); tensor:
+# LLM-Inference-Bench (BSD-3), llm-inference-benchmarks of IOG (Apache-2.0). Quantiles only.
 """
 _HOST = f"""\
 # Loader, power cap and power on another GPU: planner/models. {_BY_MAKE}
@@ -134,6 +136,8 @@ def scale(folder: Path, day: date) -> str:
         lines += ["", f"[inside.{link}]", *_ends(found.good, found.mid, found.bad)]
     for name, found in several_gpus.network_overheads(folder).items():
         lines += ["", f"[between.{name}]", *_ends(found.good, found.mid, found.bad)]
+    for link, row in tensor_parallel.fitted(tensor_parallel.pairs(folder)).items():
+        lines += ["", f"[tensor.{link}]", *(f"{key} = {value}" for key, value in row.items())]
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@ from research import (
     slice_probe,
     slices,
     small_work,
+    tensor_parallel,
     turns,
 )
 from research.score import Section
@@ -26,6 +27,7 @@ SECTIONS: tuple[Callable[[Path], Section], ...] = (
     small_work.section,
     several_gpus.section,
     probed.section,
+    tensor_parallel.section,
     co_location.section,
     turns.section,
     side_by_side.section,

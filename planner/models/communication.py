@@ -163,6 +163,16 @@ def growth(before: int, after: int, of_link: str, geforce: float | None = None) 
     return float(whole**steps)
 
 
+def of_one_copy(before: int, after: int, *, nvlink: bool) -> tuple[float, float]:
+    """Return how much faster more GPUs serve one copy of a language model, and its factor x/:.
+
+    A power of the ratio of GPUs, fitted on tensor parallel over NVLink and over PCIe.
+    """
+    row = coefficients("scale")["tensor"]["nvlink" if nvlink else "pcie"]
+    ratio = after / before
+    return ratio ** row["exponent"], math.exp(row["spread"] * abs(math.log(ratio)))
+
+
 @kept(1024)
 def typical(of_link: str, ranks: int) -> Overhead:
     """Return the overhead of so many GPUs in one machine, as benchmarks over such links had it."""

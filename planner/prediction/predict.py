@@ -11,13 +11,14 @@ nothing and is never used as a weight (measured: it makes cross-GPU predictions 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from planner.actions import Action, action, combined
 from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate, exactly, product, within
+from planner.models.gpu_speed import serves_language_model
 from planner.models.input_pipeline import WAITS, loader_factor, loader_rate
 from planner.models.track_record import TrackRecord
 from planner.prediction.bounds import Lifted, Limits, bounded, lifted_by, limits_of
@@ -25,7 +26,8 @@ from planner.prediction.kernels import Kernels, kernels_on, read_kernels
 from planner.prediction.layout import Layout, layout_of
 from planner.prediction.probes import Anchor, anchors, check_probes, narrowest
 from planner.prediction.profiled_step import ProfiledStep, profiled_step
-from planner.prediction.scaling import speed_up, told_by
+from planner.prediction.scaling import speed_up, tensor_parallel, told_by
+from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_gpu, source_slice
 from planner.signals.compute_share import reading_cores
@@ -268,12 +270,14 @@ class Predictions:
         parts: where its time goes.
         probes: the same job measured elsewhere.
         record: what became of earlier predictions; it centres and widens what no probe measured.
+        timed: whether the seconds of the profile's step are known, not only their shares.
     """
 
     profile: Profile
     parts: Split
     probes: tuple[Profile, ...] = ()
     record: TrackRecord | None = None
+    timed: bool = True
     # Kept by target and actions; by the part of them that matters before bounds; by actions; by
     # GPU; by links, number and speed of GPUs; by cores of the host and actions.
     _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
@@ -325,7 +329,16 @@ class Predictions:
 
     @cached_property
     def _start(self) -> tuple[Layout, ProfiledStep]:
-        return layout_of(self.profile), profiled_step(self.profile, self.parts.kernels)
+        step = profiled_step(self.profile, self.parts.kernels)
+        if not self.timed:
+            step = replace(step, step_s=None, compute_s=None)
+        return layout_of(self.profile), step
+
+    @cached_property
+    def _serves_split(self) -> bool:
+        """Whether the GPUs serve one copy of a language model, each a part of every layer."""
+        split = self.profile.job.parallelism is Parallelism.TENSOR
+        return split and self.profile.job.kind.serves and serves_language_model(self.profile)
 
     @cached_property
     def _one_gpu(self) -> bool:
@@ -335,7 +348,7 @@ class Predictions:
     @cached_property
     def _anchors(self) -> tuple[tuple[Anchor, "Predictions"], ...]:
         return tuple(
-            (anchor, Predictions(profile=anchor.profile, parts=self.parts))
+            (anchor, Predictions(profile=anchor.profile, parts=self.parts, timed=anchor.timed))
             for anchor in anchors(self.profile, self.probes)
         )
 
@@ -391,7 +404,10 @@ class Predictions:
         key = None if self._sends_nothing(target) else (told_by(target), faster.mid)
         if key not in self._scaling:
             before, step = self._start
-            self._scaling[key] = speed_up(before, target, step, faster=faster.mid)
+            if self._serves_split and target.gpu_count != before.gpu_count:
+                self._scaling[key] = tensor_parallel(before, target)
+            else:
+                self._scaling[key] = speed_up(before, target, step, faster=faster.mid)
         return self._scaling[key]
 
     def _by_probes(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from planner.models.estimate import Estimate
 from planner.prediction.layout import layout_of
-from planner.prediction.profiled_step import rate_per_s
+from planner.prediction.profiled_step import rate_per_s, step_s
 from planner.profile.model import Profile, Step
 from planner.profile.source import source_gpu, source_slice, unknown_slice
 from pricing.errors import InputError
@@ -26,11 +26,13 @@ class Anchor:
         profile: what was measured.
         speed: its rate over that of the profile itself; 1 for the profile.
         linear: what as many GPUs do at most by a measurement on one of them; None without one.
+        timed: whether the seconds of its step are known, not only their shares.
     """
 
     profile: Profile
     speed: float
     linear: float | None = None
+    timed: bool = True
 
     @property
     def shows_scaling(self) -> bool:
@@ -164,9 +166,11 @@ def _with_overhead(anchor: Anchor, others: Sequence[Anchor]) -> Anchor:
     linear = mine.gpu_count * single[0].speed
     over = max(0.0, linear / anchor.speed - 1.0)
     step = anchor.profile.step or Step()
-    mean_s = step.mean_s or 1.0
-    timed = replace(step, mean_s=mean_s, comm_s=mean_s * over / (1.0 + over))
-    return replace(anchor, profile=replace(anchor.profile, step=timed), linear=linear)
+    known_s = step_s(anchor.profile).value
+    mean_s = known_s or 1.0
+    split = replace(step, mean_s=mean_s, comm_s=mean_s * over / (1.0 + over))
+    profile = replace(anchor.profile, step=split)
+    return replace(anchor, profile=profile, linear=linear, timed=known_s is not None)
 
 
 def _measured_on(profile: Profile) -> tuple[str, MigProfile | None]:

