@@ -304,8 +304,8 @@ def _grown(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> 
     def law(part: WorkingGpus) -> Overhead:
         if here.machines == 1 < part.machines:
             # Launches, latency and bytes of one machine tell nothing of a network's bytes.
-            inside = law(WorkingGpus(part.inside, 1, part.inside))
-            return _after(inside, _between(after, part, step, computing_s))
+            in_each = law(WorkingGpus(part.inside, 1, part.inside))
+            return _after(in_each, _between(after, part, step, computing_s))
         change = link_time(start, (there, part))
         times = change.factor * faster
         hidden = _HIDES * (times / change.grown - 1.0)

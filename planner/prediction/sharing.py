@@ -4,7 +4,8 @@ How fast each job runs when several share one GPU.
 Expected: 1 / max(1, own time on the GPU + the others' shares of it). A job is delayed only while it
 has work there, which is its kernel time. Side by side (MPS) others leave it what their SM activity
 does not take; in turns whoever has its turn has the whole GPU, so there their kernel time counts.
-Where one of the two readings is known it stands for both, and this is 1 / max(1, sum of shares).
+Where SM activity is unknown, kernels may take of the SMs from none to all that they run, and the
+middle is half; where kernel time is, SM activity stands for it.
 Nothing of it is fitted: on Gavel's pairs it is the better of the guesses, and on our own on an H200
 (`research/side_by_side`) nearer than SM activity alone, in turns and under MPS.
 
@@ -40,7 +41,7 @@ the low end too; at the high end a job is as fast as on the whole GPU. Such an e
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -96,11 +97,11 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
         raise InputError(f"GPU use of {', '.join(unknown)} was not measured.")
     if len(own) == 1:
         return (exactly(1.0, Message("sharing.alone")),)
-    taken = own if in_turns else [compute_share(profile) for profile in profiles]
-    total = sum(share or 0.0 for share in taken)
+    taken = [_Taken.by(profile, in_turns=in_turns) for profile in profiles]
+    total = _Taken(*(sum(shares) for shares in zip(*taken, strict=True)))
     filling = [] if in_turns else [one for one in profiles if _fills(one)]
     found = (
-        _beside(time or 0.0, total - (share or 0.0), in_turns=in_turns)
+        _beside(time or 0.0, total.without(share), in_turns=in_turns)
         for time, share in zip(own, taken, strict=True)
     )
     return tuple(
@@ -109,6 +110,33 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
         else speed
         for one, speed in zip(profiles, found, strict=True)
     )
+
+
+class _Taken(NamedTuple):
+    """The share of a GPU that jobs take from others: at least, expected, at most."""
+
+    least: float
+    mid: float
+    most: float
+
+    @classmethod
+    def by(cls, profile: Profile, *, in_turns: bool) -> "_Taken":
+        """Return what one job takes.
+
+        In turns it is kernel time, side by side SM activity. Where that was not measured, kernels
+        may take of the SMs anything from none to all while they run: the middle is half.
+        """
+        time, share = time_on_gpu(profile) or 0.0, compute_share(profile) or 0.0
+        if in_turns:
+            return cls(time, time, time)
+        if profile.mean(SHARES[0]) is None:
+            return cls(0.0, share / 2.0, share)
+        return cls(share, share, share)
+
+    def without(self, one: "_Taken") -> "_Taken":
+        """Return what the others of all jobs take."""
+        least, mid, most = (max(0.0, a - b) for a, b in zip(self, one, strict=True))
+        return _Taken(least, mid, most)
 
 
 def _fills(profile: Profile) -> bool:
@@ -149,16 +177,18 @@ def expected_speed(total: float) -> float:
     return 1.0 / max(1.0, total)
 
 
-def _beside(own: float, others: float, *, in_turns: bool) -> Estimate:
+def _beside(own: float, others: _Taken, *, in_turns: bool) -> Estimate:
     fitted = coefficients("sharing")
-    mid = expected_speed(own + others)
-    again = float(fitted["again"]) if others > 0.0 else 1.0
-    by_pairs = contention(others) * math.log(float(fitted["factor"]))
+    again = float(fitted["again"]) if others.most > 0.0 else 1.0
+    by_pairs = contention(others.most) * math.log(float(fitted["factor"]))
     factor = math.exp(math.hypot(math.log(again), by_pairs))
+    slowest, mid, fastest = (
+        expected_speed(own + share) for share in (others.most, others.mid, others.least)
+    )
     return Estimate(
-        low=min(mid / factor, 1.0 / (1.0 + _delay(in_turns=in_turns) * others)),
+        low=min(slowest / factor, 1.0 / (1.0 + _delay(in_turns=in_turns) * others.most)),
         mid=mid,
-        high=min(again, mid * factor),
+        high=min(again, fastest * factor),
         basis=_BASIS,
     )
 
