@@ -102,7 +102,7 @@ class Readings:
     """Cases as arrays, ready to be fitted without some of them.
 
     Cases of a model on a pair of GPUs are one reading, their median; the way back from one GPU to
-    the other is no second reading.
+    the other is not counted again.
     """
 
     def __init__(self, some: Sequence[Case]) -> None:
