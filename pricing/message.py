@@ -3,13 +3,12 @@
 A `Message` is its English sentence, so that it stands wherever a contract names a text, and keeps
 what it was made of, so that it can be said again in another language. The catalogs are gettext
 files (`pricing/data/messages/LANGUAGE/AREA.po`) whose `msgid` is the code: `AREA.what-it-says`.
-A template has its parameters in braces, a number with its format: `{share:percent}`. The formats
-that a language has of its own are messages, too: `format.percent`.
+A template has its parameters in braces, a number with its format: `{share:.0%}`; what stands
+between the items of a list is a message, too: `separator.words`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from decimal import Decimal
 from functools import cache
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 ENGLISH = "en"
 Parameter: TypeAlias = str | int | float | Decimal | tuple[str, ...] | list[str]
 """A word, a number, a list of words; each word may be a message itself."""
-_ENTRY = re.compile(r'^msgid ((?:".+"\s)+)msgstr ((?:".*"\s?)+)', re.MULTILINE)
-_QUOTED = re.compile(r'".*"')
+_ENTRY = re.compile(r'^msgid "(.+)"\nmsgstr "(.*)"$', re.MULTILINE)
+_ESCAPED = re.compile(r"\\(.)")
 
 
 class Message(str):
@@ -44,7 +43,11 @@ class Message(str):
 
     def __new__(cls, code: str, /, **params: Parameter) -> Self:
         """Return the sentence of a code."""
-        return cls.saved(_fill(catalog(ENGLISH)[code], params, ENGLISH), code, params)
+        template = catalog(ENGLISH)[code]
+        for value in params.values():
+            if value.__class__ is list or value.__class__ is tuple:
+                return cls.saved(_fill(template, params, ENGLISH), code, params)
+        return cls.saved(template.format(**params), code, params)  # as most are, and fast
 
     @classmethod
     def saved(cls, text: str, code: str, params: Mapping[str, Parameter]) -> Self:
@@ -76,12 +79,12 @@ def catalog(language: str) -> Mapping[str, str]:
     """Return the templates of a language by code."""
     folder = files("pricing.data") / "messages" / language
     texts = (file.read_text(encoding="utf-8") for file in folder.iterdir())
-    entries = (entry for text in texts for entry in _ENTRY.findall(text))
-    return {_unquoted(code): _unquoted(template) for code, template in entries}
+    entries = (entry for text in texts for entry in _ENTRY.findall(text.replace('"\n"', "")))
+    return {code: _ESCAPED.sub(_character, template) for code, template in entries}
 
 
-def _unquoted(quoted: str) -> str:
-    return "".join(json.loads(part) for part in _QUOTED.findall(quoted))
+def _character(escaped: re.Match[str]) -> str:
+    return "\n" if escaped[1] == "n" else escaped[1]
 
 
 @cache
@@ -106,5 +109,4 @@ def _format(value: Parameter, spec: str, language: str) -> str:
     if not spec:
         return str(value)
     number = Decimal(value) if isinstance(value, str) else value  # as a saved plan holds money
-    template = catalog(language).get(f"format.{spec}")
-    return format(number, spec) if template is None else _fill(template, {"n": number}, language)
+    return format(number, spec)

@@ -15,8 +15,8 @@ from pricing.message import Message, catalog, join
 ROOT = Path(__file__).parents[2]
 CATALOGS = ROOT / "pricing/data/messages"
 PRODUCT = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
-# Asked for by `pricing.message` itself, as a list or as a format of a number.
-_OWN = re.compile(r"(list|separator|format)\.")
+# Asked for by `pricing.message` itself.
+_OWN = re.compile(r"(list|separator)\.")
 
 
 def _params(template: str) -> set[str]:
