@@ -8,6 +8,7 @@ the machines in more than one way.
 
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from pricing.billing.billing_rule import BYTES_PER_UNIT, BillingRule, caveats
@@ -209,10 +210,21 @@ def _quantity(storage: _Kept, usage: Usage, terms: tuple[BillingRule, ...]) -> D
 
 
 def _unpriced(storage: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> Unpriced:
-    what = Message("bill.of-kind", what=storage.words, kind=repr(kind)) if kind else storage.words
     kinds = () if storage is _BOOT else rules.kinds(storage.rule)
-    text = Message("bill.no-price-a-gb", what=what, place=_where(offer))
+    return _unpriced_storage(storage, kind, _where(offer), kinds)
+
+
+@lru_cache(maxsize=1024)
+def _unpriced_storage(storage: _Kept, kind: str, place: str, kinds: tuple[str, ...]) -> Unpriced:
+    what = Message("bill.of-kind", what=storage.words, kind=repr(kind)) if kind else storage.words
+    text = Message("bill.no-price-a-gb", what=what, place=place)
     return Unpriced(storage.what, about(storage.what, _with_kinds(text, kinds)))
+
+
+@lru_cache(maxsize=1024)
+def _unpriced_service(what: str, words: str, provider: str, kinds: tuple[str, ...]) -> Unpriced:
+    text = Message("bill.no-price-of-a", what=words, provider=provider)
+    return Unpriced(what, about(what, _with_kinds(text, kinds)))
 
 
 def _with_kinds(text: Message, kinds: tuple[str, ...]) -> Message:
@@ -294,6 +306,7 @@ def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
     return _Objects(parts, tuple(filter(None, (*terms, base, included))))
 
 
+_ADDRESS = Message("bill.address")
 USUAL_PLANE = "standard"
 """The control plane that a provider sells without a further name."""
 
@@ -312,7 +325,7 @@ def services(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     """Return the services that live as long as the machines; only what was asked for."""
     requested = []
     if usage.addresses:
-        requested.append(_Service("address", usage.addresses, "ipv4", "", Message("bill.address")))
+        requested.append(_Service("address", usage.addresses, "ipv4", "", _ADDRESS))
     if usage.nat_gateways:
         requested.append(
             _Service("address", usage.nat_gateways, "nat_gateway_hour", "", Message("bill.nat"))
@@ -330,8 +343,7 @@ def _service_item(service: _Service, offer: Offer, usage: Usage, rules: Provider
     )
     if not terms:
         kinds = rules.kinds(service.rule)
-        text = Message("bill.no-price-of-a", what=service.words, provider=offer.provider)
-        return Unpriced(service.what, about(service.what, _with_kinds(text, kinds)))
+        return _unpriced_service(service.what, service.words, offer.provider, kinds)
     price = _for_so_many(terms, usage.count)
     count = service.wanted * (usage.count if price.per_machine else 1)
     rate = by_month(price, count) if price.unit == "USD/month" else ByHour(price, count)

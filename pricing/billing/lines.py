@@ -109,6 +109,7 @@ class _Figure:
         return price_text(amount) if spec == "usd" else quantity_text(amount)
 
 
+@lru_cache(maxsize=4096)
 def about(what: str, text: str, provider: str = "") -> Message:
     """Return what is said of a line of a bill, and of the provider where it is given."""
     line = Message(f"line.{what}")
