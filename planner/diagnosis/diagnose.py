@@ -154,6 +154,8 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
             claimed *= 1.0 if pool == "outside" else within
             if claimed >= _WORTH_SAYING or finding.confidence == "measured":
                 severity = _severity(claimed, finding)
+                if pool == "outside" and case.severity is not None:
+                    severity = case.severity
                 shared.append(
                     msgspec.structs.replace(
                         finding, waste_fraction=round(claimed, 4), severity=severity

@@ -116,7 +116,7 @@ def early_steps(observed: Observed | None) -> EarlySteps | None:
 
 _FEWEST_TO_DIVIDE = 8  # rows
 _FEWEST_LATER, _LEAST_LATER = 20, 0.2  # steps, and of all: what stays must have been seen
-_MUCH_LONGER = 1.5
+_MUCH_LONGER = 2.0  # others' work on a machine slows steps by less, mostly
 
 
 def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:

@@ -187,6 +187,13 @@ _HOST = Rule(
         ),
         Case(
             confidence="measured",
+            cause=Message("cause.interpreter-lock"),
+            tests=(is_("waits.lock.exposed", ">=", STEP_SHARE),),
+            waste=step_share("waits.lock.exposed"),
+            actions=("free-lock",),
+        ),
+        Case(
+            confidence="measured",
             cause=Message("cause.stalls-of-seconds"),
             tests=(
                 is_("stalls.exposed", ">=", STEP_SHARE),
@@ -217,7 +224,6 @@ _HOST = Rule(
                 names=group,
             )
             for group, cause, actions in (
-                ("lock", "cause.interpreter-lock", ("free-lock",)),
                 ("logging", "cause.logging", ("log-less-often",)),
                 ("network", "cause.network-in-loop", ("local-cache", "dataloader-prefetch")),
                 ("python", "cause.own-python", ("python-off-step", *_BESIDE)),

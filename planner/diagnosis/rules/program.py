@@ -67,6 +67,7 @@ RULES: tuple[Rule, ...] = (
                 confidence="possible",
                 cause=Message("cause.long-start"),
                 tests=(is_("start-up.share", ">=", _MOST_OF_THE_RUN),),
+                severity="low",  # of this run: longer ones start no more often
                 waste=Waste(
                     pool="outside",
                     share=lambda signals: number(signals, "start-up.share"),
