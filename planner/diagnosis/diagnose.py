@@ -135,7 +135,11 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
     left = {"all": 1.0} if known is None else {"idle": 1.0 - known, "busy": known}
     left["outside"] = 1.0
     # The other shares are of the steps' time, which is what the rest of the run leaves.
-    outside = (f.waste_fraction for c, f in hits if c.waste and c.waste.pool == "outside")
+    outside = (
+        f.waste_fraction
+        for c, f in hits
+        if c.waste and c.waste.pool == "outside" and f.confidence == "measured"
+    )
     within = 1.0 - min(1.0, sum(share or 0.0 for share in outside))
     waiting = any(
         case.waste and case.waste.pool == "idle" and (finding.waste_fraction or 0.0) >= _WAITS
