@@ -105,7 +105,10 @@ def _named(case: Case, signals: Signals) -> str:
     place, share = signals[f"waits.{case.names}.place"], signals[f"waits.{case.names}.of_place"]
     if not isinstance(place, str) or not isinstance(share, float):
         return ""
-    return Message("cause.place", place=place, share=share)
+    low, high = (signals[f"waits.{case.names}.{end}_of_place"] for end in ("low", "high"))
+    if not isinstance(low, float) or not isinstance(high, float):
+        return Message("cause.place", place=place, share=share)
+    return Message("cause.place-range", place=place, share=share, low=low, high=high)
 
 
 def _applicable(codes: tuple[str, ...], signals: Signals) -> tuple[str, ...]:

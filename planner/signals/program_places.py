@@ -74,6 +74,17 @@ def place_share(group: str) -> Callable[[Profile], float | None]:
     return signal
 
 
+def place_end(group: str, end: str) -> Callable[[Profile], float | None]:
+    """Return the signal of an end (`low`, `high`) of the interval of that share."""
+
+    def signal(profile: Profile) -> float | None:
+        most = _most(profile, group)
+        ends = [getattr(w, end) for w in _of(profile, group) if most and w.place == most[0]]
+        return min(1.0, sum(ends)) if ends and None not in ends else None
+
+    return signal
+
+
 def _active_s(profile: Profile) -> float:
     return sum(one.total_s or 0.0 for one in profile.phases if one.kind in _ACTIVE)
 
@@ -189,5 +200,12 @@ SIGNALS: dict[str, Signal] = {
     **{
         f"waits.{group}.of_place": Signal(place_share(group), "time at that line", FRACTION)
         for group in _GROUPS
+    },
+    **{
+        f"waits.{group}.{end}_of_place": Signal(
+            place_end(group, end), f"{end} end of the time at that line", FRACTION
+        )
+        for group in _GROUPS
+        for end in ("low", "high")
     },
 }

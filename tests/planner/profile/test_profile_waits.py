@@ -256,3 +256,12 @@ def test_the_ranks_of_all_parts_of_a_run_are_kept() -> None:
     joined = join(parts)
     assert [one.rank for one in joined.ranks] == [0, 1, 2]
     assert "Rank 1 spends 80%" in _first(joined).cause
+
+
+def test_few_looks_say_their_interval() -> None:
+    """A share from ten looks is told with its ends; one that was told without has none."""
+    wait = Wait(
+        place="step (env.py:3)", doing="host", phase="steady", time_fraction=0.4, low=0.2, high=0.64
+    )
+    cause = _first(_profile(waits=(wait,))).cause
+    assert "step (env.py:3) takes 40% (20% to 64%) of the time" in cause
