@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -88,8 +89,21 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mcp": ("mcp", "Serve these commands to an AI agent, within a budget."),
     "schema": ("installation:schema", "Print the JSON Schema of a document that gpucost writes."),
     "doctor": ("installation:doctor", "Check this installation: prices, credentials, files."),
+    "help": ("first_steps:help_", "List every command, or show the help of one."),
     "completion": ("completion", "Print the completion script for a shell."),
 }
+
+FIRST = ("plan", "profile", "prices", "report", "provision")
+GROUPS = {
+    "Understand": "diagnose explain import capacity demo examples",
+    "Price": "compare quote bill reconcile",
+    "Run": "run list show logs ssh extend down reap watch",
+    "Prove": "verify loop diff fleet accuracy",
+    "Hand over": "recipe export mcp schema serve",
+    "Administer": "init doctor iam-policy completion help",
+}
+"""What `gpucost --help` names: five commands with what they do, the others by what they are for."""
+EVERY = "gpucost.every-command"  # of a context in which each command is listed with what it does
 
 _Item = CompletionItem[str]
 
@@ -118,6 +132,9 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        near = get_close_matches(args[0], COMMANDS, 1)
+        if args[0] not in COMMANDS and near and not ctx.resilient_parsing:
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx)
         name, command, arguments = super().resolve_command(ctx, args)
         quiet = ctx.resilient_parsing or _only_help(arguments)  # completion, help
         if name is not None and command is not None and not quiet:
@@ -126,9 +143,17 @@ class _Commands(click.Group):
             ctx.default_map = {name: load_settings(command, COMMANDS)}
         return name, command, arguments
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        every = ctx.meta.get(EVERY, False)
+        with formatter.section("Start here"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in FIRST])
+        for heading, names in GROUPS.items() if every else ():
+            with formatter.section(heading):
+                formatter.write_dl([(name, COMMANDS[name][1]) for name in names.split()])
+        if not every:
+            with formatter.section("More (`gpucost help` says what each does)"):
+                rows = [(heading, ", ".join(names.split())) for heading, names in GROUPS.items()]
+                formatter.write_dl(rows)
 
 
 EPILOG = "Example: gpucost profile -- python train.py && gpucost plan --report report.md"
@@ -156,7 +181,7 @@ def load_command(name: str) -> click.Command:
 
 def _only_help(arguments: list[str]) -> bool:
     """Return whether help is asked for, which is shown even where a settings file is broken."""
-    return any(argument in ("-h", "--help") for argument in arguments)
+    return any(argument in ("-h", "--help", "--help-all") for argument in arguments)
 
 
 def run(arguments: Sequence[str]) -> int:

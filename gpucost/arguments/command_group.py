@@ -13,15 +13,36 @@ from gpucost.arguments.settings import long_options
 from pricing.errors import InputError
 
 OTHERS = "Options"
+_ALL = "gpucost.all-options"
 
 
 class GroupedCommand(click.Command):
-    """List a command's options in groups; what no group names comes last."""
+    """List a command's options in groups; rare ones under `--help-all` alone.
 
-    def __init__(self, *args: Any, groups: Mapping[str, str], **kwargs: Any) -> None:  # noqa: ANN401 - click's
-        """Take the headings, each with the long names of its options, as they are typed."""
+    What no group names comes last.
+    """
+
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401 - click's
+        groups: Mapping[str, str] | None = None,
+        rare: str = "",
+        **kwargs: Any,  # noqa: ANN401 - click's
+    ) -> None:
+        """Take the headings with their options, and the rare options, as they are typed."""
         super().__init__(*args, **kwargs)
-        self.groups = groups
+        self.groups = groups or {}
+        self.rare = frozenset(rare.split())
+        self.params.append(
+            click.Option(
+                ("--help-all",),
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_help_with_all,
+                help=f"Show this message with {len(self.rare)} rarer options, and exit.",
+            )
+        )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each heading with its options, in the order in which they are declared."""
@@ -29,15 +50,25 @@ class GroupedCommand(click.Command):
             flag: heading for heading, flags in self.groups.items() for flag in flags.split()
         }
         rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*self.groups, OTHERS)}
+        rare = frozenset() if ctx.meta.get(_ALL) else self.rare
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(parameter, click.Option):
+            if record is None or not rare.isdisjoint(parameter.opts):
+                continue
+            if isinstance(parameter, click.Option):
                 named = (heading_of[flag] for flag in parameter.opts if flag in heading_of)
                 rows[next(named, OTHERS)].append(record)
         for heading, records in rows.items():
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
+
+
+def _help_with_all(context: click.Context, _: click.Parameter, shown: bool) -> None:  # noqa: FBT001 - click's
+    if shown and not context.resilient_parsing:
+        context.meta[_ALL] = True
+        click.echo(context.get_help())
+        context.exit()
 
 
 class SubCommand(click.Command):

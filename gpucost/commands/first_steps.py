@@ -269,3 +269,23 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}.") from error
+
+
+@click.command(name="help", epilog="Example: gpucost help plan")
+@click.argument("names", nargs=-1, metavar="[COMMAND]")
+@click.pass_context
+def help_(context: click.Context, names: tuple[str, ...]) -> None:
+    """List every command with what it does, or show all options of one."""
+    top = context.find_root()
+    command = top.command
+    if not names:
+        top.meta["gpucost.every-command"] = True
+        click.echo(top.get_help())
+        return
+    for name in names:
+        known = command.get_command(top, name) if isinstance(command, click.Group) else None
+        if known is None:
+            raise click.UsageError(f"No such command {name!r}. `gpucost help` lists all.")
+        top, command = click.Context(known, info_name=name, parent=top), known
+    top.meta["gpucost.all-options"] = True
+    click.echo(top.get_help())

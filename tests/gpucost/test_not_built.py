@@ -5,7 +5,7 @@ import re
 import pytest
 from click.shell_completion import BashComplete
 
-from gpucost.cli import COMMANDS, cli
+from gpucost.cli import COMMANDS, FIRST, GROUPS, cli
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import training
 
@@ -48,6 +48,8 @@ CONTRACT = (
     "schema",
     "serve",
     "completion",
+    "compare",
+    "help",
 )
 
 # Options of the contract that this version refuses: command, arguments.
@@ -139,15 +141,15 @@ def test_help_and_completion_never_offer_what_is_not_built(
 @pytest.mark.parametrize("command", BUILT)
 def test_the_options_of_the_contract_are_offered(command: str, call: Call) -> None:
     """Every built option of the contract is in the command's help."""
-    offered = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", call(command, "--help").out))
+    offered = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", call("help", command).out))
     assert set(BUILT[command].split()) <= offered
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_common_options_are_everywhere(command: str, call: Call) -> None:
     """-q, -v and --no-color are offered by every command that prints."""
-    if command == "completion":
-        pytest.skip("prints a script for the shell")
+    if command in ("completion", "help"):
+        pytest.skip("prints a script for the shell, or help")
     shown = call(command, "--help").out
     assert all(option in shown for option in ("--quiet", "--verbose", "--no-color"))
 
@@ -182,9 +184,13 @@ def test_help_shows_an_example(command: str, call: Call) -> None:
 
 
 def test_the_general_help_names_every_command(call: Call) -> None:
-    """`gpucost --help` lists what is built, with an example."""
+    """`gpucost --help` names what is built in under 40 lines, five commands first."""
     ran = call("--help")
     assert ran.code == 0
+    assert len(ran.out.splitlines()) < 40
+    assert [*FIRST, *" ".join(GROUPS.values()).split()] == sorted(
+        COMMANDS, key=[*FIRST, *" ".join(GROUPS.values()).split()].index
+    )
     assert all(command in ran.out for command in COMMANDS)
     assert "Example:" in ran.out
 
@@ -196,3 +202,20 @@ def test_bad_usage_is_exit_2(arguments: tuple[str, ...], call: Call) -> None:
     assert ran.code == 2
     assert ran.out == ""
     assert ran.err
+
+
+@pytest.mark.parametrize("command", ["plan", "provision"])
+def test_rare_options_stand_under_help_all(command: str, call: Call) -> None:
+    """`--help` has at most 60 lines and says where the others are; both ways show them all."""
+    short, every = call(command, "--help").out, call(command, "--help-all").out
+    assert len(short.splitlines()) <= 60
+    assert "--help-all" in short
+    assert len(every.splitlines()) > len(short.splitlines())
+    assert every == call("help", command).out
+
+
+def test_a_mistyped_command_names_the_nearest(call: Call) -> None:
+    """`gpucost plna` asks whether plan was meant; `help` of nothing lists what each does."""
+    assert "Did you mean 'plan'?" in call("plna").err
+    assert all(summary in " ".join(call("help").out.split()) for _, summary in COMMANDS.values())
+    assert call("help", "nothing").code == 2

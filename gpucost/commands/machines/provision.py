@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from gpucost.arguments.command_group import GroupedCommand
 from gpucost.arguments.parameters import DOLLARS, DURATION, today
 from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.jobs.driving import preview_job
@@ -40,7 +41,11 @@ _MOST = 64
 
 
 @click.command(
-    name="provision", epilog="Example: gpucost provision --ttl 8h --max-cost 60 --dry-run"
+    name="provision",
+    cls=GroupedCommand,
+    rare="--placement --ssh-from --subnet --security-group --end-role --image --power-cap --mig "
+    "--kubernetes --min --max --wait --container --allow-stale",
+    epilog="Example: gpucost provision --ttl 8h --max-cost 60 --dry-run",
 )
 @click.argument("plan", required=False, metavar="[PLAN]")
 @click.option("--option", "option_id", metavar="JOB/ID", help="Option of the plan to launch.")

@@ -311,8 +311,16 @@ PLAN_GROUPS = {
     "Money": "--objective --budget --purchase --price --whole-machine --engineer-rate --horizon "
     "--as-of --fail-over --fail-over-increase --base",
     "Fleet": "--consolidate --max-slowdown --max-moves --time-limit --allow-gpu-change --dask",
-    "Output": "--output --report --lang --fx --all --format --quiet --verbose --no-color --help",
+    "Output": "--output --report --lang --fx --all --format --quiet --verbose --no-color --help "
+    "--help-all",
 }
+RARE = (
+    "--slo-ms --egress --egress-to --storage --checkpoint-time --restart-time --probe --history "
+    "--precision --cores --cpu --jobs-by --gpus --include --launchable --boot-disk "
+    "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share "
+    "--objective --whole-machine --engineer-rate --horizon --as-of --fail-over-increase --base "
+    "--max-slowdown --max-moves --time-limit --dask --fx --work-total"
+)
 
 
 _LEAST_CHECKPOINT_S = 0.001  # a checkpoint that costs nothing would be written all the time
@@ -379,6 +387,7 @@ class _TimeLimit:
     name="plan",
     cls=GroupedCommand,
     groups=PLAN_GROUPS,
+    rare=RARE,
     epilog="Example: gpucost plan profile.json --provider aws -o plan.json --report report.md",
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
