@@ -30,6 +30,7 @@ from planner.prediction.scaling import speed_up, tensor_parallel, told_by
 from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_gpu, source_slice
+from planner.serving.measured_service import batch_speed
 from planner.signals.compute_share import reading_cores
 from planner.signals.finding import Finding
 from planner.signals.signals import read_signals
@@ -304,7 +305,8 @@ class Predictions:
         """Return how much faster one such GPU runs the job's kernels."""
         found = self._kernels.get(gpu)
         if found is None:
-            found = self._kernels[gpu] = kernels_on(self._read, gpu)
+            found = batch_speed(self.profile, gpu) or kernels_on(self._read, gpu)
+            self._kernels[gpu] = found
         return found
 
     def scaling(self, target: Layout) -> Estimate:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from gpucost import predict
 from planner.choice.option import Option
 from planner.profile.model import Profile, Statistics, Work
 from planner.profile.trials import Latency, Replicas, Serving
-from planner.serving.measured_service import measured_service
+from planner.serving.measured_service import batch_speed, measured_service
+from pricing.hardware import gpus
 from tests.planner.factories import a_profile, plan, running, sold
 
 H100 = sold("h100", "3.00", gpu="H100-SXM-80GB", gpu_memory_gib=80)
@@ -105,6 +107,23 @@ def test_tokens_are_those_that_are_asked() -> None:
     tokens = 300.0 * 5.0 * 730 * 3600
     assert option.work_cost is not None
     assert float(option.work_cost.usd) == pytest.approx(float(option.cost) / tokens * 1e6, abs=0.01)
+
+
+def test_a_batch_takes_as_long_as_full_batches_do() -> None:
+    """An 8B batch of 200 h on an H100 takes 528 h on an L40S, by the best published systems."""
+    batch = a_profile(
+        BUSY,
+        hours=None,
+        gpu="H100-SXM-80GB",
+        kind="inference_offline",
+        framework="vllm",
+        precision="bf16",
+        parameters=8.03e9,
+    )
+    speed = predict(batch, gpu="L40S")
+    assert 200 / speed.high < 528 < 200 / speed.low
+    assert 200 / speed.mid == pytest.approx(528, rel=0.15)
+    assert batch_speed(batch, gpus()["MI300X"]) is None  # no run on it is behind the law
 
 
 def test_another_gpu_has_a_load_of_its_own() -> None:
