@@ -82,7 +82,7 @@ def _run(manager, rate: float, count: int, seed: int) -> dict[str, object]:  # n
 
 
 def main() -> None:
-    """Serve each rate and write what it took."""
+    """Write what each rate took to serve."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = LlamaForCausalLM(LlamaConfig(**SHAPE)).eval()
