@@ -1,3 +1,5 @@
+# mypy: ignore-errors
+# Runs in an environment of its own, with torch and transformers.
 """Serves a tiny model with transformers' continuous batching on a CPU under Poisson load.
 
     python research/serving_server.py OUT.json RATE...
@@ -19,7 +21,7 @@ import transformers
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
-PROMPT, OUTPUT, REQUESTS = 64, 24, 60
+PROMPT, OUTPUT, REQUESTS = 64, 24, 50
 SHAPE = {
     "hidden_size": 512,
     "intermediate_size": 1408,
