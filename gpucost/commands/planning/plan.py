@@ -68,14 +68,21 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import PURCHASES
 from pricing.errors import NotBuiltYetError
 from pricing.listing import listed
+from pricing.message import Message
+from pricing.money import show
+from providers.registry import CLOUDS
 from telemetry.readers.hints import Hints
 from templates.language.translate import (
     ENGLISH,
     ExchangeRate,
+    _,
     current_language,
     showing,
+    translate_text,
     use_language,
 )
+
+_HOURS_PER_DAY = 24
 
 
 def _refuse_unbuilt(context: click.Context, option: click.Parameter, value: object) -> None:
@@ -450,6 +457,8 @@ def command(
         with _saying(lang, rate, output):
             left_out = [offer_on(offer, day) for job in plan.jobs for offer in job.left_out.offers]
             _print(document, output, left_out, all_options=all_options)
+            for note in _without_own_end(document):
+                output.say(_("note: {note}", note=translate_text(note)))
     plan.check_feasible()
     return gate.check(plan, output)
 
@@ -516,6 +525,16 @@ def _text(plan: Plan, kind: str, words: tuple[str, ExchangeRate | None], output:
     table = what_if_table(plan) if kind == "html" else None
     with showing(rate):
         return render_report(plan, style=kind, lang=lang, table=table)
+
+
+def _without_own_end(plan: Plan) -> Iterator[Message]:
+    """Yield what nobody ends of what is recommended and can be launched from here, and its cost."""
+    for job in plan.jobs:
+        option = job.choice
+        provider = CLOUDS.get(option.offer.provider) if option and option.provisionable else None
+        if option and provider and provider.end.lacks:
+            usd = show(option.offer.usd_per_hour * option.count * _HOURS_PER_DAY)
+            yield Message("note.no-own-end", job=job.name, provider=provider.title, usd=usd)
 
 
 def _print(plan: Plan, output: Output, left_out: list[RentedOffer], *, all_options: bool) -> None:

@@ -1,5 +1,6 @@
 """What gpucost can start itself is named beside the best, and `--launchable` plans nothing else."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from providers.registry import launchable
 from templates.advice import headline
 from templates.render import render_report
 from tests.conftest import ROOT
-from tests.gpucost.conftest import Call
+from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF
 from tests.planner.plan.kept import as_values
 
@@ -89,3 +90,29 @@ def test_a_reserved_option_is_not_exported_as_something_else(tool: str, call: Ca
     assert (ran.code, ran.out) == (2, "")
     assert "planned as reserved_1y" in ran.err
     assert "gpucost plan --purchase on_demand" in ran.err
+
+
+@pytest.mark.parametrize(("provider", "is_told"), [("lambda", True), ("digitalocean", False)])
+def test_a_machine_without_an_end_of_its_own_is_told(
+    call: Call, write: Write, provider: str, *, is_told: bool
+) -> None:
+    """The recommendation itself says so, with what a forgotten machine costs a day."""
+    gpu = {"index": 0, "metrics": {"util.sm_active": {"mean": 0.8}, "mem.used_gib": {"max": 34}}}
+    busy = {
+        "schema": "gpucost.profile/v1",
+        "job": {"name": "a", "kind": "training", "framework": "pytorch", "precision": "amp-bf16"},
+        "hardware": {"gpu": "NVIDIA H100-SXM5-80GB", "gpu_count": 1, "provider": "aws"},
+        "window": {"duration_s": 3600},
+        "work": {"unit": "image", "done": 2900000},
+        "gpus": [gpu],
+    }
+    busy["hardware"] |= {"instance_type": "p5.4xlarge", "region": "us-east-1"}
+    write("p.json", busy)
+    ran = call("plan", "p.json", "--provider", provider, "--launchable", "--as-of", AS_OF)
+    assert ("cannot end itself" in ran.err) == is_told
+    if is_told:
+        plan = call("plan", "p.json", "--provider", provider, "--as-of", AS_OF, "-f", "json").json
+        (job,) = plan["jobs"]
+        (best,) = (one for one in job["options"] if one["id"] == job["recommended"])
+        day = Decimal(best["offer"]["usd_per_hour"]) * best["count"] * 24
+        assert f"it costs ${day:.2f} a day" in ran.err
