@@ -408,6 +408,11 @@ class ListingDraft:
         """Take a resource that is ours."""
         self.resources[resource.kind, resource.region, resource.id] = resource
 
+    def leave(self, what: str, where: str) -> None:
+        """Note what is named as ours are and is not provably so: it is told and never touched."""
+        text = f"{what} is named like one of ours, and nothing says whose it is; it is left alone. "
+        self.strangers[f"{text}End it {where} if it is yours."] = None
+
     def miss(self, why: str, *, kind: str = "", region: str = "") -> None:
         """Note a part that could not be asked; an empty kind or region is every one."""
         self.unasked.append(NotQueried(provider=self.provider, kind=kind, region=region, why=why))

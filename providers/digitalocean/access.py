@@ -154,6 +154,21 @@ def refusal(status: int | None, text: str, sentence: str) -> ProviderError:
     return ProviderError(sentence)
 
 
+def what_was_made(answer: object, key: str, doing: str) -> dict[str, Any] | None:
+    """Return what a create call's answer holds under a key; None where it does not say.
+
+    Raises:
+        NoCapacityError, QuotaError, ForbiddenError, ProviderError: some refusals do not raise.
+    """
+    if not isinstance(answer, Mapping):
+        return None
+    if "message" in answer and key not in answer:
+        text = str(answer["message"])
+        raise refusal(None, text, f"DigitalOcean: {doing} failed: {text[:200]}")
+    made: dict[str, Any] | None = answer.get(key)
+    return made
+
+
 def _message(error: Exception) -> str:
     """Return the provider's own sentence in the answer."""
     response = getattr(error, "response", None)

@@ -12,9 +12,15 @@ from typing import Any
 from pricing.errors import InputError, ProviderError
 from pricing.tables import elements
 from providers.digitalocean import REAPER_TOKEN, calls, inventory
-from providers.digitalocean.access import PydoClient, read_access, refusal, sdk_errors, try_token
+from providers.digitalocean.access import (
+    PydoClient,
+    read_access,
+    sdk_errors,
+    try_token,
+    what_was_made,
+)
 from providers.digitalocean.access import connect as open_client
-from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
+from providers.digitalocean.calls import KINDS, PROVIDER
 from providers.interface import (
     MACHINE,
     Cloud,
@@ -40,7 +46,6 @@ _LAG_S = 180.0
 github.com/digitalocean/api-v2/issues/202
 """
 
-_SIZES = DropletKind("sizes", "sizes", "size", "slug", "", "/v2/sizes")
 _Json = dict[str, Any]
 
 
@@ -111,7 +116,7 @@ class DigitalOceanCloud(Cloud):
                 str(size["slug"]): tuple(
                     str(region) for region in elements(size.get("regions") or ())
                 )
-                for size in inventory.pages(self._client(repeats=True), _SIZES, {})
+                for size in inventory.pages(self._client(repeats=True).sizes.list, "sizes", {})
                 if size.get("available") is not False
             }
         notes = self._quota(account, used, spec.count)
@@ -164,7 +169,8 @@ class DigitalOceanCloud(Cloud):
 
     def _key_id(self, name: str) -> str:
         with sdk_errors(self.access, "reading the SSH keys"):
-            keys = list(inventory.pages(self._client(repeats=True), KINDS["ssh-key"], {}))
+            listed = self._client(repeats=True).ssh_keys.list
+            keys = list(inventory.pages(listed, "ssh_keys", {}))
         for key in keys:
             if name in (str(key.get("id")), key.get("name"), key.get("fingerprint")):
                 return str(key["fingerprint"])
@@ -177,10 +183,7 @@ class DigitalOceanCloud(Cloud):
         with sdk_errors(self.access, doing):
             group = getattr(self._client(repeats=False), kind.group)
             answer = group.create(body=dict(creation.arguments))
-        if isinstance(answer, Mapping) and "message" in answer and kind.one not in answer:
-            text = str(answer["message"])  # some refusals do not raise
-            raise refusal(None, text, f"DigitalOcean: {doing} failed: {text[:200]}")
-        created = answer.get(kind.one) if isinstance(answer, Mapping) else None
+        created = what_was_made(answer, kind.one, doing)
         marks = None if created is None else inventory.marks_of(creation.kind, created, {})
         if created is None or marks is None:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")

@@ -8,12 +8,13 @@ for by tag or by type. A 404 does not raise in the SDK: every answer is looked a
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
 from pricing.errors import ProviderError
 from pricing.tables import elements, members, objects
 from providers.digitalocean import calls
 from providers.digitalocean.access import PydoClient, sdk_errors
-from providers.digitalocean.calls import KINDS, PROVIDER, DropletKind
+from providers.digitalocean.calls import KINDS, PROVIDER
 from providers.interface import (
     MACHINE,
     ExistenceCheck,
@@ -32,22 +33,21 @@ _NAMED = re.compile(rf"{PREFIX}-([a-z0-9]+)-[0-9]+")
 _Json = dict[str, object]
 
 
-def pages(client: PydoClient, kind: DropletKind, filters: Mapping[str, str]) -> Iterator[_Json]:
-    """Yield every item of a list, page by page.
+def pages(call: PydoClient, many: str, filters: Mapping[str, str]) -> Iterator[_Json]:
+    """Yield every item that a call lists under a key, page by page.
 
     Raises:
         ProviderError: a page is not a list, or there is no end.
     """
-    group = getattr(client, kind.group)
     for page in range(1, _MOST_PAGES + 1):
-        answer = group.list(per_page=_PER_PAGE, page=page, **filters)
-        items = answer.get(kind.many) if isinstance(answer, Mapping) else None
+        answer = call(per_page=_PER_PAGE, page=page, **filters)
+        items = answer.get(many) if isinstance(answer, Mapping) else None
         if not isinstance(items, list):
-            raise ProviderError(f"DigitalOcean: page {page} of {kind.many} is not a list.")
+            raise ProviderError(f"DigitalOcean: page {page} of {many} is not a list.")
         yield from items
         if not ((answer.get("links") or {}).get("pages") or {}).get("next"):
             return
-    raise ProviderError(f"DigitalOcean: more than {_MOST_PAGES} pages of {kind.many}.")
+    raise ProviderError(f"DigitalOcean: more than {_MOST_PAGES} pages of {many}.")
 
 
 _FILTERS: Mapping[str, tuple[dict[str, str], ...]] = {
@@ -76,7 +76,8 @@ def listing(
         row = KINDS[kind]
         for filters in _FILTERS.get(kind, _EVERYTHING):
             with draft.asking(kind), sdk_errors(access, f"listing {row.many}"):
-                items[kind] |= {str(item[row.id]): item for item in pages(client, row, filters)}
+                listed = pages(getattr(client, row.group).list, row.many, filters)
+                items[kind] |= {str(item[row.id]): item for item in listed}
     for kind in sorted(items, key=lambda kind: kind == MACHINE):  # names of others say whose it is
         for item in items[kind].values():
             _take(kind, item, draft)
@@ -89,12 +90,7 @@ def _take(kind: str, item: _Json, draft: ListingDraft) -> None:
         draft.runs[marks.run] = latest((marks, draft.runs.get(marks.run, marks)))
         draft.add(resource(kind, item, marks))
     elif kind == MACHINE and _NAMED.fullmatch(str(item.get("name"))):
-        text = (
-            f"machine {item['name']} ({item['id']}) is named like one of ours, and nothing "
-            "says whose it is; it is left alone. End it at cloud.digitalocean.com if it is "
-            "yours."
-        )
-        draft.strangers[text] = None
+        draft.leave(f"machine {item['name']} ({item['id']})", "at cloud.digitalocean.com")
 
 
 def marks_of(
@@ -123,13 +119,24 @@ def look(
     """
     row, doing = KINDS[kind], f"looking at {kind} {id_}"
     with sdk_errors(access, doing):
-        answer = getattr(client, row.group).get(call_id(kind, id_))
-    if is_not_found(answer):
+        item = read_item(getattr(client, row.group).get(call_id(kind, id_)), row.one, doing)
+    if item is None:
         return ExistenceCheck.not_shown("DigitalOcean: no such id")
-    item = answer.get(row.one) if isinstance(answer, Mapping) else None
+    return ExistenceCheck.identified(resource(kind, item, marks), marks_of(kind, item, {}))
+
+
+def read_item(answer: object, key: str, doing: str) -> dict[str, Any] | None:
+    """Return what an answer holds under a key; None where the API knows no such id.
+
+    Raises:
+        ProviderError: it cannot be read.
+    """
+    if is_not_found(answer):
+        return None
+    item = answer.get(key) if isinstance(answer, Mapping) else None
     if not isinstance(item, dict):
         raise ProviderError(f"DigitalOcean: {doing}: the answer cannot be read.")
-    return ExistenceCheck.identified(resource(kind, item, marks), marks_of(kind, item, {}))
+    return item
 
 
 def is_not_found(answer: object) -> bool:

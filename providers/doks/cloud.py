@@ -11,10 +11,15 @@ from typing import Any
 from pricing.errors import InputError, ProviderError
 from pricing.tables import members, objects
 from providers.deployment import NODE, run_of_node
-from providers.digitalocean.access import PydoClient, read_access, refusal, sdk_errors
+from providers.digitalocean.access import (
+    PydoClient,
+    read_access,
+    sdk_errors,
+    what_was_made,
+)
 from providers.digitalocean.access import connect as open_client
 from providers.digitalocean.cloud import DigitalOceanCloud
-from providers.digitalocean.inventory import is_not_found
+from providers.digitalocean.inventory import is_not_found, pages
 from providers.doks import inventory
 from providers.doks.inventory import PROVIDER
 from providers.interface import (
@@ -98,7 +103,7 @@ class DoksCloud(PoolCloud):
             )
         client = self._client(repeats=True)
         with sdk_errors(self.access, "reading the Kubernetes clusters"):
-            clusters = list(inventory.clusters(client))
+            clusters = list(pages(client.kubernetes.list_clusters, inventory.CLUSTERS, {}))
         cluster = _chosen(clusters, pool.cluster)
         region, state = (
             str(cluster["region"]),
@@ -143,10 +148,7 @@ class DoksCloud(PoolCloud):
         self._clusters[cluster] = None
         with sdk_errors(self.access, doing):
             answer = self._client(repeats=False).kubernetes.add_node_pool(cluster, body=body)
-        if isinstance(answer, Mapping) and "message" in answer and "node_pool" not in answer:
-            text = str(answer["message"])  # some refusals do not raise
-            raise refusal(None, text, f"DigitalOcean: {doing} failed: {text[:200]}")
-        created = answer.get("node_pool") if isinstance(answer, Mapping) else None
+        created = what_was_made(answer, "node_pool", doing)
         marks = read_labels(body["labels"], inventory.LABEL_SEPARATOR)
         if not isinstance(created, Mapping) or "id" not in created or marks is None:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")

@@ -5,17 +5,15 @@ nodes are drained; they are Droplets, and are found as such by the name that beg
 Nobody asks for Droplets where neither the journal nor a cluster has a pool of ours.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from pricing.errors import ProviderError
 from pricing.tables import elements, members, objects
 from providers.deployment import NODE, POOL, NodePool, pool_name, run_of_node, run_of_pool
 from providers.digitalocean.access import PydoClient, sdk_errors
-from providers.digitalocean.calls import DropletKind
-from providers.digitalocean.inventory import is_not_found, pages
+from providers.digitalocean.inventory import pages, read_item
 from providers.interface import (
     Creation,
     ExistenceCheck,
@@ -84,9 +82,6 @@ def parts(id_: str) -> tuple[str, str]:
     return cluster, own
 
 
-_PER_PAGE = 200
-_MOST_PAGES = 50
-_DROPLETS = DropletKind("droplets", "droplets", "droplet", "id", "destroy", "/v2/droplets")
 _STATES: Mapping[str, State] = {
     "provisioning": "starting",
     "running": "running",
@@ -101,21 +96,7 @@ _CLUSTER = "k8s:"
 _Json = dict[str, Any]
 
 
-def clusters(client: PydoClient) -> Iterator[_Json]:
-    """Yield every cluster of the account, with its pools and their nodes.
-
-    Raises:
-        ProviderError: a page is not a list, or there is no end.
-    """
-    for page in range(1, _MOST_PAGES + 1):
-        answer = client.kubernetes.list_clusters(per_page=_PER_PAGE, page=page)
-        items = answer.get("kubernetes_clusters") if isinstance(answer, Mapping) else None
-        if not isinstance(items, list):
-            raise ProviderError(f"DigitalOcean: page {page} of Kubernetes clusters is not a list.")
-        yield from items
-        if not ((answer.get("links") or {}).get("pages") or {}).get("next"):
-            return
-    raise ProviderError(f"DigitalOcean: more than {_MOST_PAGES} pages of Kubernetes clusters.")
+CLUSTERS = "kubernetes_clusters"
 
 
 @dataclass(kw_only=True)
@@ -152,7 +133,7 @@ def listing(
     with search.asking(POOL):
         try:
             with sdk_errors(access, "listing Kubernetes clusters"):
-                for cluster in clusters(client):
+                for cluster in pages(client.kubernetes.list_clusters, CLUSTERS, {}):
                     _look_into(cluster, search)
                 _look_into_each(client, also, search)
         except ForbiddenError:
@@ -181,12 +162,8 @@ def _look_into(cluster: _Json, search: _PoolSearch) -> None:
         if marks is None or (run and marks.run != run):
             marks = search.runs.get(run)
         if marks is None and run:
-            text = (
-                f"pool {pool['name']} of cluster {cluster.get('name')} is named like one of ours, "
-                "and nothing says whose it is; it is left alone. End it at "
-                "cloud.digitalocean.com/kubernetes if it is yours."
-            )
-            search.strangers[text] = None
+            what = f"pool {pool['name']} of cluster {cluster.get('name')}"
+            search.leave(what, "at cloud.digitalocean.com/kubernetes")
         if marks is None:
             continue
         search.runs[marks.run] = marks
@@ -200,7 +177,7 @@ def _look_into(cluster: _Json, search: _PoolSearch) -> None:
 def _look_for_nodes(client: PydoClient, search: _PoolSearch) -> None:
     """Take Droplets that are nodes of ours and that no pool shows."""
     unlisted, shown = dict[str, None](), {owned.id for owned in search.resources.values()}
-    for droplet in pages(client, _DROPLETS, {"type": "gpus"}):
+    for droplet in pages(client.droplets.list, "droplets", {"type": "gpus"}):
         marks = search.runs.get(run_of_node(str(droplet.get("name"))))
         if marks is not None and str(droplet["id"]) not in shown:
             search.add(droplet_node(droplet, marks))
@@ -295,13 +272,7 @@ def read_pool(client: PydoClient, access: TokenAccess, id_: str) -> _Json | None
     """
     doing = f"looking at node pool {id_}"
     with sdk_errors(access, doing):
-        answer = client.kubernetes.get_node_pool(*parts(id_))
-    if is_not_found(answer):
-        return None
-    pool = answer.get("node_pool") if isinstance(answer, Mapping) else None
-    if not isinstance(pool, dict):
-        raise ProviderError(f"DigitalOcean: {doing}: the answer cannot be read.")
-    return pool
+        return read_item(client.kubernetes.get_node_pool(*parts(id_)), "node_pool", doing)
 
 
 def look_at_node(
@@ -314,12 +285,9 @@ def look_at_node(
     """
     doing = f"looking at node {id_}"
     with sdk_errors(access, doing):
-        answer = client.droplets.get(int(id_))
-    if is_not_found(answer):
+        droplet = read_item(client.droplets.get(int(id_)), "droplet", doing)
+    if droplet is None:
         return ExistenceCheck.not_shown("DigitalOcean: no such Droplet")
-    droplet = answer.get("droplet") if isinstance(answer, Mapping) else None
-    if not isinstance(droplet, dict):
-        raise ProviderError(f"DigitalOcean: {doing}: the answer cannot be read.")
     run = run_of_node(str(droplet.get("name")))
     if run and run != marks.run:
         return ExistenceCheck.not_asked(f"it is a node of run {run}")

@@ -193,12 +193,8 @@ def _take_group(group: _Json, region: str, part: ListingDraft) -> None:
         group_marks if group_marks is not None and group_marks.run == run else part.runs.get(run)
     )
     if marks is None:
-        text = (
-            f"node group {name} of cluster {group['clusterName']} in {region} is named like one of "
-            "ours, and nothing says whose it is; it is left alone. End it in the EKS console if it "
-            "is yours."
-        )
-        part.strangers[text] = None
+        what = f"node group {name} of cluster {group['clusterName']} in {region}"
+        part.leave(what, "in the EKS console")
         return
     part.runs[run] = marks
     part.add(group_resource(group, region, marks))

@@ -157,12 +157,7 @@ def listing(
                 if owned.state != "gone":
                     draft.add(owned)
             elif _is_ours_by_name(item):
-                text = (
-                    f"{kind} {item.get('name')} ({item.get('id')}) is named like one of ours, and "
-                    "nothing says whose it is; it is left alone. End it at cloud.lambda.ai if it "
-                    "is yours."
-                )
-                draft.strangers[text] = None
+                draft.leave(f"{kind} {item.get('name')} ({item.get('id')})", "at cloud.lambda.ai")
     return draft.listing(kinds)
 
 
