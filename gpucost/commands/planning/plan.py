@@ -457,8 +457,6 @@ def command(
         with _saying(lang, rate, output):
             left_out = [offer_on(offer, day) for job in plan.jobs for offer in job.left_out.offers]
             _print(document, output, left_out, all_options=all_options)
-            for note in _without_own_end(document):
-                output.say(_("note: {note}", note=translate_text(note)))
     plan.check_feasible()
     return gate.check(plan, output)
 
@@ -546,3 +544,5 @@ def _print(plan: Plan, output: Output, left_out: list[RentedOffer], *, all_optio
         click.echo(render_report(plan, lang=current_language()), nl=False)
     else:
         print_plan(plan, output, all_options=all_options, left_out=left_out)
+    for note in _without_own_end(plan):
+        output.say(_("note: {note}", note=translate_text(note)))
