@@ -53,15 +53,15 @@ class _Summary:
             if holds is not None and holds.scale is not None:
                 slot = _ENERGY if holds.target == _ENERGY_METER else holds.target
                 high = SLOTS[slot].high
-                known = value * holds.scale
-                if value >= 0 and (high is None or known <= high):
-                    parts[slot].setdefault(part, known)
+                figure = value * holds.scale
+                if value >= 0 and (high is None or figure <= high):
+                    parts[slot].setdefault(part, figure)
         energy = parts.get(_ENERGY, {}).get("max")
         if energy is not None:
             parts[_ENERGY]["mean"] = energy
             if self.length_s:
                 parts["power.board_w"].setdefault("mean", energy / self.length_s)
-        return {slot: Statistics(**known) for slot, known in parts.items()}
+        return {slot: Statistics(**figures) for slot, figures in parts.items()}
 
 
 def read_statistics(builder: RecordingBuilder, hints: Hints) -> Recording:
@@ -134,7 +134,7 @@ def _folded(name: str) -> str:
 
 
 def _recording(builder: RecordingBuilder, summaries: list[_Summary], hints: Hints) -> Recording:
-    whole = [one for one in summaries if one.length_s and one.statistics()]
+    whole = [summary for summary in summaries if summary.length_s and summary.statistics()]
     builder.rows_read += len(whole)
     builder.leave_out("job without a length or a figure", len(summaries) - len(whole))
     builder.notes.append("means over the life of a job, by DCGM's account: no quantile is known.")
@@ -158,11 +158,11 @@ def _halves(summary: _Summary, *, several: bool) -> Iterator[DeviceRow]:
     start, length_s = 0.0, summary.length_s or 0.0
     if summary.start:
         start = float(clock.parse(pd.Series([summary.start], dtype=object), None).t_s[0])
-    known = {slot: one.mean for slot, one in summary.statistics().items() if slot != _ENERGY}
+    means = {slot: s.mean for slot, s in summary.statistics().items() if slot != _ENERGY}
     for t_s in (start, start + length_s / 2):
         yield DeviceRow(
             device=summary.device,
-            cells={slot: repr(mean) for slot, mean in known.items() if mean is not None},
+            cells={slot: repr(mean) for slot, mean in means.items() if mean is not None},
             index=summary.index,
             host=summary.host,
             time=repr(t_s),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
@@ -266,27 +265,13 @@ def read_readings(builder: RecordingBuilder, hints: Hints) -> Recording:
 
 
 def _table(lines: list[str]) -> pd.DataFrame:
+    """Return the whole rows below the first line, by its names in lower case."""
     delimiter = delimiter_of(lines[0])
-    header = [cell.strip().strip('"').lower() for cell in lines[0].split(delimiter)]
-    whole = [line for line in lines[1:] if line.count(delimiter) >= len(header) - 1]
-    table = (
-        pd.read_csv(
-            io.StringIO("\n".join(whole)),
-            sep=delimiter,
-            names=list(range(len(header))),
-            usecols=list(range(len(header))),
-            index_col=False,
-            dtype=str,
-            keep_default_na=False,
-            quoting=csv.QUOTE_NONE,
-            engine="c",
-            on_bad_lines="skip",
-        )
-        if whole
-        else pd.DataFrame({place: [] for place in range(len(header))}, dtype=str)
-    )
-    stripped = {name: table[place].str.strip().str.strip('"') for place, name in enumerate(header)}
-    return pd.DataFrame(stripped)
+    header, *rows = csv.reader(lines, delimiter=delimiter)
+    names = [cell.strip().lower() for cell in header]
+    whole = [row[: len(names)] for row in rows if len(row) >= len(names)]
+    table = pd.DataFrame(whole, columns=range(len(names)), dtype=object)
+    return pd.DataFrame({name: table[place].str.strip() for place, name in enumerate(names)})
 
 
 def _readings(
@@ -335,8 +320,9 @@ def read_lines(builder: RecordingBuilder, hints: Hints) -> Recording:
     points: dict[_Key, _Points] = {}
     for line in builder.text.splitlines():
         parts = _SPLIT[" "].split(line.strip())
-        if len(parts) < 2 or line.startswith("#"):  # noqa: PLR2004 - measurement and fields
-            builder.leave_out("not a row", int(bool(line.strip())))
+        when = _finite(parts[-1]) if len(parts) == 3 else None  # noqa: PLR2004 - tags, fields, time
+        if when is None:
+            builder.leave_out("row without fields or a time", int(bool(line.strip())))
             continue
         measurement, *tags = _SPLIT[","].split(parts[0])
         labels = dict(_pair(tag) for tag in tags)
@@ -346,10 +332,9 @@ def read_lines(builder: RecordingBuilder, hints: Hints) -> Recording:
             metric = f"{measurement}_{name}"
             metric = metric if key_of(metric, {}) in metrics() else name
             member = points.setdefault((metric, own), _Points(counter=False))
-            number = pd.to_numeric(text.rstrip("iu"), errors="coerce")
-            member.readings.append(float(number))
-            when = parts[2] if len(parts) > 2 else "nan"  # noqa: PLR2004 - the time
-            member.t_s.append(float(pd.to_numeric(when, errors="coerce")))
+            value = _finite(text.rstrip("iu"))
+            member.readings.append(np.nan if value is None else value)
+            member.t_s.append(when)
     members = []
     for (name, labels_), member in sorted(points.items(), key=lambda item: item[0]):
         times = clock.epoch(np.array(member.t_s)).t_s
@@ -359,6 +344,14 @@ def read_lines(builder: RecordingBuilder, hints: Hints) -> Recording:
             SampledSeries(name=name, labels=dict(labels_), t_s=times[order], readings=readings)
         )
     return series.recording(builder, members, _with_columns(members, hints))
+
+
+def _finite(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
 
 
 def _pair(text: str) -> tuple[str, str]:

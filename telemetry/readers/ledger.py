@@ -33,13 +33,13 @@ class Ledger:
         names: all of them, in lower case; what `--map` may name.
         understood: how many are read.
         not_needed: how many are known, and say nothing that a profile holds.
-        unknown: rows or points behind each name that is not understood.
+        unread: rows or points behind each name that is not understood.
     """
 
     names: set[str] = field(default_factory=set)
     understood: int = 0
     not_needed: int = 0
-    unknown: Counter[str] = field(default_factory=Counter)
+    unread: Counter[str] = field(default_factory=Counter)
 
     def enter(self, name: str, count: int, *, read: bool, metric: bool = False) -> None:
         """Note a name, with the rows or points that it has."""
@@ -49,18 +49,18 @@ class Ledger:
         elif unneeded(name) or (metric and not _OF_GPU.search(name)) or not count:
             self.not_needed += 1
         elif fold(name)[0] not in AMBIGUOUS:  # of which a note of its own says more
-            self.unknown[name.strip()] += count
+            self.unread[name.strip()] += count
 
     def columns(self) -> Iterator[Column]:
         """Yield the names that are not understood as columns without a slot and a scale."""
-        for name, count in sorted(self.unknown.items()):
+        for name, count in sorted(self.unread.items()):
             yield Column(source=name, n=count)
 
     def note(self) -> str | None:
         """Return the sentence on what is not understood; None where everything is."""
-        if not self.unknown:
+        if not self.unread:
             return None
-        names = [name for name, _ in self.unknown.most_common()]
+        names = [name for name, _ in self.unread.most_common()]
         shown = listed([repr(name) for name in names], _SHOWN)
         return (
             f"{counted(len(names), 'column')} not understood ({shown}), {self.understood} read, "
@@ -70,11 +70,11 @@ class Ledger:
 
 def _example(names: Sequence[str]) -> str:
     """Return the `--map` of the name that is nearest to a known one."""
-    known = {name: holds for name, holds in names_of("nvidia-smi-csv").items() if holds.scale}
+    readings = {name: holds for name, holds in names_of("nvidia-smi-csv").items() if holds.scale}
     for name in names:
-        near = get_close_matches(fold(name)[0], known, n=1, cutoff=0.7)
+        near = get_close_matches(fold(name)[0], readings, n=1, cutoff=0.7)
         if near:
-            return f"--map '{name}={known[near[0]].target}'"
+            return f"--map '{name}={readings[near[0]].target}'"
     return f"--map '{names[0]}=SLOT'"
 
 
@@ -85,9 +85,9 @@ def unmatched_map(hints: Hints, ledgers: Iterable[frozenset[str] | None]) -> lis
         hints: `map` is used.
         ledgers: the names in each source; None where its reader does not tell.
     """
-    every = list(ledgers)
-    names = {name for each in every if each is not None for name in each}
-    if not names or None in every:
+    by_source = list(ledgers)
+    names = {name for ledger in by_source for name in ledger or ()}
+    if not names or None in by_source:
         return []
     shown = listed(sorted(name for name in names if not name.isdecimal()), 3 * _SHOWN)
     return [

@@ -408,8 +408,9 @@ def _wide(members: Sequence[SampledSeries], table: Mapping[str, Meaning]) -> pd.
         ranked[target].append((holds.rank, member.name, column))
     columns: dict[str, pd.Series] = {}
     for target, parts in sorted(ranked.items()):
-        most = first_measure(rank for rank, _, column in parts if len(column))
-        ordered = [c for rank, _, c in sorted(parts, key=lambda item: item[:2]) if rank < most]
+        filled = [part for part in parts if len(part[2])] or parts
+        most = first_measure(rank for rank, _, _ in filled)
+        ordered = [c for rank, _, c in sorted(filled, key=lambda item: item[:2]) if rank < most]
         merged = ordered[0]
         for column in ordered[1:]:
             # Causes of throttling add up; other metrics of one target repeat each other.

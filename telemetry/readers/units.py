@@ -142,7 +142,7 @@ OTHER_MEASURE = 10  # from this rank on a name measures its target in another wa
 
 def first_measure(ranks: Iterable[int]) -> int:
     """Return the rank below which names of one target complement each other."""
-    least = min(ranks, default=0)
+    least = min(ranks)
     return OTHER_MEASURE if least < OTHER_MEASURE else least + 1
 
 

@@ -63,7 +63,7 @@ def test_a_map_counts_for_any_of_several_files(tmp_path: Path) -> None:
     said = (("load", "util.kernel_time"), ("usage", "util.mem_controller"))
     (profile,) = read_telemetry(paths, Hints(map=said))
     assert profile.busy_fraction == pytest.approx(0.55)
-    with pytest.raises(InputError, match="no column laod; the columns are gpu, load, time, usage"):
+    with pytest.raises(InputError, match=r"no column laod; the columns are gpu, load, time, usage"):
         read_telemetry(paths, Hints(map=(*said, ("laod", "util.kernel_time"))))
 
 
@@ -74,6 +74,25 @@ def test_an_unknown_column_changes_no_figure(tmp_path: Path) -> None:
     turned = "\n".join(", ".join(reversed(line.split(", "))) for line in log().strip().splitlines())
     assert plain.gpus == more.gpus == read(tmp_path, turned + "\n").gpus
     assert plain.window == more.window
+
+
+def test_rows_twice_and_logs_in_two_files_change_no_figure(tmp_path: Path) -> None:
+    """Copied rows count once; two halves of a log, in either order, are the log."""
+    whole = read(tmp_path, log())
+    assert read(tmp_path, log(rows=[*ROWS, *ROWS[2:]])).gpus == whole.gpus
+    halves = [tmp_path / "b.csv", tmp_path / "a.csv"]
+    for file, rows in zip(halves, (ROWS[:3], ROWS[3:]), strict=True):
+        file.write_text(log(rows=rows), encoding="utf-8")
+    for order in (halves, halves[::-1]):
+        (joined,) = read_telemetry([str(file) for file in order], Hints())
+        assert joined.gpus == whole.gpus
+        assert joined.window == whole.window
+
+
+def test_lines_without_a_time_are_left_out(tmp_path: Path) -> None:
+    """Line protocol whose times are missing or no numbers is refused with a sentence."""
+    with pytest.raises(InputError, match="no GPU metric"):
+        read(tmp_path, "nvidia_smi,index=0 utilization_gpu=40i\n", "out.lp")
 
 
 def test_a_unit_in_the_header_changes_the_figure(tmp_path: Path) -> None:

@@ -256,3 +256,9 @@ def _tell(profile: Profile, output: Output) -> None:
     )
     for note in profile.provenance.notes:
         output.say(f"note: {note}")
+    for source in profile.provenance.sources if output.verbose else ():
+        for column in source.columns:
+            if column.scale is None:
+                output.say(
+                    f"not understood: {column.source}, in {column.n:,} rows of {source.path}"
+                )
