@@ -61,7 +61,19 @@ class _Summary:
             parts[_ENERGY]["mean"] = energy
             if self.length_s:
                 parts["power.board_w"].setdefault("mean", energy / self.length_s)
-        return {slot: Statistics(**figures) for slot, figures in parts.items()}
+        return {slot: Statistics(**_consistent(figures)) for slot, figures in parts.items()}
+
+
+def _consistent(figures: dict[str, float]) -> dict[str, float]:
+    """Return figures without a least value above the mean, or a greatest one below it."""
+    mean = figures.get("mean")
+    if mean is None:
+        return figures
+    return {
+        part: value
+        for part, value in figures.items()
+        if (part != "min" or value <= mean) and (part != "max" or value >= mean)
+    }
 
 
 def read_statistics(builder: RecordingBuilder, hints: Hints) -> Recording:
