@@ -26,6 +26,8 @@ from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH
 
 BUSIEST = 0.9  # of a GPU's time: the contract's compute share
+_NOT_SOLD = frozenset(("rent.retired", "rent.network"))
+"""Why nobody could rent it; the other reasons are to be asked about: listed, never recommended."""
 Why = tuple[Reason, str]
 Check = Callable[[Offer, JobContext], Iterable[Why]]
 JobCheck = Callable[[OnSale, JobContext], Why | None]
@@ -70,6 +72,9 @@ def _who(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
         return
     if offer.gpu_count < 1:
         yield "capability", Message("no.slice", n=offer.gpu_count)
+    sale = offer.not_for_rent_reason(context.catalog.as_of)
+    if sale and sale.code in _NOT_SOLD and not same_machine(offer, context):
+        yield "unavailable", sale
     if offer.is_community and not (
         "community" in asked.include or offer.provider in asked.providers
     ):
@@ -201,15 +206,16 @@ def _carried(size: OnSale, context: JobContext) -> Why | None:
 
 
 def unproven(offer: Offer, context: JobContext) -> str | None:
-    """Return what the job needs of a host that the offer does not state; None otherwise.
+    """Return what only the seller can say of an offer, or what it states too little of for the job.
 
     A machine that has as little as the least one sold with that GPU would do: then nothing is said.
     """
-    if not context.host.is_known:
-        return None
     sizing = context.sizing(offer)
     if sizing.today:
         return None
+    sale = offer.not_for_rent_reason(context.catalog.as_of)
+    if sale is not None or not context.host.is_known:
+        return sale
     need, vcpus, ram_gib = _host_need_on(sizing.used, context), sizing.vcpus, sizing.ram_gib
     if vcpus and ram_gib and host_lacks(need, vcpus, ram_gib) is None:
         return None

@@ -22,7 +22,7 @@ from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import PriceRange, moved
-from pricing.catalog.regions import continent_of, placed
+from pricing.catalog.regions import placed
 from pricing.money import HOURS_PER_MONTH
 
 _OF_EACH_MACHINE = ("boot-disk", "address")
@@ -142,7 +142,7 @@ class Market:
         """
         if self.asked.regions:
             return placed(offer, self.asked.regions)
-        return offer if continent is None or continent_of(offer) == continent else None
+        return offer if continent is None else placed(offer, (continent,))
 
     def named(self, offer: Offer) -> bool:
         """Return whether the user's choice of providers and GPUs has room for an offer."""

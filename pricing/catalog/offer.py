@@ -185,10 +185,10 @@ class Offer(Struct, frozen=True, kw_only=True):
         how = rental_of(self.provider, self.instance_type)
         return "passthrough" if how is None else how.gpu_access
 
-    def not_for_rent_reason(self, day: date) -> str | None:
+    def not_for_rent_reason(self, day: date) -> Message | None:
         """Return why it cannot be rented as it is written here; None where it can.
 
-        An offer that only its seller can complete is listed, and never recommended.
+        What only its seller can complete ("ask the seller: ...") is listed, never recommended.
 
         Args:
             day: on which it would be rented.
@@ -202,7 +202,7 @@ class Offer(Struct, frozen=True, kw_only=True):
             return Message("rent.contract")
         if how is not None and how.ask:
             return Message(f"rent.{how.ask}")
-        if self.vcpus is None or self.ram_gib is None:
+        if how is not None and None in (self.vcpus, self.ram_gib):
             return Message("rent.host-unpublished")
         return None
 

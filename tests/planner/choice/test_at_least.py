@@ -18,9 +18,9 @@ from tests.pricing.factories import ASKED_ON
 
 TODAY = sold("today", "2.00", provider="aws", region="us-east-1")
 # Its egress and storage have no known price; 100 h cost $50 less than at AWS.
-SILENT = sold("silent", "1.50", provider="verda")
+SILENT = sold("silent", "1.50", provider="verda", vcpus=32, ram_gib=256)
 STATED = sold("stated", "1.80", provider="aws", region="us-east-1")
-DEAR = sold("dear", "9.00", provider="gcp", region="us-central1")  # the dearest traffic here
+DEAR = sold("dear", "9.00", provider="gcp", region="us-central1", vcpus=32, ram_gib=256)
 TB = 10**12
 
 
@@ -91,14 +91,14 @@ def test_a_large_data_set_does_not_vanish_where_its_disk_has_no_price() -> None:
 
 def test_it_wins_where_the_dearest_price_changes_nothing() -> None:
     """A saving larger than the dearest known price of the part is a saving."""
-    cheap = sold("cheap", "0.10", provider="verda")
+    cheap = sold("cheap", "0.10", provider="verda", vcpus=32, ram_gib=256)
     found = job(cheap, STATED, egress_bytes=TB // 100, engineer_usd_per_hour=Decimal(0))
     assert chosen(found) == "cheap"
 
 
 def test_what_is_unknown_today_as_well_is_on_both_sides() -> None:
     """Two machines of one silent provider are compared by what is known of both."""
-    today = sold("today", "2.00", provider="verda")
+    today = sold("today", "2.00", provider="verda", vcpus=32, ram_gib=256)
     found = job(SILENT, today=today, egress_bytes=TB, engineer_usd_per_hour=Decimal(0))
     assert chosen(found) == "silent"
     values = to_plan(plan(running(a_profile(), today), offers=(today,), egress_bytes=TB))
@@ -111,7 +111,7 @@ def test_what_is_unknown_today_as_well_is_on_both_sides() -> None:
 
 def test_table_and_report_say_at_least() -> None:
     """The total of an incomplete bill is printed with `>=`, and its part as unknown."""
-    cheap = sold("cheap", "0.10", provider="verda")
+    cheap = sold("cheap", "0.10", provider="verda", vcpus=32, ram_gib=256)
     found = plan(
         running(a_profile(), TODAY),
         offers=(TODAY, cheap),

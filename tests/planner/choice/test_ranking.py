@@ -359,7 +359,7 @@ def test_prices_are_compared_as_they_were_read(confidence: str, chosen: str) -> 
     """An old price wins while it is cheaper and pays; of low trust it must at its high end, too."""
     read_on = ASKED_ON - timedelta(days=60)
     offers = (
-        sold("old", provider="runpod", as_of=read_on, confidence=confidence),
+        sold("old", provider="runpod", as_of=read_on, confidence=confidence, vcpus=8, ram_gib=64),
         sold("fresh", "1.10", provider="lambda", as_of=ASKED_ON),
     )
     today = sold("today", "9.00")
@@ -373,7 +373,8 @@ def test_prices_are_compared_as_they_were_read(confidence: str, chosen: str) -> 
 
 def test_an_old_price_must_still_pay_at_its_high_end() -> None:
     """A saving that the age of its price takes away is none."""
-    old = sold("old", "8.00", provider="runpod", as_of=ASKED_ON - timedelta(days=60))
+    old_read = ASKED_ON - timedelta(days=60)
+    old = sold("old", "8.00", provider="runpod", as_of=old_read, vcpus=8, ram_gib=64)
     today = sold("today", "9.00")
     (planned,) = plan(running(a_profile(), today), offers=(today, old)).jobs
     assert planned.recommended == "o0"

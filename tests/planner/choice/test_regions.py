@@ -55,3 +55,25 @@ def test_the_cheapest_region_of_a_size_is_one_that_is_allowed() -> None:
     )
     (job,) = plan(service, offers=(EUROPE, here, there)).jobs
     assert [o.offer.region for o in job.options if o.offer.name == "aws/both"] == ["eu-central-1"]
+
+
+def test_what_only_the_seller_knows_is_listed_and_never_recommended() -> None:
+    """A median price is an option, to ask about; a retired size or a GPU over TCP is none."""
+    ask = sold("1x_A100-SXM-80GB_median", "0.10", provider="vast")
+    retired = sold("Standard_NC6s_v3", "0.05", provider="azure", region="eastus")
+    remote = sold("thunder-a100-prototyping", "0.05", provider="thunder-compute")
+    (job,) = plan(running(a_profile(), EUROPE), offers=(EUROPE, ask, retired, remote)).jobs
+    assert "vast/1x_A100-SXM-80GB_median" in {o.offer.name for o in job.options}
+    assert job.choice is None or job.choice.offer.name != "vast/1x_A100-SXM-80GB_median"
+    refused = {r.offer: str(r.detail) for r in job.rejected}
+    assert refused["azure/Standard_NC6s_v3"] == "retired on 2025-09-30"
+    assert "over a network" in refused["thunder-compute/thunder-a100-prototyping"]
+
+
+def test_a_price_for_everywhere_counts_where_it_is_documented() -> None:
+    """A service that stays in Europe can go to Lambda's region there, and to no other of its."""
+    lambda_gpu = sold("gpu_1x_a100", "0.90", provider="lambda", vcpus=30, ram_gib=200)
+    service = a_profile(kind="inference_online", latency_slo_ms=50.0, latency_ms=Latency(p99=10.0))
+    (job,) = plan(running(service, EUROPE), offers=(EUROPE, lambda_gpu)).jobs
+    offered = {o.offer.place for o in job.options}
+    assert offered == {"lambda/gpu_1x_a100/europe-central-1"}
