@@ -92,6 +92,7 @@ class Rental:
     page: str = ""
 
 
+@cache
 def rental_of(provider: str, instance_type: str) -> Rental | None:
     """Return how a type is rented; None where nothing is written down of its provider."""
     return next(
