@@ -255,3 +255,46 @@ def test_sentences_are_plain_english() -> None:
         for found in IS_NO.finditer(path.read_text(encoding="utf-8"))
     ]
     assert odd == []
+
+
+def _fields(class_: ast.ClassDef) -> set[str]:
+    names = (line.target for line in class_.body if isinstance(line, ast.AnnAssign))
+    return {name.id for name in names if isinstance(name, ast.Name)}
+
+
+def _field_sets(*, of_structs: bool) -> list[set[str]]:
+    """The fields of every dataclass, or of every msgspec Struct, of the product and the tests."""
+    found = []
+    for module in _modules(*FOLDERS):
+        for node in module.nodes(ast.ClassDef):
+            bases = [ast.unparse(base) for base in node.bases]
+            kinds = [ast.unparse(decorator) for decorator in node.decorator_list]
+            is_struct = any(base.endswith("Struct") for base in bases)
+            if is_struct if of_structs else any("dataclass" in kind for kind in kinds):
+                found.append(_fields(node))
+    return found
+
+
+def test_dataclasses_replace_is_not_for_structs() -> None:
+    """`dataclasses.replace` with the fields of a Struct fails; `msgspec.structs.replace` is meant.
+
+    mypy finds it in the product, but it does not read tests.
+    """
+    dataclasses, structs = _field_sets(of_structs=False), _field_sets(of_structs=True)
+    wrong = []
+    for module in _modules(*FOLDERS):
+        named = {
+            name.asname or name.name
+            for node in module.nodes(ast.ImportFrom)
+            if node.module == "dataclasses"
+            for name in node.names
+            if name.name == "replace"
+        }
+        for node in module.nodes(ast.Call):
+            if ast.unparse(node.func) in {*named, "dataclasses.replace"}:
+                wanted = {keyword.arg for keyword in node.keywords if keyword.arg}
+                if not any(wanted <= one for one in dataclasses) and any(
+                    wanted <= one for one in structs
+                ):
+                    wrong.append(f"{module.path}:{node.lineno} {sorted(wanted)}")
+    assert wrong == []
