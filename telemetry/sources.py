@@ -20,6 +20,7 @@ from telemetry.folder import (
 from telemetry.formats.stored_runs import is_run_folder
 from telemetry.lake.place import place_of
 from telemetry.profiling.fill import fill_machine
+from telemetry.readers.payload import hash_of
 from telemetry.source_file import TelemetryFile, finished_profiles, open_source, profiles_of
 
 if TYPE_CHECKING:
@@ -74,9 +75,10 @@ def read_telemetry(
             other; no such job; one name for several.
     """
     opened = _open_all(paths, hints, stdin, options)
+    opened.without_sources(options)
     jobs = opened.ready + _of_telemetry(opened, hints, options)
     for path, folder in opened.folders.items():
-        if not any(str(job.source) == path for job in jobs):
+        if not any(str(job.source) == path for job in jobs) and path not in opened.used:
             damaged = any(not skip.expected for skip in folder.listing.skipped)
             kind = InputError if damaged else NothingToReadError
             raise kind([f"{path}: nothing in it is a profile or telemetry.", *_why(folder)])
@@ -109,6 +111,22 @@ class _Opened:
     ready: list[FileProfile] = field(default_factory=list)
     files: list[TelemetryFile] = field(default_factory=list)
     folders: dict[str, FolderContents] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)  # folders of which a file is in a profile
+
+    def without_sources(self, options: FolderReadOptions) -> None:
+        """Leave out telemetry that a profile beside it was made from."""
+        made_from = {
+            (source.path, source.sha256): job.path
+            for job in self.ready
+            for source in job.profile.provenance.sources
+            if source.sha256
+        }
+        names = {name for name, _ in made_from}
+        for file in [file for file in self.files if file.path.name in names]:
+            profile = made_from.get((file.path.name, hash_of(str(file.path))))
+            if profile is not None:
+                self.files.remove(file)
+                options.on_join(f"left out {file.path}: {profile} was made from it.")
 
     def damaged(self, file: TelemetryFile, error: InputError, problems: list[str]) -> None:
         """Note that a file cannot be read: in a folder it is left out, else it is a problem."""
@@ -221,6 +239,7 @@ def _of_telemetry(opened: _Opened, hints: Hints, options: FolderReadOptions) -> 
         except InputError as error:
             opened.damaged(group[0], error, problems)
             continue
+        opened.used |= {str(file.root) for file in group}
         if len(group) > 1:
             names = listed([str(file.path) for file in group], _SHOWN)
             options.on_join(f"joined as {counted(len(profiles), 'job')}: {names}")

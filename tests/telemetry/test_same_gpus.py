@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from planner.choice.requirements import Requirements
 from planner.pipeline import draft_plan
+from planner.profile.codec import dump
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog, load_catalog
 from pricing.errors import InputError
@@ -247,3 +248,31 @@ def test_jobs_in_turns_on_a_gpu_pay_for_it_once(tmp_path: Path) -> None:
     assert _bill(first, second, other) == 2 * alone
     with pytest.raises(InputError, match="contradict each other"):
         _read(first, _profile(tmp_path / "e.json", "one", 1, mean=0.9))
+
+
+def test_a_log_beside_the_profile_made_of_it_counts_once(tmp_path: Path) -> None:
+    """`plan profile.json smi.csv`: the profile is what the log says, finished."""
+    log = _log(tmp_path / "smi.csv", _rows(range(0, 300, 10), gpus=1), uuid=None)
+    finished = tmp_path / "profile.json"
+    finished.write_text(dump(read_telemetry([str(log)], Hints())), encoding="utf-8")
+    profiles, joined = _read(finished, log)
+    assert len(profiles) == 1
+    assert "was made from it" in joined[0]
+    assert _bill(finished, log) == _bill(log) > 0
+
+
+def test_a_file_and_a_folder_of_one_series_are_one_job(tmp_path: Path) -> None:
+    """A log given by name goes on in a folder that was given, too."""
+    first = _log(tmp_path / "new.csv", _rows(range(300, 600, 10)))
+    _log(tmp_path / "old" / "gpu.csv", _rows(range(0, 300, 10)))
+    assert len(_read(first, tmp_path / "old")[0]) == 1
+
+
+@pytest.mark.parametrize("folders", ["n1/gpu.log n2/gpu.log", "n1.log n2.log"])
+def test_rotated_logs_of_two_hosts_are_two_jobs(folders: str, tmp_path: Path) -> None:
+    """Without any uuid, each part goes to the log that it was rotated from."""
+    for name, load in zip(folders.split(), (20, 70), strict=True):
+        _log(tmp_path / name, _rows(range(300, 600, 10), load=load), uuid=None)
+        _log(tmp_path / f"{name}.1", _rows(range(0, 300, 10), load=load), uuid=None)
+    profiles, joined = _read(tmp_path)
+    assert (len(profiles), len(joined)) == (2, 2)
