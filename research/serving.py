@@ -21,6 +21,7 @@ from msgspec import structs
 from planner.serving.anchor import MeasuredRun, anchored, scaled
 from planner.serving.language_model import LanguageModel, model_like, model_named
 from planner.serving.load import MOST_OF_SATURATION, Target, copy_limit, fits, saturated_rate
+from planner.serving.search import SPREAD
 from planner.serving.server import Server, server
 from planner.serving.simulation import simulate
 from planner.serving.traffic import Traffic, requests
@@ -157,6 +158,35 @@ def from_nothing(runs: Sequence[Run], *, single: bool = True) -> Iterator[Pair]:
 
 def _sides(pairs: Sequence[Pair], *, simulated: bool) -> Iterator[tuple[Run, Mapping[str, float]]]:
     return ((pair.run, pair.told if simulated else pair.unchanged) for pair in pairs)
+
+
+def inside(pairs: Sequence[Pair], kind: str) -> dict[str, float]:
+    """Return the percent of runs inside the interval that a plan prints, by metric."""
+    table = {}
+    for metric in METRICS:
+        spread = SPREAD[kind][metric[:4]][{"50": 0, "95": 1, "99": 2}[metric[6:]]]
+        ratios = [run.measured[metric] / told[metric] for run, told, _ in pairs]
+        table[metric] = fmean(100.0 * (1.0 / spread <= ratio <= spread) for ratio in ratios)
+    return table
+
+
+def from_other_gpu(runs: Sequence[Run]) -> Iterator[Pair]:
+    """Yield the runs of a model on one GPU as one run on the other predicts them."""
+    sweeps = {key: sweep for key, sweep in by_sweep(runs).items() if key[2] == 1}
+    for (model, gpu, _), sweep in sweeps.items():
+        first, top = sweep[0], sweep[-1].rate
+        law = law_copy(first)
+        run = MeasuredRun(
+            traffic=traffic(first, law, top),
+            first_token_s=first.measured["ttft_p50"] / 1000.0,
+            token_s=first.measured["tpot_p50"] / 1000.0,
+        )
+        anchor, factor = anchored(law, run)
+        others = (o for key, o in sweeps.items() if key[0] == model and key[1] != gpu)
+        for other in (one for found in others for one in found):
+            copy = scaled(law_copy(other), factor)
+            copy = structs.replace(copy, first_token_s=anchor.first_token_s)
+            yield Pair(other, predicted(copy, traffic(other, copy, top)), first.measured)
 
 
 def errors(pairs: Sequence[Pair], *, simulated: bool = True) -> dict[str, tuple[float, float]]:
@@ -338,6 +368,8 @@ def main() -> None:
                     f"  {name}: copies n, too few %, equal %, spend:",
                     copies(one, simulated=simulated),
                 )
+    _say(_row("one run on the other GPU", list(from_other_gpu(runs))))
+    _say("inside the printed interval, %:", inside(list(from_one_run(runs)), "measured"))
     for scenario in ("Server", "Interactive"):
         rows = mlperf(Path(sys.argv[1]), scenario)
         _say(
