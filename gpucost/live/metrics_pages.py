@@ -1,5 +1,6 @@
 """Reads what a server of language models measured: its /metrics pages, a benchmark, a profile."""
 
+import re
 import time
 import urllib.request
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from telemetry.formats.capture import served_in
 from telemetry.recording.recording import SERVING
 from telemetry.serving_metrics import ServingTally, page_of
 
+_MODEL = re.compile(r'model_name="([^"]+)"')
 _TIMEOUT_S = 10.0
 _TWICE = 2  # counters are differences
 
@@ -101,12 +103,15 @@ def _scraped(copy: MeasuredCopy, texts: list[str]) -> Profile:
     told = served_in({SERVING: [tally.as_json()]})
     if not told:
         raise InputError(f"{source}: its pages have no metrics of a server in common.")
-    served = told[0]
+    served, names = told[0], set(_MODEL.findall(texts[-1]))
+    serving = served.serving or Serving()
+    if len(names) == 1:
+        serving = replace(serving, model=names.pop())
     job = Job(
         name="server",
         kind=JobKind.INFERENCE_ONLINE,
         framework=served.framework,
-        serving=served.serving,
+        serving=serving,
         requests_per_s=served.requests_per_s,
         latency_ms=served.latency_ms,
     )

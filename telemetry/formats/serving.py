@@ -121,7 +121,9 @@ def _server(server: str, job: str, members: Sequence[_Member], *, clocked: bool)
     def rate(part: str) -> float | None:
         return _rate(_counted(parts.get(part, ())), length)
 
+    models = {member.series.labels.get("model_name") for member in members} - {None}
     serving = Serving(
+        model=models.pop() if len(models) == 1 else None,
         kv_cache_fraction=_share(parts.get("cache", ())),
         requests_running=_sum_of_means(parts.get("running", ())),
         requests_waiting=_sum_of_means(parts.get("waiting", ())),

@@ -147,18 +147,22 @@ class Vllm:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.counters = {
-            name: Counter(f"vllm:{name}", "-", ["model_name"], registry=self.registry).labels("m")
+            name: Counter(f"vllm:{name}", "-", ["model_name"], registry=self.registry).labels(
+                LLAMA[1]
+            )
             for name in ("request_success", "prompt_tokens", "generation_tokens")
         }
         self.gauges = {
-            name: Gauge(f"vllm:{name}", "-", ["model_name"], registry=self.registry).labels("m")
+            name: Gauge(f"vllm:{name}", "-", ["model_name"], registry=self.registry).labels(
+                LLAMA[1]
+            )
             for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc")
         }
         bounds = [0.001 * 1.2**step for step in range(60)]
         self.times = {
             name: Histogram(
                 f"vllm:{name}", "-", ["model_name"], registry=self.registry, buckets=bounds
-            ).labels("m")
+            ).labels(LLAMA[1])
             for name in (
                 "time_to_first_token_seconds",
                 "time_per_output_token_seconds",
@@ -193,12 +197,12 @@ def test_two_scrapes_are_a_run(call: Call, write: Write) -> None:
     vllm.serve(600)
     after = write("after.prom", vllm.page())
     ran = call(
-        "serve", "fit", before, after, "--window", "10m", "--gpu", "H100-SXM-80GB",
-        "--params", "8.03e9", "-f", "json",
+        "serve", "fit", before, after, "--window", "10m", "--gpu", "H100-SXM-80GB", "-f", "json",
     )  # fmt: skip
     assert ran.code == 0, ran.err
     found = json.loads(ran.out)
     assert (found["rate"], found["prompt_tokens"], found["output_tokens"]) == (1, 500, 300)
+    assert found["model"] == "meta-llama/Meta-Llama-3.1-8B"  # as the page names it
     assert found["requests"] == 600
     assert found["expected_running"] == pytest.approx(2.4, rel=0.1)
     assert 0.9 <= found["step_factor"] <= 1.3
