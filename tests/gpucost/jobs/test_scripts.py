@@ -1,11 +1,13 @@
 """What runs on the machine: scripts that shellcheck has nothing against, for every sort of job."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from templates import job_scripts
 from templates.job_scripts import (
     JobScript,
     data_script,
@@ -102,3 +104,16 @@ def test_the_end_token_stays_outside_of_a_container() -> None:
     text = _job(container="a/b")
     assert "end.header" not in text
     assert '"$root/etc/gpucost" ' not in text
+
+
+def test_nothing_is_fetched_and_run_unseen() -> None:
+    """No script pipes an address into a shell; what is fetched to run has a sum, per machine."""
+    folder = Path(job_scripts.__file__).parent
+    texts = {path.name: path.read_text("utf-8") for path in folder.rglob("*.j2")}
+    assert not [name for name, text in texts.items() if re.search(r"curl[^\n]*\|[^\n]*sh\b", text)]
+    uv = texts["uv.j2"]
+    assert len(set(re.findall(r"sum=([0-9a-f]{64})\b", uv))) == 2
+    assert "--require-hashes" in uv
+    assert "sha256sum --check" in uv
+    unpinned = re.compile(r"pip install(?![^\n]*(?:--require-hashes|--requirements|\{\{ wheel))")
+    assert not [name for name, text in texts.items() if unpinned.search(text)]
