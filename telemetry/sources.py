@@ -174,7 +174,7 @@ def _open(
         source = open_source(path, hints, stdin)
         if source.format is None:
             profiles = finished_profiles(source, hints)
-            opened.ready += [FileProfile(path=Path(path), profile=one) for one in profiles]
+            opened.ready += [FileProfile(path=Path(path), profile=profile) for profile in profiles]
         else:
             bundle = "" if options.jobs_by == "folder" else None
             opened.files.append(

@@ -149,11 +149,12 @@ def _typical(machines: _Machines) -> Profile:
 
 def _side(machines: _Machines, speed: Estimate, hours: float) -> ComparedMachines:
     offer, gpus = machines.offer, round(machines.offer.gpu_count * machines.count)
-    taken = HoursRange(low=hours / speed.high, mid=hours / speed.mid, high=hours / speed.low)
+    hours_there = HoursRange(low=hours / speed.high, mid=hours / speed.mid, high=hours / speed.low)
     inside = _LINKS.get(offer.interconnect, str(offer.interconnect))
     between = "" if machines.count == 1 else f"{machines.count} machines over the network"
     low, mid, high = (
-        cents(machines.usd_per_hour * Decimal(repr(h))) for h in (taken.low, taken.mid, taken.high)
+        cents(machines.usd_per_hour * Decimal(repr(h)))
+        for h in (hours_there.low, hours_there.mid, hours_there.high)
     )
     return ComparedMachines(
         name=machines.name,
@@ -165,7 +166,7 @@ def _side(machines: _Machines, speed: Estimate, hours: float) -> ComparedMachine
         usd_per_hour=machines.usd_per_hour,
         usd_per_gpu_hour=machines.usd_per_hour / gpus,
         links=between or f"{inside}, one machine",
-        hours=taken,
+        hours=hours_there,
         usd=(low, mid, high),
     )
 
@@ -175,10 +176,10 @@ def _chosen(
 ) -> tuple[_Machines, _Machines]:
     first, second = (_candidates(name, catalog, providers) for name in names)
     pairs = [
-        (one, other)
-        for one in first
-        for other in second
-        if one.offer.provider == other.offer.provider
+        (machines_a, machines_b)
+        for machines_a in first
+        for machines_b in second
+        if machines_a.offer.provider == machines_b.offer.provider
     ]
     if pairs:
         return min(pairs, key=lambda pair: pair[0].usd_per_hour + pair[1].usd_per_hour)

@@ -88,7 +88,7 @@ def same_gpus(files: Sequence[FileReadings]) -> list[list[int]]:
     groups = _Groups(len(files))
     for i, file in enumerate(files):
         if file.bundle is not None:
-            first = next(j for j, right in enumerate(files) if right.bundle == file.bundle)
+            first = next(j for j, latter in enumerate(files) if latter.bundle == file.bundle)
             groups.join(first, i)
     _by_name(files, groups)
     problems = [*_contradictions(files, groups), *_by_readings(files, groups)]
@@ -109,8 +109,8 @@ class _Groups:
             place = self._parent[place]
         return place
 
-    def join(self, place: int, right: int) -> None:
-        first, second = sorted((self.of(place), self.of(right)))
+    def join(self, place: int, latter: int) -> None:
+        first, second = sorted((self.of(place), self.of(latter)))
         self._parent[second] = first
 
     def all(self) -> list[list[int]]:
@@ -137,8 +137,8 @@ def _by_name(files: Sequence[FileReadings], groups: _Groups) -> None:
                 by_place[host, gpu.index].append((i, gpu.uuid is not None))
     for readers in by_place.values():
         for i, has_uuid in readers:
-            right = next((j for j, right in readers if not (has_uuid and right)), i)
-            groups.join(right, i)
+            latter = next((j for j, latter in readers if not (has_uuid and latter)), i)
+            groups.join(latter, i)
 
 
 def _contradictions(files: Sequence[FileReadings], groups: _Groups) -> Iterator[str]:
@@ -150,12 +150,12 @@ def _contradictions(files: Sequence[FileReadings], groups: _Groups) -> Iterator[
                 if _is_named(gpu) and len(members) > 1:
                     device = gpu.uuid or f"{host_name(gpu)} index {gpu.index}"
                     by_device[f"{device}/{gpu.partition or ''}"].append((i, number))
-        told: set[tuple[int, int]] = set()
+        reported: set[tuple[int, int]] = set()
         for device, readers in by_device.items():
             for place, (i, number) in enumerate(readers):
-                for j, right in readers[:place]:
-                    if (j, i) not in told and (odd := _odd(files[j], right, files[i], number)):
-                        told.add((j, i))
+                for j, latter in readers[:place]:
+                    if (j, i) not in reported and (odd := _odd(files[j], latter, files[i], number)):
+                        reported.add((j, i))
                         name = device.rstrip("/")
                         yield (
                             f"{files[j].path} and {files[i].path}: contradict each other about GPU "
@@ -164,19 +164,19 @@ def _contradictions(files: Sequence[FileReadings], groups: _Groups) -> Iterator[
                         )
 
 
-def _odd(left: FileReadings, gpu: int, right: FileReadings, right_gpu: int) -> str | None:
+def _odd(former: FileReadings, gpu: int, latter: FileReadings, latter_gpu: int) -> str | None:
     """Return what two files say differently of one GPU at one instant; None where they agree."""
-    kind, right_kind = left.rows.kind, right.rows.kind
-    if kind.form != right_kind.form or not _spans_meet(left, right):
+    kind, latter_kind = former.rows.kind, latter.rows.kind
+    if kind.form != latter_kind.form or not _spans_meet(former, latter):
         return None
-    slots = {slot for slot, _ in kind.columns & right_kind.columns if slot}
-    for slot in sorted(slots & left.rows.slots & right.rows.slots):
-        t_s, values = _of_gpu(left, slot, gpu)
-        right_t_s, right_values = _of_gpu(right, slot, right_gpu)
-        shared, at, right_at = np.intersect1d(
-            np.rint(t_s * _MS), np.rint(right_t_s * _MS), return_indices=True
+    slots = {slot for slot, _ in kind.columns & latter_kind.columns if slot}
+    for slot in sorted(slots & former.rows.slots & latter.rows.slots):
+        t_s, values = _of_gpu(former, slot, gpu)
+        latter_t_s, latter_values = _of_gpu(latter, slot, latter_gpu)
+        shared, at, latter_at = np.intersect1d(
+            np.rint(t_s * _MS), np.rint(latter_t_s * _MS), return_indices=True
         )
-        first, second = values[at], right_values[right_at]
+        first, second = values[at], latter_values[latter_at]
         odd = np.abs(first - second) > _SAME_VALUE * np.maximum(np.abs(first), np.abs(second))
         if len(shared) and odd.mean() >= _MOST_ODD_INSTANTS:
             place = int(np.flatnonzero(odd)[0])
@@ -232,53 +232,53 @@ def _are_different(
     """Return whether two of the groups are of different GPUs: named, or contradicting."""
     members = [[f for i, f in enumerate(files) if groups.of(i) == group] for group in candidates]
     return any(
-        _match(left, right) is _Match.DIFFERENT
-        or all(_is_named(gpu) for file in (left, right) for gpu in file.rows.gpus)
+        _match(former, latter) is _Match.DIFFERENT
+        or all(_is_named(gpu) for file in (former, latter) for gpu in file.rows.gpus)
         for place, group in enumerate(members)
         for before in members[:place]
-        for left in group
-        for right in before
-        if left.has_gpus and right.has_gpus
+        for former in group
+        for latter in before
+        if former.has_gpus and latter.has_gpus
     )
 
 
-def _match(left: FileReadings, right: FileReadings) -> _Match:
+def _match(former: FileReadings, latter: FileReadings) -> _Match:
     """Return whether two files, of which the first does not name its devices, are of one GPU."""
-    if (left.is_run and right.is_run) or not _fit(left, right):
+    if (former.is_run and latter.is_run) or not _fit(former, latter):
         return _Match.UNRELATED
-    kind, right_kind = left.rows.kind, right.rows.kind
-    together = left.folder == right.folder
-    if not (left.absolute and right.absolute):
-        agree = together and kind.form != right_kind.form and _agree(left, right, None)
+    kind, latter_kind = former.rows.kind, latter.rows.kind
+    together = former.folder == latter.folder
+    if not (former.absolute and latter.absolute):
+        agree = together and kind.form != latter_kind.form and _agree(former, latter, None)
         return _Match.SAME if agree else _Match.UNRELATED
-    if not _spans_meet(left, right):
-        if (kind.form, kind.columns) != (right_kind.form, right_kind.columns):
+    if not _spans_meet(former, latter):
+        if (kind.form, kind.columns) != (latter_kind.form, latter_kind.columns):
             return _Match.UNRELATED
-        names = {(file.path.parent, _ROTATED.sub("", file.path.name)) for file in (left, right)}
+        names = {(file.path.parent, _ROTATED.sub("", file.path.name)) for file in (former, latter)}
         if len(names) == 1:
             return _Match.SAME
-        return _Match.FOLLOWS if together and _is_next(left, right) else _Match.UNRELATED
-    slots = kind.compared_by(right_kind)
+        return _Match.FOLLOWS if together and _is_next(former, latter) else _Match.UNRELATED
+    slots = kind.compared_by(latter_kind)
     if slots is not None:
-        return _Match.SAME if _is_copy(left.rows, right.rows, slots) else _Match.DIFFERENT
-    agree = _agree(left, right, _both_s(left, right))
+        return _Match.SAME if _is_copy(former.rows, latter.rows, slots) else _Match.DIFFERENT
+    agree = _agree(former, latter, _both_s(former, latter))
     if agree is None:
         return _Match.SAME if together else _Match.UNRELATED
     return _Match.SAME if agree else _Match.DIFFERENT
 
 
-def _fit(left: FileReadings, right: FileReadings) -> bool:
+def _fit(former: FileReadings, latter: FileReadings) -> bool:
     """Return whether the indices, models and memory of two files can be of the same GPUs."""
-    indices, right_indices = left.rows.kind.indices, right.rows.kind.indices
-    single = len(left.rows.gpus) == len(right.rows.gpus) == 1
+    indices, latter_indices = former.rows.kind.indices, latter.rows.kind.indices
+    single = len(former.rows.gpus) == len(latter.rows.gpus) == 1
     if not (
-        indices <= right_indices
-        or right_indices <= indices
-        or (single and None in indices | right_indices)
+        indices <= latter_indices
+        or latter_indices <= indices
+        or (single and None in indices | latter_indices)
     ):
         return False
-    models = [{_model(gpu) for gpu in file.rows.gpus if gpu.model} for file in (left, right)]
-    sizes = [{gpu.memory_gib for gpu in f.rows.gpus if gpu.memory_gib} for f in (left, right)]
+    models = [{_model(gpu) for gpu in file.rows.gpus if gpu.model} for file in (former, latter)]
+    sizes = [{gpu.memory_gib for gpu in f.rows.gpus if gpu.memory_gib} for f in (former, latter)]
     same_size = any(abs(a - b) <= _SAME_MEMORY * max(a, b) for a in sizes[0] for b in sizes[1])
     return (bool(models[0] & models[1]) or not all(models)) and (same_size or not all(sizes))
 
@@ -288,34 +288,36 @@ def _model(gpu: GpuIdentity) -> str:
     return model.name if model else str(gpu.model).lower()
 
 
-def _both_s(left: FileReadings, right: FileReadings) -> tuple[float, float]:
-    (first, last), (right_first, right_last) = (f.rows.span_s or (0.0, 0.0) for f in (left, right))
-    return max(first, right_first), min(last, right_last)
+def _both_s(former: FileReadings, latter: FileReadings) -> tuple[float, float]:
+    (first, last), (latter_first, latter_last) = (
+        f.rows.span_s or (0.0, 0.0) for f in (former, latter)
+    )
+    return max(first, latter_first), min(last, latter_last)
 
 
-def _spans_meet(left: FileReadings, right: FileReadings) -> bool:
-    spans = left.rows.span_s, right.rows.span_s
+def _spans_meet(former: FileReadings, latter: FileReadings) -> bool:
+    spans = former.rows.span_s, latter.rows.span_s
     if spans[0] is None or spans[1] is None:
         return False
-    begin, end = _both_s(left, right)
+    begin, end = _both_s(former, latter)
     return begin <= end and not touch(spans[0], spans[1])
 
 
-def _is_next(left: FileReadings, right: FileReadings) -> bool:
+def _is_next(former: FileReadings, latter: FileReadings) -> bool:
     """Return whether one log begins where the other ends."""
-    begin, end = _both_s(left, right)
+    begin, end = _both_s(former, latter)
     steps = [
         np.diff(np.unique(file.rows.readings(next(iter(sorted(file.rows.slots))))[1]))
-        for file in (left, right)
+        for file in (former, latter)
         if file.rows.slots
     ]
     intervals = [float(np.median(step)) for step in steps if len(step)]
     return bool(intervals) and begin - end <= _GAPS * max(intervals)
 
 
-def _is_copy(left: LoggedRows, right: LoggedRows, slots: tuple[str, ...]) -> bool:
-    logs: list[Different] = [left.rows(slots), right.rows(slots)]
-    spans = [log.span_s or (0.0, 0.0) for log in (left, right)]
+def _is_copy(former: LoggedRows, latter: LoggedRows, slots: tuple[str, ...]) -> bool:
+    logs: list[Different] = [former.rows(slots), latter.rows(slots)]
+    spans = [log.span_s or (0.0, 0.0) for log in (former, latter)]
     begin, end = max(s[0] for s in spans), min(s[1] for s in spans)
     fewer = min(log.between(begin, end) for log in logs)
     same = len(np.intersect1d(logs[0].hashes, logs[1].hashes))
@@ -323,16 +325,16 @@ def _is_copy(left: LoggedRows, right: LoggedRows, slots: tuple[str, ...]) -> boo
 
 
 def _agree(
-    left: FileReadings, right: FileReadings, span_s: tuple[float, float] | None
+    former: FileReadings, latter: FileReadings, span_s: tuple[float, float] | None
 ) -> bool | None:
     """Return whether the readings that both have are of one GPU; None where they share none."""
     answers = []
     for slot, plus in _SAME_MEAN_PLUS.items():
-        if slot not in left.rows.slots or slot not in right.rows.slots:
+        if slot not in former.rows.slots or slot not in latter.rows.slots:
             continue
-        means = [_means(file.rows, slot, span_s) for file in (left, right)]
+        means = [_means(file.rows, slot, span_s) for file in (former, latter)]
         if len(means[0]) == len(means[1]) == 1:  # one of them may not number its only GPU
-            means = [{0: next(iter(each.values()))} for each in means]
+            means = [{0: next(iter(of_file.values()))} for of_file in means]
         for index in means[0].keys() & means[1].keys():
             first, second = means[0][index], means[1][index]
             answers.append(abs(first - second) <= _SAME_MEAN * max(first, second) + plus)
@@ -355,15 +357,15 @@ def _without_gpus(files: Sequence[FileReadings], groups: _Groups) -> None:
     alone = [i for i, f in enumerate(files) if not (f.has_gpus or f.is_run or f.bundle)]
     for i in alone:
         near: dict[int, list[FileReadings]] = defaultdict(list)
-        for j, right in enumerate(files):
-            if right.has_gpus and right.folder == files[i].folder:
-                near[groups.of(j)].append(right)
+        for j, latter in enumerate(files):
+            if latter.has_gpus and latter.folder == files[i].folder:
+                near[groups.of(j)].append(latter)
         if len(near) == 1:
-            ((group, right_indices),) = near.items()
-            if any(_at_one_time(files[i], right) for right in right_indices):
+            ((group, latter_indices),) = near.items()
+            if any(_at_one_time(files[i], latter) for latter in latter_indices):
                 groups.join(group, i)
 
 
-def _at_one_time(left: FileReadings, right: FileReadings) -> bool:
-    dated = left.absolute and right.absolute and left.rows.span_s and right.rows.span_s
-    return not dated or _both_s(left, right)[0] <= _both_s(left, right)[1]
+def _at_one_time(former: FileReadings, latter: FileReadings) -> bool:
+    dated = former.absolute and latter.absolute and former.rows.span_s and latter.rows.span_s
+    return not dated or _both_s(former, latter)[0] <= _both_s(former, latter)[1]

@@ -19,20 +19,20 @@ _SHARE_SHOWN = 0.005
     name="compare",
     epilog="Example: gpucost compare 8xH100 8x1xH100 --provider digitalocean",
 )
-@click.argument("what", nargs=-1, required=True, metavar="A [vs] B [SOURCE...]")
+@click.argument("words_typed", nargs=-1, required=True, metavar="A [vs] B [SOURCE...]")
 @click.option("--provider", "providers", multiple=True, help="Use only this provider (repeatable).")
 @click.option(
     "--as-of", type=DAY, help="Use the prices and billing rules of this day.  [default: today]"
 )
 @output_options
 def command(
-    what: tuple[str, ...], providers: tuple[str, ...], as_of: date | None, output: Output
+    words_typed: tuple[str, ...], providers: tuple[str, ...], as_of: date | None, output: Output
 ) -> None:
     """Compare the same work on A and on B: 8xH100 is one machine with 8, 8x1xH100 are 8 with 1.
 
     A and B may also be PROVIDER/TYPE or 8xPROVIDER/TYPE. With a SOURCE it is the measured job.
     """
-    words = [word for word in what if word.lower() != "vs"]
+    words = [word for word in words_typed if word.lower() != "vs"]
     if len(words) < 2:  # noqa: PLR2004 - A and B
         raise click.UsageError("name two sets of machines: gpucost compare 8xH100 8x1xH100.")
     profiles = read_sources(words[2:], output.say) if words[2:] else ()
