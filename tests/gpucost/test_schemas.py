@@ -48,7 +48,12 @@ VALUES: dict[str, Any] = {
     ),
     "batch-search": json.loads(
         BatchSearch(
-            own=8, largest=16, why="32: out of GPU memory", tried=(BatchTried(batch=8, fits=True),)
+            own=8,
+            fastest=16,
+            smallest=16,
+            largest=16,
+            why="32: out of GPU memory",
+            tried=(BatchTried(batch=8, fits=True),),
         ).document
     ),
     "loop": encode(
