@@ -268,8 +268,8 @@ class BatchSearch:
 
     schema: str = SCHEMA
     own: int
-    fastest: int | None
-    smallest: int | None
+    fastest: int | None = None
+    smallest: int | None = None
     largest: int
     why: str
     tried: tuple[BatchTried, ...]

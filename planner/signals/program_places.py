@@ -40,9 +40,18 @@ def seen(group: str) -> Callable[[Profile], float | None]:
     def signal(profile: Profile) -> float | None:
         if not profile.waits:
             return None
-        return min(1.0, sum(one.time_fraction or 0.0 for one in _of(profile, group)))
+        # A wait that was timed is for data, whatever the line is seen to do meanwhile.
+        most = 1.0 if group == "input" else 1.0 - _waited(profile)
+        return min(most, sum(one.time_fraction or 0.0 for one in _of(profile, group)))
 
     return signal
+
+
+def _waited(profile: Profile) -> float:
+    step = profile.step
+    if step is None or not step.mean_s:
+        return 0.0
+    return min(1.0, (step.data_wait_s or 0.0) / step.mean_s)
 
 
 def _most(profile: Profile, group: str) -> tuple[str, float] | None:

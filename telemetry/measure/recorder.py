@@ -249,7 +249,7 @@ class Recorder:
         if self._gpus is not None:
             self._read(self._gpus, last=last)
         self._capture.row(t_s, None, host)
-        self._drain()
+        self._drain(last=last)
 
     def end(self, ended: JobEnd | None = None) -> None:
         """Write the last readings and events and what they lack, and close the capture.
@@ -314,7 +314,7 @@ class Recorder:
                 self._drain()
         return ended(0.0)
 
-    def _drain(self) -> None:
+    def _drain(self, *, last: bool = False) -> None:
         if self._subject.events is not None:
             lines = self._subject.events.new_lines()
             self._capture.lines(lines)
@@ -322,7 +322,7 @@ class Recorder:
                 self._subject.events.free()
             if self._stacks is not None:
                 self._stacks.take(lines)
-        if self._stacks is not None:
+        if self._stacks is not None and not last:
             self._capture.lines(self._stacks.look(self._watch.busiest_python(), self.now_s))
 
     def _look_around(self) -> None:
