@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
-from pricing.errors import InputError
 from telemetry.formats.sniff import Format, recognize
 from telemetry.formats.stored_runs import is_run_folder, is_run_table, run_payload, table_payload
 from telemetry.profiling.fill import fill
@@ -236,10 +235,17 @@ def finished_profiles(file: SourceFile, hints: Hints) -> tuple[Profile, ...]:
     )
 
 
-def profiles_of(files: Sequence[TelemetryFile], hints: Hints) -> tuple[Profile, ...]:
+def profiles_of(
+    files: Sequence[TelemetryFile], hints: Hints, names: list[frozenset[str] | None]
+) -> tuple[Profile, ...]:
     """Return the profiles of telemetry of one job, or of the jobs that its labels name.
 
     Each capture of `gpucost profile` is a job of its own.
+
+    Args:
+        files: of the same GPUs.
+        hints: what they do not say.
+        names: takes those of each file's columns, as `Recording.names`.
 
     Raises:
         InputError: what is in them cannot be read, or no job has the name that is asked for.
@@ -254,10 +260,8 @@ def profiles_of(files: Sequence[TelemetryFile], hints: Hints) -> tuple[Profile, 
 
         profile = profile_of_logs(logs, hints)
         if profile is not None:
+            names.append(None)
             return (profile,)
     recordings = [file.load() for file in ordered]
-    from telemetry.readers.ledger import unmatched_map  # noqa: PLC0415 - the same
-
-    if problems := unmatched_map(hints, [recording.names for recording in recordings]):
-        raise InputError(problems)
+    names += [recording.names for recording in recordings]
     return jobs.all_profiles(recordings, hints)

@@ -20,6 +20,7 @@ from telemetry.folder import (
 from telemetry.formats.stored_runs import is_run_folder
 from telemetry.lake.place import place_of
 from telemetry.profiling.fill import fill_machine
+from telemetry.readers.ledger import unmatched_map
 from telemetry.readers.payload import hash_of
 from telemetry.source_file import TelemetryFile, finished_profiles, open_source, profiles_of
 
@@ -233,9 +234,10 @@ def _of_telemetry(opened: _Opened, hints: Hints, options: FolderReadOptions) -> 
     """
     problems: list[str] = []
     jobs: list[FileProfile] = []
+    columns: list[frozenset[str] | None] = []
     for group in _groups(opened, options, problems):
         try:
-            profiles = profiles_of(group, hints)
+            profiles = profiles_of(group, hints, columns)
         except InputError as error:
             opened.damaged(group[0], error, problems)
             continue
@@ -244,6 +246,7 @@ def _of_telemetry(opened: _Opened, hints: Hints, options: FolderReadOptions) -> 
             names = listed([str(file.path) for file in group], _SHOWN)
             options.on_join(f"joined as {counted(len(profiles), 'job')}: {names}")
         jobs += _unfinished(group, profiles, opened)
+    problems += unmatched_map(hints, columns) if hints.map else []
     if problems:
         raise InputError(sorted(problems))
     return jobs

@@ -67,6 +67,19 @@ def test_a_map_counts_for_any_of_several_files(tmp_path: Path) -> None:
         read_telemetry(paths, Hints(map=(*said, ("laod", "util.kernel_time"))))
 
 
+def test_a_map_counts_for_any_job_of_a_folder(tmp_path: Path) -> None:
+    """A file of another job that lacks the column is read all the same."""
+    for job, start, column in (("a", 1790000000, "load"), ("b", 1799000000, "gpu_util")):
+        (tmp_path / job).mkdir()
+        rows = "".join(f"{start + i},GPU-{job},{50 + 10 * i}\n" for i in (0, 1))
+        (tmp_path / job / "log.csv").write_text(f"time,uuid,{column}\n{rows}", encoding="utf-8")
+    said = (("load", "util.kernel_time"),)
+    profiles = read_source(str(tmp_path), Hints(map=said))
+    assert [profile.busy_fraction for profile in profiles] == [pytest.approx(0.55)] * 2
+    with pytest.raises(InputError, match="no column laod"):
+        read_source(str(tmp_path), Hints(map=(("laod", "util.kernel_time"),)))
+
+
 def test_an_unknown_column_changes_no_figure(tmp_path: Path) -> None:
     """Figures of a log are the same with more columns, and with columns in another order."""
     plain = read(tmp_path, log())
