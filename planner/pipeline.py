@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache, partial
 
-from planner.actions import action
+from planner.actions import ACTIONS, Action, action
+from planner.actions.settings import MachineSettings
 from planner.choice.baseline import find_baseline, find_today, with_gpu
 from planner.choice.changes import first_step
 from planner.choice.context import JobContext
@@ -17,7 +18,7 @@ from planner.choice.offers import Market
 from planner.choice.option import energy_today, how_it_runs_today
 from planner.choice.ranking import rank_candidates
 from planner.choice.requirements import Period, Requirements, check_sold
-from planner.choice.search import find_candidates
+from planner.choice.search import find_candidates, price_cures
 from planner.choice.workload import (
     Resident,
     Tenancy,
@@ -44,6 +45,7 @@ from planner.prediction.predict import split_time
 from planner.prediction.probes import check_probes, probes_of
 from planner.profile.model import Profile
 from planner.profile.source import name_apart
+from planner.signals.finding import Saved
 from planner.signals.signals import read_signals
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
@@ -281,6 +283,7 @@ def plan_job(
     best = ranking.best
     machine, baseline = how_it_runs_today(context), context.baseline
     home = find_home(context, candidates)
+    remedies, priced = _remedies(context, machine)
     return JobDraft(
         profile=context.profile,
         baseline=context.baseline,
@@ -294,16 +297,27 @@ def plan_job(
             context.profile, context.findings, context.baseline, best, catalog.as_of
         ),
         machine=machine,
-        remedies=tuple(action(code, context.signals) for code in machine.values),
+        remedies=remedies,
+        priced=priced,
         work_cost=context.work_cost(baseline.cost),
         energy=energy_today(context.profile, baseline.hours, asked.site, baseline.replicas),
         power_cap=cap_that_saves(context.profile),
-        first_step=first_step(context) if best is None else None,
+        first_step=first_step(context, priced),
         machine_sizes=machine_sizes(context, best.offer if best else context.baseline.offer),
         probe=suggest_experiment(context, ranking.options, ranking.recommended),
         home=home,
         elsewhere=find_elsewhere(context, candidates, home) if packs else (),
     )
+
+
+def _remedies(
+    context: JobContext, machine: MachineSettings
+) -> tuple[tuple[Action, ...], dict[str, Saved]]:
+    """Return the actions on the job itself that apply today, and what each saves alone there."""
+    remedies = tuple(action(code, context.signals) for code in machine.values)
+    called = {code for finding in context.findings for code in finding.actions}
+    idle = (ACTIONS[code] for code in called if code == "idle-shutdown")
+    return remedies, price_cures(context, (*remedies, *idle))
 
 
 def assess(  # noqa: PLR0913 - what a job is planned from
@@ -319,7 +333,7 @@ def assess(  # noqa: PLR0913 - what a job is planned from
     work = workload(profile, asked, period)
     baseline = find_baseline(profile, work, catalog, asked, tenancy)
     profile = with_gpu(profile, baseline)
-    signals = read_signals(profile)
+    signals = read_signals(profile, egress=baseline.egress_fraction)
     findings = diagnose(profile, cost=baseline.machine_cost, signals=signals)
     return JobContext(
         profile=profile,

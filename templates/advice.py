@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from planner.choice.baseline import LIMITS
 from templates.language.translate import _, gap, join, translate_text, word
 from templates.report_text import (
     STAY,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_H = 24
+_MONTH_H = 744.0
+_LONGER = 1.05  # from here on it is said that the work takes longer
 
 
 def copies(by_hour: Sequence[int]) -> str:
@@ -116,11 +119,38 @@ def _advice_alone(job: JobPlan, plan: Plan) -> str:
         less=_(", {less}", less=less) if less else "",
     )
     parts = [advice]
+    parts += _doubts(job, option, plan)
     if option.offer.by_hand_at:
         parts.append(_("Rent it at {site}.", site=translate_text(option.offer.by_hand_at)))
     if option.scaling:
         parts.append(_("Copies: {copies}.", copies=copies(option.scaling.by_hour)))
-    return gap().join([*parts, *_to_launch(job, option, plan)])
+    return gap().join([*parts, *_to_launch(job, option, plan), *_first(job)])
+
+
+def _doubts(job: JobPlan, option: Option, plan: Plan) -> list[str]:
+    """Return what a reader must know before the change: its time, or why it costs more."""
+    said, today, hours = [], job.baseline, option.hours
+    longer = hours.mid / today.hours.mid if today.hours.mid else 1.0
+    if longer >= _LONGER and option.scaling is None:
+        said.append(_("The work takes {times} times as long.", times=f"{longer:.2g}"))
+    if plan.period == "month" and hours.high > _MONTH_H and hours.high > today.hours.mid:
+        said.append(_("It may take up to {hours} h of a month.", hours=f"{hours.high:.0f}"))
+    limits = [b for b in today.breaks if b.reason in LIMITS]
+    if limits and option.saves.usd is not None and option.saves.usd < 0:
+        broken = join(sorted({word("reason", b.reason) for b in limits}))
+        said.append(
+            _("It costs more, and keeps what today's machine breaks: {limits}.", limits=broken)
+        )
+    return said
+
+
+def _first(job: JobPlan) -> list[str]:
+    """Return the sentence on what to do first here; empty where nothing is worth it."""
+    step = job.first_step
+    if step is None:
+        return []
+    text = f"{_sentence(step)[0].lower()}{_sentence(step)[1:]}"
+    return [_("First {step}.", step=text)]
 
 
 def _between(cost: OptionCost) -> str:
@@ -165,7 +195,14 @@ def _machine(way: Baseline | Option) -> tuple[object, ...]:
 
 def _stay(job: JobPlan) -> str:
     if job.baseline.cost.total is None:
-        return _("Set today's machine with --current to see the savings.")
+        return gap().join(
+            [_("Set today's machine with --current to see the savings."), *_first(job)]
+        )
+    broken_limits = [b for b in job.baseline.breaks if b.reason in LIMITS]
+    if job.baseline.breaks and not broken_limits and job.options:
+        wishes = join(sorted({word("reason", b.reason) for b in job.baseline.breaks}))
+        kept = _("Keep it: nothing that was asked for ({wishes}) is surely cheaper.", wishes=wishes)
+        return gap().join([kept, *_first(job)])
     if job.baseline.breaks:
         broken = join(sorted({word("reason", b.reason) for b in job.baseline.breaks}))
         return _(
@@ -176,10 +213,7 @@ def _stay(job: JobPlan) -> str:
     first = job.first_step
     if first is not None and first.kind == "end":
         return _("{step}.", step=_sentence(first))
-    if first is None:
-        return _leave(job)
-    step = f"{_sentence(first)[0].lower()}{_sentence(first)[1:]}"
-    return f"{_leave(job)}{gap()}{_('First {step}.', step=step)}"
+    return gap().join([_leave(job), *_first(job)])
 
 
 def _sentence(step: FirstStep) -> str:

@@ -139,7 +139,7 @@ def seconds(value: float) -> Decimal:
     return Decimal(str(round(value, 3)))
 
 
-_LIMITS = frozenset(("deadline", "budget", "latency", "region"))
+LIMITS = frozenset(("deadline", "budget", "latency", "region"))
 _TINY = 1e-9  # a limit of zero is exceeded by any amount
 
 
@@ -174,7 +174,7 @@ class Baseline:
     @property
     def must_change(self) -> bool:
         """Whether it breaks a limit, not only a wish for a seller, a GPU or a way of buying."""
-        return any(broken.reason in _LIMITS for broken in self.broken)
+        return any(broken.reason in LIMITS for broken in self.broken)
 
     @property
     def cost(self) -> Decimal | None:
@@ -188,6 +188,14 @@ class Baseline:
             return None
         machines = (line.usd for line in self.quote.lines if line.what not in OF_THE_DATA)
         return sum(machines, Decimal(0))
+
+    @property
+    def egress_fraction(self) -> float | None:
+        """The share of the bill that is for data sent out; None without a price."""
+        if self.quote is None or not self.quote.exact:
+            return None
+        out = sum((line.usd for line in self.quote.lines if line.what == "egress"), Decimal(0))
+        return float(out / self.quote.exact)
 
     def has_size(self, offer: Offer) -> bool:
         """Return whether an offer is today's size, wherever and however bought."""
@@ -321,7 +329,7 @@ def _listed(
         provider, instance_type, region = parse_place(requirements.current)
     if provider and instance_type:
         return _stated(catalog, (provider, instance_type, region, purchase), name)
-    return _assumed(profile, catalog, provider)
+    return _assumed(profile, catalog, requirements, provider)
 
 
 def _stated(
@@ -353,29 +361,35 @@ def _contradiction(profile: Profile, offer: Offer) -> tuple[str, ...]:
 
 
 def _assumed(
-    profile: Profile, catalog: Catalog, provider: str | None
+    profile: Profile, catalog: Catalog, asked: Requirements, provider: str | None
 ) -> tuple[Offer | None, bool, tuple[str, ...]]:
-    gpu, name = source_gpu(profile), profile.job.name
+    """Return the cheapest machine of so many GPUs, within what was asked for; None if none is sold.
+
+    Of as many as the job has, else more, else several machines with fewer: but where the number of
+    machines is stated and nobody sells one with so many, it may be its owner's, and nothing is
+    assumed.
+    """
+    gpu, name, nodes = source_gpu(profile), profile.job.name, profile.hardware.nodes
+    each = max(1, profile.gpu_count // (nodes or 1))
     sold = [
         o
         for o in catalog.offers
-        if o.gpu == gpu.name
-        and o.purchase == "on_demand"
-        and o.gpu_count >= 1
-        and (o.provider == provider if provider else not o.is_community)
+        if o.gpu == gpu.name and o.purchase == "on_demand" and o.gpu_count >= (each if nodes else 1)
+        if (o.provider == provider if provider else not o.is_community)
     ]
-    wanted = profile.gpu_count
-    counts = sorted(
-        {o.gpu_count for o in sold}, key=lambda n: (n != wanted, n < wanted, abs(n - wanted))
-    )
-    if not counts:
+    for narrower in (
+        [o for o in sold if o.not_for_rent_reason(catalog.as_of) is None],
+        [o for o in sold if o.provider in asked.providers],
+    ):
+        sold = narrower or sold
+    count = min((o.gpu_count for o in sold), key=lambda n: (n < each, abs(n - each)), default=0)
+    sold = [o for o in sold if o.gpu_count == count]
+    if not sold:
         code = "note.no-price-there" if provider else "note.no-price"
-        note = Message(code, job=name, gpu=gpu.name, provider=provider or "")
+        machine = gpu.name if each == 1 else f"{each}x {gpu.name}"
+        note = Message(code, job=name, gpu=machine, provider=provider or "")
         return None, True, (note,)
-    offer = min(
-        (o for o in sold if o.gpu_count == counts[0]),
-        key=lambda o: (o.usd_per_hour, o.place),
-    )
+    offer = min(sold, key=lambda o: (o.usd_per_hour, o.place))
     gpus = f"{offer.gpu_count:g}x {gpu.name}"
     note = Message("note.machine-assumed", job=name, place=offer.place, gpus=gpus)
     return offer, True, (note,)

@@ -1,7 +1,7 @@
 """All that the checks of one job need: its host, and how many machines of a size it would take."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 
@@ -20,7 +20,6 @@ from planner.profile.source import source_gpu
 from planner.signals.condition import Signals
 from planner.signals.finding import Finding
 from planner.signals.signals import memory_need_gib, worst_latency_ms
-from planner.signals.thresholds import CPU_FULL
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of
@@ -28,6 +27,9 @@ from pricing.hardware import Gpu
 from pricing.message import Message, join
 
 _ROUNDING = 1e-6
+# What several jobs leave free of a host, for the system and for unmeasured peaks: our choice.
+_SHARED_CORES = 0.9
+_RESERVED_RAM_GIB = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,15 +95,21 @@ def crowded(
 ) -> tuple[Reason, str] | None:
     """Return why jobs cannot stand on one host; None where nothing measured speaks against it.
 
-    Memory adds up. Cores add up only where a job fills its own host: below that, runtimes that spin
-    while they wait for the GPU keep cores busy, too, so the sum is not proof (`host_share` has it).
+    Busy cores and memory add up, at the peaks that were measured, with a reserve left free.
     """
     if len(profiles) == 1:
         return None
     need = together(host_need(profile) for profile in profiles)
-    if not any(is_full(profile) for profile in profiles):
-        need = replace(need, cores=None)
-    return host_lacks(need, vcpus, ram_gib)
+    lack = host_lacks(need, *shared_host(vcpus, ram_gib))
+    return lack and (lack[0], Message("share.host-reserve", lack=lack[1]))
+
+
+def shared_host(vcpus: float | None, ram_gib: float | None) -> tuple[float | None, float | None]:
+    """Return the cores and the memory (GiB) of a host that several jobs may fill."""
+    return (
+        None if vcpus is None else vcpus * _SHARED_CORES,
+        None if ram_gib is None else ram_gib - _RESERVED_RAM_GIB,
+    )
 
 
 def host_share(profiles: Sequence[Profile], vcpus: float | None) -> float:
@@ -113,12 +121,6 @@ def host_share(profiles: Sequence[Profile], vcpus: float | None) -> float:
         used.append((share or 0.0) * (cores or 0.0))
     total = sum(used)
     return 1.0 if vcpus is None or len(used) == 1 or total <= vcpus else vcpus / total
-
-
-def is_full(profile: Profile) -> bool:
-    """Return whether a job keeps all cores of its own host busy."""
-    used = profile.host.cpu_util if profile.host else None
-    return used is not None and (used.typical or 0.0) >= CPU_FULL
 
 
 @dataclass(frozen=True, kw_only=True)

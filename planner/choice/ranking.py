@@ -218,7 +218,8 @@ def _is_blind(context: JobContext) -> bool:
 def _is_known(candidate: Candidate) -> bool:
     """Return whether the bill is known.
 
-    Not with an undated price, a speed beyond the fit, or spot whose interruptions are unknown.
+    Not with an undated price, a speed beyond the fit, what only the seller can complete, or spot
+    whose interruptions are unknown.
     """
     if candidate.offer.purchase == "spot" and candidate.interruptions is None:
         return False

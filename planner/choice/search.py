@@ -9,7 +9,7 @@ start is paid for.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
@@ -35,7 +35,7 @@ from planner.choice.feasibility import (
     unproven,
 )
 from planner.choice.offers import OnSale, Refused, Sifted, size_of
-from planner.choice.requirements import Reason, Rejected
+from planner.choice.requirements import Reason, Rejected, Requirements
 from planner.choice.workload import Tenancy
 from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.copies import Scaling, busiest, on_gpu_ms, stretch
@@ -45,17 +45,18 @@ from planner.prediction.layout import Layout
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice
 from planner.serving.measured_service import RATE_SPREAD, MeasuredService
-from planner.signals.signals import PARTS, worst_latency_ms
+from planner.signals.finding import Saved
+from planner.signals.signals import PARTS, idle_pause_s, worst_latency_ms
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
 from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange
 from pricing.errors import InputError
 from pricing.message import Message, join
-from pricing.money import HOURS_PER_MONTH
+from pricing.money import HOURS_PER_MONTH, cents
 
 SCALE_DOWN = "scale-down"
-_IDLE_SAVED = (0.95, 0.5, 0.05)
+_IDLE_END_S = 600.0  # a machine that did nothing for so long is ended; as the action says
 
 
 class _Way(NamedTuple):
@@ -204,6 +205,28 @@ class _Taken(NamedTuple):
     unknown_today: tuple[str, ...]
 
 
+def price_cures(context: JobContext, actions: Iterable[Action]) -> dict[str, Saved]:
+    """Return what each action alone saves on today's machine in the period, by its code.
+
+    Only of those whose gain is known, where a faster job holds its machine for less time, and of
+    ending an idle machine.
+    """
+    today, cost = context.baseline.offer, context.baseline.cost
+    if today is None or cost is None:
+        return {}
+    place = _place(context.alike.on_sale(0, today, context.sizing(today)), context)
+    priced = {}
+    for one in actions:
+        ends_idle = one.code == "idle-shutdown" and context.idle_share is not None
+        gains = context.work.fixed_work and one.gain is not None and one.gain[2] > 1.0
+        if gains or (ends_idle and not context.work.fixed_work):
+            bill = _candidate(place, context, _Way((one,), (one.code,)))
+            low, high = bill.usd_range.low, bill.usd_range.high
+            saved = (cents(cost - usd) for usd in (high, bill.expected, low))
+            priced[one.code] = Saved(**dict(zip(("low", "mid", "high"), saved, strict=True)))
+    return priced
+
+
 def _place(size: OnSale, context: JobContext) -> _Taken:
     offer, today = size.offer, size.sizing.today
     return _Taken(
@@ -322,11 +345,7 @@ def _hours(
     if context.work.fixed_work:
         return _Hours(_faster(layout, unchanged, speed, actions), speed.basis)
     if any(a.code == "idle-shutdown" for a in actions) and context.idle_share:
-        # Pauses shorter than the shutdown's own delay save nothing, so the saving lies anywhere
-        # from none to the whole idle share; these are the ends of 90 % of that.
-        low, mid, high = (1.0 - context.idle_share * part for part in _IDLE_SAVED)
-        basis = Message("hours.idle-saved", share=context.idle_share)
-        return _Hours((Cause("use", "idle", low, mid, high),), basis)
+        return _ended_when_idle(context.profile, context.idle_share, context.asked)
     if context.profile.job.kind == "unknown":
         low, high = min(1.0, 1.0 / speed.high), max(1.0, 1.0 / speed.low)
         return _Hours(
@@ -334,6 +353,23 @@ def _hours(
             Message("hours.kind-unknown"),
         )
     return _Hours((), Message("hours.held"))
+
+
+def _ended_when_idle(profile: Profile, idle: float, asked: Requirements) -> _Hours:
+    """Return the hours of a machine that ends some time after its last work, and starts for more.
+
+    Of each pause the delay and the start are not saved. Where the mean length of the pauses is
+    known, pauses that are all alike save least (Jensen's inequality, as what is saved of a pause is
+    convex in its length), pauses of a Poisson process what is expected, one long pause nearly all.
+    """
+    pause_s, lost_s = idle_pause_s(profile), _IDLE_END_S + asked.checkpoints.restart_s
+    least, expected = 0.05, 0.5
+    basis = Message("hours.idle-saved", share=idle)
+    if pause_s is not None:
+        least, expected = max(0.0, 1.0 - lost_s / pause_s), math.exp(-lost_s / pause_s)
+        basis = Message("hours.idle-pauses", share=idle, seconds=pause_s)
+    low, mid, high = (1.0 - idle * part for part in (0.95, min(0.95, expected), least))
+    return _Hours((Cause("use", "idle", low, mid, max(mid, high)),), basis)
 
 
 def _faster(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.choice.baseline import gpu_memory_gib
-from planner.choice.context import crowded, host_need, is_full
+from planner.choice.context import crowded, host_need, shared_host
 from planner.choice.feasibility import BUSIEST
 from planner.choice.requirements import Reason, Requirements
 from planner.choice.workload import hourly_demand, measured_requests_per_s
@@ -240,17 +240,19 @@ def _row(
     share = one.share or 0.0
     # A job on the GPU for a time t is expected to take max(1, t + what others take) as long.
     most = min(BUSIEST, share + _most_beside(one), share + max(0.0, slowdown - one.time_on_gpu))
-    ram, cores = (math.inf, math.inf)
+    cores, ram = (math.inf, math.inf)
     home = one.home
     if home is not None and home.offer.gpu_count == 1:
-        ram = math.inf if home.offer.ram_gib is None else home.offer.ram_gib
-        cores = math.inf if not is_full(one.profile) else vcpus or math.inf
+        cores, ram = (
+            math.inf if most is None else most for most in shared_host(vcpus, home.offer.ram_gib)
+        )
     need = host_need(one.profile)
     takes_and_most = [
         ((one.memory_gib or 0.0) + CONTEXT_GIB, room),
         (share, most),
-        (need.ram_gib or 0.0, ram),
-        (need.cores or 0.0, cores),
+        # A job that needs the reserve, too, stands alone.
+        (min(need.ram_gib or 0.0, ram), ram),
+        (min(need.cores or 0.0, cores), cores),
         *_at_peak(one, hours),
         *((part(one.profile) or 0.0, BUSIEST) for _, part in PARTS),
     ]

@@ -1,6 +1,6 @@
 """The plan: for every job the baseline, the findings, the options and the choice; and the fleet."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -23,7 +23,7 @@ from planner.plan.job import Confidence, Experiment
 from planner.plan.plan import Roi
 from planner.plan.recommendation import JobAlone, Recommendation
 from planner.profile.model import Profile
-from planner.signals.finding import Finding, FirstStep
+from planner.signals.finding import Finding, FirstStep, Saved
 from pricing.catalog.offer import Offer
 from pricing.errors import NoFeasibleOptionError
 from pricing.money import cents
@@ -68,6 +68,7 @@ class JobDraft:
         probe: the experiment that would narrow the answer most; None where none is worth it.
         machine: how it runs today, and what each action would set there.
         remedies: the actions on the job itself that apply today, with what they gain there.
+        priced: what each of them saves alone, by its code; without those of unknown gain.
         work_cost: what an amount of work costs today; None where cost or work is unknown.
         energy: of the period today.
         power_cap: the power limit that takes least energy at little loss; None where none saves.
@@ -87,6 +88,7 @@ class JobDraft:
     confidence: Confidence
     machine: MachineSettings = field(default_factory=MachineSettings)
     remedies: tuple[Action, ...] = ()
+    priced: Mapping[str, Saved] = field(default_factory=dict)
     work_cost: WorkCost | None = None
     energy: Energy = field(default_factory=Energy)
     power_cap: Cap | None = None
@@ -242,6 +244,7 @@ def summarize(job: JobDraft, text: bytes) -> JobDraft:
         named=Named(),
         machine=MachineSettings(),
         remedies=(),
+        priced={},
         work_cost=None,
         energy=Energy(),
         power_cap=None,

@@ -9,7 +9,7 @@ from planner.models.document import Messages, Number
 from planner.models.estimate import Estimate
 from planner.plan.bill import CostRange, RentedOffer, distinct, need
 from planner.plan.option import STAY, Baseline, Level, Option, Settings
-from planner.signals.finding import Finding, FirstStep
+from planner.signals.finding import Finding, FirstStep, Saved
 from pricing.money import Amount
 
 
@@ -37,6 +37,9 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
         effect: on that part; None where unknown.
         rests_on: what the effect is known from.
         settings: what it would set.
+        effort_hours: engineering time, our estimate; None in plans of versions that did not say.
+        saves: alone, on today's machine, in the period; None where it is not known, or the time
+            that the machine is held does not change.
     """
 
     code: str
@@ -45,6 +48,8 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect | None = None
     rests_on: str | None = None
     settings: Settings
+    effort_hours: Number | None = None
+    saves: Saved | None = None
 
 
 class Rejected(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,6 +72,7 @@ from planner.plan.plan import (
 )
 from planner.plan.recommendation import Recommendation
 from planner.plan.teams import teams
+from planner.signals.finding import Saved
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.price_age import sellers_of
 from pricing.message import Message
@@ -277,7 +278,7 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
         kind=job.profile.job.kind,
         baseline=baseline_document(job, as_of),
         findings=job.findings,
-        remedies=remedy_documents(job.remedies, job.machine),
+        remedies=remedy_documents(job.remedies, job.machine, job.priced),
         options=tuple(option_document(option, job, as_of) for option in job.options),
         rejected=tuple(
             Rejected(offer=r.offer, reason=r.reason, detail=r.detail) for r in job.rejected
@@ -296,7 +297,9 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
     return structs.replace(document, messages=messages_of(document))
 
 
-def remedy_documents(remedies: Iterable[Action], machine: MachineSettings) -> tuple[Remedy, ...]:
+def remedy_documents(
+    remedies: Iterable[Action], machine: MachineSettings, priced: Mapping[str, Saved]
+) -> tuple[Remedy, ...]:
     """Return the actions on the job itself that apply to it, with what they would set and gain."""
     return tuple(
         Remedy(
@@ -306,6 +309,8 @@ def remedy_documents(remedies: Iterable[Action], machine: MachineSettings) -> tu
             effect=_effect(remedy.gain),
             rests_on=remedy.grade,
             settings=dict(machine.values[remedy.code]),
+            effort_hours=remedy.effort_hours,
+            saves=priced.get(remedy.code),
         )
         for remedy in remedies
     )

@@ -69,15 +69,35 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"waste_usd is {self.waste_usd}, below 0")
 
 
+class Saved(msgspec.Struct, frozen=True, kw_only=True):
+    """Dollars of the period that a change on today's machine saves; below 0 where it costs more.
+
+    Attributes:
+        low: the 5 % end.
+        mid: expected.
+        high: the 95 % end.
+    """
+
+    low: Amount
+    mid: Amount
+    high: Amount
+
+
 class FirstStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do before anything else.
+    """What to do before anything else, on today's machine.
 
     Attributes:
         kind: `end` the job, `measure` it, or `try` a cure.
         what: one sentence, without its full stop.
         command: what to type; None where the program itself has to change, or none is known.
+        actions: codes of what it does.
+        effort_hours: engineering time, our estimate; None in plans of versions that did not say.
+        saves: in the period; None where it is not known.
     """
 
     kind: Literal["end", "measure", "try"]
     what: str
     command: str | None = None
+    actions: tuple[str, ...] = ()
+    effort_hours: Number | None = None
+    saves: Saved | None = None

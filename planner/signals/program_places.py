@@ -22,6 +22,8 @@ _GROUPS: dict[str, tuple[frozenset[str], tuple[str | None, ...]]] = {
     "save": (frozenset(("save",)), (None, "steady", "stall", "evaluation")),
     "stall": (frozenset(("host", "network", "logging", "sleep", "thread", "save")), ("stall",)),
 }
+# What functions are called that let the model in training write its own samples.
+_GENERATES = ("generate", "rollout", "sample_completions")
 _FOR_OTHERS = frozenset(("network", "sleep", "thread"))
 # The phases of a recording between the first step and the last.
 _ACTIVE = ("steady", "stall", "evaluation", "checkpoint")
@@ -183,6 +185,20 @@ def slowest_rank(profile: Profile) -> str | None:
     return Message("cause.slowest-rank", rank=str(slowest.rank), share=share, place=where)
 
 
+def idle_phases(profile: Profile) -> float | None:
+    """Return the share of the recording in which nothing ran on the GPU, by its phases."""
+    shares = [one.time_fraction or 0.0 for one in profile.phases if one.kind == "idle"]
+    return sum(shares) if shares else None
+
+
+def generation_share(profile: Profile) -> float | None:
+    """Return the share of the time that training spends generating its own samples."""
+    most = _most(profile, "model") if profile.job.kind.trains else None
+    if most is None:
+        return None
+    return most[1] if any(word in most[0].lower() for word in _GENERATES) else 0.0
+
+
 SIGNALS: dict[str, Signal] = {
     "evaluation.data_wait": Signal(
         evaluation_waits, "time with evaluation waiting for its data", FRACTION
@@ -200,6 +216,8 @@ SIGNALS: dict[str, Signal] = {
         rank_behind, "slowest rank's own work, over that of the others", FRACTION
     ),
     "ranks.slowest": Signal(slowest_rank, "slowest rank"),
+    "phases.idle": Signal(idle_phases, "time in idle phases", FRACTION),
+    "generation.share": Signal(generation_share, "time generating samples", FRACTION),
     "job.ended": Signal(lambda profile: profile.job.ended, "how the job ended"),
     **{
         f"waits.{group}": Signal(seen(group), f"time seen in {group}", FRACTION)

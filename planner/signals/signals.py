@@ -18,12 +18,22 @@ from pricing import hardware
 _IDLE_BELOW = 0.05
 # A server that takes a fixed share of the memory takes 0.75 (JAX) to 0.95; it is constant then.
 _PREALLOCATED, _STEADY = 0.7, 0.95
+# Bytes of a weight; a format of 4 bits has its scales beside it.
+_BYTES_A_WEIGHT = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.56}
+_PEAK_OVER_MEAN = 2.0  # of the cache in use; our estimate
+_RUNTIME_GIB = 2.0  # CUDA context, graphs and buffers of a server; our estimate
 _QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p90", 0.90), ("p75", 0.75), ("p50", 0.50))
 
 
-def read_signals(profile: Profile) -> Mapping[str, Value]:
-    """Return every signal of the profile by name; None where it was not measured."""
-    return MappingProxyType({name: signal.read(profile) for name, signal in SIGNALS.items()})
+def read_signals(profile: Profile, *, egress: float | None = None) -> Mapping[str, Value]:
+    """Return every signal of the profile by name; None where it was not measured.
+
+    Args:
+        profile: what was measured.
+        egress: share of today's bill that is for data sent out, 0-1; None where no bill is known.
+    """
+    read = {name: signal.read(profile) for name, signal in SIGNALS.items()}
+    return MappingProxyType({**read, "bill.egress": egress})
 
 
 def is_snapshot(profile: Profile) -> bool:
@@ -186,10 +196,26 @@ def _quantile(name: str) -> Callable[[Profile], float | None]:
 
 
 def idle_share(profile: Profile) -> float | None:
-    """Return the share of time with the GPU idle: the greatest quantile that still reads idle.
+    """Return the share of time with the GPU idle: of idle phases, or the greatest idle quantile.
 
     So it is a floor; None when GPU use was not measured.
     """
+    phases = sum(phase.time_fraction or 0.0 for phase in profile.phases if phase.kind == "idle")
+    floor = _idle_floor(profile)
+    return max(phases, floor or 0.0) if phases or floor is not None else None
+
+
+def idle_pause_s(profile: Profile) -> float | None:
+    """Return how long an idle pause is on average, s: by its phases, else between requests."""
+    idle = [phase for phase in profile.phases if phase.kind == "idle"]
+    total_s, count = sum(p.total_s or 0.0 for p in idle), sum(p.count or 0 for p in idle)
+    if total_s and count:
+        return total_s / count
+    rate = profile.job.requests_per_s if profile.job.kind.answers else None
+    return 1.0 / rate if rate else None
+
+
+def _idle_floor(profile: Profile) -> float | None:
     readings = profile.readings("util.kernel_time")
     floors = []
     for statistics in readings:
@@ -247,12 +273,23 @@ def worst_latency_ms(profile: Profile) -> float | None:
 
 
 def memory_need_gib(profile: Profile) -> float | None:
-    """Return the most memory that one GPU of the job held, GiB; None where need is not known.
+    """Return the memory that the job needs of one GPU, GiB; None where need is not known.
 
-    A caching allocator holds more than it needs, so this is an upper bound of the need. A server
-    that preallocates says nothing of it.
+    A caching allocator holds more than it needs, so the most held is an upper bound of the need. Of
+    a server that preallocates it is its weights, twice the cache of keys and values that requests
+    used on average, and its runtime.
     """
-    return None if holds_in_advance(profile) else _memory_held_gib(profile)
+    held = _memory_held_gib(profile)
+    if not holds_in_advance(profile):
+        return held
+    job, serving = profile.job, profile.job.serving
+    used = None if serving is None else serving.kv_cache_fraction
+    size = _BYTES_A_WEIGHT.get(job.precision or "")
+    if held is None or used is None or size is None or job.parameters is None:
+        return None
+    weights = job.parameters * size / 2.0**30 / profile.gpu_count
+    cache = max(0.0, held - weights)
+    return min(held, weights + min(1.0, _PEAK_OVER_MEAN * used) * cache + _RUNTIME_GIB)
 
 
 def holds_in_advance(profile: Profile) -> bool:
@@ -283,6 +320,7 @@ def _serving(part: str) -> Callable[[Profile], float | None]:
 
 
 SIGNALS: dict[str, Signal] = {
+    "bill.egress": Signal(lambda _: None, "data sent out, of the bill", FRACTION),
     "job.kind": Signal(lambda p: p.job.kind, "kind of job"),
     "job.precision": Signal(lambda p: p.job.precision, "precision"),
     "job.batch_per_gpu": Signal(lambda p: p.job.batch_per_gpu, "batch per GPU"),

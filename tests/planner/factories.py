@@ -96,9 +96,10 @@ def a_catalog(*offers: Offer) -> Catalog:
 
 
 def sold(type_: str, price: str = "1.00", gpu: str = "A100-SXM-80GB", **changes: Any) -> Offer:
-    """An offer by size, price and GPU; memory is the GPU's 80 GiB unless said."""
+    """An offer by size, price and GPU: 80 GiB of its own, a large host, unless said."""
     plain: dict[str, Any] = {"instance_type": type_, "gpu": gpu, "usd_per_hour": Decimal(price)}
-    return an_offer(**{"gpu_memory_gib": 80, **plain, **changes})
+    host = {"vcpus": 64.0, "ram_gib": 512.0}
+    return an_offer(**{"gpu_memory_gib": 80, **host, **plain, **changes})
 
 
 TODAY = sold("today", "2.00")

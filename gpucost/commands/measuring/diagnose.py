@@ -74,7 +74,7 @@ def _remedies(profile: Profile) -> tuple[Remedy, ...]:
     signals = read_signals(profile)
     machine = today_settings(signals, profiled_run(profile))
     fitted = (action(code, signals) for code in machine.values)
-    return remedy_documents(fitted, machine)
+    return remedy_documents(fitted, machine, {})
 
 
 def _row(name: str, finding: Finding) -> tuple[str, ...]:

@@ -200,6 +200,17 @@ RULES: tuple[Rule, ...] = (
                 ),
             ),
             Case(
+                confidence="likely",
+                cause=Message("cause.decoding-reads-memory"),
+                tests=(
+                    where("job.family", "in", ("llm-server",)),
+                    is_(BUSY, ">=", FILLED),
+                    is_(_DRAM, ">=", LOW),
+                    is_(_TENSOR, "<", 0.3),
+                ),
+                actions=("quantization", "newer-gpu"),
+            ),
+            Case(
                 confidence="possible",
                 cause=Message("cause.memory-controller-busy"),
                 tests=(
@@ -373,7 +384,11 @@ MULTI_GPU: tuple[Rule, ...] = (
             Case(
                 confidence="measured",
                 cause=Message("cause.exposed-communication"),
-                tests=(is_(COMMUNICATION, ">=", STEP_SHARE),),
+                # Where one rank is behind, the others wait for it in the collective.
+                tests=(
+                    is_(COMMUNICATION, ">=", STEP_SHARE),
+                    unless_known("ranks.behind", "<", STEP_SHARE),
+                ),
                 waste=COMMUNICATING,
             ),
             Case(

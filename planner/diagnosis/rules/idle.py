@@ -171,10 +171,19 @@ RULES: tuple[Rule, ...] = (
                 tests=(
                     where("job.kind", "in", (JobKind.INTERACTIVE,)),
                     is_(BUSY, "<", LOW),
-                    where("util.kernel_time.most", ">=", IDLE),
                     NO_VIDEO,
                 ),
                 waste=WAITING,
+            ),
+            Case(
+                confidence="measured",
+                cause=Message("cause.idle-phases"),
+                tests=(
+                    where("job.kind", "in", ("unknown", JobKind.INTERACTIVE)),
+                    is_("phases.idle", ">=", LOW),
+                ),
+                waste=WAITING,
+                severity="high",
             ),
             Case(
                 confidence="possible",

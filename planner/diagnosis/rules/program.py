@@ -47,6 +47,41 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        code="generation",
+        meaning="Training waits for the samples that the model generates for itself.",
+        source="the line that was seen most: a model in training writes its own samples",
+        actions=("faster-rollouts",),
+        severity="high",
+        cases=(
+            Case(
+                confidence="likely",
+                cause=Message("cause.generation-in-step"),
+                tests=(is_("generation.share", ">=", STEP_SHARE),),
+                names="model",
+            ),
+        ),
+    ),
+    Rule(
+        code="egress-cost",
+        meaning="Data sent out of the provider are a large part of the bill.",
+        source="the lines of today's bill",
+        actions=("move-provider",),
+        severity="high",
+        cases=(
+            Case(
+                confidence="measured",
+                cause=Message("cause.egress-largest"),
+                tests=(is_("bill.egress", ">=", 0.5),),
+            ),
+            Case(
+                confidence="measured",
+                cause=Message("cause.egress-large"),
+                tests=(is_("bill.egress", ">=", STEP_SHARE),),
+                severity="medium",
+            ),
+        ),
+    ),
+    Rule(
         code="start-up",
         meaning="Start-up, or steps that are slow at first, take a large part of the run.",
         source="phases of the recording; the change in the length of steps that divides them best",

@@ -76,12 +76,10 @@ def test_jobs_share_a_host_as_well(fields: dict[str, Any], after: int, why: set[
     assert reasons(fleet) == why
 
 
-def test_cores_that_may_only_spin_are_a_risk_that_is_told() -> None:
-    """Four jobs of 8 cores on 20: together, but at worst at 20 / 32 of what sharing leaves."""
-    (placement,) = packed(*four(**host(0.4))).placements
-    (alone,) = packed(*four(**host(0.1))).placements
-    for name, speed in placement.speed.items():
-        assert speed.low == pytest.approx(alone.speed[name].low * 20 / 32)
+def test_busy_cores_add_up_and_leave_a_reserve() -> None:
+    """Four jobs that keep 8 of 20 cores busy each stand two by two: 16 of the 18 that may be."""
+    assert len(packed(*four(**host(0.4))).placements) == 2
+    assert len(packed(*four(**host(0.1))).placements) == 1
 
 
 @pytest.mark.parametrize(
