@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from planner.choice.baseline import LIMITS
 from templates.language.translate import _, gap, join, translate_text, word
 from templates.report_text import (
     STAY,
@@ -135,7 +134,7 @@ def _doubts(job: JobPlan, option: Option, plan: Plan) -> list[str]:
         said.append(_("The work takes {times} times as long.", times=f"{longer:.2g}"))
     if plan.period == "month" and hours.high > _MONTH_H and hours.high > today.hours.mid:
         said.append(_("It may take up to {hours} h of a month.", hours=f"{hours.high:.0f}"))
-    limits = [b for b in today.breaks if b.reason in LIMITS]
+    limits = today.broken_limits
     if limits and option.saves.usd is not None and option.saves.usd < 0:
         broken = join(sorted({word("reason", b.reason) for b in limits}))
         said.append(
@@ -198,8 +197,7 @@ def _stay(job: JobPlan) -> str:
         return gap().join(
             [_("Set today's machine with --current to see the savings."), *_first(job)]
         )
-    broken_limits = [b for b in job.baseline.breaks if b.reason in LIMITS]
-    if job.baseline.breaks and not broken_limits and job.options:
+    if job.baseline.breaks and not job.baseline.broken_limits and job.options:
         wishes = join(sorted({word("reason", b.reason) for b in job.baseline.breaks}))
         kept = _("Keep it: nothing that was asked for ({wishes}) is surely cheaper.", wishes=wishes)
         return gap().join([kept, *_first(job)])

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from planner.choice.baseline import LIMITS
 from planner.models.costs import Saving
 from planner.models.document import Number
 from planner.models.estimate import Estimate
@@ -193,6 +194,11 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         need(self.count >= 1, "count is below 1")
+
+    @property
+    def broken_limits(self) -> tuple[ReasonAgainst, ...]:
+        """What it breaks of the limits, without wishes for a seller, a GPU or a way of buying."""
+        return tuple(broken for broken in self.breaks if broken.reason in LIMITS)
 
 
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
