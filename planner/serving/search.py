@@ -76,7 +76,6 @@ class Question(Struct, frozen=True, kw_only=True):
         peak: rate of the busiest minute over the mean.
         measured: a run of one copy, and where; None without.
         measured_on: its layout.
-        engine_speed: of the engine over the law's.
     """
 
     model: LanguageModel
@@ -87,7 +86,6 @@ class Question(Struct, frozen=True, kw_only=True):
     peak: float = 1.0
     measured: MeasuredRun | None = None
     measured_on: Layout | None = None
-    engine_speed: float = 1.0
 
 
 class ServingOption(Struct, frozen=True, kw_only=True):
@@ -333,14 +331,13 @@ def copy_of(question: Question, layout: Layout) -> Server | None:
 
 
 def _law_copy(question: Question, layout: Layout, gpu: Gpu) -> Server | None:
-    copy = server(
+    return server(
         question.model,
         gpu,
         tensor_parallel=layout.tensor_parallel,
         precision=layout.precision,
         nvlink=layout.nvlink,
     )
-    return copy and scaled(copy, 1.0 / question.engine_speed)
 
 
 def _no_room(copy: Server, traffic: Traffic) -> str:
