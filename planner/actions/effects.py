@@ -49,6 +49,12 @@ _CHANNELS_LAST_SERVING: Range = (0.93, 1.07, 1.30)
 _FILL_MEMORY, _MOST_GROWTH = 0.9, 8.0
 _WORST_OF_DOUBLING = 0.9  # 5 % of Zeus' pairs of batch sizes
 _ACCUMULATED = 4
+# Of language models: one stream of tokens (llama.cpp, 4 bits); full servers (GPUStack's lab, five
+# runs) with FP8 arithmetic and without. The high ends are those of small batches between the two.
+_FEW_STREAMS = 4
+_QUANTIZED_STREAMS: Range = (1.2, 2.0, 2.75)
+_QUANTIZED: dict[bool, Range] = {True: (0.96, 1.1, 2.0), False: (0.85, 0.95, 1.5)}
+_FIRST_FP8_CAPABILITY = 8.9
 _CHECKPOINT_S = (300.0, 120.0, 30.0)  # dear, usual, cheap; our estimate
 
 
@@ -219,6 +225,14 @@ def _channels_last(signals: Signals) -> Range | None:
     return _CHANNELS_LAST_SERVING if signals["job.kind"] in SERVES else None
 
 
+def _quantized(signals: Signals) -> Range | None:
+    batch = _number(signals, "job.batch_per_gpu")
+    if batch is not None and batch <= _FEW_STREAMS:
+        return _QUANTIZED_STREAMS
+    capability = _number(signals, "hardware.compute_capability")
+    return None if capability is None else _QUANTIZED[capability >= _FIRST_FP8_CAPABILITY]
+
+
 def _checkpoints(signals: Signals) -> Range | None:
     now = _number(signals, "step.checkpoint_exposed")
     if not now:
@@ -247,6 +261,7 @@ EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
     "compile": _compiled,
     "channels-last": _channels_last,
     "dynamic-batching": _requests,
+    "quantization": _quantized,
     "checkpoint-interval": _checkpoints,
 }
 

@@ -344,3 +344,30 @@ def test_kept_actions_exclude_none_of_each_other(codes: list[str]) -> None:
     """Whatever is asked for, what remains goes together."""
     kept = compatible(ACTIONS[code] for code in codes)
     assert not any(a.code in b.excludes for a in kept for b in kept)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "batch", "least", "most"),
+    [
+        ("A100-SXM-80GB", None, 0.8, 1.0),  # measured x0.85, x0.95, x0.99: no FP8 arithmetic
+        ("H100-SXM-80GB", None, 0.95, 1.25),  # measured x0.96, x1.24
+        ("A100-SXM-80GB", 1, 1.8, 2.6),  # 4 bits for one stream: measured x2.5
+    ],
+)
+def test_quantization_gains_by_chip_and_streams(
+    gpu: str, batch: int | None, least: float, most: float
+) -> None:
+    """A full server gains little, and nothing where the chip has no arithmetic in 8 bits."""
+    job = a_profile(
+        kind="inference_online", unit="token", gpu=gpu, precision="bf16", batch_per_gpu=batch
+    )
+    effect = action("quantization", read_signals(job)).effect
+    assert effect is not None
+    assert least <= effect[1] <= most
+
+
+def test_what_is_quantized_is_not_quantized_again() -> None:
+    """Weights of 8 and 4 bits leave nothing to do."""
+    for precision in ("fp8", "int8", "int4"):
+        job = a_profile(kind="inference_online", unit="token", precision=precision)
+        assert action("quantization", read_signals(job)).effect is None
