@@ -165,6 +165,9 @@ class Action:
         return True
 
 
+_UNCHANGED = exactly(1.0, Message("action.unchanged"))
+
+
 def combined(actions: Iterable[Action], part: Part) -> Estimate:
     """Return the speed-up of one part of the time by all actions on it, whatever their order."""
     best: dict[Mechanism, Action] = {}
@@ -180,7 +183,7 @@ def combined(actions: Iterable[Action], part: Part) -> Estimate:
         if strongest is None or _strength(action) > _strength(strongest):
             best[action.mechanism] = action
     if not best:
-        return exactly(1.0, Message("action.unchanged"))
+        return _UNCHANGED
     chosen = sorted(best.values(), key=lambda action: action.code)
     low, mid, high = (
         _speed([(a.share, a.effect[i]) for a in chosen if a.effect]) for i in range(3)

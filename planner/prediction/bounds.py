@@ -1,4 +1,4 @@
-"""What measurement and machine forbid: ceilings that every prediction passes, in one place.
+"""What measurement and machine forbid: upper bounds that every prediction passes, in one place.
 
 A method may err; these bounds do not depend on it. Work that communicates gains at most what all
 of its communication took. Fewer GPUs of the same model do no more than all of them. A unit of work
@@ -7,7 +7,7 @@ target's arithmetic, memory bandwidth or host.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from planner.actions import Action
@@ -30,7 +30,7 @@ _TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ceiling:
+class UpperBound:
     """A speed-up that cannot be passed, at each end of a prediction, and why."""
 
     low: float
@@ -39,18 +39,18 @@ class Ceiling:
     reason: str
 
 
-class Lifted(NamedTuple):
-    """Which ceilings actions lift: what they change was not so when it was measured."""
+class RelaxedBounds(NamedTuple):
+    """Which bounds actions relax: what they change was not so when it was measured."""
 
     host: bool
     arithmetic: bool
     of_gpus: bool
 
 
-def lifted_by(actions: Iterable[Action]) -> Lifted:
-    """Return which ceilings do not hold with actions applied."""
+def relaxed_by(actions: Iterable[Action]) -> RelaxedBounds:
+    """Return which upper bounds do not hold with actions applied."""
     known = tuple(actions)
-    return Lifted(
+    return RelaxedBounds(
         host=any(action.part == "input" for action in known),
         arithmetic=not _CHANGES_FORMAT.isdisjoint(action.code for action in known),
         of_gpus=bool(known),
@@ -80,7 +80,6 @@ class Limits:
         communicating: what communication took of a step; None = not measured.
         cores: of the host that the job keeps busy; None = not measured.
         doubts: what cannot be true of the measurement.
-        of_gpus: ceilings of GPUs alone that were asked for, by `Layout.kind` and what is lifted.
     """
 
     source: Gpu
@@ -93,12 +92,6 @@ class Limits:
     communicating: _Communicating | None
     cores: float | None
     doubts: tuple[str, ...]
-    of_gpus: dict[object, tuple[Ceiling, ...]] = field(default_factory=dict)
-
-    @property
-    def bind_gpus(self) -> bool:
-        """Whether anything is known that the GPUs alone forbid."""
-        return bool(self.share or self.dram or self.gpu_count > 1)
 
 
 def limits_of(profile: Profile) -> Limits:
@@ -139,23 +132,27 @@ def _busy_cores(profile: Profile) -> float | None:
 
 
 def bounded(
-    found: Estimate, limits: Limits, target: Layout, lifted: Lifted, alone: tuple[Estimate, ...]
+    found: Estimate,
+    limits: Limits,
+    target: Layout,
+    relaxed: RelaxedBounds,
+    alone: tuple[Estimate, ...],
 ) -> Estimate:
-    """Return a prediction held to every ceiling; those that bind are named in its basis.
+    """Return a prediction held to every bound; those that bind are named in its basis.
 
     Args:
         found: the speed-up over the profiled run.
         limits: what the profile forbids.
         target: where it would run.
-        lifted: by what is changed beside the machine.
+        relaxed: by what is changed beside the machine.
         alone: what one target GPU, its host and the actions gain over one profiled GPU, each part
             of the time for itself: all together gain no more than the most of them.
     """
     low, mid, high, basis = found.low, found.mid, found.high, found.basis
-    for ceiling in _ceilings(found.high, limits, target, lifted, alone):
-        if mid > ceiling.mid * (1.0 + _TINY):
-            basis = join((basis, ceiling.reason))
-        low, mid, high = min(low, ceiling.low), min(mid, ceiling.mid), min(high, ceiling.high)
+    for bound in _upper_bounds(found.high, limits, target, relaxed, alone):
+        if mid > bound.mid * (1.0 + _TINY):
+            basis = join((basis, bound.reason))
+        low, mid, high = min(low, bound.low), min(mid, bound.mid), min(high, bound.high)
     doubts = limits.doubts
     if not doubts and high == found.high and mid == found.mid and low == found.low:
         return found
@@ -163,40 +160,36 @@ def bounded(
     return Estimate(low=low, mid=mid, high=high, basis=basis, weak=weak)
 
 
-def _ceilings(
-    high: float, limits: Limits, target: Layout, lifted: Lifted, alone: tuple[Estimate, ...]
-) -> Iterator[Ceiling]:
-    """Yield the ceilings of a prediction with such a high end; not those that are surely above."""
+def _upper_bounds(
+    high: float, limits: Limits, target: Layout, relaxed: RelaxedBounds, alone: tuple[Estimate, ...]
+) -> Iterator[UpperBound]:
+    """Yield the bounds of a prediction with such a high end; not those that are surely above."""
     if limits.communicating is not None:
         ratio = target.gpu_count / limits.gpu_count
         yield _communication(ratio, limits.communicating, alone)
-    if limits.cores and target.cpu_cores is not None and not lifted.host:
+    if limits.cores and target.cpu_cores is not None and not relaxed.host:
         most = target.cpu_cores / limits.cores
         if most < high:
             yield _flat(most, _host_words(limits.cores, target.cpu_cores))
-    if limits.bind_gpus:
-        key = (target.kind, lifted)
-        if key not in limits.of_gpus:
-            limits.of_gpus[key] = tuple(_of_gpus(limits, target, lifted))
-        yield from limits.of_gpus[key]
+    yield from _of_gpus(limits, target, relaxed)
 
 
-def _of_gpus(limits: Limits, target: Layout, lifted: Lifted) -> Iterator[Ceiling]:
+def _of_gpus(limits: Limits, target: Layout, relaxed: RelaxedBounds) -> Iterator[UpperBound]:
     """Yield what the GPUs alone forbid, whatever host and links they have."""
-    if limits.share and not lifted.arithmetic:
+    if limits.share and not relaxed.arithmetic:
         yield _arithmetic(limits.share, limits, target)
-    if not lifted.of_gpus:
+    if not relaxed.of_gpus:
         yield from _fewer(limits, target)
         yield from _bandwidth(limits, target)
 
 
-def _flat(most: float, reason: str) -> Ceiling:
-    return Ceiling(low=most, mid=most, high=most, reason=reason)
+def _flat(most: float, reason: str) -> UpperBound:
+    return UpperBound(low=most, mid=most, high=most, reason=reason)
 
 
-def _communication(ratio: float, now: _Communicating, alone: tuple[Estimate, ...]) -> Ceiling:
+def _communication(ratio: float, now: _Communicating, alone: tuple[Estimate, ...]) -> UpperBound:
     most = ratio * now.step_s / now.rest_s
-    return Ceiling(
+    return UpperBound(
         low=most * max(gain.low for gain in alone),
         mid=most * max(gain.mid for gain in alone),
         high=most * max(gain.high for gain in alone),
@@ -204,7 +197,7 @@ def _communication(ratio: float, now: _Communicating, alone: tuple[Estimate, ...
     )
 
 
-def _fewer(limits: Limits, target: Layout) -> Iterator[Ceiling]:
+def _fewer(limits: Limits, target: Layout) -> Iterator[UpperBound]:
     if target.gpu_count < limits.gpu_count and target.chip.name == limits.source.name:
         yield _flat(1.0, Message("speed.fewer-gpus", n=target.gpu_count, of=limits.gpu_count))
 
@@ -213,7 +206,7 @@ def _host_words(busy: float, cores: float) -> str:
     return Message("speed.host-cores", busy=busy, cores=cores)
 
 
-def _arithmetic(share: float, limits: Limits, target: Layout) -> Ceiling:
+def _arithmetic(share: float, limits: Limits, target: Layout) -> UpperBound:
     here = peak_tflops(limits.source, limits.precision) * limits.gpu_count * limits.part
     there = peak_tflops(target.chip, limits.precision) * target.gpu_count
     there *= limits.part if target.slice else 1.0
@@ -222,7 +215,7 @@ def _arithmetic(share: float, limits: Limits, target: Layout) -> Ceiling:
     return _flat(most, Message("speed.most-of-peak", share=MOST_MFU, gpu=target.chip.name))
 
 
-def _bandwidth(limits: Limits, target: Layout) -> Iterator[Ceiling]:
+def _bandwidth(limits: Limits, target: Layout) -> Iterator[UpperBound]:
     here, there = limits.source.memory_bandwidth_gb_s, target.chip.memory_bandwidth_gb_s
     if not limits.dram or here is None or there is None:
         return

@@ -360,8 +360,11 @@ def _with_or_without_tf32(kernels: Kernels, target: Gpu) -> Estimate:
     Whether the code would use it elsewhere, nothing tells: the middle is that without, the interval
     spans both.
     """
-    without = _of_class("fp32", kernels.source, target, CUDA)
-    with_it = _at("tf32", kernels, target)
+    return _spanned(_of_class("fp32", kernels.source, target, CUDA), _at("tf32", kernels, target))
+
+
+@kept(_KEPT)
+def _spanned(without: Estimate, with_it: Estimate) -> Estimate:
     return Estimate(
         low=min(without.low, with_it.low),
         mid=without.mid,

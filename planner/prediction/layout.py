@@ -78,10 +78,7 @@ class Layout:
 
     @property
     def kind(self) -> tuple[str | None, str | None, int]:
-        """What predictions of the GPUs alone depend on.
-
-        With `planner.prediction.scaling.told_by` and `cpu_cores` it is all.
-        """
+        """What predictions of the GPUs alone depend on."""
         return self.gpu_name, self.slice, self.gpu_count
 
     @property

@@ -11,22 +11,22 @@ nothing and is never used as a weight (measured: it makes cross-GPU predictions 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from planner.actions import Action, action, combined
 from planner.diagnosis.diagnose import diagnose
-from planner.models.estimate import Estimate, exactly, product, within
+from planner.models.estimate import Estimate, both, exactly, product, within
 from planner.models.gpu_speed import serves_language_model
 from planner.models.input_pipeline import WAITS, loader_factor, loader_rate
 from planner.models.track_record import TrackRecord
-from planner.prediction.bounds import Lifted, Limits, bounded, lifted_by, limits_of
+from planner.prediction.bounds import Limits, RelaxedBounds, bounded, limits_of, relaxed_by
 from planner.prediction.kernels import Kernels, kernels_on, read_kernels
 from planner.prediction.layout import Layout, layout_of
 from planner.prediction.probes import Anchor, anchors, check_probes, narrowest
 from planner.prediction.profiled_step import ProfiledStep, profiled_step
-from planner.prediction.scaling import speed_up, tensor_parallel, told_by
+from planner.prediction.scaling import speed_up, tensor_parallel
 from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_gpu, source_slice
@@ -85,14 +85,14 @@ class Gains(NamedTuple):
         input: of the input pipeline.
         host: of launches and serial code.
         load: what they add to the kernels' work, as a factor.
-        lifted: the bounds that do not hold with them.
+        relaxed: the bounds that do not hold with them.
     """
 
     kernels: Estimate
     input: Estimate
     host: Estimate
     load: float
-    lifted: Lifted
+    relaxed: RelaxedBounds
 
 
 def gains_of(actions: tuple[Action, ...]) -> Gains:
@@ -103,7 +103,7 @@ def gains_of(actions: tuple[Action, ...]) -> Gains:
         input=combined(actions, "input"),
         host=combined(actions, "host"),
         load=_GPU_DECODE_LOAD if decodes else 1.0,
-        lifted=lifted_by(actions),
+        relaxed=relaxed_by(actions),
     )
 
 
@@ -151,7 +151,7 @@ def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
         low=faster(kernel.low, host.low, fed.low if fed else 0.0),
         mid=faster(kernel.mid, host.mid, fed.mid if fed else 0.0),
         high=faster(kernel.high, host.high, fed.high if fed else 0.0),
-        basis=told if told == other else join((told, other)),
+        basis=told if told == other else both(told, other),
         weak=kernel.weak,
     )
     return UnboundedSpeed(speed, (one, fed or host, host))
@@ -279,35 +279,16 @@ class Predictions:
     probes: tuple[Profile, ...] = ()
     record: TrackRecord | None = None
     timed: bool = True
-    # Kept by target and actions; by the part of them that matters before bounds; by actions; by
-    # GPU; by links, number and speed of GPUs; by cores of the host and actions.
-    _seen: dict[object, Estimate] = field(default_factory=dict, repr=False)
-    _formulas: dict[object, UnboundedSpeed] = field(default_factory=dict, repr=False)
-    _gains: dict[tuple[str, ...], Gains] = field(default_factory=dict, repr=False)
-    _kernels: dict[hardware.Gpu, Estimate] = field(default_factory=dict, repr=False)
-    _scaling: dict[object, Estimate] = field(default_factory=dict, repr=False)
-    _fed: dict[object, Estimate] = field(default_factory=dict, repr=False)
 
     def speed(self, target: Layout, actions: tuple[Action, ...] = ()) -> Estimate:
         """Return the speed-up, started from the measurement that tells most about the target."""
-        codes = tuple([one.code for one in actions])
-        key = (target, codes)
-        found = self._seen.get(key)
-        if found is None:
-            if self.probes:
-                found = self._by_probes(target, actions)
-            else:
-                found = self._by_profile(target, actions, codes)
-            self._seen[key] = found
-        return found
+        if self.probes:
+            return self._by_probes(target, actions)
+        return self._by_profile(target, actions)
 
     def kernels(self, gpu: hardware.Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""
-        found = self._kernels.get(gpu)
-        if found is None:
-            found = batch_speed(self.profile, gpu) or kernels_on(self._read, gpu)
-            self._kernels[gpu] = found
-        return found
+        return batch_speed(self.profile, gpu) or kernels_on(self._read, gpu)
 
     def scaling(self, target: Layout) -> Estimate:
         """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
@@ -343,74 +324,47 @@ class Predictions:
         return split and self.profile.job.kind.serves and serves_language_model(self.profile)
 
     @cached_property
-    def _one_gpu(self) -> bool:
-        before = self._start[0]
-        return before.gpu_count == before.machines == 1
-
-    @cached_property
     def _anchors(self) -> tuple[tuple[Anchor, "Predictions"], ...]:
         return tuple(
             (anchor, Predictions(profile=anchor.profile, parts=self.parts, timed=anchor.timed))
             for anchor in anchors(self.profile, self.probes)
         )
 
-    def _by_profile(
-        self, target: Layout, actions: tuple[Action, ...], codes: tuple[str, ...]
-    ) -> Estimate:
+    def _by_profile(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
         """Return the speed-up started from the profile alone: by the formulas, within bounds."""
-        gains = self._gains.get(codes)
-        if gains is None:
-            gains = self._gains[codes] = gains_of(actions)
-        cores = target.cpu_cores if self.parts.input else None  # else they change but a bound
-        linked = None if self._sends_nothing(target) else told_by(target)
-        short = (target.kind, linked, cores, codes)
-        found = self._formulas.get(short)
-        if found is None:
-            found = self._formulas[short] = self._unbounded(target, codes, gains)
-        return bounded(found.speed, self._limits, target, gains.lifted, found.alone)
+        gains = gains_of(actions)
+        formulas = self._by_formulas(target, gains)
+        speed = self._corrected(formulas.speed, target, actions)
+        return bounded(speed, self._limits, target, gains.relaxed, formulas.alone)
 
-    def _unbounded(self, target: Layout, codes: tuple[str, ...], gains: Gains) -> UnboundedSpeed:
-        """Return the speed-up by the formulas, as far as the record bears them out."""
-        found = self._by_formulas(target, codes, gains)
-        if self.record is None:
-            return found
-        here = (self._read.source.name, self.profile.gpu_count)
-        moved = (target.chip.name, target.gpu_count) != here
-        if not moved and not codes:
-            return found
-        return UnboundedSpeed(self.record.of(moved=moved).applied_to(found.speed), found.alone)
+    def _corrected(self, speed: Estimate, target: Layout, actions: tuple[Action, ...]) -> Estimate:
+        """Return a speed-up as far as the record bears it out."""
+        today = (self._read.source.name, self.profile.gpu_count)
+        moved = (target.chip.name, target.gpu_count) != today
+        if self.record is None or not (moved or actions):
+            return speed
+        return self.record.of(moved=moved).applied_to(speed)
 
-    def _by_formulas(self, target: Layout, codes: tuple[str, ...], gains: Gains) -> UnboundedSpeed:
+    def _by_formulas(self, target: Layout, gains: Gains) -> UnboundedSpeed:
         chip, piece = target.chip, target.slice
         faster = kernels_on(self._read, chip, piece) if piece else self.kernels(chip)
         one, count = product(faster, gains.kernels), self._scaled(target, faster)
         more = target.gpu_count / self.profile.gpu_count
         if not self.parts.is_explained:
             return unexplained(one, count, self._busy, more)
-        fed = self._input(target, codes, gains) if self.parts.input else None
+        fed = self._input(target, gains) if self.parts.input else None
         return in_parts(self.parts, gains, one, count, fed, more)
 
-    def _input(self, target: Layout, codes: tuple[str, ...], gains: Gains) -> Estimate:
+    def _input(self, target: Layout, gains: Gains) -> Estimate:
         cores = None if target.cpu_cores is None else target.cpu_cores / target.gpu_count
-        key = (cores, codes)
-        if key not in self._fed:
-            self._fed[key] = product(gains.input, with_cores(self._supply, cores))
-        return self._fed[key]
-
-    def _sends_nothing(self, target: Layout) -> bool:
-        """Return whether one GPU takes the place of one, whatever links its machine has."""
-        return self._one_gpu and target.gpu_count == target.machines == 1
+        return product(gains.input, with_cores(self._supply, cores))
 
     def _scaled(self, target: Layout, faster: Estimate) -> Estimate:
         """Return `scaling`, where it is known how much faster the kernels run on one GPU."""
-        key = None if self._sends_nothing(target) else (told_by(target), faster.mid)
-        if key not in self._scaling:
-            before, step = self._start
-            if self._serves_split and target.gpu_count != before.gpu_count:
-                self._scaling[key] = tensor_parallel(before, target)
-            else:
-                self._scaling[key] = speed_up(before, target, step, faster=faster.mid)
-        return self._scaling[key]
+        before, step = self._start
+        if self._serves_split and target.gpu_count != before.gpu_count:
+            return tensor_parallel(before, target)
+        return speed_up(before, target, step, faster=faster.mid)
 
     def _by_probes(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
         measured = self._anchors

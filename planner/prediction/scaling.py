@@ -33,7 +33,7 @@ from planner.models.communication import (
     typical_all_reduce_s,
     typical_network,
 )
-from planner.models.estimate import Estimate, within
+from planner.models.estimate import Estimate, exactly
 from planner.prediction.layout import Layout, WorkingGpus
 from planner.prediction.profiled_step import UNKNOWN_STEP, ProfiledStep
 from planner.signals.thresholds import NODE_NETWORK_GBPS
@@ -137,6 +137,9 @@ Law = Callable[[WorkingGpus], Overhead]
 """The overhead of some of the GPUs of a layout."""
 
 
+_ONE_FOR_ONE = exactly(1.0, "")  # sends nothing, whatever links its machine has
+
+
 def speed_up(
     before: Layout, after: Layout, step: ProfiledStep = UNKNOWN_STEP, *, faster: float = 1.0
 ) -> Estimate:
@@ -151,6 +154,8 @@ def speed_up(
         step: what is known of a step on the profiled GPUs.
         faster: speed of one wanted GPU over one profiled GPU; communication does not gain by it.
     """
+    if before.gpu_count == after.gpu_count == before.machines == after.machines == 1:
+        return _ONE_FOR_ONE
     if not _is_blind(before, after):
         return _same_links(before, after, step, faster)
     mid, *others = (
@@ -171,16 +176,9 @@ def tensor_parallel(before: Layout, after: Layout) -> Estimate:
     built_in = most.chip.nvlink_gb_s and "PCIe" not in most.chip.name
     link = most.interconnect or ("nvlink" if built_in else "pcie")
     nvlink = link_class(link, most.gpu_name) == "nvlink" and most.machines == 1
-    mid, factor = of_one_copy(before.gpu_count, after.gpu_count, nvlink=nvlink)
-    return within(mid, factor, Message("scaling.one-copy", gpus=after.gpu_count))
-
-
-def told_by(layout: Layout) -> tuple[object, ...]:
-    """Return what decides `speed_up` of a wanted layout, but for how fast one of its GPUs is."""
-    named = bool(layout.interconnect)
-    link = link_class(layout.interconnect, layout.gpu_name)
-    network = layout.network_gbps if layout.machines > 1 else None
-    return layout.gpu_name, layout.gpu_count, layout.nodes, named, link, network
+    low, mid, high = of_one_copy(before.gpu_count, after.gpu_count, nvlink=nvlink)
+    basis = Message("scaling.one-copy", gpus=after.gpu_count)
+    return Estimate(low=low, mid=mid, high=high, basis=basis)
 
 
 def _is_blind(before: Layout, after: Layout) -> bool:
