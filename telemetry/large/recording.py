@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -396,6 +397,7 @@ def _missing(length: int) -> NDArray[np.int32]:
 def logged_large(recording: LargeRecording) -> LoggedRows:
     """Return what of a log tells its machine."""
 
+    @cache
     def rows(slots: tuple[str, ...]) -> Different:
         return Different.of(_hashes(recording, slots), recording.t_s)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -144,6 +145,7 @@ def logged(one: Recording) -> LoggedRows:
     times = one.samples[TIME].to_numpy(dtype=float)
     index = {gpu.key: -1 if gpu.index is None else gpu.index for gpu in one.gpus}
 
+    @cache
     def rows(slots: Slots) -> Different:
         frame = one.samples[[TIME, *slots]].assign(**{GPU: one.samples[GPU].map(index)})
         every = pd.util.hash_pandas_object(frame.astype(float), index=False).to_numpy()

@@ -260,7 +260,10 @@ def _match(former: FileReadings, latter: FileReadings) -> _Match:
         return _Match.FOLLOWS if together and _is_next(former, latter) else _Match.UNRELATED
     slots = kind.compared_by(latter_kind)
     if slots is not None:
-        return _Match.SAME if _is_copy(former.rows, latter.rows, slots) else _Match.DIFFERENT
+        same_file = former.rows.source.sha256 == latter.rows.source.sha256
+        tells = same_file or any(_varies(former.rows, slot) for slot in slots)
+        is_copy = tells and _is_copy(former.rows, latter.rows, slots)
+        return _Match.SAME if is_copy else _Match.DIFFERENT
     agree = _agree(former, latter, _both_s(former, latter))
     if agree is None:
         return _Match.SAME if together else _Match.UNRELATED
@@ -313,6 +316,13 @@ def _is_next(former: FileReadings, latter: FileReadings) -> bool:
     ]
     intervals = [float(np.median(step)) for step in steps if len(step)]
     return bool(intervals) and begin - end <= _GAPS * max(intervals)
+
+
+def _varies(rows: LoggedRows, slot: str) -> bool:
+    """Return whether a reading changes: two idle machines log the same rows."""
+    numbers, _, values = rows.readings(slot)
+    of_gpus = (values[(numbers == gpu) & np.isfinite(values)] for gpu in range(len(rows.gpus)))
+    return any(len(own) and float(np.ptp(own)) > 0 for own in of_gpus)
 
 
 def _is_copy(former: LoggedRows, latter: LoggedRows, slots: tuple[str, ...]) -> bool:

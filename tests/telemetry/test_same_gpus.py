@@ -276,3 +276,14 @@ def test_rotated_logs_of_two_hosts_are_two_jobs(folders: str, tmp_path: Path) ->
         _log(tmp_path / f"{name}.1", _rows(range(0, 300, 10), load=load), uuid=None)
     profiles, joined = _read(tmp_path)
     assert (len(profiles), len(joined)) == (2, 2)
+
+
+def test_two_idle_machines_are_not_copies_of_each_other(tmp_path: Path) -> None:
+    """Nothing but zeros at the same seconds says nothing; the same bytes, or changes, do."""
+    idle = [(s, 0, ("0 %", "0 MiB", "50 W")) for s in range(0, 300, 10)]
+    first = _log(tmp_path / "n1.csv", idle, uuid=None)
+    second = _log(tmp_path / "n2.csv", idle[:-1], uuid=None)
+    assert len(_read(first, second)[0]) == 2
+    busy = _log(tmp_path / "a.csv", _rows(range(0, 300, 10)), uuid=None)
+    copied = _log(tmp_path / "b.csv", _rows(range(0, 290, 10)), uuid=None)
+    assert len(_read(busy, copied)[0]) == 1
