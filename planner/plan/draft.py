@@ -113,11 +113,17 @@ class JobDraft:
     def alone(self) -> JobAlone:
         """What is recommended for the job alone, in dollars."""
         before, choice = self.baseline.cost, self.choice
+        bill = self.baseline.quote
+        unknown = bill is not None and bill.at_least
         if choice is None:
-            bill = self.baseline.quote
-            unknown = bill is not None and bill.at_least
             return JobAlone(
-                job=self.name, before=before, low=before, mid=before, high=before, at_least=unknown
+                job=self.name,
+                before=before,
+                low=before,
+                mid=before,
+                high=before,
+                at_least=unknown,
+                before_at_least=unknown,
             )
         return JobAlone(
             job=self.name,
@@ -126,6 +132,7 @@ class JobDraft:
             mid=choice.cost,
             high=choice.usd_range.high,
             at_least=choice.quote.at_least,
+            before_at_least=unknown,
             effort_hours=choice.benefit.effort_hours,
             moving_usd=choice.benefit.moving_usd or Decimal(0),
         )

@@ -27,6 +27,7 @@ class JobAlone:
         mid: expected.
         high: at the high end.
         at_least: whether a part of the bill has no known price.
+        before_at_least: whether a part of today's has none.
         effort_hours: engineering time until it runs so, our estimate.
         moving_usd: to bring its data there, once; what is not known of it is left out.
     """
@@ -37,6 +38,7 @@ class JobAlone:
     mid: Decimal | None
     high: Decimal | None
     at_least: bool = False
+    before_at_least: bool = False
     effort_hours: float = 0.0
     moving_usd: Decimal = _ZERO
 
@@ -154,7 +156,8 @@ def _with(
         high=sum((one.high or _ZERO for one in alone), sum((g.high for g in packed), _ZERO)),
         packed=packed,
         unknown=tuple(sorted(one.job for one in jobs.values() if one.mid is None)),
-        at_least=any(one.at_least for one in jobs.values()),
+        at_least=any(one.at_least for one in alone)
+        or (alternative is None and any(jobs[name].before_at_least for name in shared)),
         effort_hours=sum(one.effort_hours for one in done),
         moving_usd=sum((one.moving_usd for one in done), _ZERO),
         alternative=alternative,
