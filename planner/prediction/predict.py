@@ -30,7 +30,6 @@ from planner.prediction.scaling import speed_up, tensor_parallel
 from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_gpu, source_slice
-from planner.serving.measured_service import batch_speed
 from planner.signals.compute_share import reading_cores
 from planner.signals.finding import Finding
 from planner.signals.signals import read_signals
@@ -288,7 +287,7 @@ class Predictions:
 
     def kernels(self, gpu: hardware.Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""
-        return batch_speed(self.profile, gpu) or kernels_on(self._read, gpu)
+        return kernels_on(self._read, gpu)
 
     def scaling(self, target: Layout) -> Estimate:
         """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
@@ -346,8 +345,7 @@ class Predictions:
         return self.record.of(moved=moved).applied_to(speed)
 
     def _by_formulas(self, target: Layout, gains: Gains) -> UnboundedSpeed:
-        chip, piece = target.chip, target.slice
-        faster = kernels_on(self._read, chip, piece) if piece else self.kernels(chip)
+        faster = kernels_on(self._read, target.chip, target.slice)
         one, count = product(faster, gains.kernels), self._scaled(target, faster)
         more = target.gpu_count / self.profile.gpu_count
         if not self.parts.is_explained:
