@@ -145,7 +145,8 @@ def test_a_missing_default_says_what_makes_one(
     arguments: tuple[str, ...], told: tuple[str, ...], call: Call, empty_folder: Path
 ) -> None:
     """Without profile.json or plan.json, exit 2 says the two commands that make one."""
-    (empty_folder / "profile.json").unlink()
+    for measured in ("profile.json", "other.json"):
+        (empty_folder / measured).unlink()
     ran = call(*arguments)
     assert ran.code == 2
     assert all(word in ran.err for word in told)
