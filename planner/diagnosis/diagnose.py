@@ -100,6 +100,8 @@ def _named(case: Case, signals: Signals) -> str:
         if not isinstance(slowest, Message):
             return ""
         return Message("cause.slowest-rank-sentence", **slowest.params)
+    if case.names == "health":
+        return f" {signals['health.worst']}."
     if case.names is None:
         return ""
     place, share = signals[f"waits.{case.names}.place"], signals[f"waits.{case.names}.of_place"]

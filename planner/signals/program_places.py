@@ -1,5 +1,6 @@
 """Signals of where a program spends its time: what was seen at its lines, its stalls, its ranks."""
 
+import re
 from collections.abc import Callable
 from statistics import median
 
@@ -22,6 +23,8 @@ _GROUPS: dict[str, tuple[frozenset[str], tuple[str | None, ...]]] = {
     "save": (frozenset(("save",)), (None, "steady", "stall", "evaluation")),
     "stall": (frozenset(("host", "network", "logging", "sleep", "thread", "save")), ("stall",)),
 }
+# As telemetry/readers/health.py writes of what another host would not have.
+_FAILS = re.compile(r"(GPU [^:]+: [^:]*(?:failing|lanes).*?)\. Ask for another machine\.")
 # What functions are called that let the model in training write its own samples.
 _GENERATES = ("generate", "rollout", "sample_completions")
 _FOR_OTHERS = frozenset(("network", "sleep", "thread"))
@@ -185,6 +188,17 @@ def slowest_rank(profile: Profile) -> str | None:
     return Message("cause.slowest-rank", rank=str(slowest.rank), share=share, place=where)
 
 
+def health_notes(profile: Profile) -> tuple[str, ...]:
+    """Return what the readers of logs noted of failing GPUs and links, without the file's name."""
+    found = (_FAILS.search(note) for note in profile.provenance.notes)
+    return tuple(match[1] for match in found if match)
+
+
+def worst_health(profile: Profile) -> str | None:
+    """Return those notes together."""
+    return "; ".join(health_notes(profile)) or None
+
+
 def idle_phases(profile: Profile) -> float | None:
     """Return the share of the recording in which nothing ran on the GPU, by its phases."""
     shares = [one.time_fraction or 0.0 for one in profile.phases if one.kind == "idle"]
@@ -216,6 +230,8 @@ SIGNALS: dict[str, Signal] = {
         rank_behind, "slowest rank's own work, over that of the others", FRACTION
     ),
     "ranks.slowest": Signal(slowest_rank, "slowest rank"),
+    "health.problems": Signal(lambda p: float(len(health_notes(p))), "faults of GPUs and links"),
+    "health.worst": Signal(worst_health, "what fails"),
     "phases.idle": Signal(idle_phases, "time in idle phases", FRACTION),
     "generation.share": Signal(generation_share, "time generating samples", FRACTION),
     "job.ended": Signal(lambda profile: profile.job.ended, "how the job ended"),

@@ -29,6 +29,22 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        code="failing-gpu",
+        meaning="A GPU or its link is failing: no setting and no cheaper machine type mends that.",
+        source="uncorrected memory errors, failed row remapping, Xid errors of hardware, lanes of "
+        "the PCIe link (NVIDIA: GPU memory error management; Xid catalog)",
+        actions=("replace-host",),
+        severity="high",
+        cases=(
+            Case(
+                confidence="measured",
+                cause=Message("cause.failing-gpu"),
+                tests=(is_("health.problems", ">=", 1.0),),
+                names="health",
+            ),
+        ),
+    ),
+    Rule(
         code="evaluation",
         meaning="Evaluation takes a large part of the time that is paid for.",
         source="phases of the recording: what is read without a step is evaluation",
