@@ -22,7 +22,7 @@ from pricing.catalog.regions import placed
 from pricing.errors import InputError
 from pricing.hardware import find
 from pricing.message import Message
-from pricing.money import show
+from pricing.money import HOURS_PER_MONTH, show
 
 OWN = "own"
 """The provider of a machine that no price list has."""
@@ -139,7 +139,10 @@ def seconds(value: float) -> Decimal:
     return Decimal(str(round(value, 3)))
 
 
+BY_TIME = ("compute", "boot", "lost-work", "checkpoint", "idle-tail")
+"""Lines of a bill that the hourly price makes."""
 LIMITS = frozenset(("deadline", "budget", "latency", "region"))
+_DAYS_A_MONTH = HOURS_PER_MONTH / 24
 _TINY = 1e-9  # a limit of zero is exceeded by any amount
 
 
@@ -155,6 +158,8 @@ class Baseline:
         assumed: whether the offer was assumed rather than stated.
         replicas: copies of the job, on `count` / `replicas` machines each.
         tenancy: the job's part in the bill of a machine that others use; None where it bears all.
+        owed: dollars of the period for its machines that are owed whatever runs: it is the owner's,
+            or paid for until a day that is not over.
         broken: the limits and wishes that it breaks.
         notes: what was assumed.
         warnings: what contradicts itself.
@@ -167,6 +172,7 @@ class Baseline:
     assumed: bool
     replicas: int = 1
     tenancy: Tenancy | None = None
+    owed: Decimal = Decimal(0)
     broken: tuple[Rejected, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -272,7 +278,39 @@ def find_baseline(
         notes=(*work.notes, *notes),
         warnings=_contradiction(profile, offer) if offer and not assumed else (),
     )
-    return replace(baseline, broken=tuple(_broken(profile, baseline, requirements)))
+    owed, said = _owed(profile, baseline, requirements, catalog.as_of)
+    return replace(
+        baseline,
+        owed=owed,
+        broken=tuple(_broken(profile, baseline, requirements)),
+        notes=(*baseline.notes, *said),
+    )
+
+
+def _owed(
+    profile: Profile, baseline: Baseline, asked: Requirements, day: date
+) -> tuple[Decimal, tuple[str, ...]]:
+    """Return what is owed for today's machines whatever runs, in the period, and what is said.
+
+    A reservation without a last day is taken to last for the horizon.
+    """
+    hardware, bill, name = profile.hardware, baseline.quote, profile.job.name
+    reserved = baseline.offer is not None and baseline.offer.purchase.startswith("reserved")
+    until = asked.paid_until or (
+        date.fromisoformat(hardware.paid_until) if hardware.paid_until else None
+    )
+    owned = asked.owned or bool(hardware.owned)
+    if bill is None or not (owned or until or reserved):
+        return Decimal(0), ()
+    machines = sum((line.usd for line in bill.lines if line.what in BY_TIME), Decimal(0))
+    if owned:
+        return machines, (Message("note.owned", job=name),)
+    if until is None:
+        return machines, (Message("note.reserved", job=name),)
+    left = Decimal(max(0, (until - day).days))
+    horizon_d = asked.horizon * _DAYS_A_MONTH
+    part = min(Decimal(1), left / horizon_d) if horizon_d else Decimal(1)
+    return machines * part, (Message("note.paid-until", job=name, day=until.isoformat()),)
 
 
 def with_gpu(profile: Profile, baseline: Baseline) -> Profile:

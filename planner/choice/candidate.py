@@ -20,9 +20,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, get_args
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from planner.choice.baseline import OWN, bill_of_work, seconds, usage_of_work, use_of_work
+from planner.choice.baseline import BY_TIME, OWN, bill_of_work, seconds, usage_of_work, use_of_work
 from planner.choice.requirements import Reason
 from planner.choice.workload import Tenancy, Workload
 from planner.models.copies import Scaling
@@ -38,6 +38,7 @@ from planner.models.interruption import (
     miss_probability,
     replay_starts,
 )
+from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import Part, Quote, Sums, Usage, in_sums, sums_of
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
@@ -168,13 +169,6 @@ def check_ends(found: Interruptions, work_h: float) -> tuple[Reason, str] | None
 
 _NOTHING = Decimal(0)
 End = Literal["low", "mid", "high"]
-_BY_TIME = (
-    "compute",
-    "boot",
-    "lost-work",
-    "checkpoint",
-    "idle-tail",
-)  # what the hourly price bills
 
 
 class UsdRange(Struct, frozen=True, kw_only=True):
@@ -210,6 +204,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         moved: the factors between which the hourly price lies today, over what was read; none for
             the machine that is paid today, whose price is the same on both sides.
         tenancy: the job's part in the bill, on today's machine where others use it, too.
+        owed: for today's machines, whatever runs; on them it is part of the bill.
+        stays: whether it is these machines.
         unknown_today: parts of the bill whose price is unknown at this provider today as well.
         scaling: copies by the hour; None where as many run as today, all the time.
     """
@@ -227,6 +223,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     dearest: Callable[[str, Usage], Decimal | None]
     moved: PriceRange = UNMOVED
     tenancy: Tenancy | None = None
+    owed: Decimal = _NOTHING
+    stays: bool = False
     unknown_today: tuple[str, ...] = ()
     scaling: Scaling | None = None
 
@@ -275,8 +273,27 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def quote(self) -> Quote:
-        """The bill at the expected hours."""
-        return self._bill("mid")
+        """The bill at the expected hours, with what is owed beside it."""
+        bill = self._bill("mid")
+        if not self._owed_beside:
+            return bill
+        owed = QuoteLine(
+            what="owed",
+            usd=self._owed_beside,
+            formula="{0} USD",
+            numbers=(self._owed_beside,),
+            rule=Message("note.owed-anyway"),
+            source="hardware.owned, hardware.paid_until",
+            as_of=self.catalog.as_of.isoformat(),
+        )
+        return structs.replace(bill, lines=(*bill.lines, owed))
+
+    @cached_property
+    def _owed_beside(self) -> Decimal:
+        """What is owed for today's machines and is not in the bill of these."""
+        if not self.stays:
+            return self.owed
+        return max(_NOTHING, self.owed - _of_kinds(BY_TIME, self._sums.parts))
 
     @cached_property
     def missing(self) -> Decimal:
@@ -294,7 +311,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def expected(self) -> Decimal:
         """The expected bill, exact; unknown parts are missing in it."""
-        return self._sums.exact
+        return self._sums.exact + self._owed_beside
 
     @property
     def at_least(self) -> bool:
@@ -305,7 +322,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     def comparable(self) -> Decimal:
         """The expected bill, complete: unknown parts at the dearest known price."""
         sums = self._sums
-        return sums.exact + self.missing if sums.unknown else sums.exact
+        return self.expected + self.missing if sums.unknown else self.expected
 
     @cached_property
     def _bills(self) -> tuple[tuple[float, float], ...]:
@@ -332,14 +349,20 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         by_hours, by_time = self._usd(self._hours_row), self._by_time
         axis = f"price/{self.offer.provider}/{self.offer.purchase}"
         price = spread(axis, float(self.moved.low), 1.0, float(self.moved.high))
-        fixed = float(self.expected) - by_time
-        return tuple(
-            fixed + (usd - fixed) * factor for usd, factor in zip(by_hours, price, strict=True)
-        )
+        fixed = float(self._sums.exact) - by_time
+        read = zip(by_hours, price, strict=True)
+        return self._with_owed([fixed + (usd - fixed) * factor for usd, factor in read])
+
+    def _with_owed(self, bills: list[float]) -> Row:
+        """Return bills with what is owed for today's machines: theirs is never less."""
+        if not self.stays:
+            return tuple(usd + float(self.owed) for usd in bills)
+        least = float(self._sums.exact) - self._by_time + float(self.owed)
+        return tuple(max(usd, least) for usd in bills)
 
     @cached_property
     def _by_time(self) -> float:
-        return float(_of_kinds(_BY_TIME, self._sums.parts))
+        return float(_of_kinds(BY_TIME, self._sums.parts))
 
     @cached_property
     def usd_range(self) -> UsdRange:
@@ -360,12 +383,12 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def by_hours(self) -> UsdRange:
         """What the bill may be for its hours alone, the price as it was read."""
-        return self._range(self._usd(self._hours_row))
+        return self._range(self._with_owed(self._usd(self._hours_row)))
 
     @property
     def by_price(self) -> UsdRange:
         """What the bill may be for the age of its price alone, at the expected hours."""
-        by_time = _of_kinds(_BY_TIME, self._sums.parts)
+        by_time = _of_kinds(BY_TIME, self._sums.parts)
         low, high = by_time * (self.moved.low - 1), by_time * (self.moved.high - 1)
         return UsdRange(low=self.expected + low, high=self.expected + high)
 
@@ -374,7 +397,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         rows = [
             cause.row if cause.source == source else (cause.mid,) * DRAWS for cause in self._causes
         ]
-        return self._range(self._usd(times((*rows, (self.hours_of_work,) * DRAWS))))
+        hours = times((*rows, (self.hours_of_work,) * DRAWS))
+        return self._range(self._with_owed(self._usd(hours)))
 
     def _range(self, row: Sequence[float]) -> UsdRange:
         low, high = (cents(Decimal(repr(end))) for end in ends(row))

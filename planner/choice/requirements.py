@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from typing import Literal, get_args
 
+from planner.actions import ACTIONS
 from planner.models.interruption import CHECKPOINTS, Availability, CheckpointCosts
 from planner.models.track_record import TrackRecord
 from planner.profile.model import Profile
@@ -205,6 +207,10 @@ class Requirements:
             who asked for the lowest cost; where there is a deadline, it alone counts.
         current: `provider/type[/region]` that runs the jobs today.
         price_usd_per_hour: what one of today's machines costs an hour, in place of the list price.
+        owned: today's machines are paid for already, whatever runs on them.
+        paid_until: the last day for which they are; None: not said.
+        actions: codes of actions that every option has.
+        without: codes of actions that none has.
         whole_machine: a job on part of a machine bears all of its bill.
         machine_only: boot disks, addresses and the disk of a job's data set are left out of every
             bill.
@@ -250,6 +256,10 @@ class Requirements:
     accepts_slower: bool = False
     current: str | None = None
     price_usd_per_hour: Decimal | None = None
+    owned: bool = False
+    paid_until: date | None = None
+    actions: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     whole_machine: bool = False
     machine_only: bool = False
     include: frozenset[str] = frozenset()
@@ -318,6 +328,8 @@ def _unknown_words(asked: Requirements) -> Iterator[str]:
         ("objective", (asked.objective,), OBJECTIVES),
         ("purchases", asked.purchases, PURCHASES),
         ("include", sorted(asked.include), INCLUDABLE),
+        ("--action", asked.actions, tuple(ACTIONS)),
+        ("--without", asked.without, tuple(ACTIONS)),
     )
     for field, given, known in words:
         for word in given:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from planner.actions import ACTIONS, Action
+from planner.actions import ACTIONS, Action, action
+from planner.actions.action import compatible
 from planner.choice.baseline import over_limits
 from planner.choice.candidate import Candidate, Interruptions, check_ends, misses_deadline, rate
 from planner.choice.context import (
@@ -179,17 +180,21 @@ def _ways(context: JobContext) -> tuple[_Way, ...]:
 
 
 def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
-    """Yield the ways to run it: as it is, with all fixes or the quick ones, ended when idle."""
-    yield ()
-    if context.fixes:
-        yield context.fixes
-    switches = tuple(one for one in context.fixes if one.effort_hours <= SWITCH_HOURS)
-    if switches and switches != context.fixes:
-        yield switches
-    if context.idle_share and not context.work.fixed_work:
-        yield (ACTIONS["idle-shutdown"],)
-    if may_scale(context):
-        yield (ACTIONS[SCALE_DOWN],)
+    """Yield the ways to run it: as it is, with all fixes or the quick ones, ended when idle.
+
+    Each has the actions that were asked for, and none that was ruled out.
+    """
+    asked = context.asked
+    wanted = tuple(action(code, context.signals) for code in asked.actions)
+    fixes = tuple(one for one in context.fixes if one.code not in asked.without)
+    ways = [(), fixes, tuple(one for one in fixes if one.effort_hours <= SWITCH_HOURS)]
+    if context.idle_share and not context.work.fixed_work and "idle-shutdown" not in asked.without:
+        ways.append((ACTIONS["idle-shutdown"],))
+    if may_scale(context) and SCALE_DOWN not in asked.without:
+        ways.append((ACTIONS[SCALE_DOWN],))
+    for way in dict.fromkeys(tuple(one.code for one in way) for way in ways):
+        others = (action(code, context.signals) for code in way if code not in asked.actions)
+        yield compatible((*wanted, *others))
 
 
 class _Taken(NamedTuple):
@@ -202,6 +207,7 @@ class _Taken(NamedTuple):
     interruptions: Interruptions | None
     moved: PriceRange
     tenancy: Tenancy | None
+    stays: bool
     unknown_today: tuple[str, ...]
 
 
@@ -219,6 +225,8 @@ def price_cures(context: JobContext, actions: Iterable[Action]) -> dict[str, Sav
     for one in actions:
         ends_idle = one.code == "idle-shutdown" and context.idle_share is not None
         gains = context.work.fixed_work and one.gain is not None and one.gain[2] > 1.0
+        if one.code in context.asked.without:
+            continue
         if gains or (ends_idle and not context.work.fixed_work):
             bill = _candidate(place, context, _Way((one,), (one.code,)))
             low, high = bill.usd_range.low, bill.usd_range.high
@@ -237,6 +245,7 @@ def _place(size: OnSale, context: JobContext) -> _Taken:
         interruptions=_interruptions(size, context) if offer.purchase == "spot" else None,
         moved=_moved(offer, context) if today else context.market.moved(offer),
         tenancy=_tenancy(offer, context) if today else None,
+        stays=_is_paid(size, context),
         unknown_today=_unknown_today(offer, context),
     )
 
@@ -277,6 +286,8 @@ def _candidate(place: _Taken, context: JobContext, way: _Way) -> Candidate:
         dearest=context.market.dearest,
         moved=place.moved,
         tenancy=place.tenancy,
+        owed=context.baseline.owed,
+        stays=place.stays,
         unknown_today=place.unknown_today,
         scaling=scaled,
     )

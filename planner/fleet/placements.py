@@ -380,4 +380,5 @@ class Away:
             catalog=self.catalog,
             dearest=lambda _, __: None,  # no part of its bill is unknown
             moved=self.to.price,
+            owed=self.job.baseline.owed,
         )

@@ -158,25 +158,23 @@ class _Reader:
         return cls(**{name: value for name, value in values.items() if value is not None})
 
     def _value(self, rule: FieldRule, raw: object, path: str) -> Any:  # noqa: ANN401 - any value
-        match rule.kind:
-            case "number":
-                return self._number(rule, raw, path)
-            case "integer":
-                return self._integer(rule, raw, path)
-            case "text":
-                return self._text(rule, raw, path)
-            case "time":
-                return self._time(raw, path)
-            case "record":
-                return self._record(rule, raw, path)
-            case "records":
-                return self._records(rule, raw, path)
-            case "statistics":
-                return self._metrics(raw, path)
-            case "texts":
-                return self._texts(rule, raw, path)
-            case "any":
-                return self._any(raw, path)
+        by_rule = {
+            "number": self._number,
+            "integer": self._integer,
+            "text": self._text,
+            "record": self._record,
+            "records": self._records,
+            "texts": self._texts,
+        }
+        if rule.kind in by_rule:
+            return by_rule[rule.kind](rule, raw, path)
+        alone = {
+            "flag": self._flag,
+            "time": self._time,
+            "statistics": self._metrics,
+            "any": self._any,
+        }
+        return alone[rule.kind](raw, path)
 
     def _any(self, raw: object, path: str) -> Any:  # noqa: ANN401 - any value
         if _depth(raw) > _DEEPEST:
@@ -216,6 +214,12 @@ class _Reader:
             self.report(path, f"is {raw}: a whole number is wanted ({rule.doc}).")
             return None
         return None if value is None else int(value)
+
+    def _flag(self, raw: object, path: str) -> bool | None:
+        if isinstance(raw, bool):
+            return raw
+        self.report(path, f"is {_brief(raw)}: true or false is wanted.")
+        return None
 
     def _text(self, rule: FieldRule, raw: object, path: str) -> str | None:
         if not isinstance(raw, str):
@@ -459,6 +463,7 @@ def _rule_schema(
         "text": {"type": ["string", "null"]},
         "time": {"type": ["string", "null"], "format": "date-time"},
         "integer": {"type": ["integer", "null"]},
+        "flag": {"type": ["boolean", "null"]},
         "number": {"type": ["number", "null"]},
         "texts": {"type": ["array", "null"], "items": {"type": "string"}},
         "any": {},

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal[
-    "text", "number", "integer", "time", "record", "records", "statistics", "texts", "any"
+    "text", "number", "integer", "flag", "time", "record", "records", "statistics", "texts", "any"
 ]
 
 
@@ -62,6 +62,11 @@ def fraction(doc: str) -> Any:  # noqa: ANN401
 def integer(doc: str, *, low: int = 0, default: int | None = None) -> Any:  # noqa: ANN401
     """Declare a whole number."""
     return _declare(FieldRule(kind="integer", doc=doc, low=low), default)
+
+
+def flag(doc: str) -> Any:  # noqa: ANN401
+    """Declare what is true or false."""
+    return _declare(FieldRule(kind="flag", doc=doc))
 
 
 def time(doc: str) -> Any:  # noqa: ANN401

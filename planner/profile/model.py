@@ -8,6 +8,7 @@ from operator import attrgetter
 from planner.profile.fields import (
     FieldRule,
     anything,
+    flag,
     fraction,
     integer,
     number,
@@ -136,6 +137,11 @@ class Hardware:
     region: str | None = text("the provider's region")
     purchase: str | None = text("how it was bought", choices=PURCHASES, default="on_demand")
     machine: str | None = text("which machine: host or instance id; jobs of one share its bill")
+    owned: bool | None = flag("whether its owner has paid for it: its hours cost nothing more")
+    paid_until: str | None = text(
+        "last day that is paid for, whatever runs: of a reservation, YYYY-MM-DD",
+        pattern=r"\d{4}-\d{2}-\d{2}",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ KINDS = (
     "lost-work",
     "checkpoint",
     "idle-tail",
+    "owed",
     "move",
 )
 """What a line can be for, in the order of a bill."""

@@ -190,6 +190,26 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Hourly price of one current machine, instead of the list price.",
         ),
         click.option(
+            "--owned",
+            is_flag=True,
+            help="The current machines are paid for already; leaving them saves nothing of that.",
+        ),
+        click.option(
+            "--paid-until",
+            type=DAY,
+            help="Last day that is paid for on the current machines (a reservation).",
+        ),
+        click.option(
+            "--action",
+            "actions",
+            multiple=True,
+            metavar="CODE",
+            help="Take this action in every option, whatever it gains (repeatable).",
+        ),
+        click.option(
+            "--without", multiple=True, metavar="CODE", help="Leave this action out (repeatable)."
+        ),
+        click.option(
             "--whole-machine",
             is_flag=True,
             help="Charge a job that uses part of a machine for the whole machine.",
@@ -315,14 +335,15 @@ PLAN_GROUPS = {
     "--jobs-by",
     "Machine": "--provider --region --gpu --gpus --include --launchable --boot-disk "
     "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share",
-    "Money": "--objective --budget --purchase --price --whole-machine --engineer-rate --horizon "
-    "--as-of --fail-over --fail-over-increase --base",
+    "Money": "--objective --budget --purchase --price --owned --paid-until --action --without "
+    "--whole-machine --engineer-rate --horizon --as-of --fail-over --fail-over-increase --base",
     "Fleet": "--consolidate --max-slowdown --max-moves --time-limit --allow-gpu-change --dask",
     "Output": "--output --report --lang --fx --all --format --quiet --verbose --no-color --help "
     "--help-all",
 }
 RARE = (
-    "--slo-ms --egress --egress-to --storage --checkpoint-time --restart-time --probe --history "
+    "--owned --paid-until --action --without --slo-ms --egress --egress-to --storage "
+    "--checkpoint-time --restart-time --probe --history "
     "--precision --cores --cpu --jobs-by --gpus --include --launchable --boot-disk "
     "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share "
     "--objective --whole-machine --engineer-rate --horizon --as-of --fail-over-increase --base "

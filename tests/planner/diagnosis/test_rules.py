@@ -16,7 +16,8 @@ communication-bound slow-interconnect power-throttled thermal-throttled memory-p
 idle bursty-interactive over-provisioned-gpu imbalanced-gpus under-used-inference latency-risk
 well-used unmeasured
 """
-PROGRAMS = "crashed evaluation start-up memory-leak generation egress-cost failing-gpu"  # added to the contract's
+# Added to the contract's.
+PROGRAMS = "crashed evaluation start-up memory-leak generation egress-cost failing-gpu"
 ACTION_CODES = """
 dataloader-workers dataloader-prefetch pinned-memory persistent-workers async-copy local-cache
 offline-preprocessing gpu-preprocessing mixed-precision tf32 larger-batch gradient-accumulation

@@ -1,0 +1,69 @@
+"""What is paid already is owed in every option; asked-for actions are in every option."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.choice.requirements import Requirements
+from pricing.errors import InputError
+from tests.planner.factories import TODAY, a_profile, plan, running, sold
+from tests.pricing.factories import ASKED_ON
+
+HALF_A_YEAR = ASKED_ON + timedelta(days=183)
+SOON = ASKED_ON + timedelta(days=46)  # a quarter of the six months of the horizon
+
+
+@pytest.mark.parametrize(
+    ("asked", "hardware", "owed"),
+    [
+        ({}, {}, "0"),
+        ({"owned": True}, {}, "200"),
+        ({}, {"owned": True}, "200"),
+        ({"paid_until": HALF_A_YEAR}, {}, "200"),
+        ({}, {"paid_until": HALF_A_YEAR.isoformat()}, "200"),
+        ({"paid_until": SOON}, {}, "50"),
+        ({"paid_until": ASKED_ON - timedelta(days=1)}, {}, "0"),
+    ],
+    ids=str,
+)
+def test_what_is_owed_is_a_line_of_every_option(
+    asked: dict[str, Any], hardware: dict[str, Any], owed: str
+) -> None:
+    """100 h at $2: all of it while it is paid for, a part where that ends within the horizon."""
+    offers = (TODAY, sold("cheap", "0.10"))
+    (job,) = plan(running(a_profile(**hardware)), offers=offers, **asked).jobs
+    (option,) = job.options
+    lines = {line.what: line.usd for line in option.quote.lines}
+    assert lines.get("owed", Decimal(0)) == pytest.approx(Decimal(owed), abs=Decimal(1))
+    assert option.cost == sum(lines.values())
+    assert option.saves.usd == (job.baseline.cost or 0) - option.cost
+
+
+@given(st.integers(1, 500), st.booleans())
+def test_a_paid_machine_is_never_saved(cents: int, reserved: bool) -> None:  # noqa: FBT001 - drawn
+    """No option of any price costs less than what is owed anyway, at any end of its range."""
+    today = sold("today", "2.00", purchase="reserved_1y") if reserved else TODAY
+    other = sold("other", str(Decimal(cents) / 100), "H100-SXM-80GB")
+    (job,) = plan(running(a_profile(), today), offers=(today, other), owned=not reserved).jobs
+    assert job.baseline.owed == job.baseline.cost
+    assert all(option.usd_range.low >= job.baseline.owed for option in job.options)
+    assert job.choice is None
+
+
+def test_actions_that_are_asked_for_are_in_every_option() -> None:
+    """And those that are ruled out in none; a code that does not exist is a problem."""
+    starved = a_profile({"util.kernel_time": 0.3, "mem.used_gib": 9.0}, host={"cpu_util": 0.95})
+    job_, offers = running(starved), (TODAY, sold("other", "1.00"))
+    (with_it,) = plan(job_, offers=offers, actions=("compile",)).jobs
+    assert all("compile" in option.actions for option in with_it.options)
+    (plain,) = plan(job_, offers=offers).jobs
+    named = {code for option in plain.options for code in option.actions}
+    assert "gpu-preprocessing" in named or "dataloader-workers" in named
+    (left,) = plan(job_, offers=offers, without=tuple(sorted(named))).jobs
+    assert not named & {code for option in left.options for code in option.actions}
+    with pytest.raises(InputError, match="--without"):
+        Requirements(without=("nonsense",))
