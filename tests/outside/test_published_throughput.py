@@ -16,13 +16,24 @@ from research.rows import answers
 from research.throughput import runs
 
 SHIPPED = json.loads(files("planner.models.data").joinpath("accuracy.json").read_text("utf-8"))
-# What docs/accuracy.md owns up to: set and what was left out.
+# What docs/accuracy.md owns up to: class, set and what was left out. A miss that is gone goes here.
 MISSED = {
-    ("training on 4 and more GPUs", "MLPerf Training v4.0", "model"): ("inside",),
-    ("LLM serving, tokens", "MLPerf Inference v4.1", "model"): ("peak is ahead",),
-    ("LLM serving, prompts", "all of them", "GPU"): ("geometric mean is ahead", "inside"),
-    ("fp32 without TF32", "all of them", "GPU"): ("inside",),
+    ("training on 4 and more GPUs", "MLPerf Training v4.0", "model"): ("geometric mean is ahead",),
+    ("training on 4 and more GPUs", "MLPerf Training v5", "model"): ("bandwidth is ahead",),
+    ("training on 4 and more GPUs", "all of them", "GPU"): ("bandwidth is ahead",),
+    ("fp32 without TF32", "all of them", "GPU"): ("geometric mean is ahead", "inside"),
     ("inference", "all of them", "GPU"): ("inside",),
+    ("pictures and video made", "all of them", "GPU"): ("no change is ahead", "inside"),
+    ("LLM inference, offline", "TensorRT-LLM overview", "model"): ("bandwidth is ahead",),
+    ("LLM inference, offline", "GPUStack lab", "model"): ("geometric mean is ahead",),
+    ("LLM serving, tokens", "llama.cpp, one stream", "model"): ("no change is ahead",),
+    ("LLM serving, tokens", "ML.ENERGY, time per token", "model"): ("no change is ahead",),
+    ("LLM serving, tokens", "MLPerf Inference v4.1", "model"): ("peak is ahead",),
+    ("LLM serving, prompts", "aiconfigurator, time to first token", "model"): (
+        "geometric mean is ahead",
+    ),
+    ("LLM serving, prompts", "all of them", "model"): ("geometric mean is ahead",),
+    ("LLM serving, prompts", "all of them", "GPU"): ("geometric mean is ahead", "inside"),
     ("training on one GPU", "all of them", "GPU and task"): ("inside",),
 }
 
@@ -37,6 +48,8 @@ def test_no_baseline_is_ahead_but_where_it_is_said(row: dict[str, Any]) -> None:
     owned = MISSED.get(_named(row), ())
     for miss in row["misses"]:
         assert any(words in miss for words in owned), miss
+    for words in owned:
+        assert any(words in miss for miss in row["misses"]), f"no longer so: {words}"
 
 
 def test_the_interval_of_a_class_holds_nine_times_in_ten() -> None:
@@ -69,7 +82,7 @@ def test_within_a_family_next_to_nothing_changes(
         for case in cases(shared / "datasets")
         if (case.source, case.target, case.work) == (source, target, work)
     ]
-    assert len(some) == 48
+    assert len(some) == 50
     found = answers(some)
     assert all(abs(math.log(one.guess.mid)) < 0.2 for one in found)
     assert statistics.median(abs(one.guess.mid / one.case.true - 1.0) for one in found) < 0.1
