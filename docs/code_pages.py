@@ -31,16 +31,16 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "checkpoints": ("checkpoints", ("host-bound",)),
     "program": (
-        "the program's own time: Python in the step, logging, evaluation, start-up, memory",
-        ("host-bound", "evaluation", "start-up", "memory-leak"),
+        "the program's own time: its Python, logging, evaluation, samples, start-up, memory",
+        ("host-bound", "evaluation", "generation", "start-up", "memory-leak"),
     ),
     "memory": (
         "GPU memory: allocator settings, no needless copies",
         ("memory-pressure", "host-to-device"),
     ),
     "machines": (
-        "newer and smaller GPUs, priced per job",
-        ("memory-bandwidth-bound", "power-throttled", "over-provisioned-gpu"),
+        "newer and smaller GPUs, priced per job; a host that fails",
+        ("failing-gpu", "memory-bandwidth-bound", "power-throttled", "over-provisioned-gpu"),
     ),
     "compiling": ("compiled and fused execution", ("host-bound", "small-batch")),
     "restarts": ("restarts and elastic jobs, sized to the failure rate", ("host-bound",)),

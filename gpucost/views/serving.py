@@ -5,7 +5,7 @@ from planner.models.estimate import Estimate
 from planner.serving.fit import CopiesAnswer, ServingCurve, ServingFit
 from planner.serving.search import Layout, ServingPlan
 from pricing.message import Message
-from pricing.money import show
+from pricing.money import show, whole_dollars
 
 ServingAnswer = ServingPlan | ServingFit | CopiesAnswer | ServingCurve
 _SHOWN = 8
@@ -49,9 +49,9 @@ def _print_plan(found: ServingPlan, output: Output, lang: str) -> None:
             f"{option.limit.rate:.3g}/s",
             _range(option.ttft_ms[2]),
             _range(option.tpot_ms[2]),
-            f"${option.usd_per_month:,.0f}",
-            f"${option.usd_per_million_output:.2f}",
-            f"${option.usd_per_million_output_full:.2f}",
+            f"${whole_dollars(option.usd_per_month)}",
+            f"${show(option.usd_per_million_output)}",
+            f"${show(option.usd_per_million_output_full)}",
         )
         for option in found.options[:_SHOWN]
     )

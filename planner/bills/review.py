@@ -29,7 +29,7 @@ from pricing.catalog.offer import PURCHASES
 from pricing.errors import InputError
 from pricing.hardware import find
 from pricing.listing import listed
-from pricing.money import EXACT, Amount, cents, without_zeros
+from pricing.money import EXACT, Amount, cents, show, without_zeros
 
 _SECONDS_PER_HOUR = 3600
 Measured = frozenset[tuple[str, str]]
@@ -378,9 +378,9 @@ def with_machines(
         )
     unmeasured = [m for m in billed.machines if m not in matched and m.usd > 0]
     if unmeasured:
-        usd = cents(sum_exactly(machine.usd for machine in unmeasured))
+        usd = show(sum_exactly(machine.usd for machine in unmeasured))
         names = [f"{m.provider}/{m.instance_type or m.gpu}" for m in unmeasured]
-        notes.append(f"bills ${usd:,} of GPUs that nobody measured: {listed(names, _SHOWN)}.")
+        notes.append(f"bills ${usd} of GPUs that nobody measured: {listed(names, _SHOWN)}.")
     return tuple(placed), tuple(notes), price
 
 

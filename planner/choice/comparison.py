@@ -24,7 +24,13 @@ _LINKS = {"single": "none: one GPU a machine", None: "unknown"}
 
 
 class HoursRange(msgspec.Struct, frozen=True, kw_only=True):
-    """Low, mid and high of a quantity; 90 % of outcomes lie between low and high."""
+    """How long work takes; 90 % of outcomes lie between low and high.
+
+    Attributes:
+        low: where the work runs fast [h].
+        mid: as expected [h].
+        high: where the work runs slowly [h].
+    """
 
     low: float
     mid: float

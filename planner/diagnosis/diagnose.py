@@ -101,7 +101,8 @@ def _named(case: Case, signals: Signals) -> str:
             return ""
         return Message("cause.slowest-rank-sentence", **slowest.params)
     if case.names == "health":
-        return f" {signals['health.worst']}."
+        faults = signals["health.worst"]
+        return Message("cause.faults", faults=faults) if isinstance(faults, str) else ""
     if case.names is None:
         return ""
     place, share = signals[f"waits.{case.names}.place"], signals[f"waits.{case.names}.of_place"]

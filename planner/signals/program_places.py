@@ -7,7 +7,7 @@ from statistics import median
 from planner.profile.kinds import WORK
 from planner.profile.model import Profile, Wait
 from planner.signals.condition import FRACTION, Signal
-from pricing.message import Message
+from pricing.message import Message, join
 
 # Groups of what a thread does: (work, phases in which it counts; None where nothing stepped).
 _STEPPING = (None, "steady")
@@ -24,7 +24,13 @@ _GROUPS: dict[str, tuple[frozenset[str], tuple[str | None, ...]]] = {
     "stall": (frozenset(("host", "network", "logging", "sleep", "thread", "save")), ("stall",)),
 }
 # As telemetry/readers/health.py writes of what another host would not have.
-_FAILS = re.compile(r"(GPU [^:]+: [^:]*(?:failing|lanes).*?)\. Ask for another machine\.")
+_FAILS = re.compile(r"(GPU [^:]+): ([^:]*(?:failing|lanes).*?)\. Ask for another machine\.")
+_FAULTS = {
+    **{f"xid-{xid}": rf"the card is failing \(Xid {xid}: .*\)" for xid in (48, 64, 79)},
+    "memory": r"the card is failing \((?P<errors>\S+) uncorrected memory errors\)",
+    "remapping": r"the card is failing \(its memory could not be remapped\)",
+    "lanes": r"(?P<lanes>\S+) of (?P<most>\S+) PCIe lanes: copies take (?P<times>\S+)x as long",
+}
 # What functions are called that let the model in training write its own samples.
 _GENERATES = ("generate", "rollout", "sample_completions")
 _FOR_OTHERS = frozenset(("network", "sleep", "thread"))
@@ -191,12 +197,19 @@ def slowest_rank(profile: Profile) -> str | None:
 def health_notes(profile: Profile) -> tuple[str, ...]:
     """Return what the readers of logs noted of failing GPUs and links, without the file's name."""
     found = (_FAILS.search(note) for note in profile.provenance.notes)
-    return tuple(match[1] for match in found if match)
+    return tuple(_fault(match[1], match[2]) for match in found if match)
+
+
+def _fault(gpu: str, text: str) -> str:
+    for kind, pattern in _FAULTS.items():
+        if match := re.fullmatch(pattern, text):
+            return Message(f"cause.fault-{kind}", gpu=gpu, **match.groupdict())
+    return f"{gpu}: {text}"  # of another version
 
 
 def worst_health(profile: Profile) -> str | None:
     """Return those notes together."""
-    return "; ".join(health_notes(profile)) or None
+    return join(health_notes(profile)) or None
 
 
 def idle_phases(profile: Profile) -> float | None:

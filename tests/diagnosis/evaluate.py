@@ -11,6 +11,7 @@ from pathlib import Path
 
 from planner.diagnosis.diagnose import diagnose
 from planner.signals.finding import Finding
+from planner.signals.signals import read_signals
 from tests.conftest import OUTSIDE
 from tests.diagnosis.labelled import LabelledCase, cases, nudged
 
@@ -66,7 +67,8 @@ def judge(shared: Path | None, *, scale: float = 1.0) -> tuple[Judged, ...]:
     for case in cases():
         profile = case.profile(shared)
         if profile is not None:
-            findings = diagnose(profile if scale == 1.0 else nudged(profile, scale))
+            measured = profile if scale == 1.0 else nudged(profile, scale)
+            findings = diagnose(measured, signals=read_signals(measured, egress=case.egress))
             found.append(Judged(case=case, findings=findings))
     return tuple(found)
 

@@ -43,6 +43,7 @@ class LabelledCase:
         absent: codes that must not.
         useful: whether the GPU does useful work, so that it must not be called idle or too large.
         recorded: whether it is a published recording.
+        egress: share of the bill that is for data sent out, 0-1; None where there is no bill.
         held_out: whether no rule was written with it in mind.
         given: the readings, as the TOML states them.
     """
@@ -54,6 +55,7 @@ class LabelledCase:
     absent: tuple[str, ...]
     useful: bool
     recorded: bool
+    egress: float | None
     held_out: bool
     given: Mapping[str, Any]
 
@@ -78,6 +80,7 @@ def cases() -> tuple[LabelledCase, ...]:
             absent=tuple(given.get("absent", ())),
             useful=given.get("useful", False),
             recorded="lambda" in given or "sample" in given,
+            egress=given.get("egress"),
             held_out=path.stem == "held_out",
             given=given,
         )
@@ -125,6 +128,8 @@ def _from_readings(case: LabelledCase) -> Profile:
         "work": given.get("work"),
         "phases": given.get("phases", []),
         "host": _statistics(given["host"]) if "host" in given else None,
+        "waits": given.get("waits", []),
+        "provenance": {"notes": given.get("notes", [])},
     }
     (profile,) = parse_profiles(json.dumps(document).encode(), case.name)
     return profile

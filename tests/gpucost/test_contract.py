@@ -25,7 +25,8 @@ FINDINGS = _words(
     "data-loading host-to-device host-bound small-batch no-mixed-precision memory-bandwidth-bound "
     "communication-bound slow-interconnect power-throttled thermal-throttled memory-pressure "
     "idle-held idle bursty-interactive over-provisioned-gpu imbalanced-gpus under-used-inference "
-    "latency-risk well-used unmeasured crashed evaluation start-up memory-leak"
+    "latency-risk well-used unmeasured crashed evaluation start-up memory-leak "
+    "generation egress-cost failing-gpu"
 )
 ACTION_CODES = _words(
     "dataloader-workers dataloader-prefetch pinned-memory persistent-workers async-copy "

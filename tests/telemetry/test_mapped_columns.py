@@ -106,8 +106,10 @@ def test_without_a_unit_it_is_the_first_one_of_the_page(
 
 
 def test_every_reading_of_a_profile_has_a_name() -> None:
-    """A slot or a field of the host that is new can be mapped, too."""
-    assert set(SLOTS) | {f"host.{field}" for field in rules(Host)} <= set(MAPPABLE)
+    """A slot or a field of the host that is new can be mapped, too, unless it is worked out."""
+    worked_out = {"host.ram_growth_gib_per_h"}  # from the memory in use over the run
+    fields = {f"host.{field}" for field in rules(Host)}
+    assert (set(SLOTS) | fields) - set(MAPPABLE) == worked_out
 
 
 def test_an_unknown_slot_lists_all_that_there_are() -> None:

@@ -22,6 +22,7 @@ SOURCES = (
 )
 # Three words of English side by side, as no code, name or unit is written.
 ENGLISH = re.compile(r"(?<![\w/.=(-])[A-Za-z][a-z']+,? [a-z][a-z']+ [a-z][a-z']+")
+COMMAND = re.compile(r"gpucost (?:prices update|recipe [\w.-]+|explain [a-z-]+)")
 RATE = ("--fx", "CNY=7.1@2026-11-20")
 
 
@@ -59,7 +60,7 @@ def test_all_of_a_plan_is_chinese_and_fits(
     ran = call("plan", source, "--lang", "zh", "--as-of", AS_OF, whole)
     assert ran.code == 0
     assert max(map(wcswidth, ran.out.splitlines())) <= columns
-    said = (ran.out + ran.err).replace("gpucost prices update", "")
+    said = COMMAND.sub("", ran.out + ran.err)
     for note in _notes(Path(source)):
         said = said.replace(note, "")
     said = re.sub(r"请核对：.*?(?=\n\S|\Z)", "", said, flags=re.DOTALL)  # a source, as it reads

@@ -1,12 +1,17 @@
 """Each signal carries its name and its unit: no output guesses them from a key."""
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from planner.profile.kinds import JobKind
-from planner.profile.model import Wait
+from planner.profile.model import Provenance, Wait
 from planner.signals.condition import FRACTION
 from planner.signals.finding import Reading
 from planner.signals.signals import SIGNALS, read_signals
+from pricing.message import Message
+from telemetry.readers.health import findings
 from templates.report_text import reading
 from tests.planner.factories import a_profile
 
@@ -63,3 +68,24 @@ def test_a_service_is_not_held_up_while_it_waits_for_requests(kind: str, host: f
     )
     found = read_signals(a_profile({"util.kernel_time": 0.1}, kind=JobKind(kind), waits=waits))
     assert found["waits.host"] == pytest.approx(host)
+
+
+def test_what_fails_is_said_as_it_was_noted_and_in_chinese() -> None:
+    """Each sentence that the readers of logs write of a fault is known, and none stays English."""
+    noted = findings(
+        [
+            ("GPU 0", "xid", 48.0),
+            ("GPU 1", "xid", 64.0),
+            ("GPU 2", "xid", 79.0),
+            ("GPU 3", "memory errors", 3.0),
+            ("GPU 4", "remap failure", 1.0),
+            ("GPU 5", "lanes", 8.0),
+            ("GPU 5", "lanes at most", 16.0),
+        ]
+    )
+    noted_in = [f"smi.csv: {note}" for note in noted]
+    profile = replace(a_profile({}), provenance=Provenance(notes=tuple(noted_in)))
+    worst = read_signals(profile)["health.worst"]
+    assert worst == "; ".join(note.removesuffix(". Ask for another machine.") for note in noted)
+    assert isinstance(worst, Message)
+    assert not re.search(r"[a-z]{4}", worst.translate_to("zh"))
