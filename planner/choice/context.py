@@ -20,6 +20,7 @@ from planner.profile.source import source_gpu
 from planner.signals.condition import Signals
 from planner.signals.finding import Finding
 from planner.signals.signals import memory_need_gib, worst_latency_ms
+from planner.signals.thresholds import CPU_FULL
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import continent_of
@@ -30,6 +31,7 @@ _ROUNDING = 1e-6
 # What several jobs leave free of a host, for the system and for unmeasured peaks: our choice.
 _SHARED_CORES = 0.9
 _RESERVED_RAM_GIB = 1.0
+_MOST_CORES_A_JOB = 4.0  # that a job which does not fill its host is taken to need; our choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +97,28 @@ def crowded(
 ) -> tuple[Reason, str] | None:
     """Return why jobs cannot stand on one host; None where nothing measured speaks against it.
 
-    Busy cores and memory add up, at the peaks that were measured, with a reserve left free.
+    Busy cores and memory add up, as they are 95 % of the time, with a reserve left free.
     """
     if len(profiles) == 1:
         return None
-    need = together(host_need(profile) for profile in profiles)
+    need = together(need_beside_others(profile) for profile in profiles)
     lack = host_lacks(need, *shared_host(vcpus, ram_gib))
     return lack and (lack[0], Message("share.host-reserve", lack=lack[1]))
+
+
+def need_beside_others(profile: Profile) -> HostNeed:
+    """Return what a job takes of a host that it shares.
+
+    Runtimes that wait for the GPU spin on all the cores that they were given, so of a job that does
+    not fill its host more than a few busy cores are no proof that it needs them (`host_share` has
+    what that may cost). Peaks of memory do not come together.
+    """
+    host, need = profile.host, host_need(profile)
+    used, held = (host.cpu_util, host.ram_used_gib) if host else (None, None)
+    full = used is not None and (used.typical or 0.0) >= CPU_FULL
+    cores = need.cores if need.cores is None or full else min(need.cores, _MOST_CORES_A_JOB)
+    ram = need.ram_gib if held is None else held.p95 or held.typical or held.peak
+    return HostNeed(cores=cores, ram_gib=ram)
 
 
 def shared_host(vcpus: float | None, ram_gib: float | None) -> tuple[float | None, float | None]:

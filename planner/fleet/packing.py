@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.choice.baseline import gpu_memory_gib
-from planner.choice.context import crowded, host_need, shared_host
+from planner.choice.context import crowded, need_beside_others, shared_host
 from planner.choice.feasibility import BUSIEST
 from planner.choice.requirements import Reason, Requirements
 from planner.choice.workload import hourly_demand, measured_requests_per_s
@@ -246,7 +246,7 @@ def _row(
         cores, ram = (
             math.inf if most is None else most for most in shared_host(vcpus, home.offer.ram_gib)
         )
-    need = host_need(one.profile)
+    need = need_beside_others(one.profile)
     takes_and_most = [
         ((one.memory_gib or 0.0) + CONTEXT_GIB, room),
         (share, most),

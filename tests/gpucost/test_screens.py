@@ -35,12 +35,12 @@ SCREENS = {
     "reconcile": ("reconcile", "plan.json", BILL),
 }
 ANSWERS = {
-    "demo": r"Run it on aws/g4dn\.2xlarge, .*: \$[\d-]+ a month, [\d-]+ % less\. wrote report\.md",
-    "plan": r"Run it on aws/g4dn\.2xlarge, .*: \$[\d-]+ a month, [\d-]+ % less\.$",
+    "demo": r"Run it on aws/g4dn\.2xlarge, .*: \$[\d-]+ a month, [\d-]+ % less\. .*wrote report\.md",
+    "plan": r"Run it on aws/g4dn\.2xlarge, .*: \$[\d-]+ a month, [\d-]+ % less\. First try",
     "fleet": r"Recommended: \$[\d,.]+ a month in place of \$[\d,.]+, 75 % less; .* share\.$",
     "diagnose": r"visual-search: The input pipeline starves the GPU",
     "diagnose jobs": r"nccl-hang: Kernels spin and no work gets done: the job hangs",
-    "prices": r"Cheapest: \S+, spot, \$[\d.]+ an hour \(stale\)\. Cheapest that is not stale: \S+",
+    "prices": r"Cheapest: \S+, spot, \$[\d.]+ an hour \(old\)\. Cheapest that is not old: \S+",
     "prices by GPU": r"Cheapest: \S+, spot, \$[\d.]+ an hour\.$",
     "quote": r"\$[\d,]+\.\d\d for aws/p5\.48xlarge/us-east-1 x1\.$",
     "quotes": r"cheapest: \$[\d,.]+ for \S+ x1; the next, \S+, is \$[\d,.]+ more\.$",
@@ -48,7 +48,7 @@ ANSWERS = {
     "provision refused": r"a launch would be refused: see the warning\.$",
     "reconcile": r"planned USD [\d,.]+, billed USD [\d,.]+ for use, and USD [\d,.]+ of taxes",
 }
-LONGER = {"diagnose jobs", "provision refused"}  # than 24 lines, and said so
+LONGER = {"diagnose jobs", "provision", "provision refused"}  # than 24 lines, and said so
 OWN = re.compile(
     r"Hidden columns: .*?\(widen the terminal or use -f md\)|\d+ more with -v"
 )  # what depends on the size
@@ -104,7 +104,7 @@ def _broken(seen: Terminal, columns: int, whole: set[str]) -> list[str]:
 
 
 def _stands(word: str, whole: set[str]) -> bool:
-    cut = word.removesuffix("…")
+    cut = word.removesuffix("…").rstrip(",")
     named = word != cut and not re.fullmatch(r"\$?[\d.,]+", cut)
     return word in whole or (named and any(one.startswith(cut) for one in whole))
 

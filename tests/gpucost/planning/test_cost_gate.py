@@ -79,7 +79,7 @@ def test_the_reason_of_exit_7_is_always_said(quiet: tuple[str, ...], call: Call)
 
 
 @pytest.mark.parametrize(
-    ("providers", "gpus"), [(("verda",), 2), (("aws",), 1), (("aws", "gcp"), 1)]
+    ("providers", "gpus"), [(("verda",), 2), (("aws",), 2), (("aws", "gcp"), 2)]
 )
 def test_a_provider_holds_for_packing(providers: tuple[str, ...], gpus: int, call: Call) -> None:
     """With --provider every placement is at one of them, as every option is."""
