@@ -35,7 +35,7 @@ SCREENS = {
     "reconcile": ("reconcile", "plan.json", BILL),
 }
 ANSWERS = {
-    "demo": r"Run it on aws/g4dn\.2xlarge, .*: \$[\d-]+ a month, [\d-]+ % less\. .*wrote report\.md",
+    "demo": r"Run it on aws/g4dn\.2xlarge, .*\$[\d-]+ a month, [\d-]+ % less\. .*wrote report\.md",
     "plan": r"Run it on aws/g4dn\.2xlarge, .*: \$[\d-]+ a month, [\d-]+ % less\. First try",
     "fleet": r"Recommended: \$[\d,.]+ a month in place of \$[\d,.]+, 75 % less; .* share\.$",
     "diagnose": r"visual-search: The input pipeline starves the GPU",
