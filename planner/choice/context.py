@@ -109,9 +109,9 @@ def crowded(
 def need_beside_others(profile: Profile) -> HostNeed:
     """Return what a job takes of a host that it shares.
 
-    Runtimes that wait for the GPU spin on all the cores that they were given, so of a job that does
-    not fill its host more than a few busy cores are no proof that it needs them (`host_share` has
-    what that may cost). Peaks of memory do not come together.
+    Runtimes that wait for the GPU spin on all the cores that they were given: a job that does not
+    fill its host is taken to need a few of its busy cores, and `host_share` says what more may
+    cost. Peaks of memory do not come together.
     """
     host, need = profile.host, host_need(profile)
     used, held = (host.cpu_util, host.ram_used_gib) if host else (None, None)
