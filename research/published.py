@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -382,8 +383,12 @@ def _cases(one: Set, folder: Path) -> Iterable[Case]:
     keys = list(dict.fromkeys(("group", *one.alike, *one.columns)))
     rows = rows[rows.gpu.notna()]
     medians = rows.groupby([*keys, "gpu"], dropna=False).rate.median().reset_index()
-    for _, alike in medians.groupby(keys, dropna=False, sort=True):
-        for before, after in itertools.permutations(_records(alike), 2):
+    groups = medians.groupby(keys, dropna=False, sort=True).ngroup()
+    alike: dict[int, list[dict[str, Any]]] = {}
+    for group, record in sorted(zip(groups, _records(medians), strict=True), key=itemgetter(0)):
+        alike.setdefault(group, []).append(record)
+    for records in alike.values():
+        for before, after in itertools.permutations(records, 2):
             yield _case(one, before, after)
 
 

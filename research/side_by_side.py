@@ -58,7 +58,8 @@ class Beside(Measured):
 @cache
 def beside() -> tuple[Beside, ...]:
     """Return both jobs of all pairs, in both modes."""
-    fit = {one.jobs: fits(one.profiles) for one in measured()}
+    pairs = {one.jobs: one.profiles for one in measured()}
+    fit = {jobs: fits(profiles) for jobs, profiles in pairs.items()}
     return tuple(_beside(one, fits=fit[one.jobs]) for one in measured())
 
 
