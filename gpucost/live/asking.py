@@ -15,9 +15,7 @@ from urllib.parse import urlsplit
 
 from gpucost.live.recording_rules import metric_of
 from pricing.errors import InputError, ProviderError, UnreachableError
-from telemetry.formats.pods import LABELS_METRIC
-from telemetry.live import AnswerError, answer_of
-from telemetry.readers.column_names import IDENTITY_METRIC, metrics
+from telemetry.readers.column_names import IDENTITY_METRIC, LABELS_METRIC, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -182,6 +180,8 @@ def _in_order(
 
 
 def _part(query: LiveQuery, ask: _Ask, part: _Asked) -> RangeAnswer:
+    from telemetry.live import AnswerError, answer_of  # noqa: PLC0415 - pandas
+
     name, begin, end = part
     selector = name + ("{" + ",".join(query.matchers) + "}" if query.matchers else "")
     # The last point of each step alone: a bare name would repeat what a pod that has ended told

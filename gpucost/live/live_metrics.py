@@ -21,7 +21,6 @@ from gpucost.live.asking import (
     server_of,
 )
 from gpucost.live.recording_rules import NOTE, STEP_S
-from gpucost.live.stored_answers import StoredAnswers
 from pricing.errors import InputError
 from telemetry.lake import place as lake_place
 
@@ -67,6 +66,7 @@ def read_live(
         InputError: the address or an option is wrong.
         ProviderError: the server does not answer, or with an error.
     """
+    from gpucost.live.stored_answers import StoredAnswers  # noqa: PLC0415 - numpy
     from telemetry.live import pods_of, profiles_live  # noqa: PLC0415 - pandas
 
     step_s = options.step_s or (STEP_S if options.recorded else _STEP_S)

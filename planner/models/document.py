@@ -69,6 +69,19 @@ def _collect(message: Message, table: dict[str, SavedMessage]) -> None:
                 _collect(part, table)
 
 
+def messages_in(part: object, messages: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the messages whose sentence stands in JSON values, in the order of `messages_of`."""
+    if isinstance(part, Mapping):
+        part = list(part.values())
+    if isinstance(part, list):
+        parts = (messages_in(value, messages) for value in part)
+        return {text: message for table in parts for text, message in table.items()}
+    if not isinstance(part, str) or part not in messages:
+        return {}
+    saved = messages[part]
+    return {part: saved, **messages_in(saved["params"], messages)}
+
+
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON values
     if isinstance(value, list | tuple):
         return tuple(str(part) for part in value)

@@ -24,7 +24,7 @@ from planner.fleet.fleet import Placement as PackedGpu
 from planner.fleet.fleet import Together
 from planner.models.copies import Scaling as Copies
 from planner.models.costs import Saving, TeamShare, WorkCost
-from planner.models.document import convert, messages_of, to_text
+from planner.models.document import encode, messages_in, messages_of, to_text
 from planner.models.estimate import digits, digits_if_set, digits_of, rounded
 from planner.models.power import Cap
 from planner.plan.bill import (
@@ -362,9 +362,10 @@ def _whole_text(job: JobPlan, draft: JobDraft) -> str:
     text = zlib.decompress(draft.left_out.text).decode("utf-8", "surrogatepass")
     if job.placement is None:
         return text
-    whole = convert(JobPlan, json.loads(text))
-    whole = structs.replace(whole, placement=job.placement, confidence=job.confidence)
-    return to_text(structs.replace(whole, messages={**whole.messages, **messages_of(whole)}))
+    whole = json.loads(text)
+    whole |= {"placement": job.placement, "confidence": encode(job.confidence)}
+    messages = whole.pop("messages") | encode(messages_of(job.confidence))
+    return to_text({**whole, "messages": messages_in(whole, messages)})
 
 
 def to_plan(plan: PlanDraft) -> Plan:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from telemetry.readers.column_names import LABELS_METRIC
 from telemetry.readers.series import JOB_LABELS
 from telemetry.recording.recording import JobLabels
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from telemetry.readers.series import SampledSeries
 
-LABELS_METRIC = "kube_pod_labels"
 # The most telling first: a pod of a job also carries the label of its application.
 _JOB = (
     "batch_kubernetes_io_job_name",

@@ -263,6 +263,7 @@ RATE_OR_COUNTER = {
     "io.nvlink_tx_mib_s": "counter.nvlink_tx_mib",
 }
 IDENTITY_METRIC = "nvidia_smi_gpu_info"
+LABELS_METRIC = "kube_pod_labels"
 # What DCGM writes for "no value": 32-bit, 64-bit and floating point, each in four kinds.
 BLANKS = frozenset(
     base + kind for base in (2147483632.0, 140737488355328.0) for kind in (0.0, 1.0, 2.0, 3.0)

@@ -85,7 +85,7 @@ def test_bad_usage_names_the_way_out(
 
 def test_a_job_without_a_price_is_named(call: Call, write: Write) -> None:
     """What has no known cost is said and left out; the rest is exported."""
-    unknown = changed(unpriced(), ("hardware", "gpu"), "Tesla P100-SXM2-16GB")
+    unknown = changed(unpriced(), ("hardware", "gpu"), "GeForce RTX 3080")
     write("a.json", unknown)
     write("b.json", training())
     call("plan", "a.json", "b.json", "--as-of", AS_OF, "-q", "-o", "plan.json")

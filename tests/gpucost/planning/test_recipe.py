@@ -54,7 +54,7 @@ def test_a_recipe_holds_the_actions_of_the_recommended_option(
 
 @pytest.mark.usefixtures("plan")
 def test_settings_are_those_of_the_options_machine(call: Call) -> None:
-    """22 threads and an A100 (bf16), not the four cores and the T4 that were profiled."""
+    """28 threads and an L4 (bf16), not the four cores and the T4 that were profiled."""
     ran = call("recipe", "--option", "visual-search/o1", "--numeric", "mixed-precision")
     settings = {a["code"]: a["settings"] for a in ran.json["actions"]}
     assert settings["dataloader-workers"]["num_workers"] == 16
@@ -66,14 +66,14 @@ def test_settings_are_those_of_the_options_machine(call: Call) -> None:
 
 @pytest.mark.usefixtures("plan")
 def test_environment_and_launcher_come_from_the_actions(call: Call, empty_folder: Path) -> None:
-    """Variables of the actions in it, processes from the GPUs of the machine; -o writes a file."""
+    """Variables of the actions in it, half of the 28 threads for the process; -o writes a file."""
     there = ("recipe", "--option", "visual-search/o1", "--numeric", "tf32")
     ran = call(*there, "--numeric", "data-parallel", "-o", "recipe.json")
     assert ran.code == 0
     recipe = json.loads((empty_folder / "recipe.json").read_text(encoding="utf-8"))
     assert recipe["environment"] == {
         "GPUCOST_DATALOADER_WORKERS": "16",
-        "OMP_NUM_THREADS": "11",
+        "OMP_NUM_THREADS": "14",
         "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
     }
     assert recipe["launcher"] == {"nproc_per_node": 1, "max_restarts": 1}
