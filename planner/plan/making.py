@@ -364,7 +364,7 @@ def _whole_text(job: JobPlan, draft: JobDraft) -> str:
         return text
     whole = json.loads(text)
     whole |= {"placement": job.placement, "confidence": encode(job.confidence)}
-    messages = whole.pop("messages") | encode(messages_of(job.confidence))
+    messages = whole.pop("messages") | encode(job.messages)
     return to_text({**whole, "messages": messages_in(whole, messages)})
 
 

@@ -53,9 +53,20 @@ def seen(group: str) -> Callable[[Profile], float | None]:
             return None
         # A wait that was timed is for data, whatever the line is seen to do meanwhile.
         most = 1.0 if group == "input" else 1.0 - _waited(profile)
+        if profile.job.kind.answers and group in ("host", "python"):
+            # A service that uses no core waits for requests, by whatever call.
+            cores = cores_used(profile)
+            most = most if cores is None else min(most, cores)
         return min(most, sum(one.time_fraction or 0.0 for one in _of(profile, group)))
 
     return signal
+
+
+def cores_used(profile: Profile) -> float | None:
+    """Return CPU use in cores: about 1.0 on a many-core host is single-threaded code."""
+    use = profile.host.cpu_util if profile.host else None
+    cpu, cores = use.typical if use else None, profile.hardware.cpu_cores
+    return None if cpu is None or cores is None else cpu * cores
 
 
 def _waited(profile: Profile) -> float:

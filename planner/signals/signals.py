@@ -228,12 +228,6 @@ def _idle_floor(profile: Profile) -> float | None:
     return min(floors, default=None)
 
 
-def _one_core(profile: Profile) -> float | None:
-    """Return CPU use in cores: about 1.0 on a many-core host is single-threaded code."""
-    cpu, cores = _host("cpu_util")(profile), profile.hardware.cpu_cores
-    return None if cpu is None or cores is None else cpu * cores
-
-
 def _cores_per_gpu(profile: Profile) -> float | None:
     return _share(profile.hardware.cpu_cores, profile.gpu_count)
 
@@ -380,7 +374,7 @@ SIGNALS: dict[str, Signal] = {
     "io.pcie_rx_fraction": Signal(pcie_share, "PCIe link in, of its rate", FRACTION),
     "host.cpu_util.mean": Signal(_host("cpu_util"), "CPU", FRACTION),
     "host.cpu_busiest_core.mean": Signal(_host("cpu_busiest_core"), "busiest CPU core", FRACTION),
-    "host.cpu_cores_used": Signal(_one_core, "CPU cores used"),
+    "host.cpu_cores_used": Signal(places.cores_used, "CPU cores used"),
     "host.ram_growth_gib_per_h": Signal(
         _host("ram_growth_gib_per_h"), "host memory's growth, GiB an hour", "GiB/h"
     ),

@@ -89,3 +89,13 @@ def test_what_fails_is_said_as_it_was_noted_and_in_chinese() -> None:
     assert worst == "; ".join(note.removesuffix(". Ask for another machine.") for note in noted)
     assert isinstance(worst, Message)
     assert not re.search(r"[a-z]{4}", worst.translate_to("zh"))
+
+
+@pytest.mark.parametrize(("kind", "host"), [("inference_online", 0.08), ("training", 0.9)])
+def test_a_service_that_uses_no_core_runs_no_code(kind: str, host: float) -> None:
+    """1 % of 8 cores is at most 8 % of the time in code; the rest of the call is waiting."""
+    waits = (Wait(place="run (serve.py:2)", doing="host", time_fraction=0.9),)
+    found = read_signals(
+        a_profile(kind=JobKind(kind), waits=waits, host={"cpu_util": 0.01}, cpu_cores=8)
+    )
+    assert found["waits.host"] == found["waits.python"] == pytest.approx(host)
