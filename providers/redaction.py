@@ -59,14 +59,6 @@ def secrets_known(environment: Mapping[str, str] = os.environ) -> tuple[str, ...
     return (*(environment[name] for name in VARIABLES if environment.get(name)), *_learned)
 
 
-def one_line_each(secrets: tuple[str, ...]) -> bool:
-    """Return whether no part of a secret lies in two lines, however it is written.
-
-    Then text that is put together of whole lines has no secret in it where none is in those.
-    """
-    return not any("\n" in spelling for spelling, _ in _spellings(secrets))
-
-
 _COMMANDS = re.compile(
     r"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[0-9;?]*[mKABCDG]|\[0?J|[78])"
 )

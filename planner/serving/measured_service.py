@@ -6,17 +6,15 @@ server runs kernels all the time while one request is in it.
 
 from msgspec import Struct, structs
 
-from planner.models.estimate import Estimate, within
 from planner.models.gpu_speed import serves_language_model
-from planner.profile.kinds import JobKind
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.profile.trials import Latency, Serving
 from planner.serving.anchor import MeasuredRun
 from planner.serving.language_model import LanguageModel, model_like, model_named
-from planner.serving.load import CopyLimit, Target, copy_limit, fits, saturated_rate, served
+from planner.serving.load import CopyLimit, Target, copy_limit, fits, served
 from planner.serving.search import Layout, Question, copy_of
-from planner.serving.server import Server, server
+from planner.serving.server import Server
 from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
 from pricing.errors import InputError
@@ -31,9 +29,6 @@ RATE_SPREAD = 1.33
 _SLOWER = 1.2  # than today, without being asked: the contract's wall time
 _LITTLE = 0.2
 _COUNT = 400
-_BATCH_SPREAD = 1.8
-"""Factor that holds 18 of 20 pairs of A100 and H100 (Argonne's LLM-Inference-Bench, 2024, vLLM and
-TensorRT-LLM, 64 prompts at once): measured over the law's, median 1.2."""
 _CHAT = Traffic(rate=1.0, prompt=222.3, output=218.9)  # MLPerf's llama2-70b set, where not measured
 _WEIGHTS_OF_MEMORY = 0.7  # where nothing says how large the model is: a large one, so few requests
 _PRECISIONS = {"fp8": "fp8", "int8": "int8", "int4": "int4", "fp4": "fp4"}
@@ -153,26 +148,6 @@ def _worst(latency: Latency | None) -> tuple[float, float | None]:
         if value:
             return percent, value
     return (50.0, latency.p50) if latency and latency.p50 else (99.0, None)
-
-
-def batch_speed(profile: Profile, target: Gpu) -> Estimate | None:
-    """Return how much faster one such GPU works off an offline batch of a language model.
-
-    It is the ratio of the rates at which the batch is always full. None for other jobs, where the
-    model is not known, and beyond NVIDIA's GPUs: on MI300X the law is 2.4 times too fast (15 pairs
-    of Argonne's LLM-Inference-Bench, 2024).
-    """
-    source, job = source_gpu(profile), profile.job
-    known = job.parameters or (job.serving and job.serving.model)
-    offline = job.kind is JobKind.INFERENCE_OFFLINE and serves_language_model(profile)
-    if not (known and offline) or source == target or {source.vendor, target.vendor} != {"NVIDIA"}:
-        return None
-    model, precision = _model(profile, source, None, []), _PRECISIONS.get(job.precision or "")
-    copies = (server(model, gpu, precision=precision or "bf16") for gpu in (source, target))
-    here, there = (copy and saturated_rate(copy, _CHAT) for copy in copies)
-    if not here or not there or here < 0.0 or there < 0.0:
-        return None
-    return within(there / here, _BATCH_SPREAD, Message("serving.batch-law"))
 
 
 def _seconds(latency: Latency | None, *, tail: bool = False) -> float | None:

@@ -18,10 +18,8 @@ from providers.redaction import (
     VARIABLES,
     RedactedStream,
     learn,
-    one_line_each,
     redact,
     redacted_output,
-    secrets_known,
 )
 from providers.registry import CLOUDS
 
@@ -128,20 +126,6 @@ def test_no_half_of_a_secret_is_left(before: str, after: str, secret: str) -> No
     told = redact(before + secret + after, {"DIGITALOCEAN_TOKEN": secret})
     around = redact(before, {}) + redact(after, {}) + HIDDEN
     assert not any(piece in told and piece not in around for piece in _pieces(secret))
-
-
-@pytest.mark.parametrize("kind", ODD)
-def test_lines_that_hide_it_hide_it_together(kind: str) -> None:
-    """Text of whole lines holds no more of a secret than they do, where it is told so."""
-    environment = {"SSHPASS": ODD[kind]}
-    secret, *_ = secrets_known(environment)  # what other tests have learned follows
-    assert secret == ODD[kind]
-    assert one_line_each((secret,)) == (kind != "a newline")
-
-
-def test_no_secret_goes_on_in_another_line() -> None:
-    """So it is where none is known."""
-    assert one_line_each(())
 
 
 def test_a_short_value_is_a_word_and_no_secret() -> None:
