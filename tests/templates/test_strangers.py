@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
@@ -94,13 +95,20 @@ def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
             yield from _leaves(inner, (*path, n))
 
 
-def _evil_plans(text: str, together: int = 1) -> Iterator[tuple[str, Plan]]:
-    """Yield the plan with its texts replaced, so many at once, as far as they are read at all."""
+@cache
+def _fields(text: str) -> dict[str, tuple[Any, ...]]:
+    """Return a path to each field that may hold any text: else it is a code, a date, money."""
     fields: dict[str, tuple[Any, ...]] = {}
     for path in _leaves(json.loads(text)):
         name = ".".join("*" if isinstance(part, int) else part for part in path)
-        if name not in fields and _evil(text, [path]) is not None:  # else a code, a date, money
+        if name not in fields and _evil(text, [path]) is not None:
             fields[name] = path
+    return fields
+
+
+def _evil_plans(text: str, together: int = 1) -> Iterator[tuple[str, Plan]]:
+    """Yield the plan with its texts replaced, so many at once, as far as they are read at all."""
+    fields = _fields(text)
     names = list(fields)
     for at in range(0, len(names), together):
         batch = names[at : at + together]
