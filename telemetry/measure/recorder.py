@@ -266,6 +266,7 @@ class Recorder:
         if self._stacks is not None:
             self._capture.lines(self._stacks.end(self.now_s))
             self._say(_how_seen(self._stacks))
+            self._drain(last=True)  # a job that goes on without us told more meanwhile
         self._tell_facts()
         self._say(self._watch.notes(self._gpus.identities if self._gpus else ()))
         if ended is not None and ended.code:
