@@ -15,6 +15,7 @@ from planner.models.interruption import Billed
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.signals.signals import worst_latency_ms
+from pricing.billing.lines import BY_TIME
 from pricing.billing.quote import OF_THE_DATA, Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer, parse_place
@@ -139,8 +140,6 @@ def seconds(value: float) -> Decimal:
     return Decimal(str(round(value, 3)))
 
 
-BY_TIME = ("compute", "boot", "lost-work", "checkpoint", "idle-tail")
-"""Lines of a bill that the hourly price makes."""
 LIMITS = frozenset(("deadline", "budget", "latency", "region"))
 _DAYS_A_MONTH = HOURS_PER_MONTH / 24
 _TINY = 1e-9  # a limit of zero is exceeded by any amount

@@ -22,7 +22,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct, structs
 
-from planner.choice.baseline import BY_TIME, OWN, bill_of_work, seconds, usage_of_work, use_of_work
+from planner.choice.baseline import OWN, bill_of_work, seconds, usage_of_work, use_of_work
 from planner.choice.requirements import Reason
 from planner.choice.workload import Tenancy, Workload
 from planner.models.copies import Scaling
@@ -38,7 +38,7 @@ from planner.models.interruption import (
     miss_probability,
     replay_starts,
 )
-from pricing.billing.lines import QuoteLine
+from pricing.billing.lines import BY_TIME, QuoteLine
 from pricing.billing.quote import Part, Quote, Sums, Usage, in_sums, sums_of
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer

@@ -59,6 +59,12 @@ def effort_hours(candidate: Candidate, context: JobContext) -> float:
     return _effort_h(candidate.actions, structural, _is_other(candidate, context))
 
 
+@lru_cache(maxsize=256)
+def effort_usd(hours: float, usd_per_hour: Decimal) -> Decimal:
+    """Return what so many hours of engineering cost."""
+    return usd(str(hours)) * usd_per_hour
+
+
 @lru_cache(maxsize=4096)
 def _effort_h(actions: tuple[str, ...], structural: tuple[str, ...], other: bool) -> float:  # noqa: FBT001 - a key
     moves = sum(ACTIONS[code].effort_hours for code in structural)
@@ -205,7 +211,7 @@ def _best(finding: Finding, priced: Mapping[str, Saved], context: JobContext) ->
     rate, periods = context.asked.engineer_usd_per_hour, context.periods
 
     def net(code: str) -> Decimal:
-        return priced[code].mid * periods - usd(str(ACTIONS[code].effort_hours)) * rate
+        return priced[code].mid * periods - effort_usd(ACTIONS[code].effort_hours, rate)
 
     paying = [code for code in finding.actions if code in priced and net(code) > 0]
     return max(paying, key=net, default=None)
@@ -239,7 +245,7 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
     known = [one for one in found if one.effect is not None]
     helping = [one for one in known if one.gain and one.gain[1] >= _GAINS] if known else found
     for one in helping:
-        if at_stake is None or usd(str(one.effort_hours)) * rate < at_stake:
+        if at_stake is None or effort_usd(one.effort_hours, rate) < at_stake:
             return one
     return None
 

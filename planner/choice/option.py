@@ -422,8 +422,6 @@ class Option:
         work_cost: what an amount of work costs; None where work is not measured.
         energy: of the period.
         benefit: what changing to it is worth.
-        wins_fraction: share of the draws in which it costs less than today, work and move
-            included; None where today's cost is unknown.
         move: what moving there costs once; None in the same provider's region.
         why: one sentence.
         interruptions_known: whether lost work on spot is in hours and bill.
@@ -448,7 +446,6 @@ class Option:
     work_cost: WorkCost | None
     energy: Energy
     benefit: Benefit
-    wins_fraction: float | None
     move: Move | None
     why: str
     interruptions_known: bool = False

@@ -282,7 +282,6 @@ def _option(
         work_cost=context.work_cost(candidate.quote.exact),
         energy=energy_of(candidate, actions, context),
         benefit=worth.benefit,
-        wins_fraction=worth.wins_fraction,
         move=worth.move,
         why=why(candidate, context),
         interruptions_known=candidate.interruptions is not None,

@@ -13,16 +13,14 @@ from functools import lru_cache
 
 from planner.choice.baseline import Baseline
 from planner.choice.candidate import Candidate
-from planner.choice.changes import effort_hours
+from planner.choice.changes import effort_hours, effort_usd
 from planner.choice.context import JobContext
 from planner.choice.option import Benefit, Move
 from planner.choice.workload import GIB, Workload
-from planner.models.draws import DRAWS
 from planner.profile.model import Profile
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
-from pricing.money import usd
 
 _ZERO = Decimal(0)
 # Traffic of one machine that leaves its region: 5 Gbit/s at most, whatever its network card has
@@ -100,15 +98,12 @@ class Worth:
         move: of the data; None where they stay.
         benefit: of changing to it.
         spends: expected dollars of the horizon by `Candidate.compared`, work and move included.
-        wins_fraction: share of the draws in which it costs less than today, work and move
-            included; None where today's cost is unknown.
     """
 
     candidate: Candidate
     move: Move | None
     benefit: Benefit
     spends: Decimal
-    wins_fraction: float | None
 
     @property
     def pays(self) -> bool:
@@ -118,7 +113,7 @@ class Worth:
 
 def spends_at_least(candidate: Candidate, context: JobContext) -> Decimal:
     """Return what a candidate spends at least: its expected bill and its work, without the move."""
-    effort = _hours(effort_hours(candidate, context)) * context.asked.engineer_usd_per_hour
+    effort = effort_usd(effort_hours(candidate, context), context.asked.engineer_usd_per_hour)
     return candidate.comparable * context.periods + effort
 
 
@@ -126,7 +121,7 @@ def weigh(candidate: Candidate, context: JobContext) -> Worth:
     """Return what a candidate is worth against today, over the horizon that was asked for."""
     periods, today, high = context.periods, context.baseline.cost, candidate.usd_range.high
     hours = effort_hours(candidate, context)
-    effort = _hours(hours) * context.asked.engineer_usd_per_hour
+    effort = effort_usd(hours, context.asked.engineer_usd_per_hour)
     moved = _move(candidate, context)
     once = effort + ((moved.once_usd if moved else None) or _ZERO)
     saves = None if today is None else (today - high) * periods
@@ -142,20 +137,7 @@ def weigh(candidate: Candidate, context: JobContext) -> Worth:
             net_usd=None if saves is None else saves - once,
         ),
         spends=candidate.compared * periods + once,
-        wins_fraction=None if today is None else _wins(candidate, float(today - once / periods)),
     )
-
-
-def _wins(candidate: Candidate, most: float) -> float:
-    """Return the share of draws in which the bill, complete, is below an amount."""
-    most -= float(candidate.missing)
-    return sum(usd < most for usd in candidate.usd_row) / DRAWS
-
-
-@lru_cache(maxsize=256)
-def _hours(value: float) -> Decimal:
-    """Return hours of work as a factor of dollars."""
-    return usd(str(value))
 
 
 def _move(candidate: Candidate, context: JobContext) -> Move | None:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from planner.documents.selection import Selection
 from planner.plan.bill import CostLine, PricedPart
 from planner.plan.plan import Plan
+from pricing.billing.lines import BY_TIME
 from pricing.money import plain
 from pricing.tables import read_csv
 
@@ -41,7 +42,6 @@ CUSTOM = (
 )
 Row = dict[str, str | None]
 _WIDE = Context(prec=100)
-_MACHINE = ("compute", "boot", "lost-work", "checkpoint", "idle-tail")
 _PRICING = {"on_demand": "Standard", "spot": "Dynamic"}  # the rest are commitments
 
 
@@ -54,7 +54,7 @@ class _FocusService(NamedTuple):
 
 _MACHINES = _FocusService("Compute", "Virtual Machines")
 _SERVICES = {
-    **dict.fromkeys(_MACHINE, _MACHINES),
+    **dict.fromkeys(BY_TIME, _MACHINES),
     "control-plane": _FocusService("Compute", "Containers"),
     "boot-disk": _FocusService("Storage", "Block Storage"),
     "disk": _FocusService("Storage", "Block Storage"),
@@ -117,7 +117,7 @@ def _row(one: Selection, line: CostLine, number: int, part: PricedPart) -> Row:
     names = provider_names().get(one.offer.provider, {})
     provider = names.get("name", one.offer.provider)
     service = _SERVICES.get(line.what, _OTHER)
-    machine = line.what in _MACHINE
+    machine = line.what in BY_TIME
     cost, price = plain(_WIDE.multiply(part.quantity, part.unit_usd)), plain(part.unit_usd)
     quantity = plain(part.quantity)
     sku = f"{one.offer.provider}/{one.offer.instance_type if machine else line.what}"

@@ -18,7 +18,7 @@ from pricing import hardware
 _IDLE_BELOW = 0.05
 # A server that takes a fixed share of the memory takes 0.75 (JAX) to 0.95; it is constant then.
 _PREALLOCATED, _STEADY = 0.7, 0.95
-# Bytes of a weight; a format of 4 bits has its scales beside it.
+# Bytes of a weight; NVFP4 has an FP8 scale beside each 16 numbers of 4 bits.
 _BYTES_A_WEIGHT = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.56}
 _PEAK_OVER_MEAN = 2.0  # of the cache in use; our estimate
 _RUNTIME_GIB = 2.0  # CUDA context, graphs and buffers of a server; our estimate

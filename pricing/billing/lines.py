@@ -29,6 +29,8 @@ KINDS = (
     "move",
 )
 """What a line can be for, in the order of a bill."""
+BY_TIME = ("compute", "boot", "lost-work", "checkpoint", "idle-tail")
+"""Those that the hourly price of a machine makes."""
 
 _ONE = Decimal(1)
 _TRILLIONTH = Decimal("1e-12")
