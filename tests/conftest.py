@@ -129,6 +129,16 @@ def _hold_to_quick(event: str, _: object) -> None:
 sys.addaudithook(_hold_to_quick)
 
 
+@pytest.fixture(autouse=True)
+def _own_environment() -> Iterator[None]:
+    """Variables that a test, or a command run within it, sets are gone after it."""
+    before = dict(os.environ)
+    yield
+    if os.environ != before:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Tell the hook above which kind of test runs."""

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from providers.redaction import VARIABLES
+
 DAY = "2026-11-27"
 """The day on which the screens of all pages are taken."""
 
@@ -70,7 +72,8 @@ def commands(text: str) -> Iterator[Command]:
 def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a command of a page in a folder, on the day of the pages, without the user's settings."""
     bin_ = Path(sys.executable).parent
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOST_")}
+    users = ("GPUCOST_", "AWS_", *VARIABLES)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(users)}
     return subprocess.run(
         ["sh", "-c", line],
         cwd=folder,
