@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache, partial
 
+from msgspec import UNSET
+
 from planner.actions import ACTIONS, Action, action
 from planner.actions.settings import MachineSettings
 from planner.choice.baseline import find_baseline, find_today, with_gpu
@@ -40,7 +42,7 @@ from planner.plan.draft import JobDraft, PlanDraft, leave_together, roi, summari
 from planner.plan.experiment import suggest_experiment
 from planner.plan.making import packed_text, to_plan
 from planner.plan.notes import assumptions, unknown_moves, warnings
-from planner.plan.plan import Plan
+from planner.plan.plan import CatalogSummary, Plan
 from planner.prediction.predict import split_time
 from planner.prediction.probes import check_probes, probes_of
 from planner.profile.model import Profile
@@ -104,9 +106,7 @@ def draft_plan(  # noqa: PLR0913 - three of them say how the work is done
         as_of=as_of,
         objective=requirements.objective,
         period=period,
-        offers=catalog.count,
-        newest=today.newest,
-        oldest=today.oldest,
+        catalog=_summary(today),
         jobs=with_sharing(planned, found, as_of),
         fleet=found.fleet,
         recommended=found.recommended,
@@ -127,6 +127,16 @@ def _check_jobs(
     check_horizon(period, requirements)
     check_asked(jobs, period, requirements)
     return jobs, period
+
+
+def _summary(catalog: Catalog) -> CatalogSummary:
+    return CatalogSummary(
+        offers=catalog.count,
+        newest=catalog.newest,
+        oldest=catalog.oldest,
+        published=catalog.published or UNSET,
+        sha256=catalog.sha256 or UNSET,
+    )
 
 
 def _prices(catalog: Catalog, asked: Requirements, as_of: date) -> Catalog:

@@ -55,6 +55,7 @@ SLOW = (
     "gpucost/pools/",
     "gpucost/prices/test_prices_feeds.py",
     "gpucost/prices/test_prices_update",
+    "gpucost/prices/test_published_prices.py",
     "gpucost/profiling/",
     "gpucost/test_completing.py",
     "gpucost/test_import_live.py",

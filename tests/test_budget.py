@@ -21,11 +21,12 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 
 # The most that a figure may be. A change that lowers one lowers its limit here, too.
 # Raised once, on 2026-11-27, for what the product learned to do: serving, joined inputs, compare,
-# hostile results, ends, stacks from outside, flavors, ledger. From here each may only fall again.
+# hostile results, ends, stacks from outside, flavors, ledger. From here each may only fall again,
+# but for the catalog that publishes itself, which its task gave up to 400 lines.
 LIMITS: Mapping[str, int] = {
-    "lines of code": 70_576,
+    "lines of code": 70_840,
     "files": 473,
-    "modules with one importer": 80,
+    "modules with one importer": 79,
     "public classes": 748,
     "document classes": 14,
     "memo dictionaries in frozen values": 15,

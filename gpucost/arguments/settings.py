@@ -114,6 +114,28 @@ def load_section(name: str) -> tuple[dict[str, object], str]:
     raise InputError(f"No settings file has a section [{name}]; add one to {PROJECT_FILE}.")
 
 
+def load_setting(section: str, key: str) -> object:
+    """Return a value of a section, of the project's file before the user's; None: it is in none.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    sections = (_read(path).get(section) for path in (PROJECT_FILE, _user_file()))
+    values = (options.get(key) for options in sections if isinstance(options, dict))
+    return next((value for value in values if value is not None), None)
+
+
+def is_address(value: object, *, with_key: bool = True) -> bool:
+    """Return whether a `--url` is the address of the published catalog, and not FEED=ADDRESS.
+
+    Args:
+        value: what is given.
+        with_key: whether it may bring the key of the catalog's signature.
+    """
+    address, _, key = str(value).partition("#")
+    return "://" in address.partition("=")[0] and (with_key or not key)
+
+
 def name_variables(command: click.Command) -> None:
     """Give every option of a command its environment variable, named after its long flag."""
     for member in _with_subcommands(command):
@@ -167,6 +189,8 @@ def _not_for_a_project(
             flag = key.replace("_", "-")
             if flag in allowed or (section == command.name and flag not in options):
                 continue  # a name that does not exist is told as such
+            if (section, flag) == ("prices", "url") and is_address(settings[key], with_key=False):
+                continue
             yield (
                 f"{PROJECT_FILE}: [{section}] {key} is not allowed in a project's file, which may "
                 f"come with a cloned repository. Put it into your own file, {own}, or on the "

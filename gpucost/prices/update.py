@@ -4,8 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
+from gpucost.arguments.settings import is_address
 from gpucost.prices.asking import SourceResult, UpdateScope, ask, write_validators
-from gpucost.prices.cache import PriceCacheWriter, StoredReading
+from gpucost.prices.cache import (
+    PriceCacheWriter,
+    StoredReading,
+    catalog_address,
+    pull_catalog,
+)
 from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
@@ -75,6 +81,8 @@ def update_prices(request: UpdateRequest, output: Output) -> None:
             read of what was asked for; raised after the others were kept.
         MissingCredentialsError: credentials alone could tell the prices that were asked for.
     """
+    if not (request.catalog or request.feeds or request.providers):
+        _pull(request, output)
     outcome = _imported(request, output) if request.catalog else _fetched(request, output)
     show(tuple(outcome.readings), output)
     for note in outcome.skipped:
@@ -84,6 +92,17 @@ def update_prices(request: UpdateRequest, output: Output) -> None:
     if outcome.unchanged:
         output.say(f"{counted(outcome.unchanged, 'list')} unchanged since the last reading.")
     _raise(outcome.failures)
+
+
+def _pull(request: UpdateRequest, output: Output) -> None:
+    """Take the published catalog, where one is, before the feeds are asked."""
+    typed = next((text for text in request.urls if is_address(text)), "")
+    address, key = catalog_address(typed)
+    if address:
+        try:
+            output.say(pull_catalog(address, key) or "prices: no newer catalog is published.")
+        except ProviderError as error:
+            output.say(f"warning: {error}")
 
 
 def _raise(failures: list[GpucostError]) -> None:
@@ -223,6 +242,7 @@ def _urls(texts: Iterable[str]) -> dict[str, str]:
     Raises:
         InputError: one is not NAME=ADDRESS.
     """
+    texts = [text for text in texts if not is_address(text)]
     wrong = [text for text in texts if not text.partition("=")[2]]
     if wrong:
         raise InputError(

@@ -20,7 +20,7 @@ from planner.models.estimate import digits, digits_of
 from planner.models.power import Cap
 from planner.models.track_record import TrackRecord
 from planner.plan.job import Confidence, Experiment
-from planner.plan.plan import Roi
+from planner.plan.plan import CatalogSummary, Roi
 from planner.plan.recommendation import JobAlone, Recommendation
 from planner.profile.model import Profile
 from planner.signals.finding import Finding, FirstStep, Saved
@@ -163,9 +163,7 @@ class PlanDraft:
         as_of: day of prices and rules.
         objective: what was minimised.
         period: `run` or `month`; every dollar and hour is for it.
-        offers: current rows in the catalog.
-        newest: latest reading of a price in force.
-        oldest: earliest reading.
+        catalog: the prices.
         jobs: by name.
         fleet: the jobs on fewer GPUs; None for a single job.
         recommended: what all jobs are to do, and the one total of it.
@@ -178,9 +176,7 @@ class PlanDraft:
     as_of: date
     objective: Objective
     period: Period
-    offers: int
-    newest: date
-    oldest: date
+    catalog: CatalogSummary
     jobs: tuple[JobDraft, ...]
     fleet: Fleet | None
     recommended: Recommendation

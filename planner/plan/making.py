@@ -62,7 +62,6 @@ from planner.plan.option import (
 )
 from planner.plan.plan import (
     Alternative,
-    CatalogSummary,
     Fleet,
     Group,
     KeepsOwnGpu,
@@ -376,7 +375,7 @@ def to_plan(plan: PlanDraft) -> Plan:
         as_of=plan.as_of,
         objective=plan.objective,
         period=plan.period,
-        catalog=CatalogSummary(offers=plan.offers, newest=plan.newest, oldest=plan.oldest),
+        catalog=plan.catalog,
         jobs=(),
         fleet=_fleet(plan.fleet, plan) if plan.fleet else None,
         roi=plan.roi,

@@ -9,7 +9,7 @@ Money is exact as it stands in the file; numbers keep how they are written (8 or
 """
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from typing import Literal
 
@@ -191,11 +191,16 @@ class CatalogSummary(msgspec.Struct, frozen=True, kw_only=True):
         offers: in force.
         newest: day on which the newest price was read.
         oldest: of the oldest one.
+        published: when the published catalog was made that was used; left out where none was.
+        sha256: of the prices that did not come with this version, in hex; left out where all did.
+            The same version with the same hash has the same prices.
     """
 
     offers: int
     newest: date
     oldest: date
+    published: datetime | UnsetType = UNSET
+    sha256: str | UnsetType = UNSET
 
 
 class Roi(msgspec.Struct, frozen=True, kw_only=True):

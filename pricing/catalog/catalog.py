@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from operator import attrgetter
 
@@ -47,10 +47,14 @@ class Catalog:
     Attributes:
         as_of: the day.
         rows: all rows, current and superseded, in a fixed order.
+        published: when the published catalog was made that rows are of; None: none is.
+        sha256: of the rows that are not bundled, in hex; empty where all are.
     """
 
     as_of: date
     rows: tuple[Offer, ...] = field(repr=False)
+    published: datetime | None = None
+    sha256: str = ""
 
     @cached_property
     def offers(self) -> tuple[Offer, ...]:

@@ -174,6 +174,7 @@ class Feed:
         most_mib: the largest document, unpacked.
         most_s: the longest time for all of it.
         asked_only: read only where its provider is named: too large for every day.
+        is_signed: what comes is believed by its signature, so that any host may be referred to.
     """
 
     name: str
@@ -185,6 +186,7 @@ class Feed:
     most_mib: int = 64
     most_s: int = 120
     asked_only: bool = False
+    is_signed: bool = False
 
 
 def read_parts(

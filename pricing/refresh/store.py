@@ -1,10 +1,20 @@
-"""The store of refreshed prices: one file a provider, dated rows, the last good ones kept."""
+"""The store of refreshed prices: one file a provider, dated rows, the last good ones kept.
+
+What is published of a store is one file: packed by gzip, its first line the signature in hex of the
+second, which states as JSON when it was made, how many rows it has and the SHA-256 of the rest, and
+then the rows, with their provider.
+"""
 
 import csv
+import gzip
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import date
+import json
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import structs
@@ -15,10 +25,11 @@ from pricing.catalog.offer_rows import COLUMNS, PUBLISHED, offer_from_row, row_f
 from pricing.errors import InputError
 from pricing.refresh.integrity_gate import Passed
 from pricing.refresh.reading import PriceReading
-from pricing.tables import read_csv
 
 _HEADER = (*COLUMNS, *PUBLISHED)
 _SUFFIX = ".csv"
+_PUBLISHED_FORM = "gpucost catalog 1"
+_MOST_BYTES = 256 * 2**20
 _Key = tuple[str, str, str]
 _MACHINE = ("vcpus", "ram_gib", "local_disk_gib", "interconnect", "network_gbps", *PUBLISHED)
 
@@ -30,10 +41,25 @@ class CachedReading:
     Attributes:
         offers: every row, by provider and in file order.
         problems: files that could not be read, a sentence each; the others are unharmed.
+        published: when the catalog was made of which these are the rows; None for what was read
+            here.
+        sha256: of the rows, in hex; empty where there are none.
     """
 
     offers: tuple[Offer, ...] = ()
     problems: tuple[str, ...] = ()
+    published: datetime | None = None
+    sha256: str = ""
+
+    def with_rows_of(self, more: "CachedReading") -> "CachedReading":
+        """Return the rows of both; where both have some, the hash is of both hashes."""
+        hashes = sorted(filter(None, (self.sha256, more.sha256)))
+        return replace(
+            self,
+            offers=self.offers + more.offers,
+            problems=self.problems + more.problems,
+            sha256=hashes[0] if len(hashes) == 1 else hashed("".join(hashes)) if hashes else "",
+        )
 
     def of(self, provider: str) -> tuple[Offer, ...]:
         """Return the rows of one provider."""
@@ -72,28 +98,109 @@ def load(folder: Path) -> CachedReading:
     """Return all rows of the store; an absent folder is an empty store."""
     offers: list[Offer] = []
     problems: list[str] = []
+    texts: list[str] = []
     try:
         paths = sorted(folder.glob(f"*{_SUFFIX}"))
     except OSError:
         paths = []
     for path in paths:
         try:
-            offers += _read(path)
+            text = path.read_text(encoding="utf-8")
+            offers += _rows(text, path.stem)
+            texts.append(text)
         except (OSError, ValueError, csv.Error, InputError, KeyError) as error:
             reason = getattr(error, "strerror", None) or f"{error}".partition("\n")[0] or "damaged"
             problems.append(
                 f"{path}: refreshed prices cannot be read and are left out ({reason:.120}). "
                 f"Write them anew: gpucost prices update --provider {path.stem}"
             )
-    return CachedReading(offers=tuple(offers), problems=tuple(problems))
+    return CachedReading(
+        offers=tuple(offers),
+        problems=tuple(problems),
+        sha256=hashed("".join(texts)) if texts else "",
+    )
 
 
-def _read(path: Path) -> list[Offer]:
-    with path.open(encoding="utf-8") as file:
-        header = file.readline().rstrip("\n")
-    if header != ",".join(_HEADER):
+def hashed(text: str) -> str:
+    """Return the SHA-256 of a text, in hex."""
+    return sha256(text.encode()).hexdigest()
+
+
+def _rows(text: str, provider: str = "") -> Iterator[Offer]:
+    """Yield the offers of a file; of a catalog without a provider each row names its own.
+
+    Raises:
+        ValueError: its columns are others, or a line is cut short.
+        InputError: a row is not an offer.
+    """
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    if tuple(rows.fieldnames or ()) != (*(() if provider else ("provider",)), *_HEADER):
         raise ValueError("its columns are not those of this version")
-    return [offer_from_row(path.stem, row) for row in read_csv(str(path.resolve()))]
+    for row in rows:
+        if None in row or None in row.values():
+            raise ValueError(f"line {rows.line_num} has another number of fields")
+        yield offer_from_row(provider or row["provider"], row)
+
+
+def pack(offers: Iterable[Offer], at: datetime, sign: Callable[[bytes], bytes]) -> bytes:
+    """Return the catalog of some rows as it is published; the same rows and time, the same bytes.
+
+    Args:
+        offers: the rows of all providers.
+        at: when it is made.
+        sign: returns the signature of what the catalog states of itself.
+    """
+    rows = [{"provider": offer.provider, **row_from_offer(offer)} for offer in _sorted(offers)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ("provider", *_HEADER), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    statement = json.dumps(
+        {
+            "schema": _PUBLISHED_FORM,
+            "published": at.isoformat(timespec="seconds"),
+            "rows": len(rows),
+            "providers": Counter(row["provider"] for row in rows),
+            "sha256": hashed(text.getvalue()),
+        },
+        sort_keys=True,
+    ).encode()
+    signature = sign(statement).hex().encode()
+    return gzip.compress(b"\n".join((signature, statement, text.getvalue().encode())), mtime=0)
+
+
+def _sorted(offers: Iterable[Offer]) -> list[Offer]:
+    return sorted(offers, key=lambda offer: (offer.provider, *_order(offer)))
+
+
+def unpack(data: bytes, verify: Callable[[bytes, bytes], object] | None = None) -> CachedReading:
+    """Return the rows of a published catalog.
+
+    Args:
+        data: of the file.
+        verify: raises ValueError where a signature is not one of a statement; None: it was asked
+            when the file came.
+
+    Raises:
+        ValueError: it is not whole, or not signed by whom it should be.
+    """
+    try:
+        text = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS).decompress(data, _MOST_BYTES)
+        signature, statement, body = text.split(b"\n", 2)
+        if verify is not None:
+            verify(bytes.fromhex(signature.decode()), statement)
+        stated = json.loads(statement)
+        if stated["schema"] != _PUBLISHED_FORM:
+            raise ValueError("it is of another version")
+        if hashed(body.decode()) != stated["sha256"]:
+            raise ValueError("its rows are not those that were signed")
+        return CachedReading(
+            offers=tuple(_rows(body.decode())),
+            published=datetime.fromisoformat(stated["published"]),
+            sha256=stated["sha256"],
+        )
+    except (zlib.error, LookupError, TypeError, csv.Error, InputError) as error:
+        raise ValueError(f"it is damaged ({type(error).__name__})") from error
 
 
 def to_text(rows: Iterable[Offer]) -> str:

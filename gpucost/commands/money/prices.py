@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from gpucost.arguments.command_group import DefaultGroup
 from gpucost.arguments.parameters import COUNTS, DAY, DOLLARS, check_known, today
-from gpucost.prices.cache import load_catalog
+from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.prices.checks import check_prices, print_history
 from gpucost.prices.update import UpdateRequest, update_prices
 from gpucost.views.output import (
@@ -365,6 +365,7 @@ def command() -> None:
     "--why", is_flag=True, help="Add a column with the source of each price and what it supersedes."
 )
 @output_options
+@refreshing_prices
 def list_(as_of: date | None, why: bool, output: Output, **filters: object) -> None:  # noqa: FBT001 - click's
     """List known prices with source and date; this is the default."""
     list_prices(PriceQuery(**filters), as_of or today(), output, why=why)  # type: ignore[arg-type] # click's
@@ -413,7 +414,7 @@ def history(
     "urls",
     multiple=True,
     metavar="FEED=URL",
-    help="Read the feed from this address instead.",
+    help="Read the feed from this address instead; an address alone is the published catalog's.",
 )
 @click.option(
     "--from",

@@ -32,7 +32,7 @@ from gpucost.files.quote_documents import (
     own_document,
     plan_document,
 )
-from gpucost.prices.cache import load_catalog
+from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.models.document import encode
 from pricing.billing.lines import KINDS
@@ -204,6 +204,7 @@ def command() -> None:
     "--as-of", type=DAY, help="Use the prices and billing rules of this day.  [default: today]"
 )
 @output_options
+@refreshing_prices
 def offer(what: tuple[str, ...], output: Output, **options: Any) -> None:
     """Price one use of one or several offers side by side; `own` is your own machine."""
     if not what:

@@ -6,7 +6,7 @@ import click
 
 from gpucost.arguments.parameters import DAY, today
 from gpucost.live.sources import read_sources
-from gpucost.prices.cache import load_catalog
+from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.choice.comparison import ComparedMachines, Comparison, compare
 from pricing.errors import InputError
@@ -25,6 +25,7 @@ _SHARE_SHOWN = 0.005
     "--as-of", type=DAY, help="Use the prices and billing rules of this day.  [default: today]"
 )
 @output_options
+@refreshing_prices
 def command(
     words_typed: tuple[str, ...], providers: tuple[str, ...], as_of: date | None, output: Output
 ) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import click
@@ -45,7 +45,7 @@ from gpucost.files.executors import planning_executor
 from gpucost.files.outcomes import read_history
 from gpucost.files.writing import kind_of_file, write_file, write_pieces
 from gpucost.live.sources import SourceReading, read_sources, read_trace
-from gpucost.prices.cache import load_catalog
+from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.views.output import PLANNING, Output, folder_options, output_options, print_json
 from gpucost.views.plan import print_plan
 from planner.bills.leftovers import gpu_sizes
@@ -336,7 +336,8 @@ PLAN_GROUPS = {
     "Machine": "--provider --region --gpu --gpus --include --launchable --boot-disk "
     "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share",
     "Money": "--objective --budget --purchase --price --owned --paid-until --action --without "
-    "--whole-machine --engineer-rate --horizon --as-of --fail-over --fail-over-increase --base",
+    "--whole-machine --engineer-rate --horizon --as-of --offline --refresh "
+    "--fail-over --fail-over-increase --base",
     "Fleet": "--consolidate --max-slowdown --max-moves --time-limit --allow-gpu-change --dask",
     "Output": "--output --report --lang --fx --all --format --quiet --verbose --no-color --help "
     "--help-all",
@@ -346,8 +347,8 @@ RARE = (
     "--checkpoint-time --restart-time --probe --history "
     "--precision --cores --cpu --jobs-by --gpus --include --launchable --boot-disk "
     "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share "
-    "--objective --whole-machine --engineer-rate --horizon --as-of --fail-over-increase --base "
-    "--max-slowdown --max-moves --time-limit --dask --fx --work-total"
+    "--objective --whole-machine --engineer-rate --horizon --as-of --offline --refresh "
+    "--fail-over-increase --base --max-slowdown --max-moves --time-limit --dask --fx --work-total"
 )
 
 
@@ -431,6 +432,7 @@ class _TimeLimit:
 @language_option
 @rate_option
 @output_options
+@refreshing_prices
 def command(
     sources: tuple[str, ...],
     target: str | None,
@@ -452,9 +454,10 @@ def command(
     gate = CostGate(limit_usd=fail_over, increase=fail_over_increase, base=base)
     kinds = _kinds(target, report_path)
     day = as_of or today()
-    catalog = load_catalog(day, say=output.say)
+    load = cache(partial(load_catalog, day, say=output.say))
     one_screen = output.format == "table" and not (all_options or output.verbose or report_path)
-    profiles = _measured(sources, jobs_by, typed, catalog, output)
+    profiles = _measured(sources, jobs_by, typed, load, output)
+    catalog = load()
     gc.freeze()  # no garbage is in the catalog and the profiles: the collector passes over them
     with planning_executor(len(profiles), dask) as executor:
         plan = draft_plan(
@@ -486,20 +489,24 @@ def _measured(
     sources: tuple[str, ...],
     jobs_by: str | None,
     typed: dict[str, Any],
-    catalog: Catalog,
+    load: Callable[[], Catalog],
     output: Output,
 ) -> tuple[Profile, ...]:
-    """Return what was measured; hints are taken out of the options, a billed price put in."""
-    if typed["current"] is not None:
-        typed["current"] = catalog.full_place(typed["current"])
+    """Return what was measured; hints are taken out of the options, a billed price put in.
+
+    The catalog is loaded where a source needs it, else after all of them: newer prices are fetched
+    meanwhile.
+    """
     billed: list[Decimal] = []
     how = SourceReading(
         folders=folder_options(jobs_by, output),
         hints=Hints(**{name: typed.pop(name) for name in HINTS}),
-        sizes=partial(gpu_sizes, catalog),
+        sizes=lambda: gpu_sizes(load()),
         on_price=billed.append,
     )
     profiles = read_sources(sources, output.say, how)
+    if typed["current"] is not None:
+        typed["current"] = load().full_place(typed["current"])
     if typed["price_usd_per_hour"] is None and typed["current"] is None and billed:
         typed["price_usd_per_hour"] = billed[0]
     return _with_gpus(profiles, output)

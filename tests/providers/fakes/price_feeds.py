@@ -1,6 +1,7 @@
 """A server of public price feeds on this machine, and what can be wrong with what it sends."""
 
 import gzip
+import time
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from hashlib import sha256
 from werkzeug.wrappers import Request, Response
 
 ELSEWHERE = "http://198.51.100.7/stolen"
+SLOW_S = 0.6
 _BOMB_MIB = 70
 
 
@@ -20,7 +22,7 @@ class PriceFeeds:
 
     Attributes:
         documents: path -> what is published there.
-        faults: path -> redirect, bomb, short, error, moved or garbage.
+        faults: path -> redirect, bomb, short, error, moved, garbage or slow.
         asked: paths in the order in which they were asked for.
         sent: paths whose document was sent, not "not modified".
         address: of the server.
@@ -60,6 +62,8 @@ class PriceFeeds:
             return Response(status=302, headers={"Location": ELSEWHERE})
         if kind == "moved":
             return Response(status=307, headers={"Location": f"/new{request.path}"})
+        if kind == "slow":
+            time.sleep(SLOW_S)
         if kind == "error":
             return Response(status=500)
         if kind == "garbage":
