@@ -21,6 +21,7 @@ from pricing.billing.billing_rule import (
     all_rules,
     caveats,
 )
+from pricing.catalog.regions import country_of
 from pricing.errors import InputError
 from pricing.message import Message, join
 from pricing.money import plain, price_text, quantity_text
@@ -111,10 +112,14 @@ class ProviderRules:
 
         Args:
             region: where it leaves.
-            destination: a country in words, where the provider has prices of its own for it.
+            destination: a country in words or a region, where the provider has prices for it.
         """
-        kind = destination if destination in self.kinds("egress") else ""
-        return _egress(self.provider, self.day, region, kind)
+        return _egress(self.provider, self.day, region, self.kind_of("egress", destination))
+
+    def kind_of(self, name: str, destination: str) -> str:
+        """Return the kind of traffic to a place, by its region or country; empty: it has none."""
+        kinds = self.kinds(name)
+        return next((p for p in (destination, country_of(destination)) if p in kinds), "")
 
 
 @lru_cache(maxsize=4096)

@@ -65,7 +65,9 @@ def charge_traffic(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
 
 def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """Bill traffic at one price a unit; across zones it is billed where it leaves and arrives."""
-    terms = rules.terms(kind.rule, region=offer.region, purchase=offer.purchase)
+    to = rules.kind_of(kind.rule, usage.egress_to)
+    terms = rules.terms(kind.rule, region=offer.region, kind=to, purchase=offer.purchase)
+    terms = terms or rules.terms(kind.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
         text = Message("traffic.no-price", what=kind.words, place=offer.place)
         return Charge((), (about("egress", text),), ("egress",))
@@ -108,6 +110,9 @@ def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
         return Charge((), (about("egress", text),), ("egress",))
     quantity = EXACT.divide(Decimal(usage.egress_bytes), BYTES_PER_UNIT[price.unit])
     a_month, warnings = _included(offer, usage, rules, price)
+    if usage.egress_to and not rules.kind_of("egress", usage.egress_to):
+        text = Message("traffic.one-price", provider=offer.provider, to=usage.egress_to)
+        warnings += (about("egress", text),)
     warnings += price.caveats
     months = _months(usage)
     allowed = [EXACT.add(price.free_per_month, _earned(a_month, rules, m)) for m in months]

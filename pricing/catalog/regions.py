@@ -55,11 +55,21 @@ def known_regions(offers: Iterable[Offer]) -> frozenset[str]:
     return frozenset(regions | {word for place in _places().values() for word in place.words})
 
 
+@cache
+def _countries() -> dict[str, str]:
+    return {region: place.name for (_, region), place in _places().items()}
+
+
+def country_of(place: str) -> str:
+    """Return the country that a region is in; another place as it is."""
+    return _countries().get(place, place)
+
+
 _ANYWHERE = frozenset({"internet", "worldwide", "anywhere"})
 
 
 def destination(word: str) -> str:
-    """Return the country or continent that a word names; empty where it may be any.
+    """Return the country, continent or region that a word names; empty where it may be any.
 
     Args:
         word: a country by name or code, a continent, a region of a provider, or "internet".
@@ -76,9 +86,8 @@ def destination(word: str) -> str:
     places = {place.continent for place in _places().values()} | {EU}
     if name in places:
         return name
-    regions = {region: place.name for (_, region), place in _places().items()}
-    if name in regions and name != EVERYWHERE:
-        return regions[name]
+    if name in _countries() and name != EVERYWHERE:
+        return name
     places_known = sorted(places | {row["name"] for row in read_csv("countries.csv")})
     raise InputError(
         f"{word!r} is not a place that traffic could go to; write internet, a region, "
