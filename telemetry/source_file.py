@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.profile.model import Profile
-    from telemetry.profiling.machines import LoggedRows
     from telemetry.profiling.same_gpus import FileReadings
     from telemetry.readers.hints import Hints
     from telemetry.recording.recording import Recording
@@ -140,13 +139,14 @@ class TelemetryFile:
         Raises:
             InputError: it cannot be read.
         """
-        from telemetry.profiling.machines import logged  # noqa: PLC0415 - pandas
+        from telemetry.large.log import large_rows  # noqa: PLC0415 - the same
+        from telemetry.profiling.machines import logged_of  # noqa: PLC0415 - pandas
         from telemetry.profiling.same_gpus import FileReadings  # noqa: PLC0415 - the same
 
         rows = large_rows(self.open().payload.path, self.hints) if self.is_large_log else None
         recording = None if rows is not None else self.load()
         return FileReadings(
-            rows=rows or logged(self.load()),
+            rows=rows or logged_of(self.load()),
             path=self.path,
             folder=str(self.path.parent) if self.root else "",
             bundle=self.bundle,
@@ -165,17 +165,6 @@ class TelemetryFile:
         """Whether it is of the format that DuckDB reads where it is large."""
         form = self.open().format
         return form is not None and form.name == _IN_BLOCKS
-
-
-def large_rows(path: str, hints: Hints) -> LoggedRows | None:
-    """Return the rows of a large log; None where it is not plain."""
-    from telemetry.large.recording import logged_large, read_large  # noqa: PLC0415 - pandas
-    from telemetry.large.table import NeedsSlowReaderError  # noqa: PLC0415 - the same
-
-    try:
-        return logged_large(read_large(path, hints))
-    except NeedsSlowReaderError:
-        return None
 
 
 def _logs(files: Sequence[TelemetryFile]) -> list[str]:
@@ -256,7 +245,7 @@ def profiles_of(
     ordered = _in_order(files)
     logs = _logs(ordered) if hints.job is None else []
     if logs:
-        from telemetry.large.profile import profile_of_logs  # noqa: PLC0415 - the same
+        from telemetry.large.log import profile_of_logs  # noqa: PLC0415 - the same
 
         profile = profile_of_logs(logs, hints)
         if profile is not None:

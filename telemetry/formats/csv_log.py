@@ -91,7 +91,7 @@ def _recording(
         places = sheet.index.groupby(sheet.uuid.map(real_uuid)).nunique()
         if len(places) and places.max() > 1:  # blanked, as in what people post
             sheet = replace(sheet, uuid=None)
-    keys = _keys(sheet, t_s, blocks, builder)
+    keys = keys_of(sheet, t_s, blocks, builder)
     parts = None if sheet.partition is None else sheet.partition.where(sheet.partition != "")
     if parts is not None and parts.notna().any():
         keys = keys.where(parts.isna(), keys + "/part " + parts.astype(object))
@@ -109,7 +109,7 @@ def _recording(
     samples, host = host_of(samples[readable], builder)
     return builder.recording(
         samples,
-        _identities(sheet, keys),
+        identities_of(sheet, keys),
         host=host,
         absolute=times is not None and times.absolute,
         timed=times is not None,
@@ -118,7 +118,7 @@ def _recording(
     )
 
 
-def _keys(
+def keys_of(
     sheet: Sheet,
     t_s: NDArray[np.float64] | None,
     blocks: NDArray[np.int64],
@@ -148,7 +148,8 @@ def _hosts(column: pd.Series) -> pd.Series:
     return column.fillna("").astype(str)
 
 
-def _identities(sheet: Sheet, keys: pd.Series) -> tuple[GpuIdentity, ...]:
+def identities_of(sheet: Sheet, keys: pd.Series) -> tuple[GpuIdentity, ...]:
+    """Return what the first rows of each key say of its device."""
     grouping = keys.to_numpy()
 
     def firsts(column: pd.Series | None) -> dict[Hashable, Any]:

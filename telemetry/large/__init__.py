@@ -1,5 +1,1 @@
-"""Measurements too large for objects in Python: DuckDB reads them into columns of numbers.
-
-A log of GPU readings becomes columns (`smi_log`), those the checked readings of a job
-(`recording`), and those a profile (`profile`).
-"""
+"""Logs too large for objects in Python: DuckDB keeps their rows, a few GPUs are read at a time."""

@@ -26,7 +26,7 @@ from planner.profile.model import (
     Work,
 )
 from pricing.errors import InputError
-from telemetry.profiling.doubts import suspicions
+from telemetry.profiling.doubts import Readings, doubts_of
 from telemetry.profiling.fill import labels_not_used
 from telemetry.profiling.merge import hardware_of, slice_of
 from telemetry.profiling.phases import phases
@@ -42,17 +42,19 @@ from telemetry.profiling.steps import (
 )
 from telemetry.profiling.window import (
     ActiveWindow,
-    active_window,
+    Span,
     durations,
     main_times,
+    span_of,
     statistics,
+    window_over,
 )
 from telemetry.readers.payload import stem
 from telemetry.recording.observed import Observed
 from telemetry.recording.recording import JobLabels, Served
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from planner.profile.model import Source
@@ -111,17 +113,25 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
         InputError: there is no reading of any GPU, host or server, and no step.
     """
     server = server_of(merged.served, label)
-    seen = merged.host is not None or server is not None or _steps_times(merged) is not None
-    if not seen and not _has_reading(merged.samples):
-        raise InputError(nothing_left(merged.sources))
     merged = _without_doubles(merged)
-    window, coverage = _active(merged, server)
+    spans, about = [], Readings()
+    for key, rows in merged.by_gpu():
+        about.look_at(key, rows, merged.gpus)
+        spans.append(span_of(rows))
+    seen = merged.host is not None or server is not None or _steps_times(merged) is not None
+    if not seen and not about.slots:
+        raise InputError(nothing_left(merged.sources))
+    window, clock = _active(merged, server, spans)
+    gpus, shares = _gpus(merged, window, label, hints)
+    shares = shares or ([] if clock is None else [_share(clock, window)])
+    known = window.interval_s is not None and window.duration_s > 0 and shares
+    coverage = round(float(np.mean(shares)), 6) if known else None
     taken = Taken(
         window=window,
         coverage=coverage,
-        gpus=tuple(_gpus(merged, window, label, hints)),
+        gpus=gpus,
         phases=phases(merged),
-        doubts=tuple(suspicions(merged, window, coverage, hints.interval_s)),
+        doubts=tuple(doubts_of(merged, (window, coverage), hints.interval_s, about)),
     )
     return assembled(merged, taken, label, hints)
 
@@ -169,15 +179,16 @@ def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> 
     return possible(profile)
 
 
-def _active(merged: Merged, server: Served | None) -> tuple[ActiveWindow, float | None]:
-    """Return the active window, and the share of it that samples cover."""
-    if server is not None and merged.host is None and not len(merged.samples):
+def _active(
+    merged: Merged, server: Served | None, spans: Sequence[Span]
+) -> tuple[ActiveWindow, pd.DataFrame | None]:
+    """Return the active window, and the clock of a job without GPUs."""
+    if server is not None and merged.host is None and not spans:
         return window_served(server), None
-    clock = merged.samples if len(merged.samples) else _host_clock(merged)
-    window = window_of_steps(
-        merged.observed, active_window(clock, whole=merged.whole), clock[_TIME].to_numpy(float)
-    )
-    return window, _coverage(clock, window)
+    clock = None if spans else _host_clock(merged)
+    by_load = window_over(spans or [span_of(_host_clock(merged))], whole=merged.whole)
+    times = merged.samples if clock is None else clock
+    return window_of_steps(merged.observed, by_load, times[_TIME].to_numpy(float)), clock
 
 
 def _job(merged: Merged, server: Served | None, label: str | None, hints: Hints) -> Job:
@@ -201,11 +212,6 @@ def _job(merged: Merged, server: Served | None, label: str | None, hints: Hints)
         owner=whose.owner or said.get("owner"),
         cost_center=whose.cost_center or said.get("cost_center"),
     )
-
-
-def _has_reading(samples: pd.DataFrame) -> bool:
-    slots = [slot for slot in samples.columns if slot not in (_TIME, _GPU, "job")]
-    return bool(samples[slots].notna().to_numpy().any())
 
 
 def nothing_left(sources: Iterable[Source]) -> str:
@@ -272,16 +278,11 @@ def _steps_times(merged: Merged) -> pd.DataFrame | None:
     return None if steps is None or not len(steps) else steps[[_TIME]]
 
 
-def _coverage(clock: pd.DataFrame, window: ActiveWindow) -> float | None:
-    """Return the share of the window that samples cover, mean over GPUs; None for one instant."""
-    if window.interval_s is None or window.duration_s <= 0:
-        return None
-    shares = []
-    for _, rows in clock.groupby(_GPU, sort=True):
-        times = main_times(rows)
-        inside = window.holds(times)
-        shares.append(min(1.0, float(durations(times)[inside].sum()) / window.duration_s))
-    return round(float(np.mean(shares)), 6)
+def _share(rows: pd.DataFrame, window: ActiveWindow) -> float:
+    """Return the share of the window that samples of one device cover."""
+    times = main_times(rows)
+    covered_s = float(durations(times)[window.holds(times)].sum())
+    return min(1.0, covered_s / window.duration_s) if window.duration_s > 0 else 0.0
 
 
 def _window(merged: Merged, window: ActiveWindow, coverage: float | None) -> Window:
@@ -312,24 +313,36 @@ def _work(merged: Merged, window: ActiveWindow, hints: Hints) -> Work | None:
 
 def _gpus(
     merged: Merged, window: ActiveWindow, label: str | None, hints: Hints
-) -> Iterator[GpuReadings]:
+) -> tuple[tuple[GpuReadings, ...], list[float]]:
+    """Return each GPU's statistics, and the shares of the window that their samples cover."""
     energy_known = merged.timed or hints.interval_s is not None
-    places = merged.samples.groupby(_GPU, sort=False, observed=True).indices
-    for gpu in merged.gpus:
-        rows = merged.samples.iloc[places.get(gpu.key, [])]
-        metrics = {
-            slot: found
+    measured: dict[str, dict[str, Statistics]] = {}
+    shares = []
+    for key, rows in merged.by_gpu():
+        shares.append(_share(rows, window))
+        measured[key] = metrics = {
+            slot: figures
             for slot in SLOTS
             if slot in rows and slot != _ENERGY
-            if (found := _measured(rows[_TIME], rows[slot], window)) is not None
+            if (figures := _measured(rows[_TIME], rows[slot], window)) is not None
         }
         energy = _energy(rows, window) if energy_known and window.interval_s is not None else None
         if energy is not None:
             metrics[_ENERGY] = Statistics(mean=energy, max=energy)
-        metrics |= merged.summaries.get((label or "", gpu.key), {})
-        metrics = {slot: metrics[slot] for slot in SLOTS if slot in metrics}
-        uuid = gpu.uuid if gpu.partition is None or gpu.uuid is None else gpu.key
-        yield GpuReadings(index=gpu.index, uuid=uuid, metrics=metrics)
+    return tuple(
+        GpuReadings(
+            index=gpu.index,
+            uuid=gpu.uuid if gpu.partition is None or gpu.uuid is None else gpu.key,
+            metrics=_ordered(
+                {**measured.get(gpu.key, {}), **merged.summaries.get((label or "", gpu.key), {})}
+            ),
+        )
+        for gpu in merged.gpus
+    ), shares
+
+
+def _ordered(metrics: dict[str, Statistics]) -> dict[str, Statistics]:
+    return {slot: metrics[slot] for slot in SLOTS if slot in metrics}
 
 
 def _measured(times: pd.Series, values: pd.Series, window: ActiveWindow) -> Statistics | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,9 +11,10 @@ from planner.profile.kinds import SLOTS
 from pricing import hardware
 from pricing.errors import InputError
 from telemetry.profiling.window import GAP_INTERVALS, main_times, usual_interval
+from telemetry.recording.recording import GPU, JOB, TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
 
@@ -52,50 +53,52 @@ _ONE_READING = (
 )
 
 
-def suspicions(
-    merged: Merged, window: ActiveWindow, coverage: float | None, interval_hint_s: float | None
-) -> Iterator[str]:
-    """Yield sentences for `provenance.notes`, in a fixed order."""
-    identities = {gpu.key: gpu for gpu in merged.gpus}
-    about = (
-        about_gpu(readings, identities[str(key)])
-        for key, readings in merged.samples.groupby("gpu", sort=True)
-    )
-    measured = merged.samples.dropna(axis="columns", how="all").columns
-    yield from doubts_of(merged, (window, coverage), interval_hint_s, (set(measured), about))
+@dataclass(slots=True)
+class Readings:
+    """What is odd about the readings of the GPUs that have been looked at.
 
+    Attributes:
+        slots: which were read of any.
+        gpus: keys of those that told anything.
+        sentences: in the order of the GPUs.
+        repeats: rows that repeat the one before.
+        rows: their number.
+    """
 
-@dataclass(frozen=True, slots=True)
-class AboutGpu:
-    """What is odd about one GPU's readings, how many repeat the one before, and their number."""
+    slots: set[str] = field(default_factory=set)
+    gpus: set[str] = field(default_factory=set)
+    sentences: list[str] = field(default_factory=list)
+    repeats: int = 0
+    rows: int = 0
 
-    sentences: tuple[str, ...]
-    repeats: int
-    rows: int
-
-
-def about_gpu(readings: pd.DataFrame, gpu: GpuIdentity, *, fast: bool = True) -> AboutGpu:
-    """Return what is odd about one GPU's readings; repeats are counted where it was read fast."""
-    doubts = (doubt(readings, gpu) for doubt in _DOUBTS)
-    sentences = tuple(doubt for doubt in doubts if doubt is not None)
-    return AboutGpu(sentences, _repeats(readings) if fast else 0, len(readings))
+    def look_at(self, key: str, rows: pd.DataFrame, gpus: Sequence[GpuIdentity]) -> None:
+        """Look at one GPU's rows, by time."""
+        gpu = next(gpu for gpu in gpus if gpu.key == key)
+        slots = {
+            str(c) for c in rows.columns if c not in {TIME, GPU, JOB} and rows[c].notna().any()
+        }
+        self.slots |= slots
+        self.gpus |= {key} if slots else set()
+        self.sentences += [text for doubt in _DOUBTS if (text := doubt(rows, gpu)) is not None]
+        self.rows += len(rows)
+        self.repeats += _repeats(rows)
 
 
 def doubts_of(
     merged: Merged,
     seen: tuple[ActiveWindow, float | None],
     interval_hint_s: float | None,
-    readings: tuple[set[str], Iterable[AboutGpu]],
+    readings: Readings,
 ) -> Iterator[str]:
-    """Yield sentences for `provenance.notes` where the readings have been looked at.
+    """Yield sentences for `provenance.notes`, in a fixed order.
 
     Args:
         merged: the job; of its samples nothing is used.
         seen: window and coverage.
         interval_hint_s: the interval that the user gave.
-        readings: which columns hold any, and what is odd about each GPU's.
+        readings: of all its GPUs.
     """
-    (window, coverage), (measured, about) = seen, readings
+    window, coverage = seen
     if not merged.timed and window.interval_s is not None:
         step = f"{interval_hint_s:g} s, as given" if interval_hint_s else "1 s, which is a guess"
         yield f"no timestamps: rows are taken to lie apart by {step}."
@@ -105,18 +108,16 @@ def doubts_of(
         yield f"samples cover {coverage:.0%} of the window; gaps are not filled."
     if not merged.gpus:
         yield _NO_GPU
-    elif _MEASURED.isdisjoint(measured):
+    elif _MEASURED.isdisjoint(readings.slots):
         cause = "MIG is on: the driver reports none" if merged.mig else "not logged, or MIG"
         yield (
             f"no utilisation is in the data ({cause}): unknown, not idle. DCGM's profiling "
             "metrics (DCGM_FI_PROF_*) measure MIG instances too."
         )
-    yield from _lost(merged)
+    yield from _lost(merged, readings.gpus)
     yield from _perhaps_fractions(merged)
-    stale, rows = 0, 0
-    for one in about:
-        yield from one.sentences
-        stale, rows = stale + one.repeats, rows + one.rows
+    yield from readings.sentences
+    stale, rows = readings.repeats, readings.rows
     if (
         window.interval_s is not None
         and window.interval_s < _FAST_S
@@ -128,10 +129,8 @@ def doubts_of(
         )
 
 
-def _lost(merged: Merged) -> Iterator[str]:
+def _lost(merged: Merged, read: set[str]) -> Iterator[str]:
     """Yield devices that are named and told nothing of themselves, beside others that did."""
-    slots = [c for c in merged.samples.columns if c not in {"t_s", "gpu", "job"}]
-    read = set(merged.samples.loc[merged.samples[slots].notna().any(axis="columns"), "gpu"])
     silent = [gpu for gpu in merged.gpus if gpu.key not in read and gpu.partition is None]
     if read and silent:
         names = ", ".join(_who(gpu) for gpu in silent)
@@ -152,7 +151,7 @@ def _perhaps_fractions(merged: Merged) -> Iterator[str]:
 
 
 def _repeats(readings: pd.DataFrame) -> int:
-    values = readings.drop(columns=["t_s", "gpu", "job"], errors="ignore").to_numpy(dtype=float)
+    values = readings.drop(columns=[TIME, GPU, JOB], errors="ignore").to_numpy(dtype=float)
     if len(values) <= 1:
         return 0
     return int(
@@ -210,7 +209,7 @@ def _stuck(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
     power = np.nan_to_num(readings[_POWER].to_numpy(dtype=float), nan=-1.0)
     if np.diff(np.flatnonzero(np.diff(power)), prepend=-1, append=len(power) - 1).max() < _FEW:
         return None  # no run of rows is long enough, whatever the other columns say
-    values = readings.drop(columns=["t_s", "gpu", "job"], errors="ignore").to_numpy(dtype=float)
+    values = readings.drop(columns=[TIME, GPU, JOB], errors="ignore").to_numpy(dtype=float)
     moved = np.append(True, (np.diff(np.nan_to_num(values, nan=-1.0), axis=0) != 0).any(axis=1))
     run = np.cumsum(moved)
     busy = readings[_UTIL].to_numpy(dtype=float) >= _BUSY

@@ -14,7 +14,7 @@ from pricing.errors import InputError
 from telemetry.recording.recording import GPU, TIME, GpuIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -140,28 +140,41 @@ class LoggedRows:
         )
 
 
-def logged(one: Recording) -> LoggedRows:
+def logged_of(one: Recording) -> LoggedRows:
     """Return what of a recording tells its machine."""
-    times = one.samples[TIME].to_numpy(dtype=float)
-    index = {gpu.key: -1 if gpu.index is None else gpu.index for gpu in one.gpus}
+    clock = one.samples if len(one.samples) or one.host is None else one.host
+    t_s = clock[TIME].to_numpy(dtype=float)
+    span_s = (float(t_s.min()), float(t_s.max())) if len(t_s) else None
+    return logged(one.source, one.gpus, one.slots, span_s, lambda: one.samples)
+
+
+def logged(
+    source: Source,
+    gpus: Devices,
+    slots: Iterable[str],
+    span_s: tuple[float, float] | None,
+    samples: Callable[[], pd.DataFrame],
+) -> LoggedRows:
+    """Return what of samples, as those of a recording, tells their machine."""
 
     @cache
-    def rows(slots: Slots) -> Different:
-        frame = one.samples[[TIME, *slots]].assign(**{GPU: one.samples[GPU].map(index)})
-        every = pd.util.hash_pandas_object(frame.astype(float), index=False).to_numpy()
-        return Different.of(np.asarray(every, dtype=np.uint64), times)
+    def rows(compared: Slots) -> Different:
+        index = {gpu.key: -1 if gpu.index is None else gpu.index for gpu in gpus}
+        read = samples()
+        frame = read[[TIME, *compared]].assign(**{GPU: read[GPU].map(index)}).astype(float)
+        hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
+        return Different.of(np.asarray(hashes, dtype=np.uint64), read[TIME].to_numpy(dtype=float))
 
     def readings(slot: str) -> Readings:
-        numbers = {gpu.key: number for number, gpu in enumerate(one.gpus)}
-        devices = np.asarray(one.samples[GPU].map(numbers), dtype=np.int64)
-        return devices, times, np.asarray(one.samples[slot], dtype=np.float64)
+        read, numbers = samples(), {gpu.key: number for number, gpu in enumerate(gpus)}
+        devices = np.asarray(read[GPU].map(numbers), dtype=np.int64)
+        return devices, read[TIME].to_numpy(dtype=float), read[slot].to_numpy(dtype=float)
 
-    clock = times if len(times) or one.host is None else one.host[TIME].to_numpy(dtype=float)
     return LoggedRows(
-        source=one.source,
-        gpus=one.gpus,
-        slots=frozenset(one.slots),
-        span_s=(float(clock.min()), float(clock.max())) if len(clock) else None,
+        source=source,
+        gpus=gpus,
+        slots=frozenset(slots),
+        span_s=span_s,
         rows=rows,
         readings=readings,
     )

@@ -18,7 +18,7 @@ from telemetry.profiling.machines import (
     device_names,
     host_name,
     identities,
-    logged,
+    logged_of,
     machines_of,
     placed,
 )
@@ -35,7 +35,7 @@ from telemetry.recording.recording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -76,6 +76,8 @@ class Merged:
         labels: whose the jobs are, by name.
         notes: what a reader of the profile should know.
         summaries: as `Recording.summaries`, by the names of devices here.
+        batches: gives the samples of a few whole devices at a time, by key, where they are too many
+            to be held at once; None: they are in `samples`.
     """
 
     samples: pd.DataFrame = field(default_factory=_no_samples)
@@ -95,17 +97,24 @@ class Merged:
     labels: Mapping[str, JobLabels] = field(default_factory=dict)
     notes: tuple[str, ...]
     summaries: Mapping[tuple[str, str], Mapping[str, Statistics]] = field(default_factory=dict)
+    batches: Callable[[], Iterator[pd.DataFrame]] | None = None
+
+    def by_gpu(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield each device's key and its rows, by key; `job` is of use in `samples` alone."""
+        for frame in (self.samples,) if self.batches is None else self.batches():
+            for key, rows in frame.groupby(GPU, sort=True, observed=True):
+                yield str(key), rows
 
 
 def merge(recordings: Sequence[Recording]) -> Merged:
     """Return the recordings as one; the caller orders them so that the answer does not vary."""
     notes = [note for recording in recordings for note in recording.notes]
     recordings = _aligned(recordings, notes)
-    places = machines_of([logged(recording) for recording in recordings], notes)
+    places = machines_of([logged_of(recording) for recording in recordings], notes)
     devices = placed([recording.gpus for recording in recordings], places)
     names = device_names(devices, places)
     frames = [_renamed(recording, names[i]) for i, recording in enumerate(recordings)]
-    samples = _whole(pd.concat([f for f in frames if len(f)] or frames, ignore_index=True))
+    samples = in_order(pd.concat([f for f in frames if len(f)] or frames, ignore_index=True))
     gpus = identities(devices, names)
     samples = _resolved(samples, gpus)
     hosts = [recording.host for recording in recordings if recording.host is not None]
@@ -167,17 +176,18 @@ def _renamed(recording: Recording, names: dict[str, str]) -> pd.DataFrame:
     return frame
 
 
-def _whole(samples: pd.DataFrame) -> pd.DataFrame:
+def in_order(samples: pd.DataFrame) -> pd.DataFrame:
     """Sort by device, time and content, repeated rows once: the order of files is forgotten."""
     slots = sorted(c for c in samples.columns if c not in (TIME, GPU, JOB))
-    ordered = samples[[GPU, TIME, JOB, *slots]]
-    if _in_order(ordered):
+    first = [column for column in (GPU, TIME, JOB) if column in samples]
+    ordered = samples[[*first, *slots]]
+    if _is_in_order(ordered):
         return ordered.reset_index(drop=True)
-    ordered = ordered.sort_values([GPU, TIME, JOB, *slots], kind="stable", ignore_index=True)
+    ordered = ordered.sort_values([*first, *slots], kind="stable", ignore_index=True)
     return ordered.drop_duplicates(ignore_index=True)
 
 
-def _in_order(samples: pd.DataFrame) -> bool:
+def _is_in_order(samples: pd.DataFrame) -> bool:
     """Return whether rows come by device and time, no two of one device at one time."""
     codes, keys = pd.factorize(samples[GPU])
     if len(codes) == 0 or codes.min() < 0 or list(keys) != sorted(keys):

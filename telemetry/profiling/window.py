@@ -11,7 +11,7 @@ import pandas as pd
 from planner.profile.model import Statistics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -21,6 +21,7 @@ GAP_INTERVALS = 3.0
 # or two sources of different pace, each keep their own.
 _NEIGHBOURS = 15
 _DIGITS = 6
+_MANY = 100_000
 _SAME = 1e-9
 
 
@@ -113,6 +114,10 @@ def statistics(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Sta
     total = float(weights.sum())
     if len(values) == 0 or total <= 0:
         return None
+    if len(values) > _MANY:  # which repeat each other
+        codes, distinct = pd.factorize(values)
+        values = np.asarray(distinct, dtype=np.float64)
+        weights = np.asarray(np.bincount(codes, weights), dtype=np.float64)
     order = np.argsort(values, kind="stable")
     values, weights = values[order], weights[order]
     mean = float(np.dot(values, weights) / total)
@@ -190,7 +195,7 @@ class ActiveWindow:
         return np.asarray((t_s >= first) & (t_s <= last))
 
 
-def active_window(samples: pd.DataFrame, *, whole: bool = False) -> ActiveWindow:
+def window_over(spans: Sequence[Span], *, whole: bool = False) -> ActiveWindow:
     """Return the window from the first to the last busy sample of any GPU.
 
     Busy is a GPU whose kernels (or SMs) run 5 % of the time, or, where that is not known or never
@@ -198,16 +203,9 @@ def active_window(samples: pd.DataFrame, *, whole: bool = False) -> ActiveWindow
     nothing is busy, or the window would be under 5 % of the recording, it is the whole recording.
 
     Args:
-        samples: columns `t_s`, `gpu` and slots, at least one row, sorted by GPU and time.
+        spans: of each GPU, at least one.
         whole: whether nothing in them is idle: all of it is the window.
     """
-    groups = (rows for _, rows in samples.groupby("gpu", sort=True))
-    return window_over(groups, whole=whole)
-
-
-def window_over(groups: Iterable[pd.DataFrame], *, whole: bool = False) -> ActiveWindow:
-    """Return the active window of readings that come as one table a GPU, each looked at once."""
-    spans = [_span(rows) for rows in groups]
     every = _whole(spans)
     bounds = [] if whole else [span.busy for span in spans if span.busy is not None]
     if not bounds or every.interval_s is None:
@@ -236,7 +234,7 @@ def window_over(groups: Iterable[pd.DataFrame], *, whole: bool = False) -> Activ
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class Span:
     """When one GPU was read: first, last, usual interval, first and last busy sample."""
 
     start_s: float
@@ -245,13 +243,14 @@ class _Span:
     busy: tuple[tuple[float, float], tuple[float, float]] | None
 
 
-def _span(rows: pd.DataFrame) -> _Span:
+def span_of(rows: pd.DataFrame) -> Span:
+    """Return when one GPU was read; its rows are sorted by time, and at least one."""
     times = rows["t_s"].to_numpy(dtype=float)
     interval = usual_interval(main_times(rows))
-    return _Span(float(times[0]), float(times[-1]), interval, _busy_bounds(rows))
+    return Span(float(times[0]), float(times[-1]), interval, _busy_bounds(rows))
 
 
-def _whole(spans: Sequence[_Span]) -> ActiveWindow:
+def _whole(spans: Sequence[Span]) -> ActiveWindow:
     """Return the whole recording as a window."""
     start = min(span.start_s for span in spans)
     end, newest = max((span.newest_s + (span.interval_s or 0.0), span.newest_s) for span in spans)

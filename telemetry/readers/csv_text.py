@@ -250,7 +250,7 @@ def numbers(
         parsed = _VALUE.fullmatch(_plain(text, sign))
         factor = _factor(parsed[2], scale, to, typical) if parsed else None
         if parsed is None or factor is None or abs(float(parsed[1])) > MOST:
-            said[i] = _kind(text)
+            said[i] = missing_kind(text)
             continue
         raw[i] = float(parsed[1])
         scaled[i] = raw[i] * factor
@@ -286,7 +286,8 @@ def _factor(unit: str | None, scale: float, to: str, typical: str) -> float | No
     return scale if unit_name == typical else SCALES.get((unit_name or "", to))
 
 
-def _kind(text: str) -> str:
+def missing_kind(text: str) -> str:
+    """Return what a cell without a number says."""
     if not text:
         return "empty"
     if _PLACEHOLDER.fullmatch(text):

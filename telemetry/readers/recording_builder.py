@@ -35,7 +35,7 @@ _NEARLY_ONE = 1.1
 _MOST_PERCENT = 110.0
 _POWER_OVER_LIMIT = 1.3
 # No board draws more; the largest superchip modules are below 3 kW.
-_MOST_WATTS = 3000.0
+MOST_WATTS = 3000.0
 _MEMORY_OVER_TOTAL = 1.05
 _LEAST_GIB, _MOST_GIB = 1 / 1024, 10_000.0
 _MILLI = 1e-3
@@ -251,7 +251,7 @@ class RecordingBuilder:
     def _checked_power(
         self, values: NDArray[np.float64], samples: pd.DataFrame
     ) -> NDArray[np.float64]:
-        most = np.full(len(values), _MOST_WATTS)
+        most = np.full(len(values), MOST_WATTS)
         if "power.limit_w" in samples:
             limits = samples.groupby(GPU, observed=True)["power.limit_w"].transform("median")
             limit = limits.to_numpy(dtype=float) * _POWER_OVER_LIMIT

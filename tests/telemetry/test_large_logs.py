@@ -13,7 +13,7 @@ from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry import source_file
 from telemetry.formats import csv_log
-from telemetry.large.profile import profile_of_logs
+from telemetry.large.log import profile_of_logs
 from telemetry.profiling.window import durations
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source, read_telemetry
