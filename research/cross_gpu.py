@@ -8,16 +8,14 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from planner.models.coefficients import coefficients
 from planner.models.gpu_speed import log_spread
 from planner.profile.kinds import JobKind
 from planner.profile.model import Hardware, Job, Profile, Work
 from pricing.hardware import gpus
 from research import published as published_
-from research.effects import Fit, difference, features, fit, speed_table
+from research.class_fits import quantile
+from research.effects import FAMILIES, Fit, difference, features, fit, speed_table
 from research.rows import Predicted, answers, row
 from research.score import Row, Section
 from research.throughput import TASKS, Run, runs, specs_of
@@ -25,7 +23,6 @@ from research.throughput import TASKS, Run, runs, specs_of
 Left = Literal["task", "both"]
 _NAMES = {"fp16": "Lambda, fp16", "fp32": "Lambda, fp32 / TF32"}
 _ASKED: Mapping[Left, str] = {"task": "task", "both": "GPU and task"}
-COVERAGE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,43 +88,33 @@ def cases(known: tuple[Run, ...], left: Left) -> list[Case]:
     return found
 
 
-def quantile(values: npt.ArrayLike) -> float:
-    """Return the conformal quantile of absolute errors at the wanted coverage."""
-    ranked = np.sort(np.asarray(values, float))
-    place = int(np.ceil(COVERAGE * (len(ranked) + 1))) - 1
-    return float(ranked[min(place, len(ranked) - 1)])
-
-
-def scaled_quantile(found: Sequence[Case]) -> float:
-    """Return the quantile of |error| / spread."""
-    return quantile(np.array([abs(case.error) / case.spread for case in found]))
-
-
-def plain_quantile(found: Sequence[Case]) -> float:
-    """Return the quantile of |error|."""
-    return quantile(np.array([abs(case.error) for case in found]))
-
-
-# Pairs less apart than this are held to their own errors, too: the scaled width grows from nothing.
+# Pairs less apart than this are held to their own errors: the scaled width grows from nothing.
 _NEAR = 0.3
 
 
-def near_quantile(found: Sequence[Case]) -> float:
-    """Return the quantile of |error| over pairs of GPUs that lie near each other."""
-    return plain_quantile([case for case in found if case.spread < _NEAR])
-
-
-def intervals(found: Sequence[Case], tasks_left: Sequence[Case]) -> dict[str, float]:
-    """Return the widths of intervals as `speed.toml` holds them.
+def intervals(found: Sequence[Case], tasks_left: Sequence[Case]) -> dict[str, dict[str, float]]:
+    """Return the widths of intervals as `speed.toml` holds them, by half and single precision.
 
     Args:
         found: cases with GPU and task left out.
         tasks_left: cases with only the task left out.
     """
     return {
-        "scale": round(scaled_quantile(tasks_left), 3),
-        "near": round(float(np.exp(near_quantile(tasks_left))), 3),
-        "unseen_gpu": round(float(np.exp(plain_quantile(found))), 3),
+        name: _widths_of(
+            [case for case in found if case.after.named == named],
+            [case for case in tasks_left if case.after.named == named],
+        )
+        for name, named in FAMILIES.items()
+    }
+
+
+def _widths_of(found: Sequence[Case], tasks_left: Sequence[Case]) -> dict[str, float]:
+    near = [case.error for case in tasks_left if case.spread < _NEAR]
+    far = [case.error / case.spread for case in tasks_left if case.spread >= _NEAR]
+    return {
+        "scale": round(quantile(far), 3),
+        "near": round(math.exp(quantile(near)), 3),
+        "unseen_gpu": round(math.exp(quantile([case.error for case in found])), 3),
     }
 
 

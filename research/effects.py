@@ -111,7 +111,7 @@ class Fit:
         return PRIOR_MEANS.get(key, 0.0) if place is None else float(self.mean[place])
 
 
-_FAMILIES = {"half": "fp16", "single": "fp32"}
+FAMILIES = {"half": "fp16", "single": "fp32"}
 
 
 def speed_table(model: Fit, runs: Sequence[Run]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def speed_table(model: Fit, runs: Sequence[Run]) -> dict[str, Any]:
         own = model.effect(f"{group}-precision", name, precision)
         return round(model.effect(group, name) + own, 4)
 
-    for part, precision in _FAMILIES.items():
+    for part, precision in FAMILIES.items():
         row: dict[str, Any] = {}
         for name in ("peak", "bandwidth"):
             own = model.effect("slope-precision", name, precision)

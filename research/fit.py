@@ -66,6 +66,8 @@ _CLASSES = f"""\
 # overview, gpustack (Apache-2.0), LLM-Inference-Bench (BSD-3), NeuSight's labels,
 # ml-energy/leaderboard, GPU-Benchmarks-on-LLM-Inference (none stated).
 # peak, bandwidth, power: exponents; family, gpu: ln; measured: by this class itself;
+# trust: how far it is gone by, the rest being the geometric mean of peak and bandwidth; unseen: the
+# same with a GPU that the class did not measure; both decided on models and GPUs left out;
 # seen, unseen, strange: 90 % quantiles of scaled errors, whole models, GPUs, generations left out.
 """
 

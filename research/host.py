@@ -8,7 +8,7 @@ import pandas as pd
 
 from planner.models.input_pipeline import fed_rate
 from planner.models.power import CapLaw, carried_w, idle_fraction
-from research.cross_gpu import quantile
+from research.class_fits import quantile
 from research.score import Score, Section, errors
 
 _KEY = ["dataset", "network", "batch_size", "optimizer"]

@@ -71,6 +71,8 @@ _SHORT: Mapping[str, str] = {
     "H200": "H200-SXM-141GB",
 }
 _TOKENS = ("llama", "mixtral", "deepseek", "gpt")
+_DRAWN = "stable-diffusion-xl"
+_DRAWN_PARAMETERS = 2.6e9  # of its UNet, arXiv 2307.01952
 _FP4 = frozenset(("B200-SXM", "B300-SXM", "GB200", "GB300", "RTX-PRO-6000", "MI350X", "MI355X"))
 _MACHINE = 8
 _BILLIONS: Mapping[str, float] = {"llama2_70b_lora": 70.0, "llama31_405b": 405.0}
@@ -89,7 +91,6 @@ def mlperf_inference(folder: Path) -> pd.DataFrame:
     # v6.0 does not tell the precision: what has FP4 ran it, the others FP8.
     usual = gpu.isin(_FP4).map({True: "fp4", False: "fp8"})
     precision = rows.precision.str.lower().replace("mxfp4", "fp4").where(rows["round"] != "v6.0")
-    tokens = model.str.startswith(_TOKENS)
     return rows.assign(
         group=model,
         gpu=gpu,
@@ -98,9 +99,19 @@ def mlperf_inference(folder: Path) -> pd.DataFrame:
         precision=precision.fillna(usual).map(
             lambda name: name if name in ("fp4", "fp8", "fp16", "int8") else "fp16"
         ),
-        unit=tokens.map({True: "token", False: "sample"}),
+        **served(model),
         kind=rows.scenario.map({"Offline": "inference_offline", "Server": "inference_online"}),
     )
+
+
+def served(model: pd.Series) -> dict[str, pd.Series]:
+    """Return what a server of MLPerf's models counts, and the size of the one that draws."""
+    unit = model.str.startswith(_TOKENS).map({True: "token", False: "sample"})
+    drawn = model == _DRAWN
+    return {
+        "unit": unit.mask(drawn, "image"),
+        "parameters": drawn.map({True: _DRAWN_PARAMETERS, False: None}).astype(float),
+    }
 
 
 def mlperf_training(folder: Path) -> pd.DataFrame:

@@ -56,7 +56,6 @@ _MLPERF = {
     "NVIDIA L4": "L4",
     "NVIDIA GeForce RTX 4090": "RTX-4090",
 }
-_MLPERF_TOKENS = ("gptj", "llama", "mixtral")
 _TIMM = "benchmark-infer-amp-nchw-pt240-cu124-{}.csv"
 _ENERGY = {"B200": "B200-SXM", "H100": "H100-SXM-80GB"}
 _ENERGY_PRECISION = {"bfloat16": "bf16", "fp8": "fp8", "mxfp4": "fp4"}
@@ -154,13 +153,12 @@ def _mlperf_inference(folder: Path) -> pd.DataFrame:
     rows = pd.read_csv(folder / "mlperf" / "inference_v4.1_closed.csv")
     rows = rows[rows.bench.notna()]
     model = rows.bench.str.replace(r"-99(\.9)?$", "", regex=True)
-    tokens = model.str.startswith(_MLPERF_TOKENS)
     return rows.assign(
         group=model,
         gpu=rows.acc.map(_MLPERF),
         rate=rows.throughput,
         gpu_count=(rows.per_node * rows.nodes).fillna(0).astype(int),
-        unit=tokens.map({True: "token", False: "sample"}),
+        **language_models.served(model),
         kind=rows.scenario.map({"Offline": "inference_offline", "Server": "inference_online"}),
     )
 
@@ -267,7 +265,7 @@ SETS = (
         read=_mlperf_inference,
         alike=("bench", "kind", "gpu_count", "unit"),
         job={"precision": "fp16"},
-        columns=("kind",),
+        columns=("kind", "parameters"),
     ),
     Set(
         name="timm",
@@ -337,7 +335,7 @@ SETS = (
         read=language_models.mlperf_inference,
         alike=("round", "kind", "gpu_count", "unit"),
         job={},
-        columns=("kind", "precision"),
+        columns=("kind", "precision", "parameters"),
     ),
     Set(
         name="TensorRT-LLM overview",
@@ -397,7 +395,7 @@ def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _case(one: Set, before: Mapping[str, Any], after: Mapping[str, Any]) -> Case:
-    fields = {name: _plain(before[name]) for name in one.columns}
+    fields = {n: _plain(before[n]) for n in one.columns if not pd.isna(before[n])}
     profile = Profile(
         job=Job(name="job", **{**one.job, **fields}),
         hardware=Hardware(gpu=before["gpu"], gpu_count=max(1, int(before["gpu_count"]))),

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from planner.models.communication import Overhead, combine, growth, ring
-from research.cross_gpu import quantile
+from research.class_fits import quantile
 from research.score import Coverage, Score, Section, errors
 from research.throughput import several_gpus
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from planner.prediction.kernels import log_ratio, spec_family
 from pricing.hardware import gpus
-from research.cross_gpu import quantile
+from research.class_fits import quantile
 from research.score import Array, Score, Section, errors
 from research.several_gpus import placements
 

@@ -25,10 +25,10 @@ training benchmarks; `planner/models/data/speed.toml` says which, and when.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from planner.models.coefficients import coefficients
 from planner.models.estimate import Estimate, within
@@ -180,6 +180,8 @@ def _unit(profile: Profile) -> str:
 
 
 FEATURES = ("peak", "bandwidth", "power")
+# What every law is shrunk to, the geometric mean of peak and bandwidth, by its exponents.
+RULE = (0.5, 0.5, 0.0)
 # The width of an interval grows with the distance of two GPUs: calibrated was the error over
 # sqrt(0.7^2 + distance^2), the distance being that of the logarithms of the specifications.
 _NEAR = 0.7
@@ -195,6 +197,8 @@ class Law:
         families: ln of what a generation does above its specifications, if any class measured it.
         gpus: the same of a model above its generation.
         measured: models that this class measured.
+        trust: how far a prediction goes by the law, 0 to 1, the rest being `RULE`: where both
+            models were measured, and where one was not. Decided from errors on what was left out.
         seen: quantile of scaled errors where both models were measured.
         unseen: the same where one was not.
         strange: the same where one's generation was not.
@@ -205,6 +209,7 @@ class Law:
     families: Mapping[str, float]
     gpus: Mapping[str, float]
     measured: frozenset[str]
+    trust: tuple[float, float]
     seen: float
     unseen: float
     strange: float
@@ -216,17 +221,14 @@ class Law:
 
 def law(name: WorkClass) -> Law:
     """Return the shipped law of a class."""
-    return law_from(name, coefficients("classes")[name])
-
-
-def law_from(name: str, row: Mapping[str, Any]) -> Law:
-    """Return a law from a row of `classes.toml`."""
+    row = coefficients("classes")[name]
     return Law(
         name=name,
         exponents=tuple(float(row[feature]) for feature in FEATURES),
         families=row["family"],
         gpus=row["gpu"],
         measured=frozenset(row["measured"]),
+        trust=(float(row["trust"]), float(row["trust_unseen"])),
         seen=float(row["seen"]),
         unseen=float(row["unseen"]),
         strange=float(row["strange"]),
@@ -256,22 +258,26 @@ def scale_of(difference: tuple[float, ...]) -> float:
 def predicted(by: Law, source: Gpu, target: Gpu, precision: str | None) -> Estimate:
     """Return the speed-up by a law, with its 90 % interval."""
     difference = steps(source, target, precision)
-    log = sum(a * b for a, b in zip(by.exponents, difference, strict=True))
-    log += by.effect(target) - by.effect(source)
     pair = (source, target)
     unmeasured = dict.fromkeys(gpu.name for gpu in pair if gpu.name not in by.measured)
     strange = not {family(gpu) for gpu in pair} <= families(by.measured)
+    trust = by.trust[bool(unmeasured)]
+    exponents = [trust * own + (1.0 - trust) * r for own, r in zip(by.exponents, RULE, strict=True)]
+    log = sum(a * b for a, b in zip(exponents, difference, strict=True))
+    log += trust * (by.effect(target) - by.effect(source))
     width = by.strange if strange else by.unseen if unmeasured else by.seen
-    basis: str = Message(f"law.{by.name}", formula=_formula(by))
+    parts: list[str] = [Message(f"law.{by.name}", formula=_formula(exponents))]
+    if trust < 1.0:
+        parts.append(Message("law.halfway" if trust else "law.rule"))
     if unmeasured:
-        basis = join((basis, Message("law.unmeasured", gpus=join(unmeasured, "and"))))
-    return within(math.exp(log), math.exp(width * scale_of(difference)), basis)
+        parts.append(Message("law.unmeasured", gpus=join(unmeasured, "and")))
+    return within(math.exp(log), math.exp(width * scale_of(difference)), join(parts))
 
 
-def _formula(by: Law) -> str:
+def _formula(exponents: Sequence[float]) -> str:
     parts = [
         f"{feature}^{exponent:.2f}"
-        for feature, exponent in zip(FEATURES, by.exponents, strict=True)
+        for feature, exponent in zip(FEATURES, exponents, strict=True)
         if round(exponent, 2)
     ]
     return " x ".join(parts) or "no change"
@@ -372,13 +378,13 @@ def log_spread(one: Specs, other: Specs, widths: Mapping[str, float] | None = No
     return math.sqrt(widths["task-slope"] ** 2 * apart + across + own)
 
 
-def interval_factor(one: Specs, other: Specs) -> float:
+def interval_factor(one: Specs, other: Specs, family: Family) -> float:
     """Return the factor x/: of the 90 % interval of a job's speed ratio between two GPUs.
 
-    Conformal: quantiles of errors on benchmarks left out, by GPU and task. Scaled by `log_spread`,
-    at least what near pairs err by, or what pairs with a model outside the fit do.
+    Conformal: quantiles of errors on benchmarks left out, by GPU and task, of each precision by
+    itself. Scaled by `log_spread`, at least what near pairs err by, or pairs with an unseen model.
     """
-    table = coefficients("speed")["interval"]
+    table = coefficients("speed")["interval"][family]
     scaled = math.exp(table["scale"] * log_spread(one, other))
     least = "near" if is_fitted(one) and is_fitted(other) else "unseen_gpu"
     return max(scaled, float(table[least]))

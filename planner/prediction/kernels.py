@@ -399,7 +399,8 @@ def spec_family(precision: str) -> tuple[str, Family]:
 def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
     named = "tf32" if precision == "fp32" else precision
     one, other = (_specs(gpu, named) for gpu in (source, target))
-    log, factor = log_ratio(source, target, spec_family(named)), interval_factor(one, other)
+    fit = spec_family(named)
+    log, factor = log_ratio(source, target, fit), interval_factor(one, other, fit[1])
     unseen = [gpu.name for gpu in (one, other) if not is_fitted(gpu)]
     basis = Message("speed.benchmarks", terms=_TERMS)
     if unseen:

@@ -1,10 +1,12 @@
 """The class of a job follows from what its profile says, and each class from measurements."""
 
+import math
 from typing import Any
 
 import pytest
 
 from planner.models.coefficients import coefficients, fitted_as
+from planner.models.estimate import Estimate
 from planner.models.gpu_speed import FEATURES, law, work_class
 from planner.prediction.kernels import kernel_speed_up, used_precision
 from pricing.hardware import gpus
@@ -113,6 +115,23 @@ def test_a_gpu_that_was_not_measured_says_so() -> None:
     assert "A40 not among the measured GPUs" in unseen.basis
     assert not unseen.weak
     assert "not among" not in seen.basis
+
+
+@pytest.mark.parametrize(("trust", "says"), [(1.0, ""), (0.5, "halfway to"), (0.0, "own law")])
+def test_a_law_that_is_not_ahead_goes_by_the_rule(trust: float, says: str) -> None:
+    """By its trust between the law and the geometric mean, in logarithms, and said."""
+    job = a_profile({}, kind="inference_online", gpu="RTX-3090", precision="amp-fp16")
+    target, shipped = gpus()["RTX-4090"], coefficients("classes")
+
+    def by(share: float) -> Estimate:
+        row = {**shipped["inference"], "trust": share}
+        with fitted_as(classes={**shipped, "inference": row}):
+            return kernel_speed_up(job, target)
+
+    rule = math.sqrt(165.2 / 71.0 * 1008.0 / 936.0)
+    assert by(trust).mid == pytest.approx(by(1.0).mid ** trust * rule ** (1.0 - trust), rel=0.02)
+    assert (says or "inference") in by(trust).basis
+    assert (trust == 1.0) == ("geometric mean" not in by(trust).basis)
 
 
 def test_other_coefficients_hold_within_their_block_only() -> None:
