@@ -55,9 +55,7 @@ class Gpu:
         vendor: "NVIDIA" or "AMD".
         architecture: "Hopper", "CDNA3".
         compute_capability: "9.0"; None for AMD.
-        llvm_target: "gfx942"; None for NVIDIA.
         host_architecture: "arm64" for models sold on Arm hosts only, else "x86_64".
-        launch_year: of the product.
         memory_gib: as sold.
         usable_memory_gib: as the driver reports it.
         memory_bandwidth_gb_s: peak, 10^9 bytes a second.
@@ -84,11 +82,9 @@ class Gpu:
     name: str
     vendor: str
     architecture: str
-    launch_year: int
     memory_gib: float
     source: str
     compute_capability: str | None = None
-    llvm_target: str | None = None
     host_architecture: str = "x86_64"
     usable_memory_gib: float | None = None
     memory_bandwidth_gb_s: float | None = None

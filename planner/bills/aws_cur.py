@@ -139,7 +139,8 @@ def _line(row: _Row, rates: Rates) -> BillLine:
             end=end,
         )
     usage_type = row["line_item_usage_type"]
-    said = usage_of_type(usage_type)
+    on_top = row.get("line_item_product_code") == "ElasticMapReduce"  # of EC2's own line
+    said = usage_of_type("" if on_top else usage_type)
     hours = "0" if agreed else present(row.get("line_item_usage_amount"))
     return BillLine(
         kind=said.kind,

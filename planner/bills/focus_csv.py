@@ -5,6 +5,7 @@ the rest (`Id`, `x_UsageType`), and Tags are JSON in doubled quotes: read as the
 """
 
 import json
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
@@ -30,6 +31,7 @@ from planner.bills.bill import (
     says_idle,
     usage_of_type,
 )
+from pricing.hardware import find
 from pricing.tables import read_csv
 
 _NEEDED = (
@@ -46,6 +48,8 @@ _DISK_OF = (None, "Storage", "Compute")
 _APART = {"Tax": "tax", "Credit": "credit", "Adjustment": "credit", "Purchase": "fee"}
 _PURCHASES = {"Standard": "on_demand", "Dynamic": "spot", "Committed": RESERVED}
 _FORECAST = "x_GpucostIsForecast"
+_HOURS = re.compile(r"hours?|hrs", re.IGNORECASE)
+_GPU_HOURS = re.compile(r"gpus?([ *_-]|[ -]per[ -])hours?", re.IGNORECASE)  # CoreWeave, Nebius, OCI
 _WORDS = ("x_UsageType", "SkuMeter", "ChargeDescription")
 _Row = Mapping[str, str | None]
 
@@ -110,13 +114,15 @@ def _line(row: _Row, rates: Rates) -> BillLine:
         instance_type=said.instance_type if machine else None,
         region=row.get("RegionId"),
         purchase=said.purchase if machine else None,
-        hours=_hours(row) if machine else None,
+        hours=_quantity(row, _HOURS) if machine else None,
         start=moment(start) if start else None,
         end=moment(end) if end else None,
         resource=row.get("ResourceId") or row.get("ResourceName"),
         account=row.get("SubAccountId") or row.get("BillingAccountId"),
         zone=row.get("AvailabilityZone"),
+        gpu=_model(row) if machine else None,
         gpus=_gpus(row) if machine else None,
+        gpu_hours=_quantity(row, _GPU_HOURS) if machine else None,
         idle=unused or spare or says_idle(kind, *(row.get(column) for column in _WORDS)),
     )
 
@@ -134,6 +140,10 @@ def _is_discounted(row: _Row) -> bool:
 def _use(row: _Row) -> UsageType:
     """Return what a row is for: by AWS's usage type, the SKU's details, then words."""
     purchase = _PURCHASES.get(row.get("PricingCategory") or "")
+    if (row.get("ServiceName") or "").lower() == "amazon elastic mapreduce":
+        return UsageType("other", None, None)  # on top of the machine, which has a line of its own
+    if _quantity(row, _GPU_HOURS) is not None:
+        return UsageType(MACHINE, _detail(row, "InstanceType"), purchase)
     usage_type = row.get("x_UsageType")
     if usage_type:
         said = usage_of_type(usage_type)
@@ -171,12 +181,21 @@ def _detail(row: _Row, key: str) -> str | None:
     return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
-def _hours(row: _Row) -> Decimal | None:
+def _quantity(row: _Row, units: re.Pattern[str]) -> Decimal | None:
+    """Return how much of a unit a row counts."""
     for kind in ("Consumed", "Pricing"):
         unit, quantity = row.get(f"{kind}Unit"), row.get(f"{kind}Quantity")
-        if unit and quantity and unit.lower() in ("hours", "hour", "hrs"):
+        if unit and quantity and units.fullmatch(unit):
             return dollars(quantity)
     return None
+
+
+def _model(row: _Row) -> str | None:
+    """Return the GPU that the words of a row of GPU hours name."""
+    if _quantity(row, _GPU_HOURS) is None:
+        return None
+    text = " ".join(row.get(column) or "" for column in _WORDS)
+    return next((word for word in re.findall(r"[A-Z]+\d+\w*", text) if find(word)), None)
 
 
 def _provider(name: str | None) -> str:

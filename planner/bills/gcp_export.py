@@ -54,6 +54,10 @@ _PRICE_CREDITS = frozenset(
 # Service and SKU, tried in order.
 _KINDS = (
     (re.compile(r"/commitment\b"), "fee"),
+    # What a managed service costs on top of the machine, which has a line of its own.
+    (re.compile(r"management fee|^kubernetes engine/autopilot .*\bpremium\b"), "other"),
+    (re.compile(r"^kubernetes engine/autopilot .*\bpod\b"), MACHINE),
+    (re.compile(r"^vertex ai/.*(\bon nvidia\b|\bgpu\b|instance (core|ram)\b)"), MACHINE),
     (re.compile(r"^compute engine/.*licens"), "other"),
     (re.compile(r"^compute engine/.*\b(core|ram|gpus?)\b"), MACHINE),
     (re.compile(r"^compute engine/.*local (storage|ssd)"), MACHINE),
@@ -64,7 +68,13 @@ _KINDS = (
     (re.compile(r"^cloud storage/.*storage"), "object-storage"),
     (re.compile(r"^kubernetes engine/"), "control-plane"),
 )
-_GPU = re.compile(r"^(?:reserved |(?:spot )?preemptible )?(.*?\S)\s+GPU\b", re.IGNORECASE)
+# Such as: Nvidia Tesla T4 GPU running in Iowa; Autopilot NVIDIA L4 Spot Pod GPU Requests (iowa);
+# Vertex AI: Training/Pipelines on NVIDIA H100 80GB in Iowa.
+_GPU = re.compile(
+    r"^(?:reserved |(?:spot )?preemptible |autopilot |vertex ai: \S+(?: prediction)? (?:on )?)?"
+    r"(?:(.*?\S)(?: spot)?(?: pod)?\s+GPU\b(?! (?:spot )?pod)|(?<=on )(NVIDIA .*?) in )",
+    re.IGNORECASE,
+)
 _CORE = re.compile(r"\bcore\b", re.IGNORECASE)
 _LABEL = "compute.googleapis.com/"
 _Record = Mapping[str, object]
@@ -200,7 +210,7 @@ def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool) -> BillLin
         resource=_value(record, "resource.global_name") or _value(record, "resource.name"),
         account=_value(record, "project.id"),
         zone=_value(record, "location.zone"),
-        gpu=gpu[1] if gpu else None,
+        gpu=(gpu[1] or gpu[2]) if gpu else None,
         gpu_hours=(_amount_h(record) if gpu else Decimal(0)) if machine else None,
         idle=(machine and unused) or says_idle(kind, sku),
     )

@@ -204,7 +204,6 @@ _NO_SIZE = Size(
     boot_disk_gib=None,
     scratch_disk_gib=None,
     included_transfer_gib=None,
-    private_gbps=None,
     image="",
     sold="",
     regions=(),

@@ -28,7 +28,6 @@ class Size:
         boot_disk_gib: included boot disk.
         scratch_disk_gib: included disk that is lost with the machine.
         included_transfer_gib: outbound transfer that a full month includes.
-        private_gbps: private network, Gbit/s.
         image: slug of the image made for it.
         sold: "self-serve", "spot" or "contract" (no public price).
         regions: where it was seen; empty means unknown.
@@ -43,7 +42,6 @@ class Size:
     boot_disk_gib: float | None = None
     scratch_disk_gib: float | None = None
     included_transfer_gib: float | None = None
-    private_gbps: float | None = None
     image: str = ""
     sold: str
     regions: tuple[str, ...]
