@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.models.input_pipeline import fed_rate
-from planner.models.power import CapLaw, carried_w, idle_fraction
+from planner.models.input_pipeline import loader_rate
+from planner.models.power import CapLaw, idle_fraction
 from research.class_fits import quantile
 from research.score import Score, Section, errors
 
@@ -20,6 +20,17 @@ _TDP_W = {"a40": 300.0, "v100": 250.0}
 _IDLE_W = {"a40": idle_fraction("A40") * 300.0, "v100": idle_fraction("V100-16GB") * 250.0}
 _LINEAR, _SQUARE = np.arange(0.0, 0.61, 0.02), np.arange(0.3, 1.21, 0.05)
 _REACHED = (0.9, 0.925, 0.95, 0.975, 1.0)
+
+
+def fed_rate(rate: float, before: float, after: float, roof: float, power: float) -> float:
+    """Return the job's rate with other cores: the loader's, up to what the GPU can take."""
+    return min(roof, rate * loader_rate(after, power) / loader_rate(before, power))
+
+
+def carried_w(power_w: float, before: tuple[float, float], after: tuple[float, float]) -> float:
+    """Return the power on another GPU; each GPU is its (idle, TDP), watts."""
+    share = (power_w - before[0]) / (before[1] - before[0])
+    return after[0] + min(1.0, max(0.0, share)) * (after[1] - after[0])
 
 
 def loader_rates(folder: Path) -> pd.DataFrame:

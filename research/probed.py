@@ -53,6 +53,12 @@ class Probed:
         """The speed predicted by what ships."""
         return self.predict()
 
+    @cached_property
+    def blind(self) -> Estimate:
+        """The same without the probe."""
+        job, _, target = self.asked
+        return predict_from(job, (), target, (), split_time(diagnose(job)))
+
     def predict(self) -> Estimate:
         """Return the speed predicted by the coefficients of the moment."""
         job, probe, target = self.asked
@@ -152,13 +158,14 @@ def section(folder: Path) -> Section:
         clusters = pd.Series([case.cluster for case in mine])
         grown = errors([case.ring for case in mine], true)
         linear = errors([case.gpus for case in mine], true)
+        blind = errors([case.blind.mid for case in mine], true)
         scores.append(
             Score(
                 question=question,
                 cases=len(mine),
                 ours=errors([guess.mid for guess in guesses], true),
                 baseline=("ring: 2 (n - 1) / n", grown),
-                note=f"linear: {linear}",
+                note=f"linear: {linear}; ours without the probe: {blind}",
             )
         )
         coverages.append(

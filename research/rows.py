@@ -6,15 +6,20 @@ model, or its GPU.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from planner.diagnosis.diagnose import diagnose
 from planner.models.coefficients import coefficients, fitted_as
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import WorkClass
-from planner.prediction.predict import predict
+from planner.prediction.layout import Layout
+from planner.prediction.predict import Split, predict_from, split_time
+from planner.profile.model import Hardware, Job, Profile, Work
+from pricing.hardware import gpus
 from research import class_fits
 from research.published import Case, cases, of_class
 from research.score import Array, Errors, Row, Section, errors
@@ -41,7 +46,7 @@ class Predicted:
 
 
 def answers(some: Iterable[Case], **tables: Mapping[str, Any]) -> list[Predicted]:
-    """Return what `predict` answers for cases by other coefficients.
+    """Return what a plan predicts for cases by other coefficients.
 
     It is asked once for all cases that it cannot tell apart: a rate tells something of the GPU's
     arithmetic where the parameters are known, and nothing else.
@@ -50,14 +55,21 @@ def answers(some: Iterable[Case], **tables: Mapping[str, Any]) -> list[Predicted
     found = []
     with fitted_as(**tables):
         for case in some:
-            profile, work = case.profile, case.profile.work
-            rate = work and work.rate_per_s if profile.job.parameters else None
-            key = (profile.job, profile.hardware, work and work.unit, rate, case.target)
+            job, hardware, work = case.profile.job, case.profile.hardware, case.profile.work
+            rate = work and work.rate_per_s if job.parameters else None
+            key = (job, hardware, work and work.unit, rate, case.target)
             if key not in known:
-                count = profile.hardware.gpu_count or 1
-                known[key] = predict(profile, gpu=case.target, gpu_count=count)
+                target = Layout(gpu=gpus()[case.target], gpu_count=hardware.gpu_count or 1)
+                parts = _parts(job, hardware, work)
+                known[key] = predict_from(case.profile, (), target, (), parts)
             found.append(Predicted(case, known[key]))
     return found
+
+
+@cache
+def _parts(job: Job, hardware: Hardware, work: Work) -> Split:
+    """Return where the time of a case goes, of which its profile tells nothing."""
+    return split_time(diagnose(Profile(job=job, hardware=hardware, work=work)))
 
 
 def row(measured: str, left_out: str, found: Sequence[Predicted], *, groups: int) -> Row:

@@ -93,7 +93,7 @@ def fits(some: Sequence[Profile]) -> bool:
         )
         for one in some
     ]
-    asked = Requirements(consolidate=True)
+    asked = Requirements(consolidate=True, providers=("digitalocean",), gpus=("H200-SXM-141GB",))
     fleet = draft_plan(tuple(today), _catalog(), asked, as_of=_DAY).fleet
     return fleet is not None and fleet.gpus_after == 1
 

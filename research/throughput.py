@@ -112,10 +112,7 @@ def specs_of(gpu: str, precision: str) -> Specs:
         )
     model = gpus()[gpu]
     single = model.tf32_tflops or model.fp32_tflops
-    found = specs(model, model.fp16_tflops if precision == "fp16" else single)
-    if found is None:
-        raise ValueError(f"{gpu}: specifications are missing")
-    return found
+    return specs(model, (model.fp16_tflops if precision == "fp16" else single) or 0.0)
 
 
 def used_precision(version: str, task: str, named: str) -> str:

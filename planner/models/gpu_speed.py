@@ -292,7 +292,7 @@ _GEFORCE_PEAK = math.sqrt(2.0)
 _SMALL_GIB = 8.0  # scale of the memory term
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Specs:
     """What the model looks at.
 
@@ -326,17 +326,15 @@ class Specs:
         )
 
 
-def specs(gpu: Gpu, peak_tflops: float | None) -> Specs | None:
-    """Return what the model looks at; None where the hardware table does not have it."""
-    if gpu.memory_bandwidth_gb_s is None or not peak_tflops:
-        return None
-    return Specs(
-        name=gpu.name,
-        architecture=family(gpu),
-        bandwidth_gb_s=gpu.memory_bandwidth_gb_s,
-        peak_tflops=peak_tflops,
-        memory_gib=gpu.memory_gib,
-    )
+def specs(gpu: Gpu, peak: float) -> Specs:
+    """Return what the model looks at.
+
+    Raises:
+        InputError: the hardware table does not have it.
+    """
+    if gpu.memory_bandwidth_gb_s is None:
+        raise InputError(f"the specifications of {gpu.name} are incomplete.")
+    return Specs(gpu.name, family(gpu), gpu.memory_bandwidth_gb_s, peak, gpu.memory_gib)
 
 
 def log_score(gpu: Specs, family: Family) -> float:
@@ -348,11 +346,6 @@ def log_score(gpu: Specs, family: Family) -> float:
     score += table["geforce"] * gpu.is_geforce
     score += part["architecture"].get(gpu.architecture, 0.0) + part["gpu"].get(gpu.name, 0.0)
     return score
-
-
-def is_fitted(gpu: Specs) -> bool:
-    """Return whether benchmarks of this model are in the fit."""
-    return gpu.name in coefficients("speed")["half"]["gpu"]
 
 
 def trained_on(gpu: Gpu) -> bool:
@@ -386,5 +379,6 @@ def interval_factor(one: Specs, other: Specs, family: Family) -> float:
     """
     table = coefficients("speed")["interval"][family]
     scaled = math.exp(table["scale"] * log_spread(one, other))
-    least = "near" if is_fitted(one) and is_fitted(other) else "unseen_gpu"
+    fitted = coefficients("speed")["half"]["gpu"]
+    least = "near" if {one.name, other.name} <= fitted.keys() else "unseen_gpu"
     return max(scaled, float(table[least]))

@@ -32,11 +32,6 @@ def loader_rate(cores: float, power: float | None = None) -> float:
     return rate
 
 
-def fed_rate(rate: float, before: float, after: float, roof: float, power: float) -> float:
-    """Return the job's rate with other cores: the loader's, up to what the GPU can take."""
-    return min(roof, rate * loader_rate(after, power) / loader_rate(before, power))
-
-
 def loader_power() -> float:
     """Return the fitted power of the cores above the knee."""
     return float(coefficients("host")["loader_power"])

@@ -123,12 +123,6 @@ def idle_w(gpu: Gpu) -> float | None:
     return idle_fraction(gpu.name) * gpu.tdp_w
 
 
-def carried_w(power_w: float, before: tuple[float, float], after: tuple[float, float]) -> float:
-    """Return the power on another GPU; each GPU is its (idle, TDP), watts."""
-    share = (power_w - before[0]) / (before[1] - before[0])
-    return after[0] + min(1.0, max(0.0, share)) * (after[1] - after[0])
-
-
 def other_gpu_factor() -> float:
     """Return the factor x/: of the 90 % interval of power on another GPU."""
     return float(coefficients("host")["other_gpu_power_factor"])

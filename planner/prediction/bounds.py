@@ -170,7 +170,8 @@ def _upper_bounds(
     if limits.cores and target.cpu_cores is not None and not relaxed.host:
         most = target.cpu_cores / limits.cores
         if most < high:
-            yield _flat(most, _host_words(limits.cores, target.cpu_cores))
+            used, there = limits.cores, target.cpu_cores
+            yield _flat(most, Message("speed.host-cores", busy=used, cores=there))
     yield from _of_gpus(limits, target, relaxed)
 
 
@@ -200,10 +201,6 @@ def _communication(ratio: float, now: _Communicating, alone: tuple[Estimate, ...
 def _fewer(limits: Limits, target: Layout) -> Iterator[UpperBound]:
     if target.gpu_count < limits.gpu_count and target.chip.name == limits.source.name:
         yield _flat(1.0, Message("speed.fewer-gpus", n=target.gpu_count, of=limits.gpu_count))
-
-
-def _host_words(busy: float, cores: float) -> str:
-    return Message("speed.host-cores", busy=busy, cores=cores)
 
 
 def _arithmetic(share: float, limits: Limits, target: Layout) -> UpperBound:

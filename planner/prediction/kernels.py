@@ -31,7 +31,6 @@ from planner.models.gpu_speed import (
     family,
     has_tf32,
     interval_factor,
-    is_fitted,
     is_measured,
     is_single,
     law,
@@ -243,21 +242,16 @@ def _counters(profile: Profile, shown: str) -> _Counters | None:
     )
 
 
-def kernel_speed_up(profile: Profile, target: Gpu, piece: str | None = None) -> Estimate:
+def kernels_on(found: Kernels, target: Gpu, piece: str | None = None) -> Estimate:
     """Return how much faster one target GPU runs the job's kernels than what was profiled.
 
     Where that is a slice of a GPU, the whole GPU comes first.
 
     Args:
-        profile: what was measured.
+        found: what a profile says of its kernels.
         target: the model.
         piece: the slice of it that the job would have, where it is the one profiled; None: all.
     """
-    return kernels_on(read_kernels(profile), target, piece)
-
-
-def kernels_on(found: Kernels, target: Gpu, piece: str | None = None) -> Estimate:
-    """Return `kernel_speed_up` of a profile that was read."""
     from_whole = _from_whole(found, target)
     return from_whole if piece is not None else product(from_whole, found.whole)
 
@@ -401,7 +395,8 @@ def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
     one, other = (_specs(gpu, named) for gpu in (source, target))
     fit = spec_family(named)
     log, factor = log_ratio(source, target, fit), interval_factor(one, other, fit[1])
-    unseen = [gpu.name for gpu in (one, other) if not is_fitted(gpu)]
+    fitted = coefficients("speed")["half"]["gpu"]
+    unseen = [gpu.name for gpu in (one, other) if gpu.name not in fitted]
     basis = Message("speed.benchmarks", terms=_TERMS)
     if unseen:
         basis = Message("speed.specifications", gpus=join(unseen, "and"), terms=_TERMS)
@@ -420,10 +415,7 @@ def log_ratio(source: Gpu, target: Gpu, family: tuple[str, Family]) -> float:
 
 
 def _specs(gpu: Gpu, precision: str) -> Specs:
-    found = specs(gpu, peak_tflops(gpu, precision))
-    if found is None:
-        raise InputError(f"the specifications of {gpu.name} are incomplete.")
-    return found
+    return specs(gpu, peak_tflops(gpu, precision))
 
 
 def _damped(whole: Estimate, held: float) -> Estimate:

@@ -240,8 +240,9 @@ def predict(
     known = tuple(probes)
     check_probes((profile,), known)
     target = Layout(gpu=hardware.resolve(gpu), gpu_count=gpu_count)
-    signals = read_signals(profile)
-    chosen = tuple(action(code, signals) for code in actions)
+    codes = tuple(actions)
+    signals = read_signals(profile) if codes else {}
+    chosen = tuple(action(code, signals) for code in codes)
     return predict_from(profile, known, target, chosen, split_time(diagnose(profile)))
 
 

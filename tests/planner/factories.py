@@ -9,8 +9,10 @@ from planner.choice.baseline import Baseline
 from planner.choice.context import JobContext
 from planner.choice.requirements import Requirements
 from planner.choice.workload import apply_requirements, choose_period
+from planner.models.estimate import Estimate
 from planner.pipeline import assess, draft_plan
 from planner.plan.draft import PlanDraft
+from planner.prediction.kernels import kernels_on, read_kernels
 from planner.profile.model import (
     GpuReadings,
     Hardware,
@@ -25,6 +27,7 @@ from planner.profile.model import (
 from planner.signals.finding import Finding
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
+from pricing.hardware import Gpu
 from tests.pricing.factories import ASKED_ON, an_offer
 
 Reading = float | Statistics
@@ -33,6 +36,11 @@ MACHINES_ALONE: dict[str, Any] = {"boot_disk_bytes": 0, "public_address": False}
 PLAIN_JOB: dict[str, Any] = {"name": "job", "kind": "training", "precision": "amp-bf16"}
 PLAIN_MACHINE: dict[str, Any] = {"gpu": "A100-SXM-80GB", "gpu_count": 1}
 QUIET: dict[str, Reading] = {"util.kernel_time": 0.6, "mem.used_gib": Statistics(max=10.0)}
+
+
+def kernel_speed_up(profile: Profile, target: Gpu, piece: str | None = None) -> Estimate:
+    """How much faster one GPU, or such a slice of it, runs a profile's kernels."""
+    return kernels_on(read_kernels(profile), target, piece)
 
 
 def a_reading(value: Reading) -> Statistics:

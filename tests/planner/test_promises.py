@@ -18,14 +18,13 @@ from planner.choice.context import gpus_used
 from planner.choice.search import find_candidates
 from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate
-from planner.prediction.kernels import kernel_speed_up
 from planner.prediction.layout import Layout
 from planner.prediction.predict import predict, predict_from, split_time
 from planner.profile.model import Profile
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.hardware import gpus
-from tests.planner.factories import a_case, a_catalog, running, sold
+from tests.planner.factories import a_case, a_catalog, kernel_speed_up, running, sold
 from tests.planner.forbidden import cannot_carry, promised_too_much
 from tests.planner.jobs_drawn import COMPLETE, Drawn, Rolled, Source, job
 

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.communication import combine, growth, interpolate, ring, typical_all_reduce_s
-from planner.models.input_pipeline import OwnReading, fed_rate, loader_rate
-from planner.models.power import best_cap, cap_law, carried_w
+from planner.models.input_pipeline import OwnReading, loader_rate
+from planner.models.power import best_cap, cap_law
+from research.host import carried_w, fed_rate
 
 CORES = st.floats(0.5, 64.0)
 WATTS = st.floats(50.0, 1000.0)

@@ -8,9 +8,9 @@ import pytest
 from planner.models.coefficients import coefficients, fitted_as
 from planner.models.estimate import Estimate
 from planner.models.gpu_speed import FEATURES, law, work_class
-from planner.prediction.kernels import kernel_speed_up, used_precision
+from planner.prediction.kernels import used_precision
 from pricing.hardware import gpus
-from tests.planner.factories import a_profile
+from tests.planner.factories import a_profile, kernel_speed_up
 
 LLM = {"precision": "amp-bf16", "parameters": 7e9}
 
