@@ -191,9 +191,13 @@ def missing(job: JobPlan) -> list[Finding]:
 
 def changes(option: Option, plan: Plan | None = None) -> str:
     """Return what has to be done besides moving; in titles where a plan gives them, else codes."""
-    codes = [code for code in option.actions if code not in _SEEN_IN_WHERE]
-    todo = [action(code, plan) if plan else code for code in codes]
+    todo = [action(code, plan) if plan else code for code in own_changes(option)]
     return _("with changes: {changes}", changes=_(" + ").join(todo)) if todo else _("unchanged")
+
+
+def own_changes(option: Option) -> list[str]:
+    """Return the codes of what has to be done besides moving."""
+    return [code for code in option.actions if code not in _SEEN_IN_WHERE]
 
 
 def action(code: str, plan: Plan) -> str:
@@ -329,14 +333,14 @@ def probe(proposal: Experiment) -> str:
         "to narrow the run time of {option} from within a factor of {now} to {after}, "
         "{what} ({cost}).",
         option=proposal.option,
-        now=_factor(proposal.factor_now),
+        now=factor(proposal.factor_now),
         what=translate_text(proposal.what),
         cost=whole_dollars(proposal.usd) if proposal.usd else _("free"),
-        after=_factor(proposal.factor_after),
+        after=factor(proposal.factor_after),
     )
 
 
-def _factor(value: float) -> str:
+def factor(value: float) -> str:
     """Return a factor as people say it: 1.5, a small one to the cent: 1.07."""
     return f"{value:.1f}" if value >= _ONE_DIGIT else f"{value:.2f}"
 

@@ -11,7 +11,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -158,90 +158,12 @@ def _nobody(_done: int, _total: int) -> None:
     """Tell nobody."""
 
 
-_GAPS = (3, 2)  # blanks between columns: three where there is room
-_LAST_GAP = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedColumn:
-    """A column to be fitted.
-
-    Attributes:
-        name: in the head.
-        width: of its widest cell or its whole head.
-        unwrapped: of its widest cell or the longest word of its head, which may take two lines.
-        least: how narrow its cells may be cut; equal to `unwrapped` where they may not.
-        says: whether any of its cells has a text.
-    """
-
-    name: str
-    width: int
-    unwrapped: int
-    least: int
-    says: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """Which columns are shown, how wide, how far apart, and which were left out."""
-
-    shown: tuple[int, ...]
-    widths: tuple[int, ...]
-    gap: int
-    left_out: tuple[str, ...]
-
-
-def fitted(columns: Sequence[FittedColumn], spare: Sequence[str], width: int) -> Fitted:
-    """Return how columns fit a width.
-
-    What is empty goes first, then blanks, spare columns, long cells and the length of heads.
-    What cannot be narrower is wider than the terminal.
-    """
-    remaining = dict(enumerate(columns))
-    if room([c.width for c in columns], _GAPS[0]) > width:
-        remaining = {at: column for at, column in remaining.items() if column.says}
-    gap = next(
-        (g for g in _GAPS if room([c.width for c in remaining.values()], g) <= width), _GAPS[-1]
-    )
-    left_out: list[str] = []
-    for name in spare:
-        if room([c.least for c in remaining.values()], gap) <= width:
-            break
-        place = next((at for at, column in remaining.items() if column.name == name), None)
-        if place is not None:
-            left_out.append(remaining.pop(place).name)
-    if room([c.least for c in remaining.values()], gap) > width:
-        gap = _LAST_GAP
-    columns_shown = list(remaining.values())
-    widths = [c.width for c in columns_shown]
-    cut = [c.least if c.least < c.unwrapped else c.width for c in columns_shown]
-    if room(cut, gap) > width:  # only then a head takes two lines
-        widths = _narrowed(widths, [c.unwrapped for c in columns_shown], width, gap)
-        cut = [c.least for c in columns_shown]
-    widths = _narrowed(widths, cut, width, gap)
-    return Fitted(shown=tuple(remaining), widths=tuple(widths), gap=gap, left_out=tuple(left_out))
-
-
-def room(widths: Sequence[int], gap: int) -> int:
-    """Return the columns of the terminal that a table takes, with a blank before it."""
-    return sum(widths) + gap * (len(widths) - 1) + 1
-
-
-def _narrowed(widths: list[int], least: list[int], width: int, gap: int) -> list[int]:
-    """Return the widths, those with most to give narrowed until all fit."""
-    widths = list(widths)
-    while room(widths, gap) > width and any(w > n for w, n in zip(widths, least, strict=True)):
-        widest = max(range(len(widths)), key=lambda at: (widths[at] - least[at], widths[at]))
-        widths[widest] -= 1
-    return widths
-
-
 FORMATS = ("table", "json", "csv", "md")
 _LEAST_NAME = 14  # a name is cut no shorter than that; an amount and an id never
 READING = "read {done:,} of {total:,} files"
 PLANNING = "planned {done:,} of {total:,} jobs"
-_EDGE = 1  # a blank behind the table
-_PADDING = {3: (0, 1, 0, 1), 2: (0, 1, 0, 0), 1: (0, 0, 0, 0)}  # by the blanks between columns
+_GAPS = (3, 2, 1)  # blanks between columns, as many as there is room for
+_PADDING = {3: (0, 1, 0, 1), 2: (0, 1, 0, 0), 1: (0, 0, 0, 0)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,7 +279,7 @@ def print_table(table: Table, output: Output) -> None:
     elif output.format == "md":
         click.echo(_as_markdown(table))
     else:
-        _print_rich(table, output)
+        _draw(table, output)
 
 
 def printable(text: str) -> str:
@@ -393,13 +315,17 @@ def print_prose(text: str, *, indent: str = "", err: bool = False) -> int:
 
     What is wider than the terminal stays whole.
     """
-    shown, width = printable(text), max(terminal_width(), _LEAST_NAME)
-    if not shown.isascii() and current_language() != ENGLISH:
-        lines = [f"{indent}{line}" for line in wrapped(shown, width - len(indent))]
-    else:
-        lines = paragraph(shown, width, indent)
+    lines = prose_lines(text, max(terminal_width(), _LEAST_NAME), indent)
     click.echo("\n".join(lines), err=err)
     return len(lines)
+
+
+def prose_lines(text: str, width: int, indent: str = "") -> list[str]:
+    """Return the lines of a paragraph in the language that is spoken."""
+    shown = printable(text)
+    if not shown.isascii() and current_language() != ENGLISH:
+        return [f"{indent}{line}" for line in wrapped(shown, width - len(indent))]
+    return paragraph(shown, width, indent)
 
 
 def print_line(text: str) -> None:
@@ -408,66 +334,80 @@ def print_line(text: str) -> None:
     click.echo(broken_into_lines(shown, terminal_width()) if sys.stdout.isatty() else shown)
 
 
-def _print_rich(table: Table, output: Output) -> None:
+def print_rich(drawn: Any, output: Output, width: int | None = None) -> None:  # noqa: ANN401 - whatever rich draws
+    """Print what rich draws, without blanks at the ends of lines."""
+    from rich.console import Console  # noqa: PLC0415 - only where something is drawn
+
+    system: Literal["auto"] | None = "auto" if output.color else None
+    console = Console(
+        width=width or terminal_width(), color_system=system, highlight=False, markup=False
+    )
+    with console.capture() as caught:
+        console.print(drawn)
+    click.echo("\n".join(line.rstrip() for line in caught.get().split("\n")).rstrip("\n"))
+
+
+def _draw(table: Table, output: Output) -> None:
+    """Print a table in the terminal's width: empty columns go first, then spare ones.
+
+    An amount that has no room is not broken: the table is wider than the terminal then.
+    """
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - only where a table is drawn
-    from rich.console import Console  # noqa: PLC0415 - the same
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - the same
     from rich.table import Table as Drawn  # noqa: PLC0415 - the same
 
     if table.title:
         print_prose(table.title)
-    system: Literal["auto"] | None = "auto" if output.color else None
     width = terminal_width()
-    fit = fitted(_columns(table), table.spare, width)
-    # An amount that has no room is not broken either: the table is wider than the terminal then.
-    wide = max(width, room(fit.widths, fit.gap) + _EDGE)
-    console = Console(width=wide, color_system=system, highlight=False, markup=False)
-    drawn = Drawn(box=SIMPLE_HEAD, pad_edge=False, padding=_PADDING[fit.gap])
-    for at, most in zip(fit.shown, fit.widths, strict=True):
-        name = table.columns[at]
+    columns = {name: [printable(row[at]) for row in table.rows] for at, name in _named(table)}
+    most = {name: max(map(cell_len, (name, *cells))) for name, cells in columns.items()}
+    least = {name: _least(table, name, cells) for name, cells in columns.items()}
+    shown = [name for name in columns if _room(most.values(), 3) <= width or any(columns[name])]
+    left_out = []
+    for name in table.spare:
+        if name in shown and _room((least[name] for name in shown), 2) > width:
+            shown.remove(name)
+            left_out.append(name)
+    gap = next((n for n in _GAPS if _room((most[name] for name in shown), n) <= width), 2)
+    gap = gap if _room((least[name] for name in shown), gap) <= width else _GAPS[-1]
+    widths = {name: most[name] for name in shown}
+    while _room(widths.values(), gap) > width and widths != {name: least[name] for name in shown}:
+        widest = max(shown, key=lambda name: (widths[name] - least[name], widths[name]))
+        widths[widest] -= 1
+    drawn = Drawn(box=SIMPLE_HEAD, pad_edge=False, padding=_PADDING[gap])
+    for name in shown:
         side: Literal["left", "right"] = "right" if name in table.right else "left"
-        drawn.add_column(name, justify=side, overflow="ellipsis", width=most)
-    for place, cells in enumerate(table.rows):
-        style = "bold green" if place == table.chosen else None
-        drawn.add_row(*_cells(table, cells, fit), style=style)
-    with console.capture() as caught:
-        console.print(drawn)
-    click.echo("\n".join(line.rstrip() for line in caught.get().split("\n")).rstrip("\n"))
-    if fit.left_out:
-        names = join(fit.left_out)
-        output.say(
-            _("Hidden columns: {names} (widen the terminal or use -f md)", n=width, names=names)
-        )
+        drawn.add_column(name, justify=side, overflow="ellipsis", width=widths[name])
+    for at in range(len(table.rows)):
+        cells = [columns[name][at] for name in shown]
+        for place, name in enumerate(shown):
+            if name in table.cut and cell_len(cells[place]) > widths[name]:
+                cells[place] = f"{set_cell_size(cells[place], widths[name] - 1).rstrip()}…"
+        drawn.add_row(*cells, style="bold green" if at == table.chosen else None)
+    print_rich(drawn, output, max(width, _room(widths.values(), gap) + 1))
+    if left_out:
+        names = join(left_out)
+        output.say(_("Hidden columns: {names} (widen the terminal or use -f md)", names=names))
 
 
-def _cells(table: Table, cells: Sequence[str], fit: Fitted) -> list[str]:
-    """Return the cells that are shown, those of cut columns on one line."""
-    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - only where a table is drawn
-
-    shown = []
-    for at, most in zip(fit.shown, fit.widths, strict=True):
-        text = printable(cells[at])
-        if table.columns[at] in table.cut and cell_len(text) > most:
-            text = f"{set_cell_size(text, most - 1).rstrip()}…"
-        shown.append(text)
-    return shown
+def _named(table: Table) -> list[tuple[int, str]]:
+    return list(enumerate(table.columns))
 
 
-def _columns(table: Table) -> list[FittedColumn]:
-    """Return how wide each column is, and may be: ids and amounts as they are, names cut."""
+def _room(widths: Iterable[int], gap: int) -> int:
+    """Return the columns of the terminal that a table takes, with a blank before it."""
+    each = list(widths)
+    return sum(each) + gap * (len(each) - 1) + 1
+
+
+def _least(table: Table, name: str, cells: Sequence[str]) -> int:
+    """Return how narrow a column may be: ids and amounts stay whole, names may be cut."""
     from rich.cells import cell_len  # noqa: PLC0415 - only where a table is drawn
 
+    head = max(map(cell_len, name.split()), default=0)
+    widest = max((head, *map(cell_len, cells)))
     whole = table.right | table.whole | set(table.columns[:1]) - table.cut
-    columns = []
-    for at, name in enumerate(table.columns):
-        cells = max((cell_len(printable(row[at])) for row in table.rows), default=0)
-        head = max(map(cell_len, name.split()), default=0)
-        unwrapped = max(cells, head)
-        least = unwrapped if name in whole else min(unwrapped, max(table.least_name, head))
-        width = max(cells, cell_len(name))
-        columns.append(
-            FittedColumn(name=name, width=width, unwrapped=unwrapped, least=least, says=cells > 0)
-        )
-    return columns
+    return widest if name in whole else min(widest, max(table.least_name, head))
 
 
 def folder_options(jobs_by: str | None, output: Output, default: str = "file") -> FolderReadOptions:

@@ -1,29 +1,46 @@
 """The plan in the terminal: on one screen, or every option of every job."""
 
-from collections.abc import Iterable
-from decimal import Decimal
+from itertools import zip_longest
 
 import click
+from rich.cells import cell_len
+from rich.table import Table as Grid
+from rich.text import Text
 
-from gpucost.views.output import Output, Table, print_prose, print_table
-from planner.plan.bill import RentedOffer
+from gpucost.views.output import (
+    Output,
+    Table,
+    print_prose,
+    print_rich,
+    print_table,
+    printable,
+    prose_lines,
+    terminal_width,
+)
 from planner.plan.job import JobPlan
-from planner.plan.option import Option
 from planner.plan.plan import Fleet, Plan
 from planner.plan.read import FoundOption, every_option
 from planner.signals.finding import Finding
-from pricing.catalog.price_age import OLD_DAYS
 from templates import advice, report_text
 from templates.language.translate import _, join, translate_text, word
-from templates.reports.fleet_rows import alternative, total
+from templates.report_text import percent
+from templates.reports.first_screen import Action, FirstScreen, first_screen, job_screen
+from templates.reports.fleet_rows import alternative
 
-_OPTIONS_SHOWN = 5
-_JOBS_SHOWN = 12
-_MARK = "*"
+_LABEL_WIDTH = 10
+_BAR_WIDTH = 32
+_NAME_WIDTH = 26
+_COLOURS = {"waste": "red", "advice": "green", "pay": "bold"}
+_CELLS = 40
 
 
 def print_plan(
-    plan: Plan, output: Output, *, all_options: bool = False, left_out: Iterable[RentedOffer] = ()
+    plan: Plan,
+    output: Output,
+    *,
+    all_options: bool = False,
+    read_from: str = "",
+    saved_as: str | None = None,
 ) -> None:
     """Print a plan, made now or read back: one screen, or all of it.
 
@@ -31,177 +48,93 @@ def print_plan(
         plan: the plan.
         output: how to print.
         all_options: whether to print all of it.
-        left_out: offers of options that the plan does not hold, whose prices count, too.
+        read_from: what was read, in words.
+        saved_as: the plan.json that was written; None where none was.
     """
-    if all_options or output.verbose or output.format == "csv":
+    if output.format == "csv":
+        print_csv(plan, output)
+        return
+    screen = first_screen(plan, read_from, saved_as)
+    print_first_screen(screen, output, ids=all_options or output.verbose)
+    if all_options or output.verbose:
         print_whole_plan(plan, output)
-    elif len(plan.jobs) == 1:
-        _print_job(plan.jobs[0], plan, output)
-    else:
-        _print_jobs(plan, output)
-    if output.format == "table":
-        print_prose(_ages(plan, left_out))
-        print_prose(_answer(plan))
 
 
-def _print_job(job: JobPlan, plan: Plan, output: Output) -> None:
-    """Print one job: what is paid and why, today and the options worth a look."""
-    paid = advice.headline(job, plan)[0]
-    print_prose(_("{job}: {paid}", job=job.name, paid=paid))
-    shown = _worth_a_look(job)
-    rows = [_today_row(job), *(_option_row(job, option) for option in shown)]
-    ids = [report_text.STAY, *(option.id for option in shown)]
-    dollars = report_text.period_words(plan)
-    where, span, saves = _("where"), _("range"), _("saves")
-    table = Table(
-        columns=(_("option"), where, "GPU", dollars, span, saves),
-        rows=tuple(rows),
-        right=frozenset((dollars, span, saves)),
-        spare=(span, "GPU"),
-        whole=frozenset(("GPU",)),
-        cut=frozenset((where,)),
-        chosen=ids.index(job.recommended) if job.recommended in ids else None,
-    )
-    print_table(table, output)
-    more = len(job.options) - len(shown)
-    hidden = _("--all ({n} more options), ", n=more) if more > 0 else ""
-    print_prose(_("More: {hidden}-v (why), --report FILE", hidden=hidden))
-
-
-def _worth_a_look(job: JobPlan) -> list[Option]:
-    """Return the recommended and the named options, then the cheapest; by cost, at most five."""
-    by_cost = sorted(job.options, key=lambda option: option.cost.mid)
-    first = (job.recommended, job.cheapest, job.smallest_change, job.first_launchable)
-    ids_by_rank = [*filter(None, first), *(option.id for option in by_cost)]
-    ids = {option.id for option in job.options}
-    chosen = [option_id for option_id in dict.fromkeys(ids_by_rank) if option_id in ids][
-        :_OPTIONS_SHOWN
+def print_first_screen(screen: FirstScreen, output: Output, *, ids: bool = False) -> None:
+    """Print the first lines of a plan; what is wasted is red, what saves green."""
+    width = max(terminal_width() - _LABEL_WIDTH - 1, _LABEL_WIDTH)
+    lines = [
+        (line.label, _text(line.text, width, _COLOURS.get(line.kind, ""))) for line in screen.facts
     ]
-    return [option for option in by_cost if option.id in chosen]
+    if screen.busy_fraction is not None:
+        _append_bar(lines[0][1], screen.busy_fraction, width)
+    if screen.gpus:
+        lines.append((_("GPUs"), _cells(*screen.gpus)))
+    lines += [
+        (f"{number} {action.label}", _action(action, screen, width, ids=ids))
+        for number, action in enumerate(screen.actions, start=1)
+    ]
+    print_rich(_text(screen.title, terminal_width(), "bold"), output)
+    print_rich(_labelled(lines), output)
+    if screen.rows:
+        _print_rows(screen, output)
+    print_rich(_labelled([(line.label, _text(line.text, width)) for line in screen.notes]), output)
+    print_prose(screen.more)
 
 
-def _today_row(job: JobPlan) -> tuple[str, ...]:
-    today = job.baseline
-    offer = today.offer
-    star = _MARK if job.recommended == report_text.STAY else ""
-    return (
-        f"{report_text.STAY}{star}",
-        _(
-            "{where}, {how}",
-            where=report_text.place(offer, today.count),
-            how=_("assumed") if today.assumed else _("today"),
-        ),
-        f"{offer.gpu_count}x {offer.gpu}" if offer else _("unknown"),
-        report_text.today_cost(today.cost),
-        "",
-        "",
-    )
+def _text(text: str, width: int, style: str = "") -> Text:
+    return Text("\n".join(prose_lines(text, width)), style=style)
 
 
-def _option_row(job: JobPlan, option: Option) -> tuple[str, ...]:
-    star = _MARK if option.id == job.recommended else ""
-    cost = option.cost
-    least = ">= " if cost.at_least else ""
-    low, high = (report_text.whole_dollars(end) for end in (cost.low, cost.high))
-    return (
-        f"{option.id}{star}",
-        report_text.place(option.offer, option.count),
-        f"{option.offer.gpu_count}x {option.offer.gpu}",
-        least + report_text.beside(cost.mid),
-        "" if low == high else f"{low}-{high.removeprefix('$')}",
-        report_text.share_saved(option) or _("unknown"),
-    )
+def _labelled(lines: list[tuple[str, Text]]) -> Grid:
+    grid = Grid.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True, min_width=_LABEL_WIDTH, style="bold")
+    grid.add_column()
+    for label, text in lines:
+        grid.add_row(label, text)
+    return grid
 
 
-def _print_jobs(plan: Plan, output: Output) -> None:
-    """Print several jobs, a row each, those that save most first."""
-    print_prose(total(plan))
-    fleet = plan.fleet
-    if fleet and fleet.taken:
-        print_prose(_("Sharing: {what}.", what=alternative(fleet.taken, plan)))
-    elif fleet and fleet.gpus_after < fleet.gpus_before:
-        many = {"before": fleet.gpus_before, "after": fleet.gpus_after}
-        if fleet.gpus_after == fleet.gpus_lower_bound:
-            print_prose(_("Sharing: {before} GPUs -> {after} (proven minimum).", **many))
-        else:
-            least = fleet.gpus_lower_bound
-            print_prose(
-                _("Sharing: {before} GPUs -> {after} (minimum {least}).", least=least, **many)
-            )
-    jobs = sorted(plan.jobs, key=lambda job: -_saved(job))
-    dollars = report_text.period_words(plan)
-    do, today, saves = _("do"), _("today"), _("saves")
-    table = Table(
-        columns=(_("job"), do, today, dollars, saves),
-        rows=tuple(_job_row(job, plan) for job in jobs[:_JOBS_SHOWN]),
-        right=frozenset((today, dollars, saves)),
-        cut=frozenset((do,)),
-    )
-    print_table(table, output)
-    more = len(jobs) - _JOBS_SHOWN
-    hidden = (
-        _("--all ({n} more jobs, every option, risks of sharing)", n=more)
-        if more > 0
-        else _("--all (every option, risks of sharing)")
-    )
-    print_prose(_("More: {hidden}, -v (why), --report FILE", hidden=hidden))
+def _append_bar(text: Text, share: float, width: int) -> None:
+    """Append how busy the GPU is, as a bar where there is room for one."""
+    busy = _("GPU busy {share}", share=percent(share))
+    room = min(_BAR_WIDTH, width - cell_len(text.plain.split("\n")[-1]) - cell_len(busy) - 4)
+    full = round(share * room)
+    text.append(f"   {chr(0x2588) * full}{chr(0x2591) * (room - full)} ", style="dim")
+    text.append(busy)
 
 
-def _saved(job: JobPlan) -> Decimal:
-    choice = job.choice
-    return (choice.saves.usd if choice else None) or Decimal(0)
+def _cells(enough: int, held: int) -> Text:
+    """Return held GPUs as cells, those that are enough filled; each stands for several of many."""
+    per_cell = -(-held // _CELLS)
+    full = -(-enough // per_cell)
+    text = Text("\u25a0" * full, style="green")
+    text.append("\u25a1" * (-(-held // per_cell) - full), style="dim")
+    return text.append(_(" {held} -> {enough}", held=held, enough=enough), style="default")
 
 
-def _job_row(job: JobPlan, plan: Plan) -> tuple[str, ...]:
-    today, option, shared = job.baseline.cost, job.choice, plan.placement_of(job)
-    if shared is not None and len(shared.jobs) > 1:
-        neighbors = join(name for name in shared.jobs if name != job.name)
-        todo = _("share GPU {id} with {others}", id=shared.id, others=neighbors)
-    elif shared is not None:
-        where = report_text.place(shared.offer)
-        todo = _("move to GPU {id}, alone ({where})", id=shared.id, where=where)
-    elif option is None:
-        todo = _("keep as is")
-    else:
-        where = report_text.place(option.offer, option.count)
-        todo = _("{what}: {command}", what=option.id, command=where)
-    return (job.name, todo, report_text.today_cost(today), *_job_cost(job, plan))
+def _action(action: Action, screen: FirstScreen, width: int, *, ids: bool) -> Text:
+    """Return what is to be done, and its figures: behind it, else below it in columns."""
+    what = f"{action.what} [{action.id}]" if ids and action.id else action.what
+    rows = [row.figures for row in screen.actions]
+    columns = [max(map(cell_len, column)) for column in zip_longest(*rows, fillvalue="")]
+    figures = "  ".join(map(str.ljust, action.figures, columns)).rstrip()
+    fits = cell_len(f"{what}  {figures}") <= width
+    text = _text(what, width)
+    if figures:
+        text.append(f"{'  ' if fits else chr(10)}{figures}", style="green")
+    return text
 
 
-def _job_cost(job: JobPlan, plan: Plan) -> tuple[str, str]:
-    """Return what a job will cost and save; what shares a GPU has no bill of its own."""
-    option, shared = job.choice, plan.placement_of(job)
-    if shared is not None:
-        alone = len(shared.jobs) == 1
-        return report_text.whole_dollars(shared.cost) if alone else _("shared"), ""
-    if option is None:
-        return report_text.today_cost(job.baseline.cost), ""
-    cost = report_text.whole_dollars(option.cost.mid)
-    least = ">= " if option.cost.at_least else ""
-    return least + cost, report_text.share_saved(option) or _("unknown")
-
-
-def _ages(plan: Plan, more: Iterable[RentedOffer]) -> str:
-    """Return one line on how old the prices are that are shown."""
-    offers = [option.offer for job in plan.jobs for option in job.options]
-    offers += more
-    offers += [job.baseline.offer for job in plan.jobs if job.baseline.offer is not None]
-    ages = [offer.age_days for offer in offers if isinstance(offer.age_days, int)]
-    if not ages:
-        return _("None of these prices has a date.")
-    least, most = min(ages), max(ages)
-    span = _("{low} to {high}", low=least, high=most) if least != most else f"{least}"
-    stale = len({(o.provider, o.instance_type, o.region) for o in offers if o.stale})
-    risen = _("; {n} are old (over {days} days)", n=stale, days=OLD_DAYS) if stale else ""
-    return _(
-        "Prices are {span} days old{risen}. Refresh: gpucost prices update", span=span, risen=risen
-    )
-
-
-def _answer(plan: Plan) -> str:
-    if len(plan.jobs) == 1:
-        return advice.headline(plan.jobs[0], plan)[1]
-    return total(plan)
+def _print_rows(screen: FirstScreen, output: Output) -> None:
+    """Print the jobs of a fleet that save most."""
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, max_width=_NAME_WIDTH)
+    grid.add_column(no_wrap=True)
+    grid.add_column(ratio=1, no_wrap=True)
+    for cells in screen.rows:
+        grid.add_row(*map(printable, cells))
+    print_rich(grid, output)
 
 
 _SPARE = (8, 7, 4, 2, 3)  # columns that a narrow terminal leaves out, the first one first
@@ -213,14 +146,14 @@ _CSV = (
 _OF_OFFER = ("provider", "instance_type", "region", "gpu_count", "gpu")
 
 
+def print_csv(plan: Plan, output: Output) -> None:
+    """Print every option of every job as a row for programs."""
+    rows = tuple(_record(choice) for job in plan.jobs for choice in every_option(job))
+    print_table(Table(columns=tuple(_CSV.split()), rows=rows), output)
+
+
 def print_whole_plan(plan: Plan, output: Output) -> None:
     """Print every option of every job; with -v also causes, confidence and notes."""
-    if output.format == "csv":
-        rows = tuple(_record(choice) for job in plan.jobs for choice in every_option(job))
-        print_table(Table(columns=tuple(_CSV.split()), rows=rows), output)
-        return
-    if len(plan.jobs) > 1:
-        print_prose(total(plan))
     if plan.fleet:
         _print_fleet(plan.fleet, plan, output)
     for job in plan.jobs:
@@ -230,9 +163,11 @@ def print_whole_plan(plan: Plan, output: Output) -> None:
 
 
 def _print_whole_job(job: JobPlan, plan: Plan, output: Output) -> None:
-    paid, todo = advice.headline(job, plan)
-    print_prose(_("{job}: {paid}", job=job.name, paid=paid))
-    print_prose(todo)
+    if len(plan.jobs) > 1:
+        screen = job_screen(job, plan)
+        print_prose(screen.title)
+        for line in screen.facts:
+            print_prose(f"{line.label}: {line.text}", indent="  ")
     if output.verbose:
         print_prose(_("Confidence {sure}.", sure=report_text.confidence(job)))
         for finding in job.findings:

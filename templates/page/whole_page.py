@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import UNSET, UnsetType
 
-from templates import advice, report_text
+from templates import report_text
 from templates.language.translate import (
     _,
     current_language,
@@ -27,17 +27,15 @@ from templates.language.translate import (
 )
 from templates.report_text import place
 from templates.reports.decision import decision, named_options, year_words
+from templates.reports.first_screen import first_screen
 from templates.reports.fleet_rows import (
     Alike,
     alike,
     alternative,
-    bottom_line,
     fleet_rows,
     group_row,
     held,
-    paid,
     sureness,
-    total,
 )
 
 if TYPE_CHECKING:
@@ -233,7 +231,7 @@ def render_page(
             rate_words=rate_words(),
             held=held,
             sureness=sureness,
-            lead=_lead(plan, groups),
+            lead=_lead(plan),
             period=report_text.period_words(plan),
             year=year_words(plan),
             rows=decision(plan.jobs[0], plan) if single else fleet_rows(plan),
@@ -302,12 +300,8 @@ def _safe_json(value: object) -> Markup:
     return Markup(text)  # noqa: S704 - no sign of markup is left
 
 
-def _lead(plan: Plan, groups: list[Alike]) -> list[str]:
-    if len(plan.jobs) == 1:
-        lines = [*advice.headline(plan.jobs[0], plan), bottom_line(plan)]
-    else:
-        lines = [paid(plan, groups), total(plan), bottom_line(plan)]
-    return [line for line in lines if line]
+def _lead(plan: Plan) -> list[str]:
+    return [f"{line.label}{_(': ')}{line.text}" for line in first_screen(plan).lines]
 
 
 def _ticks(plan: Plan) -> list[tuple[str, str, list[tuple[str, str]]]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from templates.advice import machine_of
 from templates.language.translate import _, join, word
 from templates.report_text import (
     STAY,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from planner.plan.bill import RentedOffer
     from planner.plan.job import JobPlan
-    from planner.plan.option import Option
+    from planner.plan.option import Baseline, Option
     from planner.plan.plan import Plan
 
 _MONTHS = 12
@@ -105,16 +106,13 @@ def named_options(job: JobPlan) -> dict[str, tuple[list[str], Option]]:
 
 def software_only(job: JobPlan) -> Option | None:
     """Return the cheapest option on the very machine of today; None where there is none."""
-    today = job.baseline.offer
-    if today is None:
-        return None
-    here = (today.provider, today.instance_type, today.region, today.purchase, job.baseline.count)
-    same = [one for one in job.options if (*_machine(one.offer), one.count) == here]
-    return min(same, key=lambda one: one.cost.mid, default=None)
+    same = [option for option in job.options if is_today(option, job.baseline)]
+    return min(same, key=lambda option: option.cost.mid, default=None)
 
 
-def _machine(offer: RentedOffer) -> tuple[str, str, str, str]:
-    return offer.provider, offer.instance_type, offer.region, offer.purchase
+def is_today(option: Option, today: Baseline) -> bool:
+    """Return whether an option is on the very machine of today."""
+    return today.offer is not None and machine_of(option) == machine_of(today)
 
 
 def _today(job: JobPlan) -> Row:

@@ -10,21 +10,16 @@ from typing import TYPE_CHECKING
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
 from templates.report_text import (
-    beside,
-    change,
     changes,
     dollars,
-    other_currency,
     period_words,
     place,
-    whole_dollars,
 )
 from templates.reports.decision import Row, level, paid_back, work_hours, year
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.plan.bill import CostRange
     from planner.plan.job import JobPlan
     from planner.plan.option import Option
     from planner.plan.plan import (
@@ -114,38 +109,6 @@ def _said(job: JobPlan, plan: Plan) -> tuple[object, ...]:
     )
 
 
-def total(plan: Plan) -> str:
-    """Return the one recommended total of several jobs, and how it comes about; else nothing."""
-    found = plan.recommended
-    if found is None:  # a plan of an earlier version
-        return ""
-    least = _("at least ") if found.at_least else ""
-    sentence = _(
-        "Recommended: {least}{usd} {period}",
-        least=least,
-        usd=dollars(found.cost.mid) + other_currency(found.cost.mid),
-        period=period_words(plan),
-    )
-    if found.saves.fraction:
-        sentence += _(
-            " in place of {usd}, {less}",
-            usd=dollars(found.cost_before),
-            less=change(100.0 * found.saves.fraction),
-        )
-    else:
-        sentence += _(", as today")
-    if found.packed:
-        more = len(found.packed) - _NAMES
-        rest = _(" and {more} more", more=more) if more > 0 else ""
-        taken = plan.fleet.taken if plan.fleet else None
-        there = f" {_machine(taken)}" if taken else ""
-        jobs = join(found.packed[:_NAMES])
-        sentence += _("; {jobs}{rest} share{there}", jobs=jobs, rest=rest, there=there)
-    if found.unknown:
-        sentence += _("; excludes {jobs} (cost unknown)", jobs=join(found.unknown))
-    return _("{step}.", step=sentence)
-
-
 def alternative(found: Alternative, plan: Plan) -> str:
     """Return what all jobs cost with some of them on another machine type."""
     moved = len(found.jobs)
@@ -165,27 +128,6 @@ def _machine(found: Alternative) -> str:
 
 
 _LEVELS = ("good", "fair", "low")
-
-
-def paid(plan: Plan, groups: Sequence[Alike]) -> str:
-    """Return what several jobs cost today, and of how many kinds they are."""
-    known = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
-    before = sum((cost.total or _ZERO for cost in known), _ZERO)
-    least = _("at least ") if any(cost.at_least for cost in known) else ""
-    n = len(groups)
-    kinds = _(" of {n} kinds", n=n) if n > 1 else _(" of 1 kind")
-    kinds = kinds if n < len(plan.jobs) else ""
-    unknown = len(plan.jobs) - len(known)
-    without = _("; what {n} of them cost is unknown", n=unknown) if unknown else ""
-    return _(
-        "You pay {least}{usd} {period} for {n} jobs{kinds}{without}.",
-        least=least,
-        usd=report_text.beside(before),
-        period=report_text.period_words(plan),
-        n=len(plan.jobs),
-        kinds=kinds,
-        without=without,
-    )
 
 
 def held(fleet: Fleet) -> str:
@@ -228,7 +170,7 @@ def fleet_rows(plan: Plan) -> list[Row]:
     row = Row(
         title=_("recommended"),
         what="",
-        cost=_range(found.cost.low, found.cost.mid, found.cost.high, at_least=found.at_least),
+        cost=money_range(found.cost.low, found.cost.mid, found.cost.high, at_least=found.at_least),
         saves=year(found.cost_before - found.cost.mid, plan, at_most=found.at_least),
         work=work_hours(plan.roi.effort_hours),
         paid_back=back,
@@ -237,7 +179,8 @@ def fleet_rows(plan: Plan) -> list[Row]:
     return [*rows, row]
 
 
-def _range(*ends: Decimal, at_least: bool) -> str:
+def money_range(*ends: Decimal, at_least: bool) -> str:
+    """Return `$172 ($147-243)` of the low, the expected and the high end."""
     low, mid, high = (report_text.whole_dollars(end) for end in ends)
     least = ">= " if at_least else ""
     return f"{least}{mid}" if low == high else f"{least}{mid} ({low}-{high.removeprefix('$')})"
@@ -275,7 +218,7 @@ def group_row(group: Alike, plan: Plan) -> Row:
             where=report_text.place(option.offer, option.count),
             how=how,
         ),
-        cost=_range(*ends, at_least=option.cost.at_least),
+        cost=money_range(*ends, at_least=option.cost.at_least),
         saves=year(saves, plan, at_most=option.cost.at_least),
         work=work_hours(n * worth.effort_hours) if worth else _("unknown"),
         paid_back=paid_back(option, plan),
@@ -318,76 +261,3 @@ def risks(plan: Plan) -> list[tuple[str, str]]:
         for risk in placement.risks or ():
             where.setdefault(risk, []).append(str(placement.id))
     return [(names(tuple(ids)), translate_text(risk)) for risk, ids in where.items()]
-
-
-def bottom_line(plan: Plan) -> str:
-    """Return cost, work and payback of what is recommended; empty where the plan does not know."""
-    if all(_is_left(job) for job in plan.jobs) and not _is_packed(plan):
-        return _("Nothing needs to be done, so there is nothing to pay back.")
-    if len(plan.jobs) == 1:
-        return _of_job(plan.jobs[0], plan)
-    return _of_all(plan)
-
-
-def _is_left(job: JobPlan) -> bool:
-    """Return whether a job whose bill is known stays as it is, and nothing is to be tried first."""
-    today = job.baseline
-    stays = job.choice is None and job.first_step is None and not today.breaks
-    return stays and today.cost.total is not None and not today.assumed
-
-
-def _is_packed(plan: Plan) -> bool:
-    return plan.recommended is not None and bool(plan.recommended.packed)
-
-
-def _of_job(job: JobPlan, plan: Plan) -> str:
-    option = job.choice
-    if option is None or option.benefit is None:
-        return ""
-    least = _("at least ") if option.cost.at_least else ""
-    return _(
-        "Expected: {cost} {period}. Work: {work} (our estimate). {payback}",
-        cost=least + beside(option.cost.mid),
-        period=period_words(plan),
-        work=work_hours(option.benefit.effort_hours),
-        payback=_payback(paid_back(option, plan)),
-    )
-
-
-def _of_all(plan: Plan) -> str:
-    found = plan.recommended
-    if found is None or not found.saves.fraction:
-        return ""
-    row = fleet_rows(plan)[-1]
-    least = _("at least ") if found.at_least else ""
-    return _(
-        "Expected: {cost} {period}{range}. Work: {work} (our estimate). {payback}",
-        cost=least + beside(found.cost.mid),
-        period=period_words(plan),
-        range=_bill_range(found.cost, plan),
-        work=row.work,
-        payback=_payback(_("unknown") if row.paid_back == "-" else row.paid_back),
-    )
-
-
-def _payback(time: str) -> str:
-    """Return when a change has paid for itself as a sentence."""
-    if time == _("does not pay back"):
-        return _("It does not pay back.")
-    return _("Payback: {time}.", time=time)
-
-
-def _bill_range(cost: CostRange, plan: Plan) -> str:
-    """Return between what the cost is expected, or that only today's machines and prices count."""
-    if cost.low == cost.high:
-        if plan.fleet is None or plan.fleet.taken is not None:
-            return ""
-        packed = set(plan.recommended.packed) if plan.recommended else set()
-        if any(job.choice for job in plan.jobs if job.name not in packed):
-            return ""
-        return _(" (no range: fewer of today's machines at today's price)")
-    return _(
-        " ({low}-{high} in nine cases out of ten)",
-        low=whole_dollars(cost.low),
-        high=whole_dollars(cost.high).removeprefix("$"),
-    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from templates import advice, report_text
+from templates import report_text
 from templates.language.translate import (
     ENGLISH,
     _,
@@ -23,20 +23,16 @@ from templates.language.translate import (
 )
 from templates.markdown import cell, command
 from templates.reports.decision import decision, year_words
+from templates.reports.first_screen import first_screen, job_screen
 from templates.reports.fleet_rows import (
     Alike,
     alike,
-    alternative,
-    bottom_line,
     fleet_rows,
     group_row,
-    held,
     names,
-    paid,
     risks,
     speeds,
     sureness,
-    total,
 )
 
 if TYPE_CHECKING:
@@ -233,9 +229,7 @@ def _summary(plan: Plan, groups: list[Alike], environment: Environment, rows: in
         plan=plan,
         groups=groups,
         rows=rows,
-        paid=paid,
         sureness=sureness,
-        held=held,
         fleet_rows=fleet_rows,
         group_row=group_row,
         jobs_in=lambda some: sum(len(group.jobs) for group in some),
@@ -283,7 +277,7 @@ def _job(job: JobPlan, plan: Plan, environment: Environment, *, level: str, mark
         plan=plan,
         level=level,
         mark=mark,
-        advice=advice,
+        job_screen=job_screen,
         decision=decision,
         why_not=why_not,
         next_steps=next_steps,
@@ -308,9 +302,7 @@ def _fill(environment: Environment, name: str, **values: object) -> str:
     shared = {
         "w": report_text,
         "rate": rate_words(),
-        "alternative": alternative,
-        "total": total,
-        "bottom_line": bottom_line,
+        "first_screen": first_screen,
         "year_words": year_words,
         "names": names,
     }

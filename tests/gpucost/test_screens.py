@@ -1,4 +1,4 @@
-"""Eight commands on real terminals of three sizes: nothing is broken, the answer is in sight."""
+"""Ten commands on real terminals of three sizes: nothing is broken, the answer is in sight."""
 
 import os
 import re
@@ -13,6 +13,7 @@ from tests.gpucost.terminal import Terminal
 
 EXAMPLE = str(ROOT / "examples" / "visual-search.json")
 FLEET = str(ROOT / "examples" / "fleet")
+MANY = str(ROOT / "examples" / "hard")
 HANG = str(ROOT / "examples" / "hard" / "nccl-hang.json")
 BILL = str(ROOT / "tests" / "fixtures" / "bills" / "aws_cur_2.csv")
 DAY = ("--as-of", "2026-11-22")
@@ -35,9 +36,9 @@ SCREENS = {
     "reconcile": ("reconcile", "plan.json", BILL),
 }
 ANSWERS = {
-    "demo": r"Run it on aws/g4dn\.2xlarge, .*\$[\d-]+ a month, [\d-]+ % less\. .*wrote report\.md",
-    "plan": r"Run it on aws/g4dn\.2xlarge, .*: \$[\d-]+ a month, [\d-]+ % less\. First try",
-    "fleet": r"Recommended: \$[\d,.]+ a month in place of \$[\d,.]+, 75 % less; .* share\.$",
+    "demo": r"2 Next aws/g4dn\.2xlarge, .*\$\d+ \(\$[\d-]+\) saves \d+ % .*wrote report\.md",
+    "plan": r"You pay \$\d+ .* 2 Next aws/g4dn\.2xlarge, .*\$\d+ \(\$[\d-]+\) saves \d+ % .* Run -o",
+    "fleet": r"You pay \$[\d,]+ .* 1 At home share today's GPUs \(proven minimum\) .*saves 75 %",
     "diagnose": r"visual-search: The input pipeline starves the GPU",
     "diagnose jobs": r"nccl-hang: Kernels spin and no work gets done: the job hangs",
     "prices": r"Cheapest: \S+, spot, \$[\d.]+ an hour \(old\)\. Cheapest that is not old: \S+",
@@ -77,13 +78,18 @@ def test_a_screen_of_three_sizes(case: str, plans: Path) -> None:
     assert plans.exists()
 
 
-def test_the_chosen_row_is_marked() -> None:
-    """On a terminal of 90x24 the chosen row is marked, and the advice stands below the table."""
-    text = [line for line in _shown("plan", (90, 24)).printed if line]
-    chosen = next(n for n, line in enumerate(text) if re.match(r" ?o\d+\*", line))
-    advice = next(n for n, line in enumerate(text) if line.startswith("Run it on"))
-    assert advice > chosen
-    assert re.search(r"\$\d+ .*\$\d+-\d+ +\d+ %$", text[chosen])
+@pytest.mark.parametrize("source", [EXAMPLE, FLEET, MANY])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_first_screen_is_ten_to_fourteen_lines(
+    source: str, size: tuple[int, int], call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one job, four and 27: whole amounts, no line wider than the terminal, ids only with -v."""
+    monkeypatch.setenv("COLUMNS", str(size[0]))
+    lines = call("plan", source, "-q", *DAY).out.splitlines()
+    assert 9 <= len(lines) <= 14, "\n".join(lines)
+    assert max(map(len, lines)) <= size[0]
+    assert not re.search(r"\bo\d+\*", "\n".join(lines))
+    assert re.search(r"You pay +\$[\d,]+ a month", "\n".join(lines))
 
 
 def _shown(case: str, size: tuple[int, int]) -> Terminal:

@@ -8,7 +8,6 @@ import pytest
 from planner.plan.plan import Plan
 from templates.markdown import unbroken
 from templates.render import render_report
-from templates.reports.fleet_rows import total
 from templates.reports.whole import glossed
 from tests.gpucost.documents import changed, example
 from tests.templates.documents import CASES, planned
@@ -83,20 +82,6 @@ def test_equal_jobs_are_one_row() -> None:
     assert report.count("<summary>4 jobs like infer-captions</summary>") == 1
     assert "Similar jobs: infer-embeddings, infer-moderation, infer-ranking." in report
     assert len(report) < 20_000
-
-
-def test_a_fleet_that_shares_is_told_in_a_sentence() -> None:
-    """Of many jobs that share eight are named, the others counted; plan.json has all."""
-    plan = planned(*CASES["fleet"])
-    found = plan.recommended
-    assert found is not None
-    names = tuple(f"job-{n}" for n in range(100))
-    said = total(
-        msgspec.structs.replace(plan, recommended=msgspec.structs.replace(found, packed=names))
-    )
-    assert "job-7 and 92 more share" in said
-    assert "job-8" not in said
-    assert "infer-ranking share" in total(plan)
 
 
 def _many(n: int, kinds: int, name: str = "job") -> Plan:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -60,7 +61,6 @@ from planner.choice.requirements import (
 )
 from planner.documents.what_if import what_if_table
 from planner.models.interruption import CheckpointCosts
-from planner.plan.bill import RentedOffer, offer_on
 from planner.plan.making import plan_text, to_plan
 from planner.plan.plan import Plan
 from planner.profile.model import Profile
@@ -479,8 +479,9 @@ def command(
             output.say(f"wrote {path}")
     if target != "-":
         with _saying(lang, rate, output):
-            left_out = [offer_on(offer, day) for job in plan.jobs for offer in job.left_out.offers]
-            _print(document, output, left_out, all_options=all_options)
+            saved_as = next((path for path, kind in kinds.items() if kind == "json"), None)
+            read_from = _read_from(profiles)
+            _print(document, output, (read_from, saved_as), all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)
 
@@ -543,7 +544,7 @@ def _text(plan: Plan, kind: str, words: tuple[str, ExchangeRate | None], output:
     """Return the plan as Markdown, as a page, or as a table of its options in CSV."""
     if kind == "csv":
         with contextlib.redirect_stdout(io.StringIO()) as text:
-            print_plan(plan, replace(output, format="csv"), all_options=True, left_out=[])
+            print_plan(plan, replace(output, format="csv"))
         return text.getvalue()
     from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
@@ -563,7 +564,18 @@ def _without_own_end(plan: Plan) -> Iterator[Message]:
             yield Message("note.no-own-end", job=job.name, provider=provider.title, usd=usd)
 
 
-def _print(plan: Plan, output: Output, left_out: list[RentedOffer], *, all_options: bool) -> None:
+def _read_from(profiles: tuple[Profile, ...]) -> str:
+    """Return what was measured, in words: files and their length."""
+    files = {Path(s.path).name: s for p in profiles for s in p.provenance.sources if s.path}
+    names = list(files)
+    hours = sum(p.window.duration_s or 0.0 for p in profiles if p.window) / 3600.0
+    if not names:
+        return ""
+    shown = names[0] if len(names) == 1 else _("{n} files", n=len(names))
+    return _(", from {files} ({hours} h)", files=shown, hours=f"{hours:.3g}")
+
+
+def _print(plan: Plan, output: Output, words: tuple[str, str | None], *, all_options: bool) -> None:
     if output.format == "json":
         print_json(plan)
     elif output.format == "md":
@@ -571,6 +583,7 @@ def _print(plan: Plan, output: Output, left_out: list[RentedOffer], *, all_optio
 
         click.echo(render_report(plan, lang=current_language()), nl=False)
     else:
-        print_plan(plan, output, all_options=all_options, left_out=left_out)
+        read_from, saved_as = words
+        print_plan(plan, output, all_options=all_options, read_from=read_from, saved_as=saved_as)
     for note in _without_own_end(plan):
         output.say(_("note: {note}", note=translate_text(note)))

@@ -1,0 +1,493 @@
+"""The first lines that a reader sees: what is paid and wasted, what to do, what to type next.
+
+The terminal, report.md and the comment begin with these lines; each draws them in its own way.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from pricing.catalog.price_age import OLD_DAYS
+from templates import report_text
+from templates.advice import copies, sentence, stay
+from templates.language.translate import _, join, translate_text, word
+from templates.report_text import beside, cost_range, period_words, place, whole_dollars
+from templates.reports.decision import (
+    is_today,
+    paid_back,
+    software_only,
+    work_hours,
+)
+from templates.reports.fleet_rows import alike, group_row, money_range, names
+
+if TYPE_CHECKING:
+    from planner.plan.job import Experiment, JobPlan
+    from planner.plan.option import Option
+    from planner.plan.plan import Alternative, Plan
+    from templates.reports.fleet_rows import Alike
+
+_GROUPS_SHOWN = 5
+_TEAMS_SHOWN = 3
+_SAME_TIME = 1.05
+_ZERO = Decimal(0)
+_MONTH_H = 744.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A labelled line, such as `Wasted: $253 (62 %)`.
+
+    Attributes:
+        label: what it is.
+        text: the rest of it.
+        kind: `pay`, `waste` or `advice`; empty where it is none of them.
+    """
+
+    label: str
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One of the numbered things to do.
+
+    Attributes:
+        label: `Now`, `Next` or `Cheapest`.
+        id: of the option; None where it is none.
+        what: where, and with which changes.
+        figures: dollars with their range, the saving, then work, payback and run time.
+    """
+
+    label: str
+    id: str | None = None
+    what: str
+    figures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstScreen:
+    """The first lines of a plan.
+
+    Attributes:
+        title: whose plan, and where it runs today.
+        facts: what is paid, what is wasted and why.
+        busy_fraction: share of the time that the GPU is busy, 0-1; None where it is unknown.
+        gpus: GPUs that are enough, and that are held; None of a single job.
+        actions: what to do, in this order.
+        rows: of a fleet the jobs that save most: name, dollars, what to do.
+        notes: what would narrow the answer, and what to type.
+        more: where there is more to read.
+    """
+
+    title: str
+    facts: tuple[Line, ...]
+    busy_fraction: float | None = None
+    gpus: tuple[int, int] | None = None
+    actions: tuple[Action, ...]
+    rows: tuple[tuple[str, str, str], ...] = ()
+    notes: tuple[Line, ...]
+    more: str
+
+    @property
+    def lines(self) -> list[Line]:
+        """The facts, actions and notes as labelled sentences, for pages and markdown."""
+        facts = list(self.facts)
+        if self.busy_fraction is not None:
+            busy = _("GPU busy {share}", share=report_text.percent(self.busy_fraction))
+            facts[0] = replace(facts[0], text=_("{one}; {other}", one=facts[0].text, other=busy))
+        if self.gpus:
+            facts.append(Line(label=_("GPUs"), text=f"{self.gpus[1]} -> {self.gpus[0]}"))
+        for number, action in enumerate(self.actions, start=1):
+            text = _(": ").join(filter(None, (action.what, join(action.figures))))
+            facts.append(Line(label=f"{number} {action.label}", text=text))
+        return [*facts, *self.notes]
+
+
+def first_screen(plan: Plan, read_from: str = "", saved_as: str | None = None) -> FirstScreen:
+    """Return the first lines of a plan.
+
+    Args:
+        plan: made now, or read back.
+        read_from: what was read, in words.
+        saved_as: the plan.json that was written; None where none was.
+    """
+    if len(plan.jobs) == 1:
+        return job_screen(plan.jobs[0], plan, read_from, saved_as)
+    return _of_fleet(plan, read_from, saved_as)
+
+
+def job_screen(
+    job: JobPlan, plan: Plan, read_from: str = "", saved_as: str | None = None
+) -> FirstScreen:
+    """Return the first lines of one job of a plan, as `first_screen`."""
+    today, option = job.baseline, job.choice
+    busy = None if job.busy_fraction is UNSET else float(job.busy_fraction)
+    where = place(today.offer, today.count)
+    if today.offer is not None:
+        where = _("{n}x {gpu} on {where}", n=_gpus(job), gpu=today.offer.gpu, where=where)
+    if today.assumed:
+        where = _("{where} (assumed; --machine sets it)", where=where)
+    facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay"), _wasted(job)]
+    actions = _actions(job, plan)
+    if option is None:
+        facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
+    if shared := _sharing(job, plan):
+        facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
+    notes = [Line(label=_("Note"), text=text) for text in _warnings(job, plan)]
+    if option is not None and option.scaling:
+        notes.append(Line(label=_("Copies"), text=copies(option.scaling.by_hour)))
+    if launchable := _first_launchable(job, option):
+        notes.append(Line(label=_("Or launch"), text=launchable))
+    if job.probe is not None:
+        notes.append(Line(label=_("Settle it"), text=_experiment(job.probe, actions)))
+    notes.append(Line(label=_("Run"), text=_command(job, saved_as)))
+    return FirstScreen(
+        title=f"{job.name}: {where}{read_from}",
+        facts=tuple(facts),
+        busy_fraction=busy,
+        actions=tuple(actions),
+        notes=tuple(notes),
+        more=_more(job),
+    )
+
+
+def _sharing(job: JobPlan, plan: Plan) -> str:
+    """Return on which GPU a job is to be, with whom; empty where it goes its own way."""
+    shared = plan.placement_of(job)
+    if shared is None:
+        return ""
+    where = f"GPU {shared.id} ({place(shared.offer)})"
+    others = [name for name in shared.jobs if name != job.name]
+    if others:
+        return _("share {where} with {others}", where=where, others=names(others))
+    return _("run alone on {where}", where=where)
+
+
+def _warnings(job: JobPlan, plan: Plan) -> list[str]:
+    """Return what a reader must know before the recommended change."""
+    option, today, texts = job.choice, job.baseline, list[str]()
+    if option is None:
+        return texts
+    hours = option.hours
+    if plan.period == "month" and hours.high > _MONTH_H and hours.high > today.hours.mid:
+        texts.append(_("It may take up to {hours} h of a month.", hours=f"{hours.high:.0f}"))
+    if today.broken_limits and option.saves.usd is not None and option.saves.usd < 0:
+        broken = join(sorted({word("reason", b.reason) for b in today.broken_limits}))
+        texts.append(
+            _("It costs more, and keeps what today's machine breaks: {limits}.", limits=broken)
+        )
+    return texts
+
+
+def _gpus(job: JobPlan) -> int:
+    offer = job.baseline.offer
+    return int(offer.gpu_count * job.baseline.count) if offer else 0
+
+
+def _pay(job: JobPlan, plan: Plan) -> str:
+    cost = job.baseline.cost
+    if cost.total is None:
+        return _("unknown: --machine sets today's machine")
+    least = _("at least ") if cost.at_least else ""
+    return f"{least}{beside(cost.total)} {period_words(plan)}"
+
+
+def _wasted(job: JobPlan) -> Line:
+    first = job.verdict
+    if first is None or (first.code == "unmeasured" and first.waste_usd is None):
+        text = _("Not enough was measured to say how much of it is wasted.")
+        return Line(label=_("Wasted"), text=text)
+    cause = translate_text(first.cause)
+    if not first.waste_usd:
+        return Line(label=_("Diagnosis"), text=cause)
+    share = report_text.percent(first.waste_fraction) if first.waste_fraction else ""
+    usd = whole_dollars(first.waste_usd)
+    amount = _("{usd} ({share})", usd=usd, share=share) if share else usd
+    return Line(
+        label=_("Wasted"), text=_("{amount}: {cause}", amount=amount, cause=cause), kind="waste"
+    )
+
+
+def _actions(job: JobPlan, plan: Plan) -> list[Action]:
+    """Return what to do now here, what next elsewhere, and the cheapest, equal ones once."""
+    here, best = software_only(job), job.choice
+    now = here if here is not None and _pays(here) else None
+    wanted = ((_("Now"), now), (_("Next"), best), (_("Cheapest"), job.option(job.cheapest)))
+    actions: list[Action] = []
+    shown: list[Option] = []
+    for label, option in wanted:
+        if option is not None and option not in shown and (_saves(option) or option is best):
+            actions.append(_action(label, option, job, plan, shown))
+            shown.append(option)
+    if now is None and job.first_step is not None and best is not None:
+        actions.insert(0, Action(label=_("Now"), what=f"{sentence(job.first_step)}"))
+    return actions
+
+
+def _saves(option: Option) -> bool:
+    return option.saves.usd is not None and option.saves.usd > 0
+
+
+def _pays(option: Option) -> bool:
+    return _saves(option) and bool(option.benefit and option.benefit.pays_back_periods is not None)
+
+
+def _action(label: str, option: Option, job: JobPlan, plan: Plan, before: list[Option]) -> Action:
+    todo, where = _todo(option, plan, before), place(option.offer, option.count)
+    if is_today(option, job.baseline):
+        what = todo or _("keep as is")
+    else:
+        what = _("{where}, {todo}", where=where, todo=todo) if todo else where
+        if doubts := _doubts(option):
+            what = _("{what} ({doubts})", what=what, doubts=_("; ").join(doubts))
+    return Action(label=label, id=option.id, what=what, figures=_figures(option, job, plan))
+
+
+def _todo(option: Option, plan: Plan, before: list[Option]) -> str:
+    """Return the changes of an option; those of an action above by its number."""
+    codes, above = report_text.own_changes(option), ""
+    for number, other in enumerate(before, start=1):
+        shared = report_text.own_changes(other)
+        if shared and set(shared) <= set(codes):
+            above = _("with {n}", n=number)
+            codes = [code for code in codes if code not in shared]
+            break
+    titles = [report_text.action(code, plan) for code in codes]
+    return _(" + ").join([above, *titles] if above else titles)
+
+
+def _doubts(option: Option) -> list[str]:
+    """Return what keeps a reader from taking an option at once."""
+    offer, doubts = option.offer, list[str]()
+    if not option.provisionable and not offer.by_hand_at:
+        doubts.append(_("manual"))
+    if offer.purchase != "on_demand":
+        doubts.append(word("purchase", offer.purchase.replace("_", " ")))
+    if isinstance(offer.age_days, int) and offer.age_days > OLD_DAYS:
+        doubts.append(_("price {days} days old", days=offer.age_days))
+    return doubts
+
+
+def _figures(option: Option, job: JobPlan, plan: Plan) -> tuple[str, ...]:
+    worth = option.benefit
+    parts = [] if worth is None else [work_hours(worth.effort_hours)]
+    if worth is not None and worth.pays_back_periods:
+        parts.append(_("payback {time}", time=paid_back(option, plan)))
+    elif worth is None or worth.pays_back_periods is None:
+        parts.append(paid_back(option, plan))
+    parts.append(_run_time(option, job))
+    return (cost_range(option), _saved(option), join(filter(None, parts)))
+
+
+def _saved(option: Option) -> str:
+    share = option.saves.fraction
+    if share is None:
+        return _("saving unknown")
+    most = "<= " if option.cost.at_least else ""
+    return _saves_share(share, most)
+
+
+def _saves_share(share: float, most: str = "") -> str:
+    if share < 0:
+        return _("{share} more", share=report_text.percent(-share))
+    return _("saves {share}", share=most + report_text.percent(share))
+
+
+def _run_time(option: Option, job: JobPlan) -> str:
+    """Return how long the same work takes against today; empty where it takes as long."""
+    now, then = job.baseline.hours.mid, option.hours.mid
+    if not now or not then or option.scaling:
+        return ""
+    if then >= now * _SAME_TIME:
+        return _("{times}x today's time", times=f"{then / now:.2g}")
+    return _("{times}x as fast", times=f"{now / then:.2g}") if now >= then * _SAME_TIME else ""
+
+
+def _experiment(test: Experiment, actions: list[Action]) -> str:
+    """Return the test that would narrow the plan most, its option by the number of the action."""
+    number = next((n for n, row in enumerate(actions, start=1) if row.id == test.option), None)
+    offer = test.offer
+    return _(
+        "{minutes} min of {option} on {where} ({cost}, --probe): range {now}x -> {after}x",
+        minutes=test.minutes,
+        option=number or test.option,
+        where=f"{offer.provider}/{offer.instance_type}" if offer else _("today's machine"),
+        cost=whole_dollars(test.usd) if test.usd else _("free"),
+        after=report_text.factor(test.factor_after),
+        now=report_text.factor(test.factor_now),
+    )
+
+
+def _first_launchable(job: JobPlan, choice: Option | None) -> str:
+    """Return what gpucost can start in place of a choice that it cannot."""
+    if choice is None or choice.provisionable or is_today(choice, job.baseline):
+        return ""
+    first = job.option(job.first_launchable)
+    if first is None:
+        return _("gpucost can launch none of these options.")
+    where = place(first.offer, first.count)
+    return _("{where}: {cost}, {saved}", where=where, cost=cost_range(first), saved=_saved(first))
+
+
+def _more(job: JobPlan) -> str:
+    more = _("All options: --all   Why: -v   Report: --report FILE")
+    step = job.first_step
+    if job.choice is None or step is None or not step.command:
+        return more
+    return _("How: {command}   All options: --all   Why: -v", command=step.command)
+
+
+def _command(job: JobPlan, saved_as: str | None) -> str:
+    """Return what to type next."""
+    option, step = job.choice, job.first_step
+    if option is None:
+        return step.command if step and step.command else "gpucost prices --sort gpu-price"
+    plan = "" if saved_as in {None, "plan.json"} else f" {shlex.quote(saved_as or '')}"
+    command = f"gpucost quote{plan} --option {option.id}"
+    if option.provisionable:
+        command = f"gpucost provision{plan} --option {option.id} --ttl 8h --dry-run"
+    return command if saved_as else _("-o plan.json, then {command}", command=command)
+
+
+def _of_fleet(plan: Plan, read_from: str, saved_as: str | None) -> FirstScreen:
+    known = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
+    paid = sum((cost.total or _ZERO for cost in known), _ZERO)
+    least = _("at least ") if any(cost.at_least for cost in known) else ""
+    words = f"{least}{beside(paid)} {period_words(plan)}"
+    if unknown := len(plan.jobs) - len(known):
+        words = _("{paid}; what {n} of the jobs cost is unknown", paid=words, n=unknown)
+    fleet, groups = plan.fleet, alike(plan)
+    held = fleet.gpus_before if fleet else sum(map(_gpus, plan.jobs))
+    more = sum(len(group.jobs) for group in groups[_GROUPS_SHOWN:])
+    return FirstScreen(
+        title=_("{n} jobs on {gpus} GPUs", n=len(plan.jobs), gpus=held) + read_from,
+        facts=(
+            Line(label=_("You pay"), text=words, kind="pay"),
+            *_wasted_by_all(plan, paid),
+            *_teams(plan),
+        ),
+        busy_fraction=_mean_busy(plan),
+        gpus=(fleet.gpus_after, held) if fleet and fleet.gpus_after < held else None,
+        actions=tuple(_fleet_actions(plan)),
+        rows=tuple(_row(group, plan) for group in groups[:_GROUPS_SHOWN]),
+        notes=(Line(label=_("Run"), text=_fleet_command(plan, saved_as)),),
+        more=_("and {n} more: --all   ", n=more) * bool(more)
+        + _("Why: -v   Report: --report FILE"),
+    )
+
+
+def _row(group: Alike, plan: Plan) -> tuple[str, str, str]:
+    row = group_row(group, plan)
+    cost = row.cost.partition(" (")[0]
+    return (
+        group.title,
+        f"{whole_dollars(group.before)} -> {cost}",
+        row.what.partition(": ")[2] or row.what,
+    )
+
+
+def _mean_busy(plan: Plan) -> float | None:
+    """Return the share of the time that GPUs are busy, over the GPUs of all measured jobs."""
+    each = [(job.busy_fraction, _gpus(job) or 1) for job in plan.jobs]
+    measured = [(float(busy), n) for busy, n in each if busy is not UNSET]
+    total = sum(n for _busy, n in measured)
+    return sum(busy * n for busy, n in measured) / total if total else None
+
+
+def _wasted_by_all(plan: Plan, paid: Decimal) -> list[Line]:
+    """Return what all jobs waste together, and the cause of most of it."""
+    by_cause: dict[str, Decimal] = {}
+    for job in plan.jobs:
+        if (first := job.verdict) and first.waste_usd:
+            by_cause[first.cause] = by_cause.get(first.cause, _ZERO) + first.waste_usd
+    wasted = sum(by_cause.values(), _ZERO)
+    if not wasted or not paid:
+        return []
+    cause = max(by_cause, key=lambda cause: by_cause[cause])
+    amount = _(
+        "{usd} ({share})",
+        usd=whole_dollars(wasted),
+        share=report_text.percent(float(wasted / paid)),
+    )
+    text = _("{amount}: {cause}", amount=amount, cause=translate_text(cause))
+    if len(by_cause) > 1:
+        most = whole_dollars(by_cause[cause])
+        text += _(" ({usd} of it)", usd=most)
+    return [Line(label=_("Wasted"), text=text, kind="waste")]
+
+
+def _teams(plan: Plan) -> list[Line]:
+    """Return who pays most, today and after what is recommended."""
+    teams = [] if plan.teams is UNSET else [team for team in plan.teams if team.name]
+    if not teams:
+        return []
+    first = sorted((team for team in teams if team.by == teams[0].by), key=lambda team: -team.usd)
+    parts = [
+        f"{team.name} {whole_dollars(team.usd)} -> {whole_dollars(team.recommended_usd)}"
+        for team in first[:_TEAMS_SHOWN]
+    ]
+    more = len(first) - _TEAMS_SHOWN
+    text = join(parts) + (_(" and {more} more", more=more) if more > 0 else "")
+    return [
+        Line(label=_("By {label}", label=word("label", teams[0].by.replace("_", " "))), text=text)
+    ]
+
+
+def _fleet_actions(plan: Plan) -> list[Action]:
+    """Return what can be done on today's machines, then all of it, or what is cheaper still."""
+    fleet, total = plan.fleet, plan.recommended
+    if total is None:
+        return []
+    before, cost = total.cost_before, total.cost
+    actions: list[Action] = []
+    figures: tuple[str, ...]
+    if fleet and fleet.cost_after < fleet.cost_before:
+        proven = fleet.gpus_after == fleet.gpus_lower_bound
+        what = _("share today's GPUs (proven minimum)") if proven else _("share today's GPUs")
+        usd = fleet.cost_after
+        figures = (whole_dollars(usd), _saves_share(_share(usd, before)))
+        actions.append(Action(label=_("At home"), what=what, figures=figures))
+    if cost.mid != before and not (actions and fleet and cost.mid == fleet.cost_after):
+        what = _("as recommended job by job")
+        what = _all_to(fleet.taken, plan) if fleet and fleet.taken else what
+        usd_range = money_range(cost.low, cost.mid, cost.high, at_least=total.at_least)
+        figures = (usd_range, _saves_share(_share(cost.mid, before)))
+        actions.append(Action(label=_("In all"), what=what, figures=figures))
+    if not actions:
+        return [Action(label=_("Now"), what=_("keep as is"))]
+    work, days = work_hours(plan.roi.effort_hours), plan.roi.payback_days
+    back = "" if days is None else _("payback {time}", time=_("{n} days", n=f"{days:.0f}"))
+    figures = (*actions[-1].figures, join(filter(None, (work, back))))
+    actions[-1] = replace(actions[-1], figures=figures)
+    cheaper = [
+        other for other in (fleet.alternatives if fleet else ()) if other.cost_after < cost.mid
+    ]
+    if cheaper and len(actions) == 1:
+        best = min(cheaper, key=lambda other: other.cost_after)
+        last = (whole_dollars(best.cost_after), _saves_share(_share(best.cost_after, before)))
+        actions.append(Action(label=_("Cheapest"), what=_all_to(best, plan), figures=last))
+    return actions
+
+
+def _all_to(alternative: Alternative, plan: Plan) -> str:
+    moved, n = len(alternative.jobs), alternative.gpus_after
+    who = _("all jobs") if moved == len(plan.jobs) else _("{n} of the jobs", n=moved)
+    offer = alternative.offer
+    return _("{who} to {n}x {gpu}, {where}", who=who, n=n, gpu=offer.gpu, where=place(offer))
+
+
+def _share(cost: Decimal, before: Decimal) -> float:
+    return float(1 - cost / before) if before else 0.0
+
+
+def _fleet_command(plan: Plan, saved_as: str | None) -> str:
+    packed = plan.recommended is not None and bool(plan.recommended.packed)
+    tool = "kubernetes" if packed else "skypilot"
+    export = f"gpucost export {shlex.quote(saved_as or 'plan.json')} --to {tool}"
+    return export if saved_as else _("-o plan.json, then {command}", command=export)
