@@ -63,17 +63,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("planning.compare", "Compare the same work on two sets of machines."),
     "quote": ("money.quote", "Price one use of one machine, to the cent."),
     "prices": ("money.prices", "List known prices, with source and date."),
-    "recipe": ("planning.report:recipe", "Write the settings that make an option run as planned."),
     "export": ("planning.export", "Write a plan for another tool, e.g. FOCUS or SkyPilot."),
-    "reconcile": ("money.bills:reconcile_", "Compare a plan with the bill, line by line."),
     "bill": ("money.bills:bill", "Show the GPU spend on an invoice and what was unused."),
     "diff": ("planning.changes:diff", "Show what changed between two plans."),
-    "fleet": ("planning.changes:fleet", "Show a fleet's plan, or what changed since last week."),
     "serve": ("planning.serve", "Plan servers of language models under a latency target."),
     "capacity": ("planning.capacity", "Find out whether a pool needs more GPUs."),
     "provision": ("machines.provision", "Launch an option of a plan or a machine type."),
     "list": ("machines.runs:list_", "List launches with their cost so far."),
-    "show": ("machines.runs:show", "Show one launch: machines, events, bootstrap log."),
     "logs": ("machines.access:logs", "Print the log of a job; -f follows it to its end."),
     "ssh": ("machines.access:ssh", "Log in to a machine of a launch, or run a command there."),
     "extend": ("machines.extend", "Move the deadline of a launch later, within a cap."),
@@ -96,13 +92,22 @@ COMMANDS: dict[str, tuple[str, str]] = {
 FIRST = ("plan", "profile", "prices", "report", "provision")
 GROUPS = {
     "Understand": "diagnose explain import capacity demo examples",
-    "Price": "compare quote bill reconcile",
-    "Run": "run list show logs ssh extend down reap watch",
-    "Prove": "verify loop diff fleet accuracy",
-    "Hand over": "recipe export mcp schema serve",
+    "Price": "compare quote bill",
+    "Run": "run list logs ssh extend down reap",
+    "Prove": "verify loop diff accuracy",
+    "Hand over": "export mcp schema serve",
     "Administer": "init doctor iam-policy completion help",
 }
 """What `gpucost --help` names: five commands with what they do, the others by what they are for."""
+MERGED = {
+    "reconcile": ("bill",),
+    "show": ("list",),
+    "recipe": ("export", "--to", "recipe"),
+    "fleet": ("diff",),
+}
+"""Earlier names, which stay callable, with how each is typed now."""
+HIDDEN = ("watch",)
+"""Commands that others call: of a timer that an earlier version set up."""
 EVERY = "gpucost.every-command"  # of a context in which each command is listed with what it does
 
 _Item = CompletionItem[str]
@@ -115,6 +120,7 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        cmd_name = MERGED.get(cmd_name, (cmd_name,))[0]
         if cmd_name not in COMMANDS:
             return None
         command = load_command(cmd_name)
@@ -125,13 +131,14 @@ class _Commands(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[_Item]:
         """Return the commands, none of which is imported for that, and the options."""
-        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        names = [n for n in COMMANDS if n.startswith(incomplete) and n not in HIDDEN]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(_Item(name, help=COMMANDS[name][1]) for name in names), *options]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        args = [*MERGED.get(args[0], args[:1]), *args[1:]]
         near = get_close_matches(args[0], COMMANDS, 1)
         if args[0] not in COMMANDS and near and not ctx.resilient_parsing:
             raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx)

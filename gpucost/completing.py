@@ -27,19 +27,17 @@ from providers.journal.journal_file import run_ids
 
 _PLAN = "plan.json"
 _MOST_BYTES = 64 * 1024**2  # a plan of some hundred jobs; what is larger would take seconds
-_WHERE_RUNS = ("show", "logs", "ssh", "extend", "down")
+_WHERE_RUNS = ("list", "logs", "ssh", "extend", "down")
 _OF_PLANS = (
     "capacity",
     "diff",
     "export",
-    "fleet",
     "provision",
-    "recipe",
     "report",
     "run",
     "verify",
 )
-_OF_FILES = (*_OF_PLANS, "bill", "diagnose", "import", "plan", "reconcile")
+_OF_FILES = (*_OF_PLANS, "bill", "diagnose", "import", "plan")
 _OWN_PROVIDERS = ("iam-policy",)  # whose --provider is a choice of its own
 
 

@@ -7,6 +7,7 @@ _IN_FIGURES = (
     (re.compile(r"(?<=\d)-(?=\d)"), "\N{NON-BREAKING HYPHEN}"),
     (re.compile(r"(?<=[<>]=) (?=\$)|(?<=\d) (?=(?:h|days?)\b)"), "\N{NO-BREAK SPACE}"),
 )
+_COMMAND = re.compile(r"gpucost [\w ./-]*\w|--probe\b")
 _UNSAFE_IN_SPAN = frozenset("`<>")
 _ESCAPES = str.maketrans(
     {
@@ -26,6 +27,11 @@ def cell(text: object) -> str:
     """Return text for a table cell or a line: no markup, no HTML, no line or cell end."""
     shown = "".join(c if c.isprintable() else " " for c in str(text))
     return " ".join(shown.split()).translate(_ESCAPES)
+
+
+def with_commands(text: str) -> str:
+    """Return text for a line, as `cell`, the commands and options in it as code."""
+    return _COMMAND.sub(r"`\g<0>`", cell(text))
 
 
 def unbroken(text: str) -> str:

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pricing.errors import NotBuiltYetError
 from pricing.money import show
 from templates.language.translate import LANGUAGES, _, gap, translate_text, use_language, word
-from templates.markdown import cell, unbroken
+from templates.markdown import cell, unbroken, with_commands
 from templates.page.whole_page import render_page
 from templates.reports.comment import change_comment, comment
 from templates.reports.fleet_rows import short
@@ -95,6 +95,7 @@ def environment() -> Environment:
     filled.globals.update(_=_, translate_text=translate_text, word=word, gap=gap)
     filled.filters["cell"] = cell
     filled.filters["unbroken"] = unbroken
+    filled.filters["with_commands"] = with_commands
     filled.filters["name"] = lambda text: cell(short(str(text)))
     return filled
 

@@ -205,24 +205,6 @@ def action(code: str, plan: Plan) -> str:
     return translate_text(plan.actions.get(code, code))
 
 
-def columns(job: JobPlan) -> list[tuple[str, Option]]:
-    """Return the options worth a column: recommended, named ones, fastest; equal ones once."""
-    wanted = (
-        ("recommended", job.choice),
-        ("smallest change", job.option(job.smallest_change)),
-        ("cheapest", job.option(job.cheapest)),
-        ("first to launch", job.option(job.first_launchable)),
-        ("fastest", fastest(job.options)),
-    )
-    titles: dict[str, list[str]] = {}
-    found: dict[str, Option] = {}
-    for title, option in wanted:
-        if option is not None:
-            titles.setdefault(option.id, []).append(word("column", title))
-            found[option.id] = option
-    return [(join(titles[id_]), option) for id_, option in found.items()]
-
-
 def confidence(job: JobPlan) -> str:
     """Return how sure the advice is, and each part of it, in words."""
     sure = job.confidence

@@ -9,6 +9,7 @@ from planner.plan.read import read_plan
 from pricing.errors import InputError
 
 DEFAULT_PLAN = "plan.json"
+_HEAD_BYTES = 4096
 _LARGE_BYTES = 64 * 2**20
 """A larger file is mapped: of a fleet of 10,000 jobs it has a gigabyte."""
 
@@ -30,10 +31,19 @@ def load_plan(path: str | Path) -> Plan:
     except IsADirectoryError as error:
         raise InputError(
             f"{path}: is a folder; name a plan in it, or compare its plans with "
-            f"`gpucost fleet {path} --weekly`."
+            f"`gpucost diff {path}`."
         ) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}.") from error
+
+
+def is_plan(path: str) -> bool:
+    """Return whether a file says that it is a plan, without reading all of it."""
+    try:
+        with Path(path).open("rb") as file:
+            return b'"gpucost.plan/' in file.read(_HEAD_BYTES)
+    except OSError:
+        return False
 
 
 def _read(path: Path) -> Plan:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -24,6 +24,9 @@ from telemetry.folder import FolderReadOptions
 from templates.language.translate import ENGLISH, _, current_language, join
 from templates.markdown import cell
 from templates.strangers import for_csv
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 PIPE_WIDTH = 100
 """Columns of a pipe where COLUMNS does not say another."""
@@ -159,7 +162,7 @@ def _nobody(_done: int, _total: int) -> None:
 
 
 FORMATS = ("table", "json", "csv", "md")
-_LEAST_NAME = 14  # a name is cut no shorter than that; an amount and an id never
+_LEAST_NAME = 22  # a name is cut no shorter than that; an amount and an id never
 READING = "read {done:,} of {total:,} files"
 PLANNING = "planned {done:,} of {total:,} jobs"
 _GAPS = (3, 2, 1)  # blanks between columns, as many as there is room for
@@ -181,6 +184,12 @@ class Output:
     quiet: bool = False
     verbose: bool = False
     color: bool = True
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a command that prints in this way."""
+        flags = {"quiet": self.quiet, "verbose": self.verbose, "no_color": not self.color}
+        return {"format_": self.format, **flags}
 
     def say(self, message: str) -> None:
         """Print a message for people on standard error, unless quiet."""
@@ -257,7 +266,6 @@ class Table:
         spare: columns that a terminal too narrow for all leaves out, the first one first.
         whole: columns beside the right-aligned ones and the first that are never cut.
         cut: columns that stay on one line; other names are wrapped between words first.
-        least_name: a name is cut no shorter than that.
         chosen: the row that stands out, from 0.
     """
 
@@ -268,7 +276,6 @@ class Table:
     spare: tuple[str, ...] = ()
     whole: frozenset[str] = frozenset()
     cut: frozenset[str] = frozenset()
-    least_name: int = _LEAST_NAME
     chosen: int | None = None
 
 
@@ -315,7 +322,7 @@ def print_prose(text: str, *, indent: str = "", err: bool = False) -> int:
 
     What is wider than the terminal stays whole.
     """
-    lines = prose_lines(text, max(terminal_width(), _LEAST_NAME), indent)
+    lines = prose_lines(text, max(terminal_width(), _LEAST_WIDTH), indent)
     click.echo("\n".join(lines), err=err)
     return len(lines)
 
@@ -334,7 +341,7 @@ def print_line(text: str) -> None:
     click.echo(broken_into_lines(shown, terminal_width()) if sys.stdout.isatty() else shown)
 
 
-def print_rich(drawn: Any, output: Output, width: int | None = None) -> None:  # noqa: ANN401 - whatever rich draws
+def print_rich(drawn: "RenderableType", output: Output, width: int | None = None) -> None:
     """Print what rich draws, without blanks at the ends of lines."""
     from rich.console import Console  # noqa: PLC0415 - only where something is drawn
 
@@ -407,7 +414,7 @@ def _least(table: Table, name: str, cells: Sequence[str]) -> int:
     head = max(map(cell_len, name.split()), default=0)
     widest = max((head, *map(cell_len, cells)))
     whole = table.right | table.whole | set(table.columns[:1]) - table.cut
-    return widest if name in whole else min(widest, max(table.least_name, head))
+    return widest if name in whole else min(widest, max(_LEAST_NAME, head))
 
 
 def folder_options(jobs_by: str | None, output: Output, default: str = "file") -> FolderReadOptions:

@@ -21,7 +21,7 @@ from planner.plan.job import JobPlan
 from planner.plan.plan import Fleet, Plan
 from planner.plan.read import FoundOption, every_option
 from planner.signals.finding import Finding
-from templates import advice, report_text
+from templates import report_text
 from templates.language.translate import _, join, translate_text, word
 from templates.report_text import percent
 from templates.reports.first_screen import Action, FirstScreen, first_screen, job_screen
@@ -115,12 +115,12 @@ def _cells(enough: int, held: int) -> Text:
 
 def _action(action: Action, screen: FirstScreen, width: int, *, ids: bool) -> Text:
     """Return what is to be done, and its figures: behind it, else below it in columns."""
-    what = f"{action.what} [{action.id}]" if ids and action.id else action.what
+    words = f"{action.text} [{action.id}]" if ids and action.id else action.text
     rows = [row.figures for row in screen.actions]
     columns = [max(map(cell_len, column)) for column in zip_longest(*rows, fillvalue="")]
     figures = "  ".join(map(str.ljust, action.figures, columns)).rstrip()
-    fits = cell_len(f"{what}  {figures}") <= width
-    text = _text(what, width)
+    fits = cell_len(f"{words}  {figures}") <= width
+    text = _text(words, width)
     if figures:
         text.append(f"{'  ' if fits else chr(10)}{figures}", style="green")
     return text
@@ -183,8 +183,6 @@ def _print_whole_job(job: JobPlan, plan: Plan, output: Output) -> None:
         chosen=ids.index(job.recommended) if job.recommended in ids else None,
     )
     print_table(table, output)
-    if job.options:
-        print_prose(_("named: {what}", what=advice.named(job)), indent="  ")
     if job.probe:
         print_prose(_("probe: {what}", what=report_text.probe(job.probe)), indent="  ")
 
@@ -277,21 +275,6 @@ def _finding_line(finding: Finding) -> str:
 
 
 def _print_fleet(fleet: Fleet, plan: Plan, output: Output) -> None:
-    before = fleet.gpus_before
-    print_prose(
-        _(
-            "fleet: {held} -> {after} (at least {least}), {usd} -> {then} {period}, "
-            "{share} less{alone}",
-            held=_("{n} GPUs", n=before) if before != 1 else _("1 GPU"),
-            after=fleet.gpus_after,
-            least=fleet.gpus_lower_bound,
-            usd=report_text.dollars(fleet.cost_before),
-            then=report_text.dollars(fleet.cost_after),
-            period=report_text.period_words(plan),
-            share=f"{fleet.saves.fraction or 0.0:.0%}",
-            alone=_alone(fleet, plan),
-        )
-    )
     rows = tuple(
         (str(p.id), report_text.place(p.offer), p.mode or _("alone"), join(p.jobs))
         for p in fleet.recommended
@@ -321,9 +304,3 @@ def _print_fleet(fleet: Fleet, plan: Plan, output: Output) -> None:
             _("recommended: {what}", what=summary) if is_taken else _("or {what}", what=summary)
         )
     click.echo(_("Job by job, on its own:") + "\n")
-
-
-def _alone(fleet: Fleet, plan: Plan) -> str:
-    """Return what the fleet's saving leaves out, where it is not the whole recommendation."""
-    whole = plan.recommended is None or plan.recommended.cost.mid == fleet.cost_after
-    return "" if whole else _(", by sharing GPUs alone")

@@ -14,13 +14,15 @@ from msgspec import UNSET
 
 from pricing.catalog.price_age import OLD_DAYS
 from templates import report_text
-from templates.advice import copies, sentence, stay
 from templates.language.translate import _, join, translate_text, word
 from templates.report_text import beside, cost_range, period_words, place, whole_dollars
 from templates.reports.decision import (
+    copies,
     is_today,
     paid_back,
+    sentence,
     software_only,
+    stay,
     work_hours,
 )
 from templates.reports.fleet_rows import alike, group_row, money_range, names
@@ -60,13 +62,13 @@ class Action:
     Attributes:
         label: `Now`, `Next` or `Cheapest`.
         id: of the option; None where it is none.
-        what: where, and with which changes.
+        text: where, and with which changes.
         figures: dollars with their range, the saving, then work, payback and run time.
     """
 
     label: str
     id: str | None = None
-    what: str
+    text: str
     figures: tuple[str, ...] = ()
 
 
@@ -104,7 +106,7 @@ class FirstScreen:
         if self.gpus:
             facts.append(Line(label=_("GPUs"), text=f"{self.gpus[1]} -> {self.gpus[0]}"))
         for number, action in enumerate(self.actions, start=1):
-            text = _(": ").join(filter(None, (action.what, join(action.figures))))
+            text = _(": ").join(filter(None, (action.text, join(action.figures))))
             facts.append(Line(label=f"{number} {action.label}", text=text))
         return [*facts, *self.notes]
 
@@ -163,9 +165,9 @@ def _sharing(job: JobPlan, plan: Plan) -> str:
     if shared is None:
         return ""
     where = f"GPU {shared.id} ({place(shared.offer)})"
-    others = [name for name in shared.jobs if name != job.name]
-    if others:
-        return _("share {where} with {others}", where=where, others=names(others))
+    neighbors = [name for name in shared.jobs if name != job.name]
+    if neighbors:
+        return _("share {where} with {others}", where=where, others=names(neighbors))
     return _("run alone on {where}", where=where)
 
 
@@ -216,17 +218,17 @@ def _wasted(job: JobPlan) -> Line:
 
 def _actions(job: JobPlan, plan: Plan) -> list[Action]:
     """Return what to do now here, what next elsewhere, and the cheapest, equal ones once."""
-    here, best = software_only(job), job.choice
-    now = here if here is not None and _pays(here) else None
-    wanted = ((_("Now"), now), (_("Next"), best), (_("Cheapest"), job.option(job.cheapest)))
+    now, best = software_only(job), job.choice
+    now = now if now is not None and _pays(now) else None
+    candidates = ((_("Now"), now), (_("Next"), best), (_("Cheapest"), job.option(job.cheapest)))
     actions: list[Action] = []
     shown: list[Option] = []
-    for label, option in wanted:
+    for label, option in candidates:
         if option is not None and option not in shown and (_saves(option) or option is best):
             actions.append(_action(label, option, job, plan, shown))
             shown.append(option)
     if now is None and job.first_step is not None and best is not None:
-        actions.insert(0, Action(label=_("Now"), what=f"{sentence(job.first_step)}"))
+        actions.insert(0, Action(label=_("Now"), text=f"{sentence(job.first_step)}"))
     return actions
 
 
@@ -241,19 +243,19 @@ def _pays(option: Option) -> bool:
 def _action(label: str, option: Option, job: JobPlan, plan: Plan, before: list[Option]) -> Action:
     todo, where = _todo(option, plan, before), place(option.offer, option.count)
     if is_today(option, job.baseline):
-        what = todo or _("keep as is")
+        text = todo or _("keep as is")
     else:
-        what = _("{where}, {todo}", where=where, todo=todo) if todo else where
+        text = _("{where}, {todo}", where=where, todo=todo) if todo else where
         if doubts := _doubts(option):
-            what = _("{what} ({doubts})", what=what, doubts=_("; ").join(doubts))
-    return Action(label=label, id=option.id, what=what, figures=_figures(option, job, plan))
+            text = _("{text} ({doubts})", text=text, doubts=_("; ").join(doubts))
+    return Action(label=label, id=option.id, text=text, figures=_figures(option, job, plan))
 
 
 def _todo(option: Option, plan: Plan, before: list[Option]) -> str:
     """Return the changes of an option; those of an action above by its number."""
     codes, above = report_text.own_changes(option), ""
-    for number, other in enumerate(before, start=1):
-        shared = report_text.own_changes(other)
+    for number, option_above in enumerate(before, start=1):
+        shared = report_text.own_changes(option_above)
         if shared and set(shared) <= set(codes):
             above = _("with {n}", n=number)
             codes = [code for code in codes if code not in shared]
@@ -314,7 +316,7 @@ def _experiment(test: Experiment, actions: list[Action]) -> str:
     number = next((n for n, row in enumerate(actions, start=1) if row.id == test.option), None)
     offer = test.offer
     return _(
-        "{minutes} min of {option} on {where} ({cost}, --probe): range {now}x -> {after}x",
+        "{minutes} min of {option} on {where} ({cost}; --probe): range {now}x -> {after}x",
         minutes=test.minutes,
         option=number or test.option,
         where=f"{offer.provider}/{offer.instance_type}" if offer else _("today's machine"),
@@ -356,24 +358,24 @@ def _command(job: JobPlan, saved_as: str | None) -> str:
 
 
 def _of_fleet(plan: Plan, read_from: str, saved_as: str | None) -> FirstScreen:
-    known = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
-    paid = sum((cost.total or _ZERO for cost in known), _ZERO)
-    least = _("at least ") if any(cost.at_least for cost in known) else ""
+    costs = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
+    paid = sum((cost.total or _ZERO for cost in costs), _ZERO)
+    least = _("at least ") if any(cost.at_least for cost in costs) else ""
     words = f"{least}{beside(paid)} {period_words(plan)}"
-    if unknown := len(plan.jobs) - len(known):
-        words = _("{paid}; what {n} of the jobs cost is unknown", paid=words, n=unknown)
+    if unpriced := len(plan.jobs) - len(costs):
+        words = _("{paid}; what {n} of the jobs cost is unknown", paid=words, n=unpriced)
     fleet, groups = plan.fleet, alike(plan)
-    held = fleet.gpus_before if fleet else sum(map(_gpus, plan.jobs))
+    gpus = fleet.gpus_before if fleet else sum(map(_gpus, plan.jobs))
     more = sum(len(group.jobs) for group in groups[_GROUPS_SHOWN:])
     return FirstScreen(
-        title=_("{n} jobs on {gpus} GPUs", n=len(plan.jobs), gpus=held) + read_from,
+        title=_("{n} jobs on {gpus} GPUs", n=len(plan.jobs), gpus=gpus) + read_from,
         facts=(
             Line(label=_("You pay"), text=words, kind="pay"),
             *_wasted_by_all(plan, paid),
             *_teams(plan),
         ),
         busy_fraction=_mean_busy(plan),
-        gpus=(fleet.gpus_after, held) if fleet and fleet.gpus_after < held else None,
+        gpus=(fleet.gpus_after, gpus) if fleet and fleet.gpus_after < gpus else None,
         actions=tuple(_fleet_actions(plan)),
         rows=tuple(_row(group, plan) for group in groups[:_GROUPS_SHOWN]),
         notes=(Line(label=_("Run"), text=_fleet_command(plan, saved_as)),),
@@ -394,8 +396,8 @@ def _row(group: Alike, plan: Plan) -> tuple[str, str, str]:
 
 def _mean_busy(plan: Plan) -> float | None:
     """Return the share of the time that GPUs are busy, over the GPUs of all measured jobs."""
-    each = [(job.busy_fraction, _gpus(job) or 1) for job in plan.jobs]
-    measured = [(float(busy), n) for busy, n in each if busy is not UNSET]
+    shares = [(job.busy_fraction, _gpus(job) or 1) for job in plan.jobs]
+    measured = [(float(busy), n) for busy, n in shares if busy is not UNSET]
     total = sum(n for _busy, n in measured)
     return sum(busy * n for busy, n in measured) / total if total else None
 
@@ -449,29 +451,27 @@ def _fleet_actions(plan: Plan) -> list[Action]:
     figures: tuple[str, ...]
     if fleet and fleet.cost_after < fleet.cost_before:
         proven = fleet.gpus_after == fleet.gpus_lower_bound
-        what = _("share today's GPUs (proven minimum)") if proven else _("share today's GPUs")
+        text = _("share today's GPUs (proven minimum)") if proven else _("share today's GPUs")
         usd = fleet.cost_after
         figures = (whole_dollars(usd), _saves_share(_share(usd, before)))
-        actions.append(Action(label=_("At home"), what=what, figures=figures))
+        actions.append(Action(label=_("At home"), text=text, figures=figures))
     if cost.mid != before and not (actions and fleet and cost.mid == fleet.cost_after):
-        what = _("as recommended job by job")
-        what = _all_to(fleet.taken, plan) if fleet and fleet.taken else what
+        text = _("as recommended job by job")
+        text = _all_to(fleet.taken, plan) if fleet and fleet.taken else text
         usd_range = money_range(cost.low, cost.mid, cost.high, at_least=total.at_least)
         figures = (usd_range, _saves_share(_share(cost.mid, before)))
-        actions.append(Action(label=_("In all"), what=what, figures=figures))
+        actions.append(Action(label=_("In all"), text=text, figures=figures))
     if not actions:
-        return [Action(label=_("Now"), what=_("keep as is"))]
+        return [Action(label=_("Now"), text=_("keep as is"))]
     work, days = work_hours(plan.roi.effort_hours), plan.roi.payback_days
     back = "" if days is None else _("payback {time}", time=_("{n} days", n=f"{days:.0f}"))
     figures = (*actions[-1].figures, join(filter(None, (work, back))))
     actions[-1] = replace(actions[-1], figures=figures)
-    cheaper = [
-        other for other in (fleet.alternatives if fleet else ()) if other.cost_after < cost.mid
-    ]
+    cheaper = [a for a in (fleet.alternatives if fleet else ()) if a.cost_after < cost.mid]
     if cheaper and len(actions) == 1:
-        best = min(cheaper, key=lambda other: other.cost_after)
+        best = min(cheaper, key=lambda a: a.cost_after)
         last = (whole_dollars(best.cost_after), _saves_share(_share(best.cost_after, before)))
-        actions.append(Action(label=_("Cheapest"), what=_all_to(best, plan), figures=last))
+        actions.append(Action(label=_("Cheapest"), text=_all_to(best, plan), figures=last))
     return actions
 
 

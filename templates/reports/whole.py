@@ -22,7 +22,7 @@ from templates.language.translate import (
     translate_text,
 )
 from templates.markdown import cell, command
-from templates.reports.decision import decision, year_words
+from templates.reports.decision import columns, decision, year_words
 from templates.reports.first_screen import first_screen, job_screen
 from templates.reports.fleet_rows import (
     Alike,
@@ -278,6 +278,7 @@ def _job(job: JobPlan, plan: Plan, environment: Environment, *, level: str, mark
         level=level,
         mark=mark,
         job_screen=job_screen,
+        columns=columns,
         decision=decision,
         why_not=why_not,
         next_steps=next_steps,

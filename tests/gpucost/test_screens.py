@@ -37,7 +37,7 @@ SCREENS = {
 }
 ANSWERS = {
     "demo": r"2 Next aws/g4dn\.2xlarge, .*\$\d+ \(\$[\d-]+\) saves \d+ % .*wrote report\.md",
-    "plan": r"You pay \$\d+ .* 2 Next aws/g4dn\.2xlarge, .*\$\d+ \(\$[\d-]+\) saves \d+ % .* Run -o",
+    "plan": r"You pay \$\d+ .* 2 Next aws/g4dn\.2xlarge, .*\(\$[\d-]+\) saves \d+ % .* Run -o",
     "fleet": r"You pay \$[\d,]+ .* 1 At home share today's GPUs \(proven minimum\) .*saves 75 %",
     "diagnose": r"visual-search: The input pipeline starves the GPU",
     "diagnose jobs": r"nccl-hang: Kernels spin and no work gets done: the job hangs",

@@ -116,7 +116,9 @@ def test_a_range_of_one_dollar_is_one_figure() -> None:
 def test_the_page_leads_with_the_same_lines(name: str) -> None:
     """Each line of the first screen, and how sure it is, is on the page as in markdown."""
     plan = _plan(name)
-    sure = re.search(r"^> (Confidence of the advice: .*? jobs\.)", render_report(plan), re.MULTILINE)
+    sure = re.search(
+        r"^> (Confidence of the advice: .*? jobs\.)", render_report(plan), re.MULTILINE
+    )
     page = html.unescape(render_report(plan, style="html"))
     assert [line.text for line in first_screen(plan).lines if line.text not in page] == []
     assert (sure[1] if sure else "fair") in page

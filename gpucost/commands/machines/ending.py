@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import click
 import msgspec
 
+from gpucost.arguments.parameters import EVERY
 from gpucost.files.writing import state_folder
 from gpucost.machines.ending import end, find_runs, tell
 from gpucost.machines.state import confirm, open_journal, sessions, this_owner
@@ -98,14 +99,35 @@ _COLUMNS = ReapedRun.__struct_fields__
 @click.option("--all-owners", is_flag=True, help="Include orphans of every owner.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option(
+    "--every",
+    type=EVERY,
+    help="Set up a timer that does this from now on, e.g. 10m; `off` removes it.",
+)
 @output_options
-def reap(all_owners: bool, dry_run: bool, yes: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
+@click.pass_context
+def reap(
+    context: click.Context,
+    output: Output,
+    *,
+    all_owners: bool,
+    dry_run: bool,
+    yes: bool,
+    every: int | None,
+) -> None:
     """Remove orphans: launches without a result, machines past their deadline, leftovers.
 
     Machines within their deadline stay, and so do resources of other owners unless --all-owners is
     given. Resources are found by their tags, even without a readable journal. A provider that
-    cannot be reached is reported (exit 6).
+    cannot be reached is reported (exit 6). With --every the credentials of this environment are
+    stored in a file that only you can read (0600), for a systemd user timer or a line of cron.
     """
+    if every is not None:
+        group = context.find_root().command
+        watch = group.get_command(context, "watch") if isinstance(group, click.Group) else None
+        looks = {"install": every > 0, "uninstall": every == 0, "minutes": every}
+        context.invoke(watch or reap, environment=None, **looks, **output.options)
+        return
     with open_journal(go_on=output.say, mend=True) as journal:
         owner = this_owner()
         reached = sessions(journal, output)

@@ -40,6 +40,8 @@ class _ProviderAnswers:
 
 
 @click.command(name="list", epilog="Example: gpucost list --all")
+@click.argument("run", required=False, metavar="[ID]")
+@click.option("--log", is_flag=True, help="With an ID: fetch the bootstrap log over SSH.")
 @click.option("--all", "everything", is_flag=True, help="Include ended runs.")
 @click.option("--offline", is_flag=True, help="Read only the journal; do not contact providers.")
 @click.option(
@@ -48,14 +50,21 @@ class _ProviderAnswers:
     help="Rebuild a lost journal from the marks of machines.",
 )
 @output_options
-def list_(everything: bool, offline: bool, recover: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
+def list_(
+    run: str | None, output: Output, *, log: bool, everything: bool, offline: bool, recover: bool
+) -> None:
     """List launches with cost so far, burn rate and the predicted total.
+
+    With an ID one launch is shown: machines with addresses, events in order, how to log in.
 
     Machines are looked up by id at the providers whose credentials are set. If the journal has no
     open run, all of those providers are checked for machines. A machine that its provider does not
     list counts until its end is proved. Machines of a run in state not-proved are asked what ends
     them; once they prove it, the run is ready. Exit 6: a provider could not be asked.
     """
+    if run is not None:
+        _show(run, output, log=log)
+        return
     with open_journal(go_on=output.say) as journal:
         doubts = rebuild(journal, output) if recover else []
         answers = _ProviderAnswers() if offline else _ask_all(journal, output)
@@ -113,16 +122,7 @@ def _tell_of_unknown(
         output.say(f"note: {session.cloud.name} has {counted(foreign, 'machine')} of other owners")
 
 
-@click.command(name="show", epilog="Example: gpucost show k3f9xw2m --log")
-@click.argument("run", metavar="ID")
-@click.option("--log", is_flag=True, help="Fetch the bootstrap log over SSH.")
-@output_options
-def show(run: str, log: bool, output: Output) -> None:  # noqa: FBT001 - click's flag
-    """Show one launch: machines with addresses, events in order, how to log in.
-
-    Each machine is looked up by id at its provider. Machines of a run in state not-proved are asked
-    what ends them; once they prove it, the run is ready.
-    """
+def _show(run: str, output: Output, *, log: bool) -> None:
     with open_journal() as journal:
         deployment = journal.deployment(run)
         if deployment is None:

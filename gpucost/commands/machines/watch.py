@@ -56,11 +56,13 @@ class Schedule:
         program: the console script's full path.
         environment: file of the variables.
         units: folder of the user's systemd units.
+        minutes: between two looks, a divisor of 60.
     """
 
     program: Path
     environment: Path
     units: Path
+    minutes: int = MINUTES
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -71,7 +73,7 @@ class Schedule:
     def cron_line(self) -> str:
         """For `crontab -e`; cron turns a bare percent sign into a new line."""
         command = shlex.join(self.words).replace("%", "\\%")
-        return f"*/{MINUTES} * * * * {command}"
+        return f"*/{self.minutes} * * * * {command}"
 
     @property
     def service(self) -> str:
@@ -91,10 +93,10 @@ class Schedule:
         """The unit that starts it; a look that was missed in sleep is made up for."""
         return (
             "[Unit]\n"
-            "Description=gpucost: look every ten minutes\n"
+            "Description=gpucost: look for machines past their deadline\n"
             "\n"
             "[Timer]\n"
-            f"OnCalendar=*:0/{MINUTES}\n"
+            f"OnCalendar=*:0/{self.minutes}\n"
             "Persistent=true\n"
             "\n"
             "[Install]\n"
@@ -108,7 +110,7 @@ def _unit_word(word: str) -> str:
     return f'"{escaped}"'
 
 
-def schedule(state: Path) -> Schedule:
+def schedule(state: Path, minutes: int = MINUTES) -> Schedule:
     """Return the schedule of this installation and state folder.
 
     Raises:
@@ -125,6 +127,7 @@ def schedule(state: Path) -> Schedule:
         program=program.absolute(),
         environment=(state / FILE).absolute(),
         units=home / "systemd" / "user",
+        minutes=minutes,
     )
     odd = [word for word in plan.words if not word.isprintable()]
     if odd:
@@ -235,6 +238,7 @@ def _systemctl(*words: str) -> str:
 @click.option(
     "--uninstall", is_flag=True, help="Stop the checks and remove the stored credentials."
 )
+@click.option("--minutes", type=int, default=MINUTES, hidden=True)
 @click.option(
     "--environment",
     type=click.Path(path_type=Path),
@@ -248,6 +252,7 @@ def command(
     install: bool,  # noqa: FBT001 - click's flags
     uninstall: bool,  # noqa: FBT001 - the same
     environment: Path | None,
+    minutes: int,
     output: Output,
 ) -> None:
     """Look once for machines past their deadline and leftovers, and end them as `reap --yes` does.
@@ -259,7 +264,7 @@ def command(
     if install and uninstall:
         raise InputError("give either --install or --uninstall.")
     if install:
-        _install(output)
+        _install(output, minutes)
     elif uninstall:
         _uninstall(output)
     else:
@@ -271,10 +276,9 @@ def command(
 def _look(context: click.Context, output: Output) -> None:
     """Reap, and print what it decided; with -q only what is not kept."""
     printed = StringIO()
-    options = {"quiet": output.quiet, "verbose": output.verbose, "no_color": not output.color}
     try:
         with redirect_stdout(printed):
-            context.invoke(reap, yes=True, format_="json", **options)
+            context.invoke(reap, yes=True, **{**output.options, "format_": "json"})
     finally:
         rows = json.loads(printed.getvalue() or "[]")
         _show([row for row in rows if row["action"] != "keep" or not output.quiet], output)
@@ -288,9 +292,9 @@ def _show(rows: list[dict[str, str]], output: Output) -> None:
         print_table(Table(columns=tuple(rows[0]), rows=values), output)
 
 
-def _install(output: Output) -> None:
+def _install(output: Output, minutes: int) -> None:
     providers = _reachable()
-    plan = schedule(state_folder())
+    plan = schedule(state_folder(), minutes)
     names = keep_environment(plan.environment, os.environ)
     secrets = ", ".join(name for name in names if name in VARIABLES)
     output.say(f"providers that will be checked: {', '.join(providers)}")
@@ -304,7 +308,7 @@ def _install(output: Output) -> None:
         output.say(f"no systemd timer: {failure}. Put this line into `crontab -e`:")
         click.echo(plan.cron_line)
         return
-    output.say(f"a systemd timer checks every {MINUTES} minutes while you are logged in.")
+    output.say(f"a systemd timer checks every {minutes} minutes while you are logged in.")
     output.say("`loginctl enable-linger` keeps it running after you log out.")
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 import click
 
 from gpucost.arguments.parameters import chosen_options
-from gpucost.files.plan_file import load_plan
+from gpucost.files.plan_file import is_plan, load_plan
 from gpucost.live.sources import read_sources
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
@@ -84,7 +84,8 @@ def read_bills(paths: tuple[str, ...], rates: Rates = NO_RATES) -> tuple[Bill, .
 
 
 @click.command(name="bill", epilog="Example: gpucost bill invoice.csv --tz Europe/Berlin")
-@click.argument("paths", nargs=-1, required=True, metavar="INVOICE...")
+@click.argument("paths", nargs=-1, required=True, metavar="INVOICE... [PLAN]")
+@chosen_options
 @click.option(
     "--tz", help="Time zone for nights and weekends, e.g. Europe/Berlin or +08:00.  [default: UTC]"
 )
@@ -98,13 +99,31 @@ def read_bills(paths: tuple[str, ...], rates: Rates = NO_RATES) -> tuple[Bill, .
 @_fx_option
 @output_options
 def bill(
-    paths: tuple[str, ...], tz: str | None, profiles: tuple[str, ...], rates: Rates, output: Output
+    paths: tuple[str, ...],
+    named: tuple[str, ...],
+    tz: str | None,
+    profiles: tuple[str, ...],
+    rates: Rates,
+    output: Output,
 ) -> None:
     """Show the GPU spend on an invoice by machine, nights and weekends, and what was unused.
 
-    Unused disks, addresses and commitments are listed with proof and invoice lines. INVOICE is any
-    file that `gpucost reconcile` reads.
+    Unused disks, addresses and commitments are listed with proof and invoice lines. With a PLAN,
+    written by `gpucost plan -o`, the plan is compared with the invoice, line by line.
+
+    INVOICE is a FOCUS CSV, an AWS Cost and Usage Report, Azure's cost details, Google Cloud's
+    billing export, or DigitalOcean's invoice (CSV, JSON) or billing insights. The format is
+    recognized by content; .gz is read directly.
     """
+    plans = [path for path in paths if is_plan(path)]
+    if plans:
+        invoices = tuple(path for path in paths if path not in plans)
+        if len(plans) > 1 or not invoices:
+            raise InputError(
+                "compare one plan with at least one invoice: gpucost bill INVOICE PLAN."
+            )
+        _reconcile(plans[0], invoices, named, rates, output)
+        return
     zone = Hints(tz=tz).zone or UTC
     bills = read_bills(paths, rates)
     sizes = gpu_sizes(load_catalog(say=output.say))
@@ -220,23 +239,9 @@ def _lines(lines: tuple[ReviewedLine, ...]) -> str:
     return f"{lines[0].source} and {more} more" if more else lines[0].source
 
 
-@click.command(
-    name="reconcile", epilog="Example: gpucost reconcile plan.json invoice.csv --option train/o2"
-)
-@click.argument("plan_path", metavar="PLAN")
-@click.argument("paths", nargs=-1, required=True, metavar="BILL...")
-@chosen_options
-@_fx_option
-@output_options
-def reconcile_(
+def _reconcile(
     plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], rates: Rates, output: Output
 ) -> None:
-    """Compare a plan with the bill, line by line.
-
-    BILL is a FOCUS CSV, an AWS Cost and Usage Report, Azure's cost details, Google Cloud's billing
-    export, or DigitalOcean's invoice (CSV, JSON) or billing insights. The format is recognized by
-    content; .gz is read directly.
-    """
     plan = load_plan(plan_path)
     chosen, missing = select(plan, named)
     bills = read_bills(paths, rates)
@@ -263,7 +268,6 @@ _LINE_COLUMNS = (
 _RIGHT = frozenset(_LINE_COLUMNS[5:])
 _CUT_IN_LINES, _WHOLE = frozenset(("where", "jobs")), frozenset(("what",))
 _SPARE = ("hours predicted", "hours billed", "purchase", "jobs", "%")
-_LEAST_NAME = 25
 _MATCHES = {"both": "both", "plan": "plan only", "bill": "bill only", "apart": "apart"}
 _SHOWN = 20
 
@@ -295,7 +299,6 @@ def _lines_table(rows: tuple[tuple[str, ...], ...]) -> Table:
         spare=_SPARE,
         whole=_WHOLE,
         cut=_CUT_IN_LINES,
-        least_name=_LEAST_NAME,
     )
 
 

@@ -37,7 +37,6 @@ from pricing.money import price_text
 
 _SHOWN, _LEAST_SHOWN = 40, 5
 _AROUND = 12  # lines of a screen that are not rows: the table's head, what is said, the prompt
-_LEAST_NAME, _LEAST_OF_GROUP = 32, 24
 SORTS: dict[str, Callable[[Offer], tuple[Any, ...]]] = {
     "price": lambda o: (o.usd_per_hour, o.place),
     "gpu-price": lambda o: (o.usd_per_hour / Decimal(str(o.gpu_count)), o.place),
@@ -224,7 +223,6 @@ def _table(
         spare=("read", "GPU", "purchase") if model_given else ("read", "purchase"),
         cut=frozenset(("offer", "GPU")),
         whole=frozenset(("purchase", "read", age)),
-        least_name=_LEAST_OF_GROUP if by_gpu else _LEAST_NAME,
     )
 
 

@@ -230,7 +230,6 @@ def plan(what: tuple[str, ...], option_id: str | None, output: Output) -> None:
 
 _COLUMNS = ("line", "USD", "how", "rule", "offer", "price")
 _SWINGS_SHOWN = 3
-_LEAST_NAME = 30
 
 _ROUNDED = "rounded half up to cents"
 
@@ -314,9 +313,7 @@ def _side_by_side(quotes: list[PrintedQuote]) -> Table:
     right = frozenset(columns) - {"offer", "GPU", "purchase", "price"}
     spare = ("price", "GPUs", "purchase", "GPU", *kinds)
     cut = frozenset(("offer", "GPU"))
-    return Table(
-        columns=columns, rows=tuple(rows), right=right, spare=spare, cut=cut, least_name=_LEAST_NAME
-    )
+    return Table(columns=columns, rows=tuple(rows), right=right, spare=spare, cut=cut)
 
 
 def _answer(quotes: list[PrintedQuote]) -> str:

@@ -1,6 +1,5 @@
-"""`gpucost diff` and `gpucost fleet`: what changed between two plans."""
+"""`gpucost diff`: what changed between two plans, or since last week."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -21,16 +20,8 @@ from templates.report_text import period_name
 _WEEK = timedelta(days=7)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptPlan:
-    """A plan and the name of its file."""
-
-    name: str
-    plan: Plan
-
-
-def two_to_compare(folder: str) -> tuple[KeptPlan, KeptPlan]:
-    """Return the latest plan that is a week older than the newest, and the newest.
+def two_to_compare(folder: str) -> tuple[tuple[str, Plan], tuple[str, Plan]]:
+    """Return the latest plan that is a week older than the newest, and the newest, by file name.
 
     Files that are not plans are passed over.
 
@@ -39,31 +30,35 @@ def two_to_compare(folder: str) -> tuple[KeptPlan, KeptPlan]:
     """
     place = Path(folder)
     if not place.is_dir():
-        raise InputError(f"{folder}: no such folder; --weekly compares the plans in a folder.")
+        raise InputError(
+            f"{folder}: no such folder of plans; name two plans, or the folder that holds them."
+        )
     plans = []
     for path in sorted(place.glob("*.json")):
         try:
-            plans.append(KeptPlan(path.name, load_plan(path)))
+            plans.append((path.name, load_plan(path)))
         except InputError:
             continue
     if not plans:
         raise InputError(
             f"{folder}: holds no plan; `gpucost plan -o {folder}/DAY.json` writes one."
         )
-    plans.sort(key=lambda saved: (saved.plan.as_of, saved.name))
-    newest = plans[-1]
-    before = [saved for saved in plans if newest.plan.as_of - saved.plan.as_of >= _WEEK]
+    plans.sort(key=lambda saved: (saved[1].as_of, saved[0]))
+    name, newest = plans[-1]
+    before = [saved for saved in plans if newest.as_of - saved[1].as_of >= _WEEK]
     if not before:
         raise InputError(
-            f"{folder}: no plan is a week older than {newest.name} ({newest.plan.as_of}); "
+            f"{folder}: no plan is a week older than {name} ({newest.as_of}); "
             "compare two by hand: gpucost diff OLD NEW."
         )
-    return before[-1], newest
+    return before[-1], plans[-1]
 
 
 @click.command(name="diff", epilog="Example: gpucost diff base.json plan.json")
-@click.argument("old", metavar="OLD")
-@click.argument("new", metavar="NEW")
+@click.argument("old", metavar="OLD|FOLDER")
+@click.argument("new", required=False, metavar="[NEW]")
+@click.option("--weekly", is_flag=True, hidden=True, expose_value=False)
+@click.option("--base", hidden=True, help="Plan to compare with.")
 @click.option(
     "--style",
     type=click.Choice(("github-comment",)),
@@ -71,12 +66,21 @@ def two_to_compare(folder: str) -> tuple[KeptPlan, KeptPlan]:
 )
 @language_option
 @output_options
-def diff(old: str, new: str, style: str | None, lang: str, output: Output) -> None:
+def diff(
+    old: str, new: str | None, base: str | None, style: str | None, lang: str, output: Output
+) -> None:
     """Show what changed between two plans: prices, usage, new and removed waste.
 
-    OLD and NEW are written by `gpucost plan -o`. Today's bills in them are compared.
+    OLD and NEW are written by `gpucost plan -o`. Today's bills in them are compared. Of a FOLDER of
+    plans, at least one per week under any name, the newest is compared with last week's.
     """
-    change = plan_change(load_plan(old), load_plan(new))
+    if base is not None:
+        old, new = base, old
+    if new is None and Path(old).is_file():
+        plan = load_plan(old)
+        print_json(plan) if output.format == "json" else print_plan(plan, output)
+        return
+    change = _this_week(old, output) if new is None else plan_change(load_plan(old), load_plan(new))
     if style is None:
         with use_language(lang if output.format in ("table", "md") else ENGLISH):
             print_change(change, output)
@@ -86,28 +90,10 @@ def diff(old: str, new: str, style: str | None, lang: str, output: Output) -> No
     click.echo(render_change(change, lang=lang), nl=False)
 
 
-@click.command(name="fleet", epilog="Example: gpucost fleet plans/ --weekly")
-@click.argument("where", metavar="PLAN|FOLDER")
-@click.option("--weekly", is_flag=True, help="Compare the newest plan in FOLDER with last week's.")
-@click.option("--base", metavar="PLAN", help="Plan to compare with.")
-@output_options
-def fleet(where: str, base: str | None, output: Output, *, weekly: bool) -> None:
-    """Show the plan of a fleet, or what changed since last week: new and removed waste, prices.
-
-    FOLDER holds plans written by `gpucost plan -o`, at least one per week, under any name.
-    """
-    if weekly and base is not None:
-        raise click.UsageError("give --weekly with a FOLDER, or --base with a PLAN, not both.")
-    if weekly:
-        old, new = two_to_compare(where)
-        output.say(f"{new.name} against {old.name}")
-        print_change(plan_change(old.plan, new.plan), output)
-    elif base is not None:
-        print_change(plan_change(load_plan(base), load_plan(where)), output)
-    elif output.format == "json":
-        print_json(load_plan(where))
-    else:
-        print_plan(load_plan(where), output)
+def _this_week(folder: str, output: Output) -> PlanChange:
+    (earlier, old), (later, new) = two_to_compare(folder)
+    output.say(f"{later} against {earlier}")
+    return plan_change(old, new)
 
 
 _JOBS_SHOWN = 15

@@ -1,6 +1,6 @@
 """`gpucost export`: a plan, an option of it, or its shared GPUs in the form of another tool."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -14,9 +14,10 @@ from gpucost.views.output import Output, common_options
 from planner.actions.action import FRAMEWORKS
 from planner.documents.focus_export import VERSIONS, rows, to_csv
 from planner.documents.framework_config import FrameworkConfig, framework_config
-from planner.documents.recipe import make_recipe
+from planner.documents.recipe import Recipe, make_recipe
 from planner.documents.selection import BY, CLUSTERS, By, FleetRequest, select, shared_gpus
 from planner.documents.task import AUTOSCALERS, Autoscaler, TaskRequest, ToolTask, make_task, tools
+from planner.models.document import to_text
 from planner.plan.plan import Plan
 from planner.plan.read import find_option, find_recommended
 from pricing.errors import InputError
@@ -162,7 +163,8 @@ def _follows(autoscaler: Autoscaler) -> str:
 
 _FOCUS = "focus"
 _SLURM = "slurm"
-_FOR = (_FOCUS, *TOOLS, _SLURM, *WORDS)
+_RECIPE = "recipe"
+_FOR = (_FOCUS, _RECIPE, *TOOLS, _SLURM, *WORDS)
 
 
 @click.command(
@@ -236,10 +238,11 @@ def command(
 ) -> None:
     """Write a plan for another tool.
 
-    --to focus: the cost forecast as CSV. --to skypilot, dstack, terraform, kubernetes: a file that
-    lets the tool launch an option with the plan's settings and a time limit. --to kubernetes
-    --fleet, --to slurm: the jobs that share GPUs, and where each one runs. --to a framework: the
-    settings of an option in the framework's own format.
+    --to focus: the cost forecast as CSV. --to recipe: the settings that make an option run as
+    planned. --to skypilot, dstack, terraform, kubernetes: a file that lets the tool launch an
+    option with the plan's settings and a time limit. --to kubernetes --fleet, --to slurm: the jobs
+    that share GPUs, and where each one runs. --to a framework: the settings of an option in the
+    framework's own format.
     """
     _check_fleet(tool, by, queue, fleet=fleet)
     if (typed["autoscaler"] or typed["zone"]) and (fleet or tool not in TOOLS):
@@ -247,6 +250,9 @@ def command(
     plan = load_plan(plan_path)
     if tool == _FOCUS:
         _forecast(plan, named, focus_version, target, output)
+        return
+    if tool == _RECIPE:
+        _write_recipe(plan, named, numeric, target, output)
         return
     if tool in WORDS:
         config, text = config_text(tool, plan, named, numeric)
@@ -288,3 +294,29 @@ def _forecast(
         output.say(f"note: {sentence}")
     if target != "-":
         output.say(f"wrote {target}: a forecast; keep it apart from the rows of a bill.")
+
+
+def _write_recipe(
+    plan: Plan, named: Sequence[str], numeric: tuple[str, ...], target: str, output: Output
+) -> None:
+    """Write the recipe of an option, and say what it leaves to a person."""
+    if len(named) > 1:
+        raise InputError("one recipe holds one option: give --option once.")
+    option = find_option(plan, named[0]) if named else find_recommended(plan)
+    recipe = make_recipe(option, numeric)
+    write_file(target, to_text(recipe))
+    for sentence in _recipe_notes(recipe):
+        output.say(sentence)
+    if target != "-":
+        output.say(f"wrote {target}")
+
+
+def _recipe_notes(recipe: Recipe) -> list[str]:
+    """Return what a person must know or do beside the file."""
+    by_hand = [action.code for action in recipe.actions if action.by == "code"]
+    notes = []
+    if not recipe.actions:
+        notes.append(f"note: {recipe.job}/{recipe.option} changes nothing in the program.")
+    if by_hand:
+        notes.append(f"note: in the program itself: {', '.join(by_hand)}; see `how` in the recipe.")
+    return notes

@@ -14,11 +14,8 @@ from gpucost.files.writing import kind_of_file, write_file
 from gpucost.profiling.series_read import time_lines
 from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
-from planner.documents.recipe import Recipe, make_recipe
 from planner.documents.what_if import what_if_table
-from planner.models.document import to_text
 from planner.plan.plan import Plan
-from planner.plan.read import find_option, find_recommended
 from pricing.errors import InputError
 from templates.language.translate import ExchangeRate, showing
 
@@ -110,46 +107,3 @@ def _over_time(
         return {}
     lines = time_lines(path, series, [job.name for job in plan.jobs])
     return {name: asdict(line) for name, line in lines.items()}
-
-
-@click.command(name="recipe", epilog="Example: gpucost recipe plan.json -o recipe.json")
-@click.argument("plan_path", default=DEFAULT_PLAN, metavar="[PLAN]")
-@click.option(
-    "--option",
-    "named",
-    metavar="JOB/ID",
-    help="Option to use.  [default: the recommended one of the only job]",
-)
-@click.option(
-    "--numeric",
-    multiple=True,
-    metavar="CODE",
-    help="Include an action that may change results, e.g. mixed-precision (repeatable).",
-)
-@click.option(
-    "-o", "--output", "target", default="-", help="Output file.  [default: standard output]"
-)
-@common_options
-def recipe(
-    plan_path: str, named: str | None, numeric: tuple[str, ...], target: str, output: Output
-) -> None:
-    """Write the settings, environment and launcher that make an option run as planned."""
-    plan = load_plan(plan_path)
-    option = find_option(plan, named) if named is not None else find_recommended(plan)
-    recipe = make_recipe(option, numeric)
-    write_file(target, to_text(recipe))
-    for sentence in _notes(recipe):
-        output.say(sentence)
-    if target != "-":
-        output.say(f"wrote {target}")
-
-
-def _notes(recipe: Recipe) -> list[str]:
-    """Return what a person must know or do beside the file."""
-    by_hand = [action.code for action in recipe.actions if action.by == "code"]
-    notes = []
-    if not recipe.actions:
-        notes.append(f"note: {recipe.job}/{recipe.option} changes nothing in the program.")
-    if by_hand:
-        notes.append(f"note: in the program itself: {', '.join(by_hand)}; see `how` in the recipe.")
-    return notes

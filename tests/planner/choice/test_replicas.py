@@ -19,8 +19,8 @@ from planner.plan.read import read_plan
 from planner.profile.model import Profile, Statistics
 from planner.profile.trials import Latency, Replicas, Serving
 from pricing.errors import InputError
-from templates.advice import copies
 from templates.render import render_report
+from templates.reports.decision import copies
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
 TENTH = {"util.kernel_time": 0.1, "mem.used_gib": Statistics(max=10.0)}
