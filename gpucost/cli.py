@@ -86,7 +86,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schema": ("installation:schema", "Print the JSON Schema of a document that gpucost writes."),
     "doctor": ("installation:doctor", "Check this installation: prices, credentials, files."),
     "help": ("first_steps:help_", "List every command, or show the help of one."),
-    "completion": ("completion", "Print the completion script for a shell."),
+    "completion": ("installation:completion", "Print the completion script for a shell."),
 }
 
 FIRST = ("plan", "profile", "prices", "report", "provision")
@@ -106,8 +106,6 @@ MERGED = {
     "fleet": ("diff",),
 }
 """Earlier names, which stay callable, with how each is typed now."""
-HIDDEN = ("watch",)
-"""Commands that others call: of a timer that an earlier version set up."""
 EVERY = "gpucost.every-command"  # of a context in which each command is listed with what it does
 
 _Item = CompletionItem[str]
@@ -131,7 +129,7 @@ class _Commands(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[_Item]:
         """Return the commands, none of which is imported for that, and the options."""
-        names = [n for n in COMMANDS if n.startswith(incomplete) and n not in HIDDEN]
+        names = [n for n in COMMANDS if n.startswith(incomplete) and n != "watch"]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(_Item(name, help=COMMANDS[name][1]) for name in names), *options]
 

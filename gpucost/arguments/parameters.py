@@ -30,7 +30,6 @@ _HOURS: dict[str, Decimal | int] = {
     "y": 12 * HOURS_PER_MONTH,
 }
 _MOST_PERCENT = 10**6
-_PAUSES_MINUTES = (0, 5, 10, 15, 20, 30)
 MOST_MACHINES = 100_000
 _RATE = re.compile(r"([A-Z]{3})=(\d{1,9}(?:\.\d{1,9})?)@(\d{4}-\d{2}-\d{2})")
 _NUMBER_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
@@ -69,14 +68,6 @@ def _duration(text: str) -> Decimal:
     if ranges.HOURS.refusal(seconds / 3600):
         raise ValueError(f"{text!r} is too long for a bill.")
     return seconds
-
-
-def _every(text: str) -> int:
-    """Return minutes between two looks, a part of an hour: `10m`; 0 of `off`."""
-    minutes = Decimal(0) if text == "off" else _duration(text) / 60
-    if minutes not in _PAUSES_MINUTES:
-        raise ValueError(f"{text!r} is not 5m, 10m, 15m, 20m, 30m or off.")
-    return int(minutes)
 
 
 def _horizon(text: str) -> Decimal:
@@ -219,7 +210,6 @@ def _rate(text: str) -> ExchangeRate:
     return ExchangeRate(currency=match[1], per_usd=per_usd, day=_day(match[3]))
 
 
-EVERY = ParsedType("duration", _every)
 DURATION, HORIZON = ParsedType("duration", _duration), ParsedType("duration", _horizon)
 SIZE, BOOT_DISK = ParsedType("size", _size), ParsedType("size", _boot_disk)
 DOLLARS, INCREASE = ParsedType("usd", _dollars), ParsedType("usd|percent", _increase)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, distributions, requires
 
 import click
+from click.shell_completion import get_completion_class
 
 from gpucost.arguments.parameters import today
 from gpucost.arguments.settings import PROJECT_FILE
@@ -194,3 +195,22 @@ def schema(name: str | None, output: Output) -> None:
         print_json([{"name": document, "form": form, "written": by} for document, form, by in rows])
     else:
         print_table(Table(columns=("name", "is", "written by"), rows=rows), output)
+
+
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(name="completion", epilog='Example: eval "$(gpucost completion bash)"')
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for a shell; evaluate it in the shell's start-up file.
+
+    It completes commands and options, providers, GPUs, regions and machine types of the bundled
+    catalog, codes of findings and actions, JOB/ID of the plan named or of ./plan.json, the runs of
+    the journal, and files.
+    """
+    script = get_completion_class(shell)
+    if script is None:
+        raise click.UsageError(f"this click has no completion for {shell}.")
+    click.echo(script(ctx.find_root().command, {}, "gpucost", "_GPUCOST_COMPLETE").source())

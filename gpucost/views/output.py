@@ -139,7 +139,7 @@ def progress(words: str, *, quiet: bool) -> ProgressCallback:
     """
     width = message_width()
     if quiet or width is None:
-        return _nobody
+        return lambda _done, _total: None
     due, shown = time.monotonic() + _FIRST_S, False
 
     def report(done: int, total: int) -> None:
@@ -155,10 +155,6 @@ def progress(words: str, *, quiet: bool) -> ProgressCallback:
                 sys.stderr.flush()
 
     return report
-
-
-def _nobody(_done: int, _total: int) -> None:
-    """Tell nobody."""
 
 
 FORMATS = ("table", "json", "csv", "md")
@@ -186,7 +182,7 @@ class Output:
     color: bool = True
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, str | bool]:
         """The options of a command that prints in this way."""
         flags = {"quiet": self.quiet, "verbose": self.verbose, "no_color": not self.color}
         return {"format_": self.format, **flags}
@@ -366,15 +362,16 @@ def _draw(table: Table, output: Output) -> None:
     if table.title:
         print_prose(table.title)
     width = terminal_width()
-    columns = {name: [printable(row[at]) for row in table.rows] for at, name in _named(table)}
+    columns = {
+        name: [printable(row[at]) for row in table.rows] for at, name in enumerate(table.columns)
+    }
     most = {name: max(map(cell_len, (name, *cells))) for name, cells in columns.items()}
     least = {name: _least(table, name, cells) for name, cells in columns.items()}
     shown = [name for name in columns if _room(most.values(), 3) <= width or any(columns[name])]
-    left_out = []
     for name in table.spare:
         if name in shown and _room((least[name] for name in shown), 2) > width:
             shown.remove(name)
-            left_out.append(name)
+    left_out = [name for name in table.spare if name not in shown and any(columns[name])]
     gap = next((n for n in _GAPS if _room((most[name] for name in shown), n) <= width), 2)
     gap = gap if _room((least[name] for name in shown), gap) <= width else _GAPS[-1]
     widths = {name: most[name] for name in shown}
@@ -395,10 +392,6 @@ def _draw(table: Table, output: Output) -> None:
     if left_out:
         names = join(left_out)
         output.say(_("Hidden columns: {names} (widen the terminal or use -f md)", names=names))
-
-
-def _named(table: Table) -> list[tuple[int, str]]:
-    return list(enumerate(table.columns))
 
 
 def _room(widths: Iterable[int], gap: int) -> int:

@@ -202,39 +202,29 @@ def _columns(plan: Plan) -> tuple[str, ...]:
 
 
 def _option_rows(job: JobPlan) -> list[tuple[str, ...]]:
+    """Return today's row and that of each option."""
     today = job.baseline
-    offer = today.offer
-    rows: list[tuple[str, ...]] = [
-        (
-            f"{report_text.STAY}" + ("*" if job.recommended == report_text.STAY else ""),
-            report_text.place(offer, today.count) + (_(" (assumed)") if today.assumed else ""),
-            f"{offer.gpu_count}x {offer.gpu}" if offer else _("unknown"),
-            _("unchanged"),
-            report_text.hours(today.hours),
-            report_text.today_cost(today.cost),
-            "",
-            report_text.per_work(today),
-            report_text.read_on(offer),
-        )
+    how = _("unchanged") + (_(" (assumed)") if today.assumed else "")
+    ways: list[tuple[str, report_text.Way, str, str, str]] = [
+        (report_text.STAY, today, how, report_text.today_cost(today.cost), "")
     ]
     for option in job.options:
-        star = "*" if option.id == job.recommended else ""
-        fraction = option.saves.fraction
-        most = "<= " if option.cost.at_least else ""  # a part of its cost has no known price
-        rows.append(
-            (
-                f"{option.id}{star}",
-                report_text.place(option.offer, option.count),
-                f"{option.offer.gpu_count}x {option.offer.gpu}",
-                report_text.changes(option),
-                report_text.hours(option.hours),
-                report_text.cost_range(option),
-                _("unknown") if fraction is None else f"{most}{fraction:.0%}",
-                report_text.per_work(option),
-                report_text.read_on(option.offer),
-            )
+        cost, saved = report_text.cost_range(option), report_text.share_saved(option)
+        ways.append((option.id, option, report_text.changes(option), cost, saved or _("unknown")))
+    return [
+        (
+            f"{id_}*" if id_ == job.recommended else id_,
+            report_text.place(way.offer, way.count),
+            f"{way.offer.gpu_count}x {way.offer.gpu}" if way.offer else _("unknown"),
+            how,
+            report_text.hours(way.hours),
+            cost,
+            saved,
+            report_text.per_work(way),
+            report_text.read_on(way.offer),
         )
-    return rows
+        for id_, way, how, cost, saved in ways
+    ]
 
 
 def _record(choice: FoundOption) -> tuple[str, ...]:
@@ -283,9 +273,8 @@ def _print_fleet(fleet: Fleet, plan: Plan, output: Output) -> None:
     print_table(Table(columns=columns, rows=rows), output)
     for placement in fleet.recommended:
         for risk in placement.risks or ():
-            print_prose(
-                _("GPU {id}: {risk}", id=placement.id, risk=translate_text(risk)), indent="  "
-            )
+            text = _("GPU {id}: {risk}", id=placement.id, risk=translate_text(risk))
+            print_prose(text, indent="  ")
     if fleet.roll_back:
         print_prose(translate_text(fleet.roll_back))
     for job_left in () if fleet.taken else fleet.unmoved:

@@ -37,6 +37,7 @@ _GROUPS_SHOWN = 5
 _TEAMS_SHOWN = 3
 _SAME_TIME = 1.05
 _ZERO = Decimal(0)
+_WORK_KINDS = ("training", "data_preparation", "inference_offline")  # of others hours are held time
 _MONTH_H = 744.0
 
 
@@ -304,7 +305,7 @@ def _saves_share(share: float, most: str = "") -> str:
 def _run_time(option: Option, job: JobPlan) -> str:
     """Return how long the same work takes against today; empty where it takes as long."""
     now, then = job.baseline.hours.mid, option.hours.mid
-    if not now or not then or option.scaling:
+    if not now or not then or option.scaling or job.kind not in _WORK_KINDS:
         return ""
     if then >= now * _SAME_TIME:
         return _("{times}x today's time", times=f"{then / now:.2g}")
@@ -338,11 +339,10 @@ def _first_launchable(job: JobPlan, choice: Option | None) -> str:
 
 
 def _more(job: JobPlan) -> str:
-    more = _("All options: --all   Why: -v   Report: --report FILE")
     step = job.first_step
-    if job.choice is None or step is None or not step.command:
-        return more
-    return _("How: {command}   All options: --all   Why: -v", command=step.command)
+    if job.choice is not None and step is not None and step.command:
+        return _("How: {command}   All options: --all   Why: -v", command=step.command)
+    return _("All options: --all   Why: -v   Report: --report FILE")
 
 
 def _command(job: JobPlan, saved_as: str | None) -> str:

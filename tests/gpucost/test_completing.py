@@ -84,7 +84,7 @@ def test_runs_are_offered_where_an_id_is_asked(planned: Path) -> None:
             journal.open_run(spec, Decimal(1), datetime.now(UTC))
         journal.mark_run(ended.marks.run, "ended", datetime.now(UTC))
     runs = [f"plain,{living.marks.run}", f"plain,{ended.marks.run}"]
-    for command in ("show", "logs", "ssh", "extend", "down"):
+    for command in ("list", "logs", "ssh", "extend", "down"):
         assert offered(command, "") == runs
     assert offered("down", "--yes", living.marks.run[:4]) == runs[:1]
     assert (planned / "state").is_dir()
@@ -98,7 +98,7 @@ def test_an_answer_comes_at_once(planned: Path) -> None:
         ("quote", ""),
         ("recipe", "--option", ""),
         ("explain", ""),
-        ("show", ""),
+        ("list", ""),
         ("",),
     ):
         assert min(_used_s(words) for _ in range(3)) < MOST_CPU_S, words  # the first compiles

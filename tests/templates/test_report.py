@@ -233,7 +233,7 @@ def test_the_next_command_can_be_pasted(name: str) -> None:
     import shlex  # noqa: PLC0415 - only here
 
     plan = planned((training(name),), {})
-    (line,) = re.findall(r"`(gpucost quote [^`]*)`", render_report(plan))
+    *_, line = re.findall(r"`(gpucost quote [^`]*)`", render_report(plan))
     words = shlex.split(line)
     assert words[-1] == f"{name}/{plan.jobs[0].recommended}"
     assert words[-2].startswith("--option")

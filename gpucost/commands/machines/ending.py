@@ -5,7 +5,6 @@ from collections.abc import Iterable
 import click
 import msgspec
 
-from gpucost.arguments.parameters import EVERY
 from gpucost.files.writing import state_folder
 from gpucost.machines.ending import end, find_runs, tell
 from gpucost.machines.state import confirm, open_journal, sessions, this_owner
@@ -101,7 +100,7 @@ _COLUMNS = ReapedRun.__struct_fields__
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
     "--every",
-    type=EVERY,
+    type=click.Choice(("5m", "10m", "15m", "30m", "off")),
     help="Set up a timer that does this from now on, e.g. 10m; `off` removes it.",
 )
 @output_options
@@ -113,7 +112,7 @@ def reap(
     all_owners: bool,
     dry_run: bool,
     yes: bool,
-    every: int | None,
+    every: str | None,
 ) -> None:
     """Remove orphans: launches without a result, machines past their deadline, leftovers.
 
@@ -125,7 +124,8 @@ def reap(
     if every is not None:
         group = context.find_root().command
         watch = group.get_command(context, "watch") if isinstance(group, click.Group) else None
-        looks = {"install": every > 0, "uninstall": every == 0, "minutes": every}
+        off = every == "off"
+        looks = {"install": not off, "uninstall": off, "minutes": 0 if off else int(every[:-1])}
         context.invoke(watch or reap, environment=None, **looks, **output.options)
         return
     with open_journal(go_on=output.say, mend=True) as journal:

@@ -480,8 +480,7 @@ def command(
     if target != "-":
         with _saying(lang, rate, output):
             saved_as = next((path for path, kind in kinds.items() if kind == "json"), None)
-            read_from = _read_from(profiles)
-            _print(document, output, (read_from, saved_as), all_options=all_options)
+            _print(document, output, (_read_from(profiles), saved_as), all_options=all_options)
     plan.check_feasible()
     return gate.check(plan, output)
 

@@ -105,8 +105,7 @@ def test_weekly_takes_the_plan_of_a_week_ago(
     [
         (("fleet", "nowhere", "--weekly"), "no such folder"),
         (("fleet", ".", "--weekly"), "no plan is a week older"),
-        (("fleet", "."), "is a folder"),
-        (("fleet", "old.json", "--weekly", "--base", "old.json"), "not both"),
+        (("diff", "."), "no plan is a week older"),
         (("diff", "old.json", "nothing.json"), "no such file"),
     ],
 )

@@ -128,9 +128,9 @@ def test_a_forecast_is_no_bill(plan: str, call: Call) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("plan.json",), "BILL"),
-        (("nothing.json", "focus_1_2.csv"), "gpucost plan -o plan.json"),
-        (("plan.json", "plan.json"), "neither invoice_items"),
+        (("plan.json",), "gpucost bill INVOICE PLAN"),
+        (("plan.json", "nothing.csv"), "nothing.csv"),
+        (("plan.json", "plan.json"), "compare one plan"),
         (("plan.json", "focus_1_2.csv", "--option", "train/o99"), "train/o1"),
     ],
 )
