@@ -151,10 +151,10 @@ class DefaultGroup(click.Group):
         return [f"[{names}]", *default.collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options of what is meant, what the others take beside them, then all names."""
+        """Write the options of what is meant, then all names; `gpucost help` adds the others'."""
         default = self.commands[self.default_for([])]
         default.format_options(ctx, formatter)
-        for name, command in self.commands.items():
+        for name, command in self.commands.items() if ctx.meta.get(_ALL) else ():
             shown = {flag for option in default.params for flag in option.opts}
             records = [
                 record
