@@ -24,14 +24,14 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # hostile results, ends, stacks from outside, flavors, ledger. From here each may only fall again,
 # but for the catalog that publishes itself, which its task gave up to 400 lines.
 LIMITS: Mapping[str, int] = {
-    "lines of code": 70_469,
-    "files": 470,
+    "lines of code": 70_457,
+    "files": 469,
     "modules with one importer": 79,
-    "public classes": 743,
+    "public classes": 742,
     "document classes": 14,
     "memo dictionaries in frozen values": 15,
     "vague names": 1_375,
-    "uses of Any": 679,
+    "uses of Any": 670,
 }
 
 # Pronouns, adverbs and participles that say nothing of what a name holds.

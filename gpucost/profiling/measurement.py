@@ -78,6 +78,7 @@ class MeasureRequest:
         hints: what the measurement cannot see, as fields of `hints.Hints`.
         applied: what is applied to the command; None where it runs as it is.
         run_name: where the profile of the whole run goes, if this is a part of one.
+        trace_steps: how many to run under the framework's own profiler, 0 for none.
     """
 
     command: tuple[str, ...]
@@ -92,6 +93,7 @@ class MeasureRequest:
     metrics: tuple[str, ...] = ()
     applied: Application | None = None
     run_name: OutputName | None = None
+    trace_steps: int = 0
 
     @property
     def job(self) -> str | None:
@@ -114,6 +116,7 @@ class MeasureRequest:
             metrics=self.metrics,
             hints={name: value for name, value in self.hints.items() if value is not None},
             run_name=None if self.run_name is None else asdict(self.run_name),
+            trace_steps=self.trace_steps,
             view=not output.quiet and os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else -1),
             color=output.color,
         )
@@ -145,7 +148,7 @@ def measure(request: MeasureRequest, output: Output) -> int:
 
 def _around_command(request: MeasureRequest, output: Output) -> int:
     folder = _folder(output)
-    environ = _environment(request.applied, folder)
+    environ = _environment(request, folder)
     relay = Relay(request.command)
     try:
         child = Child(request.command, environ, relay.mask)
@@ -326,8 +329,9 @@ def _folder(output: Output) -> str | None:
         return None
 
 
-def _environment(applied: Application | None, folder: str | None) -> dict[str, str]:
+def _environment(request: MeasureRequest, folder: str | None) -> dict[str, str]:
     """Return the command's environment: the caller's, and what recipe and probe need."""
+    applied = request.applied
     environ = callers_environment(os.environ, _read(Path("/proc/self/environ")))
     if applied is not None:
         environ |= applied.environment
@@ -335,6 +339,8 @@ def _environment(applied: Application | None, folder: str | None) -> dict[str, s
         environ |= child_environment(environ, Path(folder))
         if applied is not None:
             _hand_over(applied, Path(folder))
+        elif request.trace_steps:
+            _write_words(Path(folder) / APPLY, {"actions": {}, "trace": request.trace_steps})
     return environ
 
 
@@ -344,27 +350,28 @@ def _hand_over(applied: Application, folder: Path) -> None:
     Raises:
         AroundChildError: nothing can be written, so nothing would be applied.
     """
-    import json  # noqa: PLC0415 - where something is applied
-
     events: list[dict[str, Any]] = [{"event": "asked", "actions": list(applied.in_process)}]
     events += [{"event": "change", **_fields(change)} for change in applied.changes]
+    _write_words(folder / RUN_EVENTS, *({"t_s": time.time(), **event} for event in events))
+    if applied.in_process:
+        orders = {"actions": dict(applied.in_process), "experiment": applied.experiment}
+        _write_words(folder / APPLY, orders)
+
+
+def _write_words(path: Path, *words: Mapping[str, Any]) -> None:
+    """Write what the probe, or the profile, is told.
+
+    Raises:
+        AroundChildError: nothing can be written.
+    """
+    import json  # noqa: PLC0415 - where something is told
+
     try:
-        (folder / RUN_EVENTS).write_text(
-            "".join(json.dumps({"t_s": time.time(), **event}) + "\n" for event in events),
-            encoding="utf-8",
-        )
-        if applied.in_process:
-            told_probe = {
-                "actions": dict(applied.in_process),
-                "experiment": applied.experiment,
-                "find_workers": applied.find_workers,
-            }
-            text = json.dumps(told_probe)
-            (folder / APPLY).write_text(text, encoding="utf-8")
+        path.write_text("".join(json.dumps(word) + "\n" for word in words), encoding="utf-8")
     except OSError as error:
-        _remove(str(folder))
+        _remove(str(path.parent))
         reason = error.strerror or error
-        raise AroundChildError(f"{folder}: the recipe cannot be handed over: {reason}.") from error
+        raise AroundChildError(f"{path}: the probe cannot be told what to do: {reason}.") from error
 
 
 def _fields(change: Change) -> dict[str, str | None]:

@@ -64,8 +64,9 @@ class Writer:
         """Have the profile written, and wait for it."""
         if self._asking is not None:
             self._asking.join()
-        question = {"capture": capture, "target": target, "hints": dict(task.hints)}
-        answer = self._ask({**question, "run_name": task.run_name and dict(task.run_name)})
+        question: dict[str, Any] = {"capture": capture, "target": target, "hints": dict(task.hints)}
+        question |= {"run_name": task.run_name and dict(task.run_name)}
+        answer = self._ask({**question, "trace_steps": task.trace_steps})
         if answer is None:
             problem = "writing the profile failed: its process ended."
             return Outcome(capture=capture, problems=(problem,))
@@ -109,7 +110,11 @@ def _load() -> None:
 
 
 def _written(
-    capture: str, target: str, hints: Mapping[str, Any], run_name: Mapping[str, Any] | None
+    capture: str,
+    target: str,
+    hints: Mapping[str, Any],
+    run_name: Mapping[str, Any] | None,
+    trace_steps: int,
 ) -> Outcome:
     """Write series and profile; what was measured stays in the capture until both are there."""
     try:
@@ -126,10 +131,32 @@ def _written(
         changes=(
             *(change.sentence for change in profile.changes),
             *([profile.experiment.sentence] if profile.experiment else ()),
+            *(_traced(profile) if trace_steps else ()),
         ),
         verdict=_verdict(profile),
         part=part,
     )
+
+
+_OTHER_PROFILERS = {
+    "jax": "jax.profiler.trace('trace') around some steps, then xprof trace",
+    "keras": "keras.callbacks.TensorBoard('logs', profile_batch=(10, 30)), then xprof logs",
+    "tensorflow": "tf.profiler.experimental.Profile('logs') around some steps, then xprof logs",
+}
+
+
+def _traced(profile: Profile) -> tuple[str, ...]:
+    """Return the table of the traced steps, or why there are none and what to do."""
+    if profile.trace is not None:
+        return profile.trace.table
+    framework = str(profile.job.framework).partition(" ")[0]
+    if framework == "pytorch":
+        count = (profile.step.count if profile.step else None) or 0
+        return (
+            f"--trace: nothing was traced: {count} optimizer steps, and it begins at the 10th.",
+        )
+    way = _OTHER_PROFILERS.get(framework, "nsys profile COMMAND, on a machine with a GPU")
+    return (f"--trace: nothing was traced, as no step of PyTorch was seen. Use: {way}.",)
 
 
 def _write(

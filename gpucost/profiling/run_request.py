@@ -37,22 +37,9 @@ DEFAULT_TARGET = "after.json"
 _WARMUP_STEPS = 60  # our choice: start-up, compilation and the first reads are over by then
 
 
-def searching(options: dict[str, Any]) -> tuple[str, ...]:
-    """Return the options of a call that searches instead of applying; none where it does not."""
-    names = ("--find-workers", "--find-batch")
-    return tuple(name for name in names if options[name[2:].replace("-", "_")])
-
-
 def find_batch(words: tuple[str, ...], target: str | None, output: Output, *, no_gpu: bool) -> int:
     """Find the largest batch in trials, print what was found, and return the exit code."""
     from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
-    from gpucost.profiling.run_request import (  # noqa: PLC0415 - lazy
-        attempt_in_child,
-        free_gib,
-        room_bytes,
-        search,
-        surroundings,
-    )
 
     room = room_bytes(free_gib(), has_gpu=not no_gpu and bool(surroundings().gpus))
     result = search(attempt_in_child(words, os.environ, room), output.say)
@@ -76,15 +63,8 @@ def applied_to(
     words: tuple[str, ...], sources: tuple[str | None, ...], options: dict[str, Any]
 ) -> Application:
     """Return what is done with the command."""
-    from gpucost.profiling.run_request import surroundings  # noqa: PLC0415 - lazy
-    from planner.documents.application import (  # noqa: PLC0415 - lazy
-        application,
-        finding_workers,
-        in_turns,
-    )
+    from planner.documents.application import application, in_turns  # noqa: PLC0415 - lazy
 
-    if options["find_workers"]:
-        return finding_workers(words)
     recipe = _recipe(*sources).also(options["numeric"])
     if options["ab"]:
         return in_turns(recipe, words, _experiment())
@@ -93,10 +73,7 @@ def applied_to(
 
 def _experiment() -> dict[str, object]:
     """Return a design with an order of its own."""
-    from planner.proof.experiment import (  # noqa: PLC0415 - lazy
-        Design,
-        hand_over,
-    )
+    from planner.proof.experiment import Design, hand_over  # noqa: PLC0415 - lazy
 
     return hand_over(Design(warmup_steps=_WARMUP_STEPS, seed=secrets.randbits(32)))
 
@@ -105,7 +82,8 @@ def check(
     words: tuple[str, ...],
     sources: tuple[str | None, ...],
     target: str,
-    searching: tuple[str, ...],
+    *,
+    find_batch: bool,
 ) -> None:
     """Refuse a call that cannot be, with every reason at once.
 
@@ -114,15 +92,13 @@ def check(
     """
     plan_path, recipe_path, named = sources
     problems = []
-    if len(searching) > 1:
-        problems.append(f"{' and '.join(searching)}: one at a time; leave one out.")
-    if searching and any(sources):
-        problems.append(f"{searching[0]} applies no recipe: leave out the recipe or the plan.")
+    if find_batch and any(sources):
+        problems.append("--find-batch applies no recipe: leave out the recipe or the plan.")
     if not words:
         problems.append("no COMMAND: put it behind --, such as gpucost run ... -- python train.py.")
     if recipe_path is not None and (plan_path is not None or named is not None):
         problems.append("--recipe and a PLAN: one of the two says what to apply; leave one out.")
-    if not searching and not any(sources):
+    if not find_batch and not any(sources):
         problems.append("nothing to apply: give --recipe FILE, or PLAN --option JOB/ID.")
     folder = Path(target).parent
     if target == "-" or target.endswith("/") or Path(target).is_dir():

@@ -55,6 +55,7 @@ class Task:
         metrics: the metrics pages of the servers that are measured.
         hints: fields of `hints.Hints`, for the profile.
         run_name: fields of `profile_target.OutputName`; None where no run of several is looked for.
+        trace_steps: how many were to be traced; the outcome says where none were.
         view: draw the live view on standard error, where that is our terminal.
         color: whether it may use colours.
     """
@@ -72,6 +73,7 @@ class Task:
     metrics: tuple[str, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)
     run_name: Mapping[str, Any] | None = None
+    trace_steps: int = 0
     view: bool = False
     color: bool = False
 
@@ -84,7 +86,7 @@ class Outcome:
         target: the profile; None where none was written.
         capture: where the readings lie; None once a profile holds them.
         notes: what a reader of the profile should know.
-        changes: what `gpucost run` applied and left, in words.
+        changes: what `gpucost run` applied and left, or the table of a trace, in words.
         verdict: its first finding: `code`, `cause`, `confidence`, `waste_fraction`.
         problems: why there is no profile, or what else went wrong.
         part: what is said instead of a verdict where other parts of the run are still to come.

@@ -34,7 +34,6 @@ class Application:
         command: the command, with what is put in front of it.
         environment: variables that are added.
         in_process: settings of the actions that the probe applies, by code.
-        find_workers: whether the probe finds the number of loader workers.
         experiment: how the probe tries them on and off in turns; None where they stay on.
         changes: what is settled before the command starts.
     """
@@ -43,7 +42,6 @@ class Application:
     environment: Mapping[str, str] = field(default_factory=dict)
     in_process: Mapping[str, Settings] = field(default_factory=dict)
     experiment: Mapping[str, object] | None = None
-    find_workers: bool = False
     changes: tuple[Change, ...] = ()
 
 
@@ -110,12 +108,6 @@ def in_turns(
         experiment=experiment,
         changes=tuple(changes),
     )
-
-
-def finding_workers(command: Sequence[str]) -> Application:
-    """Return how the number of loader workers is found in one run of a command."""
-    asked: dict[str, Settings] = {"dataloader-workers": {"num_workers": 1}}
-    return Application(command=tuple(command), in_process=asked, find_workers=True)
 
 
 def _listed() -> str:

@@ -30,7 +30,14 @@ from planner.profile.kinds import (
     JobKind,
     Parallelism,
 )
-from planner.profile.trials import Change, Latency, Replicas, Serving, Trial, TriedInTurns
+from planner.profile.trials import (
+    Change,
+    Latency,
+    Replicas,
+    Serving,
+    TracedSteps,
+    TriedInTurns,
+)
 from pricing.catalog.offer import PURCHASES
 from pricing.hardware import SLICE_NAME
 
@@ -372,7 +379,7 @@ class Profile:
     experiment: TriedInTurns | None = record(
         TriedInTurns, "settings tried in turns within this run"
     )
-    trials: tuple[Trial, ...] = records(Trial, "values that were tried in this run")
+    trace: TracedSteps | None = record(TracedSteps, "steps under the framework's own profiler")
     gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
     host: Host | None = record(Host, "the machine around the GPUs")
     run: Run | None = record(Run, "the run of several machines that this is a part of")

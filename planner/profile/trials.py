@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from planner.profile.fields import fraction, integer, number, record, text, texts
+from planner.profile.fields import fraction, integer, number, record, records, text, texts
 from planner.profile.kinds import OUTCOMES
 
 
@@ -24,18 +24,48 @@ class Change:
 
 ENDED = ("planned", "no-room", "run-ended", "too-few", "lost")
 KEPT = ("on", "off")
+TRACED = ("operator", "idle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One value of a setting that was tried for a while."""
+class TraceRow:
+    """An operator of traced steps, or a place where none ran."""
 
-    setting: str | None = text("which: num_workers")
-    value: int | None = integer("the value")
-    step_s: float | None = number("a step with it, mean, seconds", above=0.0)
-    data_wait_s: float | None = number("of it waiting for input, seconds")
-    chosen: str | None = text("whether it was kept", choices=("yes", "no"))
-    where: str | None = text("which loader")
+    kind: str | None = text(
+        "operator: its own time; idle: nothing ran", choices=("operator", "idle")
+    )
+    name: str | None = text("of the operator; of idle time what the host did, or what came next")
+    count: int | None = integer("how often, in all traced steps")
+    seconds: float | None = number("together, of all traced steps")
+
+    def line(self, steps: int, all_s: float) -> str:
+        """Return the row for people: its share, milliseconds and calls a step."""
+        own_s, calls = self.seconds or 0.0, (self.count or 0) / steps
+        figures = f"{own_s / all_s:9.1%} {own_s / steps * 1000:10.3g} {calls:6.3g}"
+        return f"  {self.kind:8} {figures}  {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedSteps:
+    """Steps under the framework's own profiler, which makes them longer."""
+
+    steps: int | None = integer("how many", low=1)
+    seconds: float | None = number("together")
+    device: str | None = text("what the times are of", choices=("gpu", "cpu"))
+    idle_s: float | None = number("of it nothing ran there, seconds")
+    rows: tuple[TraceRow, ...] = records(TraceRow, "operators, then idle times, largest first")
+
+    @property
+    def table(self) -> tuple[str, ...]:
+        """The rows as lines for people, below a heading."""
+        steps, seconds = self.steps or 1, self.seconds or 1.0
+        head = (
+            f"trace: {steps} steps under PyTorch's profiler, {seconds / steps * 1000:.3g} ms each; "
+            f"the {(self.device or '').upper()} ran no operator for "
+            f"{(self.idle_s or 0.0) / seconds:.0%} of it"
+        )
+        names = f"  {'':8} {'of a step':>9} {'ms a step':>10} {'calls':>6}  name"
+        return (head, names, *(row.line(steps, seconds) for row in self.rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,7 +154,7 @@ def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> 
         waits=waits_of(merged.observed),
         ranks=ranks_of(merged.observed),
         changes=merged.observed.changes if merged.observed else (),
-        trials=merged.observed.trials if merged.observed else (),
+        trace=merged.observed.trace if merged.observed else None,
         run=merged.observed.run if merged.observed else None,
         gpus=taken.gpus,
         host=host,

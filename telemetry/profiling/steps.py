@@ -93,7 +93,7 @@ def early_steps(observed: Observed | None) -> EarlySteps | None:
     between the two parts, Otsu 1979), where the later ones are much shorter, and nearly all are.
     """
     rows = None if observed is None else observed.steps
-    if rows is None or observed is None or observed.changes or observed.turns or observed.trials:
+    if rows is None or observed is None or observed.changes or observed.turns:
         return None
     rows = rows.iloc[1:]
     rows = rows[rows["step_s"].notna() & (rows["n"] > 0)]
@@ -134,7 +134,7 @@ def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
     early = early_steps(observed)
     rest = mean - sum(part or 0.0 for part in parts.values())
     times = observed.step_times
-    as_it_is = not observed.changes and not observed.trials  # a recipe changes how input is read
+    as_it_is = not observed.changes  # a recipe changes how input is read
     return Step(
         count=observed.step_count,
         counted_by=observed.counted_by,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from planner.profile.kinds import LEFT, OUTCOMES, PARALLELISMS
-from planner.profile.trials import Change, Trial, TurnsSeen
+from planner.profile.trials import Change, TracedSteps, TraceRow, TurnsSeen
 from telemetry.recording.observed import (
     STEP_COLUMNS,
     Pause,
@@ -110,7 +110,7 @@ def together(events: Sequence[Event]) -> JobEvents:
         **_ended(processes),
         "changes": changes(process.by_kind for process in processes),
         "turns": turns(process.by_kind for process in processes),
-        "trials": trials(process.by_kind for process in processes),
+        "trace": _traced(processes),
     }
     counted_by, kind, stepping = _stepping(processes)
     if not stepping:
@@ -449,23 +449,20 @@ def _change(event: Mapping[str, Any]) -> Change:
     )
 
 
-def trials(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> tuple[Trial, ...]:
-    """Return the values that the first process tried that tried any.
-
-    Args:
-        processes: the events of each, by kind.
-    """
-    found = next((tried for process in processes if (tried := process.get("trial"))), ())
-    return tuple(
-        Trial(
-            setting=str(each["setting"]),
-            value=int(each["value"]),
-            step_s=each.get("step_s") or None,
-            data_wait_s=each.get("wait_s"),
-            chosen="yes" if each.get("chosen") else "no",
-            where=str(each["where"]) if each.get("where") else None,
-        )
-        for each in found
+def _traced(processes: Iterable[_Process]) -> TracedSteps | None:
+    """Return the steps that the first process traced that traced any."""
+    told = next((process.last("trace") for process in processes if process.by_kind["trace"]), None)
+    if told is None:
+        return None
+    return TracedSteps(
+        steps=int(told["steps"]),
+        seconds=float(told["s"]),
+        device=str(told["device"]),
+        idle_s=float(told["idle_s"]),
+        rows=tuple(
+            TraceRow(kind=str(kind), name=str(name), count=int(n), seconds=float(s))
+            for kind, name, n, s in told["rows"]
+        ),
     )
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from planner.profile.model import Machine, Run
-    from planner.profile.trials import Change, Trial, TurnsSeen
+    from planner.profile.trials import Change, TracedSteps, TurnsSeen
     from telemetry.recording.places import Seen
 
 # As the probe writes them (its timing/tally.py): bucket b holds 2**(b/16) to 2**((b+1)/16) s.
@@ -203,7 +203,7 @@ class Observed:
         ranks: of a distributed run, by rank.
         changes: what of a recipe was applied, and what was left.
         turns: settings that were tried in turns; None where none were.
-        trials: values that were tried one after another.
+        trace: steps under the framework's own profiler; None where none were traced.
         machine: the whole machine, and whose its other GPUs were.
         identity: which machine it is, and who bills it.
         run: which run it is a part of, and on which machine.
@@ -233,7 +233,7 @@ class Observed:
     ranks: tuple[RankSeen, ...] = ()
     changes: tuple[Change, ...] = ()
     turns: TurnsSeen | None = None
-    trials: tuple[Trial, ...] = ()
+    trace: TracedSteps | None = None
     machine: Machine | None = None
     identity: MachineIdentity = MachineIdentity()
     run: Run | None = None

@@ -71,7 +71,7 @@ BUILT = {
     "report": "-o --style --lang --fx --series --base --fail-over --fail-over-increase",
     "diff": "--style --lang -f",
     "recipe": "--option --numeric -o",
-    "run": "--recipe --option --numeric --ab --find-workers --find-batch -o",
+    "run": "--recipe --option --numeric --ab --find-batch -o",
     "export": "--to -o --option --run --ttl --idle --image --numeric --focus-version "
     "--fleet --by --queue --autoscaler --tz",
     "reconcile": "--option -f",

@@ -74,7 +74,7 @@ def run(
         probe: whether the probe is put in front.
         python: the interpreter.
         apply: settings by action code, to be applied in the program.
-        more: what the probe is told beside that: `experiment`, `find_workers`.
+        more: what the probe is told beside that: `experiment`, `trace`.
         environ: more of the environment.
     """
     events = folder / "events"

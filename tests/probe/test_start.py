@@ -114,9 +114,7 @@ def test_an_error_of_the_other_sitecustomize_is_told_as_before(tmp_path: Path) -
     assert (with_probe.code, with_probe.out, with_probe.err) == (0, "on\n", without.err)
 
 
-@pytest.mark.parametrize(
-    "version", ["2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
-)
+@pytest.mark.parametrize("version", ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
 def test_every_python_starts_as_before(tmp_path: Path, version: str) -> None:
     """Old and new Pythons start without a word; from 3.8 on the probe is in them."""
     pythons = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planner.proof.experiment import Design, experiment, hand_over, of_blocks, settings
-from telemetry.probe.path.gpucost_probe.applying.recipe import Check, Turns
+from telemetry.probe.path.gpucost_probe.applying.recipe import Turns
 from telemetry.recording.events import turns as seen_turns
 
 DESIGN = Design(warmup_steps=6, pilot_fours=4, most_fours=12, seed=3)
@@ -188,28 +188,3 @@ def test_batches_read_ahead_are_no_gain(workers: int, ahead: int) -> None:
     seen = seen_turns([told.by_kind()])
     assert seen is not None
     assert of_blocks(seen).mid == pytest.approx(1.1)
-
-
-@pytest.mark.parametrize(
-    ("gain", "kept"), [(1.0, False), (1.01, False), (1.1, True), (0.97, False), (0.5, False)]
-)
-@pytest.mark.parametrize("workers", [1, 4, 7])
-def test_workers_stay_only_where_they_gain(gain: float, kept: bool, workers: int) -> None:  # noqa: FBT001 - a table
-    """A check in turns keeps what gains 2 % and ends soon; what is far slower it ends at once."""
-    check = Check(workers, 2 * workers, math.log(1.02))
-    on = _run(check, gain, 4000, spread=0.002)
-    assert check.kept is kept
-    assert on[-1] is kept
-    fours = 1 if gain == 0.5 else 4
-    most = (4 * workers + 4 * max(8, 2 * workers)) * 4 * fours + 4 * 2 * workers * 4 * fours
-    assert check.kept is not None
-    assert on[most:] == [kept] * len(on[most:])
-    assert check.typical_s(on=False) / check.typical_s(on=True) == pytest.approx(gain, rel=0.01)
-
-
-def test_a_check_is_told_to_nobody() -> None:
-    """Nothing that it does reads like an experiment that was asked for."""
-    check = Check(2, 4, 0.0)
-    check.lose("workers ended in OSError")
-    _run(check, 1.0, 10)
-    assert check.kept is None

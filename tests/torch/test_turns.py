@@ -65,18 +65,3 @@ def test_the_model_is_called_in_both_ways(program: Runner) -> None:
         assert seen[step - 1] == (
             ["torch.bfloat16", "True"] if is_on else ["torch.float32", "False"]
         )
-
-
-def test_the_number_of_workers_is_found_while_it_runs(program: Runner) -> None:
-    """Items wait as long as the program computes: workers end it; losses stay."""
-    done = program("starved.py", "search", apply=WORKERS, more={"find_workers": True})
-    *losses, _ = done.out.split()
-    *plain, _ = program("starved.py", "search", probe=False).out.split()
-    assert losses == plain
-    assert done.of("odd") == []
-    tried = {each["value"]: each for each in done.of("trial")}
-    assert {0, 1, 2} <= set(tried)
-    (kept,) = [value for value, each in tried.items() if each["chosen"]]
-    assert kept > 0
-    assert tried[kept]["step_s"] < tried[0]["step_s"] / 1.5
-    assert done.of("change")[-1]["outcome"] == "applied"

@@ -43,6 +43,14 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
     metavar="URL",
     help="Also read a server's metrics: vLLM, SGLang, Triton or TGI (repeatable).",
 )
+@click.option(
+    "--trace",
+    "trace_steps",
+    type=click.IntRange(min=0, max=200),
+    default=0,
+    metavar="STEPS",
+    help="Run so many steps under PyTorch's profiler: a table of operators and idle gaps, e.g. 20.",
+)
 @click.option("--no-metadata", is_flag=True, help="Do not query the cloud's metadata service.")
 @click.option("--name", help="Name of the job.")
 @click.option("--kind", type=click.Choice(KINDS), help="Kind of job.")
@@ -61,7 +69,10 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **option
     interval_s, duration = float(options.pop("interval")), options.pop("duration")
     metrics = _addresses(options.pop("metrics"))
     pid, no_gpu, gpus = options.pop("pid"), options.pop("no_gpu"), options.pop("gpus")
+    trace_steps = options.pop("trace_steps")
     _check(words, pid, target, interval_s)
+    if trace_steps and not words:
+        raise InputError("--trace: needs a COMMAND; a program that runs already is not changed.")
     request = MeasureRequest(
         command=words,
         pid=pid,
@@ -72,6 +83,7 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **option
         no_gpu=no_gpu,
         metadata=not options.pop("no_metadata"),
         metrics=metrics,
+        trace_steps=trace_steps,
         hints=options,
     )
     return measure(request, output)

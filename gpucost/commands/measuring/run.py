@@ -13,7 +13,6 @@ from gpucost.profiling.run_request import (
     applied_to,
     check,
     find_batch,
-    searching,
 )
 from gpucost.views.output import Output, common_options
 
@@ -61,11 +60,6 @@ class _BeforeTheCommand(click.Command):
     "--ab", is_flag=True, help="Switch the settings on and off in turns, and measure their gain."
 )
 @click.option(
-    "--find-workers",
-    is_flag=True,
-    help="Apply no recipe; find how many loader workers end the wait for data.",
-)
-@click.option(
     "--find-batch",
     is_flag=True,
     help="Run COMMAND in short trials to find the largest batch that fits.",
@@ -93,7 +87,7 @@ def command(
 
     words: tuple[str, ...] = ctx.meta[_COMMAND]
     sources = (plan_path, recipe_path, named)
-    check(words, sources, target, searching(options))
+    check(words, sources, target, find_batch=options["find_batch"])
     if options["find_batch"]:
         is_named = ctx.get_parameter_source("target") is ParameterSource.COMMANDLINE
         return find_batch(words, target if is_named else None, output, no_gpu=options["no_gpu"])

@@ -2,8 +2,8 @@
 """Start the probe of gpucost, then run the environment's own sitecustomize, if it has one.
 
 Every Python that the child starts runs this file, also one of another age: the syntax is that of
-Python 2.7 and 3 alike. Nothing of ours may fail, print, or hide what the environment would do
-without us.
+Python 2.7 and 3 alike. Nothing of ours may fail or print, nor, from Python 3.5 on, hide what the
+environment would do without us.
 """
 # mypy: ignore-errors
 
@@ -62,24 +62,8 @@ def _chain(ran):
         _load(spec)
 
 
-def _chain_of_old(ran):
-    """Do the same in Python 2."""
-    import imp
-
-    try:
-        module = imp.find_module("sitecustomize", _without(_OURS, sys.path))
-    except ImportError:
-        return
-    if module[1] not in ran:
-        ran.add(module[1])
-        sys.modules.pop("sitecustomize", None)
-        imp.load_module("sitecustomize", *module)
-
-
 _start()
 if not hasattr(sys, _RAN):
     setattr(sys, _RAN, set())
 if sys.version_info >= (3, 5):
     _chain(getattr(sys, _RAN))
-else:
-    _chain_of_old(getattr(sys, _RAN))

@@ -46,10 +46,9 @@ BAD = {
     ),
     "no actions": (("--ab", "--recipe", "none-of-it.json", "--", "true"), "has no actions"),
     "search and recipe": (
-        ("--find-workers", "--recipe", "r.json", "--", "true"),
-        "--find-workers applies no recipe",
+        ("--find-batch", "--recipe", "r.json", "--", "true"),
+        "--find-batch applies no recipe",
     ),
-    "two searches": (("--find-workers", "--find-batch", "--", "true"), "one at a time"),
     "no plan": (("--option", "j/o1", "--", "true"), "plan.json: no such file"),
 }
 

@@ -6,7 +6,7 @@ import time
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-BATCHES = {"waits": 100, "ready": 400, "turns": 260, "epochs": 26, "search": 500}
+BATCHES = {"waits": 100, "ready": 400, "turns": 260, "epochs": 26}
 EPOCHS = {"epochs": 10}
 ITEM_S = {"waits": 0.02, "ready": 0.0}  # of four items each
 STEP_S = {"waits": 0.02, "ready": 0.01}

@@ -34,6 +34,7 @@ class Probe:
         by_hand: the program tells its steps itself, so optimizers do not.
         recipe: what is to be applied; None where nothing is.
         trial: of a batch, which this process was started for; None where it was not.
+        trace: of some steps, by the framework's own profiler; None where none was asked for.
         each_look: called by the thread that looks at stacks, before each look.
     """
 
@@ -44,6 +45,7 @@ class Probe:
         self.others = False
         self.by_hand = False
         self.trial: Any = None
+        self.trace: Any = None
         self.each_look: Callable[[], None] | None = None
         self.recipe = _recipe_in(self)
         self._watched = False
@@ -58,6 +60,8 @@ class Probe:
         self.steps = Steps(self.events)
         if self.trial is not None:
             self.steps.taken = self.trial.stepped
+        elif self.trace is not None:
+            self.steps.taken = self.trace.stepped
         elif self.recipe is not None and self.recipe.turns is not None:
             self.steps.taken = self.recipe.turns.stepped
         self.events.greet = self.watch.start
@@ -67,6 +71,7 @@ class Probe:
         """Forget everything that belongs to the parent process."""
         self.watch.forget()
         self.events.forget()
+        self.trace = None
         if self.recipe is not None:
             self.recipe.forget()
         self.generation += 1
@@ -83,6 +88,8 @@ class Probe:
 
     def _finish(self) -> dict[str, object]:
         self.watch.end()
+        if self.trace is not None:
+            self.trace.end()
         return {**self.steps.finish(), **ending()}
 
     def _look_around(self) -> None:
@@ -125,11 +132,13 @@ def _recipe_in(probe: Probe) -> Any:
         from .applying.input import trial_of
 
         probe.trial = trial_of(probe, orders)
+    if orders.get("trace"):
+        from .tracing import Trace
+
+        probe.trace = Trace(probe, int(orders["trace"]))
     if not orders["actions"]:
         return None
-    recipe = Recipe(probe, orders["actions"], turns_of(probe, orders))
-    recipe.finds_workers = bool(orders.get("find_workers"))
-    return recipe
+    return Recipe(probe, orders["actions"], turns_of(probe, orders))
 
 
 def ending() -> dict[str, object]:

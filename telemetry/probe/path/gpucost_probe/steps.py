@@ -227,6 +227,7 @@ class Steps:
         thread: the one in which the last step ended, 0 before.
         loss: what the last backward pass began from, a tensor; None where it is not to be read.
         taken: called with the length of each step, without evaluation and saving; None: unknown.
+        traced: a profiler works meanwhile, so the lengths of steps are not the program's own.
     """
 
     def __init__(self, events: Events) -> None:
@@ -241,6 +242,7 @@ class Steps:
         self._tally = Tally(events)
         self.loss: Any = None
         self.taken: Callable[[float | None], None] | None = None
+        self.traced = False
         self._otherwise: Iterations | None = Iterations(events, self.samples)
         self._intervals: dict[int, Interval] = {}
         self._end_s: float | None = None
@@ -340,9 +342,9 @@ class Steps:
         if evaluated:
             self._write_evaluations(evaluated)
             spent.evaluation_s += sum(reading.length_s(start_s or 0.0) for reading in evaluated)
-        spent.step_s = None if start_s is None else end_s - start_s - spent.evaluation_s
+        spent.step_s = self._length_s(start_s, end_s, spent.evaluation_s)
         is_timed = self.waits_known and training is not None and training.is_timed
-        if training is None or start_s is None or not is_timed:
+        if training is None or start_s is None or spent.step_s is None or not is_timed:
             spent.wait_s = spent.items = None
         else:
             spent.wait_s = waited_s(trained, start_s)
@@ -364,6 +366,9 @@ class Steps:
         if self._tally.is_due(end_s):
             self.flush()
         self._tell_taken(length_s)
+
+    def _length_s(self, start_s: float | None, end_s: float, apart_s: float) -> float | None:
+        return None if start_s is None or self.traced else end_s - start_s - apart_s
 
     def _note_thread(self) -> None:
         if self.thread != get_ident():

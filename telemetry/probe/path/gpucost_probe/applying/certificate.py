@@ -23,13 +23,13 @@ from .reach import (
     Reach,
     UnknownContentError,
     drawn,
+    names_in,
     streams,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import types
-    from typing import Any, Iterator
+    from typing import Any
 
 
 BATCHES = 8
@@ -38,7 +38,6 @@ _LEAST_SHARE = 0.05  # of the time of the loop that waits for batches: below it 
 _LEAST_EPOCH_S = 0.5  # reading that one start of workers (25-36 ms each) must be small against
 _SHM = "/dev/shm"  # noqa: S108 - where PyTorch hands over batches
 _SHM_SHARE = 0.5  # of what is free there
-PLAIN_ITERATOR = "_SingleProcessDataLoaderIter"
 
 
 class Watch:
@@ -132,11 +131,17 @@ class Evidence:
         return min(1.0, sum(self.busy_s) / read_s) if read_s else 1.0
 
 
-def why_not_begin(loader: Any, iterator: Any) -> str | None:
+def indices_of(loader: Any) -> Any:
+    """Return what gives the indices of a loader, batch by batch."""
+    return loader.sampler if loader.batch_sampler is None else loader.batch_sampler
+
+
+def why_not_begin(loader: Any) -> str | None:
     """Return why a loader is left alone, as far as that shows before it is read."""
-    if loader._dataset_kind:
+    data: Any = sys.modules["torch.utils.data"]
+    if isinstance(loader.dataset, data.IterableDataset):
         return "an iterable data set would give every batch once for each worker"
-    if type(iterator).__name__ != PLAIN_ITERATOR:
+    if type(loader)._get_iterator is not data.DataLoader._get_iterator:
         return "its iterator is not PyTorch's own"
     if hasattr(loader.dataset, "reading_service") or _is_pipe(loader.dataset):
         return "a data pipe shares its items out by itself"
@@ -147,12 +152,7 @@ def why_not_begin(loader: Any, iterator: Any) -> str | None:
             "workers would not be forked but started anew: they need a data set that can be "
             "pickled and a script with a main guard"
         )
-    return why_not_ahead(loader._index_sampler)
-
-
-def why_not_share(reach: Reach) -> str | None:
-    """Return what workers must not share; None where there is nothing."""
-    return None if reach.shared is None else "the data set holds %s" % reach.shared
+    return why_not_ahead(indices_of(loader))
 
 
 def why_no_gain(evidence: Evidence, batches: int | None) -> str | None:
@@ -269,12 +269,5 @@ def _used(kind: type) -> set[str]:
         for value in vars(base).values():
             code = getattr(getattr(value, "__func__", value), "__code__", None)
             if code is not None:
-                names.update(_names(code))
+                names.update(names_in(code))
     return names
-
-
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for const in code.co_consts:
-        if hasattr(const, "co_names"):
-            yield from _names(const)

@@ -38,6 +38,7 @@ class Compute:
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._torch: Any = sys.modules["torch"]
+        recipe.refuse_versions(str(self._torch.__version__))
         self._seen: set[int] = set()
         self._calls: list[_Called] = []
 

@@ -22,26 +22,25 @@ from .certificate import (
     Evidence,
     Watch,
     affordable,
+    indices_of,
     why_not_begin,
 )
 from .feed import (
-    NEXT,
     PINNED,
     PREFETCH,
     WORKERS,
     Feed,
-    Search,
 )
 from .recipe import APPLIED, LEFT
-from .workers import in_forked_child
+from .workers import WatchedSet, in_forked_child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any
+    from typing import Any, Callable
 
     from ..process import Probe
-    from .recipe import Check, Recipe
+    from .recipe import Recipe
 
 
 # They make a program's loader anew and pass every setting, also those that the program left alone.
@@ -68,20 +67,12 @@ class WrittenSettings:
 
     def watch(self, module: ModuleType) -> None:
         """Wrap `DataLoader.__init__`."""
-        owner: Any = module.DataLoader
-        original = owner.__init__
-        signature = inspect.signature(original)
 
-        @functools.wraps(original)
-        def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-            original(loader, *args, **kwargs)
-            try:
-                named = list(signature.bind(loader, *args, **kwargs).arguments)[1:]
-                self._take(loader, named, _caller())
-            except Exception:
-                self._of_loader.pop(id(loader), None)
+        def made(arguments: dict[str, Any]) -> Callable[[Any], None]:
+            named, caller = list(arguments)[1:], _caller()
+            return lambda loader: self._take(loader, named, caller)
 
-        owner.__init__ = __init__
+        wrap_init(module, made)
 
     def _take(self, loader: Any, named: list[str], caller: str) -> None:
         key, dataset = id(loader), id(loader.dataset)
@@ -127,34 +118,51 @@ class SeededStart:
             self._own(worker_id)
 
 
-def give_workers(module: ModuleType, recipe: Recipe) -> None:
-    """Have every map-style loader made with workers, as was asked for, whatever it was to have."""
+def wrap_init(module: ModuleType, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Have `change` look at the arguments of each DataLoader, and change them, by their names.
+
+    What it returns, if anything, is called with the loader that was made. An error of ours leaves
+    the arguments as they were.
+    """
     owner: Any = module.DataLoader
-    iterable: Any = sys.modules["torch.utils.data.dataset"].IterableDataset
     original = owner.__init__
     signature = inspect.signature(original)
 
     @functools.wraps(original)
     def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        then = None
         try:
             bound = signature.bind(loader, *args, **kwargs)
-        except TypeError:
-            original(loader, *args, **kwargs)
-            return
-        given = bound.arguments
+            then = change(bound.arguments)
+            args, kwargs = bound.args[1:], bound.kwargs
+        except Exception:
+            pass
+        original(loader, *args, **kwargs)
+        try:
+            if then is not None:
+                then(loader)
+        except Exception:
+            pass
+
+    owner.__init__ = __init__
+
+
+def give_workers(module: ModuleType, recipe: Recipe) -> None:
+    """Have every map-style loader made with workers, as was asked for, whatever it was to have."""
+    iterable: Any = sys.modules["torch.utils.data.dataset"].IterableDataset
+
+    def change(given: dict[str, Any]) -> None:
         where = "loader (%s)" % type(given["dataset"]).__name__
         if isinstance(given["dataset"], iterable):
             recipe.tell(WORKERS, LEFT, "an iterable data set would give every batch twice", where)
-        else:
-            before, count = given.get("num_workers", 0), _asked_workers(recipe)
-            given["num_workers"] = count
-            given["worker_init_fn"] = SeededStart(given.get("worker_init_fn"))
-            words = "num_workers %d -> %d, as asked: random streams are seeded per worker, so items"
-            words += " that draw are not the same bit for bit"
-            recipe.tell(WORKERS, APPLIED, words % (before, count), where)
-        original(*bound.args, **bound.kwargs)
+            return
+        before, count = given.get("num_workers", 0), _asked_workers(recipe)
+        given.update(num_workers=count, worker_init_fn=SeededStart(given.get("worker_init_fn")))
+        words = "num_workers %d -> %d, as asked: random streams are seeded per worker, so items"
+        words += " that draw are not the same bit for bit"
+        recipe.tell(WORKERS, APPLIED, words % (before, count), where)
 
-    owner.__init__ = __init__
+    wrap_init(module, change)
 
 
 def _asked_workers(recipe: Recipe) -> int:
@@ -178,8 +186,6 @@ class Reading:
         lengths: batches of each iteration that ended or was left.
         repeated: whether workers have read the first batches again.
         workers: how many it has.
-        search: for the number of workers; None where none is made.
-        check: of whether they are worth it, in turns; None where that is plain.
         costly_ahead: batches that workers read ahead at the cost of the program's cores.
         start_s: that starting them took.
     """
@@ -188,13 +194,11 @@ class Reading:
         self.loader = weakref.ref(loader)
         self.where, self.left = where, reason
         self.evidence = Evidence()
-        roots = (loader.dataset, loader.collate_fn, loader._index_sampler)
+        roots = (loader.dataset, loader.collate_fn, indices_of(loader))
         self.watch = Watch(*(roots if reason is None else ()))
         self.lengths: list[int] = []
         self.repeated = False
         self.workers = 0
-        self.search: Search | None = None
-        self.check: Check | None = None
         self.costly_ahead = 0
         self.start_s = 0.0
 
@@ -205,44 +209,56 @@ class Inputs:
     def __init__(self, module: ModuleType, recipe: Recipe) -> None:
         self.module: Any = module
         self.recipe = recipe
+        recipe.refuse_versions(str(sys.modules["torch"].__version__))
         self.busy = threading.local()  # reading a batch: a loader that begins now is within it
         self.live = 0  # workers of all loaders
         self._written = WrittenSettings()
         self._readings: dict[int, Reading] = {}
         self._count = 0
-        self._any = bool((recipe.settings(WORKERS) or {}).get("any_loader"))
-        if self._any:
+        if all(recipe.settings(code) is None for code in (WORKERS, PREFETCH, PINNED)):
+            pass
+        elif (recipe.settings(WORKERS) or {}).get("any_loader"):
             give_workers(module, recipe)
         else:
             self._written.watch(module)
+            self.feed()
         os.register_at_fork(after_in_child=self._in_child)
 
-    def begun(self, loader: Any, iterator: Any) -> None:
-        """Take an iteration that begins.
+    def feed(self) -> None:
+        """Wrap `DataLoader.__iter__`: its iterator reads from our feed, where there is one."""
+        owner, fed = self.module.DataLoader, self._fed
+        original = owner.__iter__
 
-        Args:
-            loader: whose it is; None where another loader's data set reads it.
-            iterator: that PyTorch made.
-        """
-        outer: Reading | None = getattr(self.busy, "reading", None)
-        if outer is not None:
-            if outer.left is None:
+        @functools.wraps(original)
+        def __iter__(self: Any) -> Any:  # noqa: N807
+            return original(fed(self))
+
+        owner.__iter__ = __iter__
+
+    def _fed(self, loader: Any) -> Any:
+        """Return the loader, or one that is the same but for what it reads from."""
+        try:
+            outer: Reading | None = getattr(self.busy, "reading", None)
+            if outer is not None and outer.left is None:
                 outer.left = "its items are read from another DataLoader"
                 self.leave(outer.where, outer.left)
-            return
-        if self._any or loader is None or self.module.get_worker_info() is not None:
-            return
-        reading = self._reading(loader, iterator)
-        if reading is not None and reading.left is None:
-            iterator.__dict__[NEXT] = Feed(self, reading, loader, iterator)
+            if outer is not None or isinstance(loader.dataset, WatchedSet):
+                return loader
+            if self.module.get_worker_info() is not None:
+                return loader
+            reading = self._reading(loader)
+            return loader if reading.left is not None else Feed(self, reading, loader).loader
+        except Exception as error:
+            self.recipe.probe.events.odd("a loader is left as it is: %r" % (error,))
+            return loader
 
-    def _reading(self, loader: Any, iterator: Any) -> Reading | None:
+    def _reading(self, loader: Any) -> Reading:
         reading = self._readings.get(id(loader))
         if reading is not None and reading.loader() is loader:
             return reading
         self._count += 1
         where = "loader %d (%s)" % (self._count, type(loader.dataset).__name__)
-        why = self._why_not(loader, iterator)
+        why = self._why_not(loader)
         reading = Reading(loader, where, why)
         if why is not None:
             self.leave(where, why)
@@ -251,7 +267,7 @@ class Inputs:
         reading.loader = weakref.ref(loader, lambda _: forget(key, None))
         return reading
 
-    def _why_not(self, loader: Any, iterator: Any) -> str | None:
+    def _why_not(self, loader: Any) -> str | None:
         written = self._written.of(loader)
         if written is None:
             return "how the program made it is unknown"
@@ -266,7 +282,7 @@ class Inputs:
             return "it has no workers, and none were asked for"
         if loader.num_workers > 0:
             return "it has %d workers already" % loader.num_workers
-        return why_not_begin(loader, iterator)
+        return why_not_begin(loader)
 
     def _in_child(self) -> None:
         """Take that this process was forked: workers are those of its parent."""
@@ -288,29 +304,6 @@ class Inputs:
             return "the program sets pin_memory itself"
         torch: Any = sys.modules["torch"]
         return None if torch.cuda.is_available() else "there is no GPU to copy to"
-
-    def searched(self, reading: Reading) -> tuple[int, int, str]:
-        """Return workers and batches ahead that the search for their number tries next."""
-        if reading.search is None:
-            reading.search = Search(reading.evidence)
-        search, ahead = reading.search, self.recipe.number(PREFETCH, "prefetch_factor", 2)
-        count, fits = affordable(search.workers, ahead, max(1, reading.evidence.size))
-        if count < search.workers or search.workers > _MOST_WORKERS - self.live:
-            search.refused()
-            self.tell_search(reading)
-            count, fits = search.workers, 2
-        search.started()
-        return count, fits, "the search's"
-
-    def tell_search(self, reading: Reading) -> None:
-        """Say what the search of a loader found."""
-        search = reading.search
-        if search is None or not search.over:
-            return
-        for trial in search.trials():
-            self.recipe.probe.events.write("trial", where=reading.where, **trial)
-        outcome = APPLIED if search.workers else LEFT
-        self.recipe.tell(WORKERS, outcome, search.sentence, reading.where)
 
     def count_for(self, evidence: Evidence, batches: int | None) -> tuple[int, int, str]:
         """Return workers and batches ahead for each, and what they follow from.
@@ -361,22 +354,12 @@ class Trial:
         """Give every loader of the program's own batch size the other one."""
         if self._batch is None:
             return
-        owner: Any = module.DataLoader
-        original = owner.__init__
-        signature = inspect.signature(original)
 
-        @functools.wraps(original)
-        def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-            try:
-                bound = signature.bind(loader, *args, **kwargs)
-                if bound.arguments.get("batch_size", 1) == self._own:
-                    bound.arguments["batch_size"] = self._batch
-                args, kwargs = bound.args[1:], bound.kwargs
-            except TypeError:
-                pass
-            original(loader, *args, **kwargs)
+        def change(arguments: dict[str, Any]) -> None:
+            if arguments.get("batch_size", 1) == self._own:
+                arguments["batch_size"] = self._batch
 
-        owner.__init__ = __init__
+        wrap_init(module, change)
 
     def stepped(self, length_s: float | None) -> None:
         """Take a step; after the last one tell, and stand still."""

@@ -114,7 +114,7 @@ class Reach:
         if not _own(function):
             return
         names = function.__globals__
-        for name in _names(function.__code__):
+        for name in names_in(function.__code__):
             if name not in names:
                 continue
             value = names[name]
@@ -136,7 +136,7 @@ def _methods(kind: type) -> list[Any]:
         name = waiting.pop()
         if name not in reached:
             reached[name] = own[name]
-            waiting += [callee for callee in _names(own[name].__code__) if callee in own]
+            waiting += [callee for callee in names_in(own[name].__code__) if callee in own]
     return list(reached.values())
 
 
@@ -152,12 +152,12 @@ def _own(function: Any) -> bool:
     )
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
+def names_in(code: types.CodeType) -> Iterator[str]:
     """Yield the names that a function and those within it use."""
     yield from code.co_names
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            yield from _names(const)
+            yield from names_in(const)
 
 
 def _slots(item: Any) -> Iterator[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from statistics import mean, stdev
 
@@ -31,13 +32,26 @@ APPLIED, LEFT = "applied", "left"
 MOST_TOLD = 200  # a program that makes a loader for each step is not told for ever
 
 
+# Action: the first PyTorch that has what it uses. Tried with 2.13; the next major is not known yet.
+_FIRST = {
+    "dataloader-workers": (2, 0),  # batches by `__getitems__`
+    "dataloader-prefetch": (2, 0),
+    "pinned-memory": (2, 0),
+    "mixed-precision": (2, 1),  # modules that can be called in another way
+    "compile": (2, 1),
+    "channels-last": (2, 1),
+    "fused-optimizer": (2, 2),
+    "tf32": (2, 0),
+}
+_NEXT_MAJOR = (3, 0)
+
+
 class Recipe:
     """The actions of a recipe that the probe may apply.
 
     Attributes:
         probe: of this process.
         turns: where they are tried on and off in turns; None where they stay on.
-        finds_workers: whether the number of workers is to be found.
     """
 
     def __init__(
@@ -45,9 +59,18 @@ class Recipe:
     ) -> None:
         self.probe = probe
         self.turns = turns
-        self.finds_workers = False
         self._actions = actions
         self._told: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def refuse_versions(self, version: str) -> None:
+        """Leave, named, what this version of PyTorch is not known to take."""
+        own = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+        for code in [*self._actions]:
+            first = _FIRST.get(code, (2, 0))
+            if not first <= own < _NEXT_MAJOR:
+                words = "PyTorch %s: this is written for %d.%d up to, but not including, %d.%d"
+                del self._actions[code]
+                self.tell(code, LEFT, words % (version, *first, *_NEXT_MAJOR))
 
     def settings(self, code: str) -> dict[str, Any] | None:
         """Return the settings of an action, None where it is not asked for."""
@@ -98,8 +121,6 @@ _MOST_WORKERS = 16
 _RANKS = "WORLD_SIZE"
 _RANKS_AHEAD = 2 * _MOST_WORKERS  # ranks must switch together, so none follows its own loader
 _WORKERS = "dataloader-workers"
-_CHECKED = [True, False, False, True, False, True, True, False] * 2
-_HOPELESS = -0.1  # log gain of every four so far
 
 
 class Turns:
@@ -127,7 +148,6 @@ class Turns:
         self._parts: list[Callable[[bool], None]] = []
         self._codes: list[str] = []
         self._workers = self._ahead = self._drain_steps = 0
-        self._worth = 0.0
         self._block: int | None = None
         self._over = False
         self._at = self._n = 0
@@ -261,7 +281,7 @@ class Turns:
     def _end(self) -> None:
         """Let the faster of the two stay."""
         self._over = True
-        self.kept = mean(self._gains) >= self._worth
+        self.kept = mean(self._gains) >= 0.0
         self._events().write("turns-over", kept=self.kept)
         self._switch(on=self.kept)
 
@@ -270,45 +290,6 @@ class Turns:
             self.on = on
             for part in self._parts:
                 part(on)
-
-
-class Check(Turns):
-    """Holds workers of one loader against none, in rounds of its loop, and tells nobody.
-
-    It is made where they gained little at first: a program that had nothing to gain must not be
-    slower with them.
-
-    Args:
-        workers: of the loader.
-        ahead: batches that they read ahead at the cost of the program's cores.
-        worth: log gain from which they are.
-    """
-
-    def __init__(self, workers: int, ahead: int, worth: float) -> None:
-        design = {"on": _CHECKED, "block_steps": 8, "settle_steps": 0, "warmup_steps": 0}
-        fours = len(_CHECKED) // FOUR
-        nobody: Any = _Nobody()
-        plan = {**design, "pilot_fours": fours, "factor": 0.0, "detect": 1.0}
-        super().__init__(lambda: nobody, plan)
-        self._worth = worth
-        self.join(_WORKERS, workers=workers, ahead=ahead)
-
-    def _is_enough(self) -> bool:
-        return super()._is_enough() or max(self._gains, default=0.0) < _HOPELESS
-
-    def typical_s(self, *, on: bool) -> float:
-        """Return the length of a round with workers, or without."""
-        return math.exp(mean(x for x, is_on in zip(self._logs, self._order) if is_on is on))
-
-
-class _Nobody:
-    """Takes events that nobody is to hear."""
-
-    def write(self, event: str, **fields: Any) -> None:
-        """Forget it."""
-
-    def odd(self, sentence: str) -> None:
-        """Forget it."""
 
 
 def _whole(steps: int, round_: int) -> int:

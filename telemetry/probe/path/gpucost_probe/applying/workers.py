@@ -7,11 +7,14 @@ in the program's hands, so at any moment the program can go on by itself, with t
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
+import warnings
 import weakref
 from collections import deque
+from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +23,11 @@ if TYPE_CHECKING:
     from .certificate import Watch
 
 _ALL: weakref.WeakSet[Pool] = weakref.WeakSet()
+_ABANDONED: list[Any] = []  # of a parent: to let go of them would be to end them
+PAUSE = None  # in place of an index, while none is to be handed out
 _SHORTEST_WAIT_S = 60.0
 _TIMES = 50.0
+_LOOK_S = 2.0  # a wait, until it is looked whether all workers live
 # Served by the program alone: a worker would run the program's handlers, too.
 _SIGNALS = ("SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT", "SIGTSTP")
 
@@ -49,8 +55,10 @@ class PrefetchQueue:
     def __next__(self) -> Any:
         if self._again:
             return self._again.popleft()
-        if self.error is not None or self._exhausted or not self.may_hand_out():
+        if self.error is not None or self._exhausted:
             raise StopIteration
+        if not self.may_hand_out():
+            return PAUSE
         try:
             index = next(self._source)
         except StopIteration:
@@ -80,23 +88,12 @@ def _always() -> bool:
     return True
 
 
-class _ClonedLoader:
-    """A loader with some settings changed, as the iterators of PyTorch look at it."""
-
-    def __init__(self, loader: Any, **settings: Any) -> None:
-        self.__dict__.update(settings)
-        self.__dict__["_loader"] = loader
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_loader"], name)
-
-
 class WorkerStart:
-    """What a worker does first: leaves signals to the program, and tells what items change."""
+    """What a worker does first: leaves signals to the program."""
 
-    def __init__(self, module: Any, watch: Watch, own: Any) -> None:
+    def __init__(self, own: Any) -> None:
         self.mask: Any = ()
-        self._module, self._watch, self._own = module, watch, own
+        self._own = own
 
     def __call__(self, worker_id: int) -> None:
         """Begin."""
@@ -105,71 +102,95 @@ class WorkerStart:
             if name == "SIGINT" or callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
-        fetcher: Any = self._module._utils.fetch._MapDatasetFetcher
-        fetcher.fetch = _checked(fetcher.fetch, self._watch)
         if self._own is not None:
             self._own(worker_id)
 
 
-def _checked(fetch: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
-    def checked(self: Any, index: Any) -> Any:
-        before = watch.look()
-        batch = fetch(self, index)
-        return batch, watch.changed(before)
+class WatchedSet:
+    """The data set of a worker: whole batches, each with what changed while it was read.
 
-    return checked
-
-
-def clone_loader(loader: Any, **settings: Any) -> Any:
-    """Return what PyTorch's iterator with workers takes for the loader.
-
-    Args:
-        loader: the program's.
-        settings: that differ from the loader's.
+    Everything else that it is asked is the program's own data set's.
     """
-    torch: Any = sys.modules["torch"]
-    return _ClonedLoader(
-        loader,
-        persistent_workers=False,
-        generator=torch.Generator(),  # no stream of the program is drawn from
-        in_order=True,
-        multiprocessing_context=torch.multiprocessing.get_context("fork"),
-        _IterableDataset_len_called=None,
-        **settings,
-    )
+
+    def __init__(self, loader: Any, watch: Watch) -> None:
+        self.__dict__.update(_loader=loader, _watch=watch)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_loader"].dataset, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__dict__["_loader"].dataset, name, value)
+
+    def __getitem__(self, index: Any) -> Any:
+        if index is PAUSE:
+            return None
+        before = self._watch.look()
+        batch = read_batch(self._loader, index)
+        return batch, self._watch.changed(before)
+
+
+def read_batch(loader: Any, index: Any) -> Any:
+    """Return the batch of an index as the documentation of DataLoader says that it is read."""
+    dataset = loader.dataset
+    if loader.batch_sampler is None:
+        return loader.collate_fn(dataset[index])
+    if getattr(dataset, "__getitems__", None):
+        return loader.collate_fn(dataset.__getitems__(index))
+    return loader.collate_fn([dataset[i] for i in index])
+
+
+def as_it_is(batch: Any) -> Any:
+    """Return a batch that is one already."""
+    return batch
 
 
 class Pool:
-    """The workers of one iteration.
+    """The workers of one iteration: a DataLoader of PyTorch's beside the program's.
 
     Args:
-        module: torch.utils.data.dataloader.
-        settings: see `clone_loader`.
+        loader: the program's.
+        watch: over what items may change.
         ahead: the order of the batches.
         slowest_s: of the batches read until now; workers that say nothing for much longer hang.
+        settings: of the DataLoader: `num_workers`, `prefetch_factor`, `pin_memory`.
 
     Attributes:
         ahead: the order of the batches.
         count: of workers.
     """
 
-    def __init__(self, module: Any, settings: Any, ahead: PrefetchQueue, slowest_s: float) -> None:
-        self.ahead, self.count = ahead, int(settings.num_workers)
-        self._pid = os.getpid()
-        handlers = module._utils.signal_handling
-        installed = handlers._SIGCHLD_handler_set
-        # Its handler raises wherever the program stands when a worker dies; we look ourselves.
-        handlers._SIGCHLD_handler_set = True
-        settings.timeout = max(_SHORTEST_WAIT_S, _TIMES * slowest_s)
+    def __init__(
+        self, loader: Any, watch: Watch, ahead: PrefetchQueue, slowest_s: float, **settings: Any
+    ) -> None:
+        torch: Any = sys.modules["torch"]
+        self.ahead, self.count = ahead, int(settings["num_workers"])
+        self._pid, self._patience_s = os.getpid(), max(_SHORTEST_WAIT_S, _TIMES * slowest_s)
+        earlier = set(multiprocessing.active_children())
+        start = WorkerStart(loader.worker_init_fn)
+        handler = signal.getsignal(signal.SIGCHLD)
         blocked = {getattr(signal, name) for name in _SIGNALS}
-        settings.worker_init_fn.mask = mask = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+        start.mask = mask = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
         try:
-            self._iterator = module._MultiProcessingDataLoaderIter(settings)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of more workers than cores: that is considered
+                own = torch.utils.data.DataLoader(
+                    WatchedSet(loader, watch),
+                    batch_size=None,
+                    sampler=ahead,
+                    collate_fn=as_it_is,
+                    worker_init_fn=start,
+                    generator=torch.Generator(),  # no stream of the program is drawn from
+                    multiprocessing_context="fork",
+                    timeout=_LOOK_S,
+                    **settings,
+                )
+                self._batches: Any = iter(own)
         finally:
-            handlers._SIGCHLD_handler_set = installed
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        handlers._remove_worker_pids(id(self._iterator))
-        self._iterator._worker_pids_set = False
+            # PyTorch's raises wherever the program stands when a worker dies; we look ourselves.
+            if handler is not None and signal.getsignal(signal.SIGCHLD) is not handler:
+                signal.signal(signal.SIGCHLD, handler)
+        self._workers = set(multiprocessing.active_children()) - earlier
         _ALL.add(self)
 
     @property
@@ -177,20 +198,23 @@ class Pool:
         """Whether this process started the workers, and not its parent."""
         return self._pid == os.getpid()
 
-    def take(self) -> tuple[Any, str | None]:
-        """Return the next batch, and what changed in its worker while it was read."""
-        batch, changed = self._iterator._next_data()
-        return batch, changed
+    def take(self) -> tuple[Any, str | None] | None:
+        """Return the next batch, and what changed in its worker meanwhile; None for the end."""
+        until_s = monotonic() + self._patience_s
+        while True:
+            try:
+                return self._next()
+            except RuntimeError as error:  # noqa: PERF203 - once in _LOOK_S
+                silent = str(error).startswith("DataLoader timed out")
+                dead = not all(worker.is_alive() for worker in self._workers)
+                if not silent or dead or monotonic() > until_s:
+                    raise
 
-    def fill(self) -> None:
-        """Hand out as many batches as the workers may have, where fewer are on their way."""
-        inner = self._iterator
-        most = inner._prefetch_factor * inner._num_workers
-        while inner._send_idx - inner._rcvd_idx < most:
-            before = inner._send_idx
-            inner._try_put_index()
-            if inner._send_idx == before:
-                return
+    def _next(self) -> tuple[Any, str | None] | None:
+        for batch_and_change in self._batches:
+            if batch_and_change is not PAUSE:  # they come first after a time without handing out
+                return batch_and_change[0], batch_and_change[1]
+        return None
 
     def close(self, *, at_once: bool = False) -> None:
         """End the workers.
@@ -201,13 +225,14 @@ class Pool:
         if not self.started_here:
             self.abandon()
             return
-        for worker in self._iterator._workers if at_once else ():
+        for worker in self._workers if at_once else ():
             worker.kill()
-        self._iterator._shutdown_workers()
+        self._batches = None  # its end is that of the workers
 
     def abandon(self) -> None:
         """Take that the workers are those of a parent: nothing of them is ours to end."""
-        self._iterator._shutdown = True
+        _ABANDONED.append(self._batches)
+        self._batches = None
 
 
 def in_forked_child() -> None:

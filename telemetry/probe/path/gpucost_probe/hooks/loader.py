@@ -169,8 +169,6 @@ class IterHook(Hook):
 
     def after(self, token: Any, iterator: Any) -> None:
         """Take the new iterator."""
-        if self._loaders.inputs is not None:
-            self._apply(token, iterator)
         if token is None:
             return
         end_s = perf_counter()
@@ -183,14 +181,6 @@ class IterHook(Hook):
         probe.steps.started(record, begin_s, end_s)
         if loader.num_workers > 0:
             probe.steps.spans.add("loader-start", begin_s, end_s - begin_s)
-
-    def _apply(self, token: Any, iterator: Any) -> None:
-        """Let the loader have what a recipe says."""
-        try:
-            self._loaders.inputs.begun(None if token is None else token[0], iterator)
-        except Exception as error:
-            self._loaders.inputs = None
-            self._loaders.probe.events.odd("loaders are left as they are: %r" % (error,))
 
     def failed(self, token: Any) -> None:
         """Take that no iteration began."""

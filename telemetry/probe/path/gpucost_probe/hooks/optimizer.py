@@ -12,7 +12,7 @@ from .instrument import Hook, attach, is_within
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable
+    from typing import Any
 
     from ..process import Probe
 
@@ -160,50 +160,6 @@ def _is_compiling(torch: Any) -> bool:
     return compiler is not None and bool(compiler.is_compiling())
 
 
-class StepHook(Hook):
-    """Around one optimizer class's own `step`, where PyTorch has no hooks for all (before 2.0)."""
-
-    def __init__(self, watch: StepWatch, tell: Callable[[str], None], name: str) -> None:
-        super().__init__(tell, name)
-        self._watch = watch
-
-    def before(self, *arguments: Any) -> Any:
-        """Take the begin."""
-        self._watch.begin()
-        return arguments
-
-    def after(self, token: Any, value: Any) -> None:
-        """Take the end."""
-        args, kwargs = token
-        self._watch.end(args[0], closure=has_closure(args[1:], kwargs))
-
-    def failed(self, token: Any) -> None:
-        """Take the end of a step that raised: it does not count."""
-        self._watch.depth = max(self._watch.depth - 1, 0)
-
-
-class InitHook(Hook):
-    """Around Optimizer.__init__: gives each class of optimizers its hook, once."""
-
-    def __init__(self, watch: StepWatch, tell: Callable[[str], None]) -> None:
-        super().__init__(tell, "Optimizer.__init__")
-        self._watch = watch
-
-    def before(self, optimizer: Any) -> Any:
-        """Return the optimizer."""
-        return optimizer
-
-    def after(self, optimizer: Any, value: Any) -> None:
-        """Attach the hook to the class of the optimizer, where the wrapped `step` is by now."""
-        owner = type(optimizer)
-        step = vars(owner).get("step")
-        if step is None or hasattr(step, "_gpucost"):
-            return
-        hook = StepHook(self._watch, self._tell, owner.__name__ + ".step")
-        attach(owner, "step", hook, ("args", "kwargs"))
-        vars(owner)["step"]._gpucost = True
-
-
 def _compute(probe: Probe) -> Any:
     """Return what applies a recipe to models and optimizers; None where there is no recipe."""
     if probe.recipe is None:
@@ -215,15 +171,12 @@ def _compute(probe: Probe) -> Any:
 
 def patch_optimizers(module: ModuleType, probe: Probe) -> None:
     """Patch torch.optim.optimizer."""
-    watch, tell = StepWatch(probe), probe.events.odd
-    before_all = getattr(module, "register_optimizer_step_pre_hook", None)
-    after_all = getattr(module, "register_optimizer_step_post_hook", None)
-    if before_all is None or after_all is None:
-        attach(module.Optimizer, "__init__", InitHook(watch, tell), ("self",))
+    if not hasattr(module, "register_optimizer_step_post_hook"):
+        probe.events.odd("PyTorch before 2.0 does not tell of the steps of its optimizers")
         return
-    hooks = GlobalHooks(watch, probe, sys.modules["torch"])
-    before_all(hooks.before)
-    after_all(hooks.after)
+    hooks = GlobalHooks(StepWatch(probe), probe, sys.modules["torch"])
+    module.register_optimizer_step_pre_hook(hooks.before)
+    module.register_optimizer_step_post_hook(hooks.after)
 
 
 class BackwardHook(Hook):
