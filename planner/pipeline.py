@@ -13,9 +13,7 @@ from msgspec import UNSET
 from planner.actions import ACTIONS, Action, action
 from planner.actions.settings import MachineSettings
 from planner.choice.baseline import find_baseline, find_today, with_gpu
-from planner.choice.changes import first_step
 from planner.choice.context import JobContext
-from planner.choice.machine_sizes import machine_sizes
 from planner.choice.offers import Market
 from planner.choice.option import energy_today, how_it_runs_today
 from planner.choice.ranking import rank_candidates
@@ -36,10 +34,10 @@ from planner.diagnosis.diagnose import diagnose, fixes, reclaimable
 from planner.fleet.executor import map_on
 from planner.fleet.placements import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
+from planner.plan.advice import cure_now, find_proof
 from planner.plan.answer import answer, with_sharing
 from planner.plan.confidence import rate_confidence
 from planner.plan.draft import JobDraft, PlanDraft, leave_together, roi, summarize
-from planner.plan.experiment import suggest_experiment
 from planner.plan.making import packed_text, to_plan
 from planner.plan.notes import assumptions, unknown_moves, warnings
 from planner.plan.plan import CatalogSummary, Plan
@@ -294,6 +292,7 @@ def plan_job(
     machine, baseline = how_it_runs_today(context), context.baseline
     home = find_home(context, candidates)
     remedies, priced = _remedies(context, machine)
+    now = cure_now(context, priced, best)
     return JobDraft(
         profile=context.profile,
         baseline=context.baseline,
@@ -312,9 +311,9 @@ def plan_job(
         work_cost=context.work_cost(baseline.cost),
         energy=energy_today(context.profile, baseline.hours, asked.site, baseline.replicas),
         power_cap=cap_that_saves(context.profile),
-        first_step=first_step(context, priced),
-        machine_sizes=machine_sizes(context, best.offer if best else context.baseline.offer),
-        probe=suggest_experiment(context, ranking.options, ranking.recommended),
+        now=now,
+        reason=ranking.reason,
+        proof=find_proof(context, ranking.options, ranking.recommended, now),
         home=home,
         elsewhere=find_elsewhere(context, candidates, home) if packs else (),
     )

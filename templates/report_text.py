@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # the words need to know the values' types, not the planner
 
     from planner.models.estimate import Estimate
     from planner.plan.bill import CostRange, OptionCost, RentedOffer, TodayCost
-    from planner.plan.job import Experiment, JobPlan, Shape
+    from planner.plan.job import JobPlan, Proof
     from planner.plan.option import Baseline, Option
     from planner.plan.plan import Plan
     from planner.signals.finding import Finding, Reading
@@ -127,12 +127,6 @@ def _in_percent(number: str) -> str:
     return _("{n} %", n=number)
 
 
-def percent_range(estimate: Estimate) -> str:
-    """Return `97 % (49-100)`."""
-    low, high = (f"{end * _HUNDRED:.0f}" for end in (estimate.low, estimate.high))
-    return f"{percent(estimate.mid)} ({low}-{high})"
-
-
 def _at_least(cost: OptionCost | TodayCost | CostRange) -> str:
     """Return `>= ` before a total of which a part has no known price."""
     return ">= " if getattr(cost, "at_least", False) else ""
@@ -143,7 +137,7 @@ def today_cost(cost: TodayCost) -> str:
     return _at_least(cost) + beside(cost.total)
 
 
-def cost_range(option: Option | Shape) -> str:
+def cost_range(option: Option) -> str:
     """Return `$266 ($231-318)`."""
     cost = option.cost
     low, high = whole_dollars(cost.low), whole_dollars(cost.high)
@@ -309,8 +303,10 @@ def reading(name: str, value: float | str, unit: str | None) -> str:
     return f"{name} {percent(value) if unit == _SHARE else f'{value:.4g}'}"
 
 
-def probe(proposal: Experiment) -> str:
-    """Return the experiment that would narrow a plan most, what it costs and what it gains."""
+def probe(proposal: Proof) -> str:
+    """Return the measurement that would settle what is open, what it costs and what it gains."""
+    if proposal.factor_now is None or proposal.factor_after is None:
+        return _("{what}: {command}", what=translate_text(proposal.what), command=proposal.command)
     return _(
         "to narrow the run time of {option} from within a factor of {now} to {after}, "
         "{what} ({cost}).",

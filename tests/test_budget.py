@@ -24,13 +24,13 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # hostile results, ends, stacks from outside, flavors, ledger. From here each may only fall again,
 # but for the catalog that publishes itself, which its task gave up to 400 lines.
 LIMITS: Mapping[str, int] = {
-    "lines of code": 70_457,
-    "files": 469,
+    "lines of code": 70_448,
+    "files": 468,
     "modules with one importer": 79,
-    "public classes": 742,
+    "public classes": 735,
     "document classes": 14,
-    "memo dictionaries in frozen values": 15,
-    "vague names": 1_375,
+    "memo dictionaries in frozen values": 14,
+    "vague names": 1_355,
     "uses of Any": 670,
 }
 

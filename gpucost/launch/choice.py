@@ -10,8 +10,7 @@ from msgspec import structs
 from gpucost.files.plan_file import load_plan
 from planner.actions.settings import MachineSettings, plain_settings, shared_settings
 from planner.documents.machine import read_machine
-from planner.documents.task import that_start
-from planner.plan.bill import RentedOffer
+from planner.plan.bill import RentedOffer, that_start
 from planner.plan.job import JobPlan
 from planner.plan.option import Option
 from planner.plan.plan import Placement, Plan

@@ -183,8 +183,8 @@ def _print_whole_job(job: JobPlan, plan: Plan, output: Output) -> None:
         chosen=ids.index(job.recommended) if job.recommended in ids else None,
     )
     print_table(table, output)
-    if job.probe:
-        print_prose(_("probe: {what}", what=report_text.probe(job.probe)), indent="  ")
+    if job.answer.proof:
+        print_prose(_("probe: {what}", what=report_text.probe(job.answer.proof)), indent="  ")
 
 
 def _columns(plan: Plan) -> tuple[str, ...]:

@@ -221,6 +221,10 @@ class Baseline:
         """Return whether it is that size where the job runs today."""
         return self.has_size(offer) and self.keeps_data(offer)
 
+    def is_here(self, offer: Offer) -> bool:
+        """Return whether it is that size, bought alike, where the job runs today."""
+        return self.has_size_bought_alike(offer) and self.keeps_data(offer)
+
     def keeps_data(self, offer: Offer) -> bool:
         """Return whether data may stay where they are.
 

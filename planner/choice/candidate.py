@@ -26,6 +26,7 @@ from planner.choice.baseline import OWN, bill_of_work, seconds, usage_of_work, u
 from planner.choice.requirements import Reason
 from planner.choice.workload import Tenancy, Workload
 from planner.models.copies import Scaling
+from planner.models.costs import UsdRange
 from planner.models.draws import DRAWS, Cause, Row, Source, ends, spread, times
 from planner.models.estimate import Estimate
 from planner.models.interruption import (
@@ -169,13 +170,6 @@ def check_ends(found: Interruptions, work_h: float) -> tuple[Reason, str] | None
 
 _NOTHING = Decimal(0)
 End = Literal["low", "mid", "high"]
-
-
-class UsdRange(Struct, frozen=True, kw_only=True):
-    """Dollars of the period, from the 5 % to the 95 % end."""
-
-    low: Decimal
-    high: Decimal
 
 
 def _of_kinds(kinds: Collection[str], parts: Iterable[Part]) -> Decimal:

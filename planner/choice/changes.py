@@ -1,27 +1,20 @@
-"""What an option changes against today and why, and what to do first where nothing is changed.
+"""What an option changes against today, and why."""
 
-What to do first where a plan leaves a job where it is: end it, measure it, or try the cure.
-A job that wastes money needs a next step even where it is left alone: its cause may be unknown, its
-cure may not surely pay, or no machine may help it because it does nothing.
-"""
-
-from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
 
-from planner.actions import ACTIONS, Action, action
+from planner.actions import ACTIONS
 from planner.choice.candidate import Candidate
 from planner.choice.context import JobContext, gpus_used, idle_gpus
 from planner.choice.feasibility import unproven
-from planner.choice.requirements import Requirements
 from planner.choice.workload import Tenancy
 from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
-from planner.signals.finding import Finding, FirstStep, Saved
+from planner.signals.finding import Finding
 from pricing.catalog.offer import Offer
 from pricing.hardware import gpus
 from pricing.message import Message, join
-from pricing.money import usd, whole_dollars
+from pricing.money import usd
 
 _BY_PURCHASE = {
     "spot": "spot",
@@ -165,100 +158,8 @@ def _figure(value: float) -> str:
 
 
 END = "end-job"
-_WORTH = 0.1  # of the bill; less waste needs no first step
-_GAINS = 1.1  # on its part of the time; less is not worth a try
-_RECORD = "gpucost profile -o profile.json -- COMMAND"
 
 
 def must_end(findings: tuple[Finding, ...]) -> bool:
     """Return whether the job does nothing that another machine could do faster or cheaper."""
     return bool(findings) and END in findings[0].actions and findings[0].confidence != "possible"
-
-
-def first_step(context: JobContext, priced: Mapping[str, Saved]) -> FirstStep | None:
-    """Return what to do first, here and now; None where nothing is worth it.
-
-    The cure that saves most after its work, of the first finding that has one; else one of unknown
-    gain, where all of the waste over the horizon would pay for its work.
-
-    Args:
-        context: of the job.
-        priced: what each action saves alone on today's machine, by its code.
-    """
-    findings = context.findings
-    if must_end(findings):
-        return FirstStep(kind="end", what=Message("first.restart"), actions=(END,))
-    best = next((code for one in findings if (code := _best(one, priced, context))), None)
-    if best is not None:
-        return _try(action(best, context.signals), context.asked, priced[best])
-    wasting = [f for f in findings if (f.waste_fraction or 0.0) >= _WORTH]
-    worst = max(wasting, key=lambda f: f.waste_fraction or 0.0, default=None)
-    if worst is None:
-        return _unpriced(context)
-    if worst.code == "unmeasured":
-        return FirstStep(kind="measure", what=Message("first.record"), command=_RECORD)
-    if worst.confidence == "possible":
-        what = Message("first.confirm", code=worst.code)
-        return FirstStep(kind="measure", what=what, command=_RECORD)
-    cure = _cure(worst, context, priced)
-    return None if cure is None else _try(cure, context.asked, priced.get(cure.code))
-
-
-def _best(finding: Finding, priced: Mapping[str, Saved], context: JobContext) -> str | None:
-    """Return the action of a finding that saves most over the horizon after its work, if any."""
-    if finding.confidence == "possible":
-        return None
-    rate, periods = context.asked.engineer_usd_per_hour, context.periods
-
-    def net(code: str) -> Decimal:
-        return priced[code].mid * periods - effort_usd(ACTIONS[code].effort_hours, rate)
-
-    paying = [code for code in finding.actions if code in priced and net(code) > 0]
-    return max(paying, key=net, default=None)
-
-
-def _unpriced(context: JobContext) -> FirstStep | None:
-    """Return the first change of the program itself that a grave finding of unknown waste names."""
-    missed = any(broken.reason == "latency" for broken in context.baseline.broken)
-    grave = (f for f in context.findings if (missed or f.severity == "high"))
-    codes = (code for one in grave if one.confidence != "possible" for code in one.actions)
-    cure = next((ACTIONS[code] for code in codes if ACTIONS[code].kind != "structural"), None)
-    return None if cure is None else _try(cure, context.asked, None)
-
-
-def _try(cure: Action, asked: Requirements, saves: Saved | None) -> FirstStep:
-    return FirstStep(
-        kind="try",
-        what=_attempt(cure, asked),
-        command=_way(cure),
-        actions=(cure.code,),
-        effort_hours=cure.effort_hours,
-        saves=saves,
-    )
-
-
-def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> Action | None:
-    """Return the first action of unknown saving whose work the waste would pay for."""
-    signals, rate = context.signals, context.asked.engineer_usd_per_hour
-    at_stake = None if cause.waste_usd is None else cause.waste_usd * context.periods
-    found = [action(code, signals) for code in cause.actions if code not in priced]
-    known = [one for one in found if one.effect is not None]
-    helping = [one for one in known if one.gain and one.gain[1] >= _GAINS] if known else found
-    for one in helping:
-        if at_stake is None or effort_usd(one.effort_hours, rate) < at_stake:
-            return one
-    return None
-
-
-def _attempt(cure: Action, asked: Requirements) -> str:
-    rate, hours = asked.engineer_usd_per_hour, cure.effort_hours
-    if not hours:
-        return Message("first.switch", title=cure.title)
-    dollars = whole_dollars(rate * round(hours * 4) / 4)
-    return Message("first.try", title=cure.title, hours=hours, usd=dollars)
-
-
-def _way(cure: Action) -> str:
-    if cure.kind == "numeric":
-        return f"gpucost recipe plan.json --option o0 --numeric {cure.code}"
-    return f"gpucost explain {cure.code}"

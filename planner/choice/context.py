@@ -276,10 +276,6 @@ class JobContext:
         """Return the predicted speed-up."""
         return self.predictions.speed(target, actions)
 
-    def scaling(self, target: Layout) -> Estimate:
-        """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
-        return self.predictions.scaling(target)
-
 
 def measured_cores(offer: Offer, context: JobContext) -> float | None:
     """Return the threads of one machine of today's size that the job was seen to have, else None.
@@ -314,7 +310,9 @@ def _sizing(offer: Offer, context: JobContext) -> Sizing:
     vcpus, ram_gib = (
         stated * count if stated else least and least * used
         for stated, least in zip(
-            (offer.vcpus, offer.ram_gib), context.market.least_host(offer.gpu), strict=True
+            (offer.vcpus, offer.ram_gib),
+            context.market.least_host.get(offer.gpu, (None, None)),
+            strict=True,
         )
     )
     return Sizing(machines=count, used=used, idle=idle, today=today, vcpus=vcpus, ram_gib=ram_gib)

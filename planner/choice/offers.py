@@ -129,7 +129,6 @@ class Market:
     _alike: dict[object, Standing] = field(default_factory=dict, repr=False)
     _moved: dict[tuple[str, str, str, date], PriceRange] = field(default_factory=dict, repr=False)
     _dearest: dict[tuple[str, object], Decimal | None] = field(default_factory=dict, repr=False)
-    _least: dict[str, tuple[float | None, float | None]] = field(default_factory=dict, repr=False)
 
     def alike(self, standing: object) -> Standing:
         """Return what was worked out for jobs that stand so: machine, GPUs wanted, kind of job."""
@@ -206,30 +205,23 @@ class Market:
         """One offer for each provider, region and way of buying."""
         return places(self.catalog.offers)
 
-    def sold_alike(self, offer: Offer) -> tuple[Offer, ...]:
-        """Return what the offer's provider sells with its GPU in the same way, in any region."""
-        return self._sold_alike.get((offer.provider, offer.gpu, offer.purchase), ())
-
     @cached_property
-    def _sold_alike(self) -> dict[tuple[str, str, str], tuple[Offer, ...]]:
-        found: dict[tuple[str, str, str], list[Offer]] = defaultdict(list)
-        for offer in self.catalog.offers:
-            found[offer.provider, offer.gpu, offer.purchase].append(offer)
-        return {alike: tuple(offers) for alike, offers in found.items()}
-
-    def least_host(self, gpu: str) -> tuple[float | None, float | None]:
-        """Return the least vCPUs and memory (GiB) for each GPU that is sold with a model.
+    def least_host(self) -> dict[str, tuple[float | None, float | None]]:
+        """The least vCPUs and memory (GiB) for each GPU that is sold with a model.
 
         None where no machine with it states them.
         """
-        known = self._least
-        if gpu not in known:
-            sold = [o for o in self.catalog.offers if o.gpu == gpu and o.gpu_count >= 1]
-            known[gpu] = (
-                min((o.vcpus / o.gpu_count for o in sold if o.vcpus), default=None),
-                min((o.ram_gib / o.gpu_count for o in sold if o.ram_gib), default=None),
+        sold: dict[str, list[Offer]] = defaultdict(list)
+        for offer in self.catalog.offers:
+            if offer.gpu_count >= 1:
+                sold[offer.gpu].append(offer)
+        return {
+            gpu: (
+                min((o.vcpus / o.gpu_count for o in offers if o.vcpus), default=None),
+                min((o.ram_gib / o.gpu_count for o in offers if o.ram_gib), default=None),
             )
-        return known[gpu]
+            for gpu, offers in sold.items()
+        }
 
 
 def _month_of_one(usage: Usage) -> Usage:

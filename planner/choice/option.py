@@ -29,16 +29,16 @@ from planner.actions.settings import (
     today_settings,
 )
 from planner.choice.baseline import gpu_memory_gib
-from planner.choice.candidate import Candidate, UsdRange
+from planner.choice.candidate import Candidate
 from planner.choice.context import JobContext, gpus_used, idle_gpus, measured_cores
 from planner.choice.requirements import Site
 from planner.models.communication import link_class
 from planner.models.copies import Scaling
-from planner.models.costs import Saving, WorkCost
+from planner.models.costs import Benefit, Move, Saving, UsdRange, WorkCost
 from planner.models.draws import Source
 from planner.models.estimate import Estimate
-from planner.models.interruption import Survival, survival
-from planner.models.power import idle_w, other_gpu_factor
+from planner.models.interruption import Distribution, Survival, survival
+from planner.models.power import EnergyUse, idle_w, other_gpu_factor
 from planner.prediction.layout import Layout
 from planner.profile.kinds import Parallelism
 from planner.profile.model import Profile
@@ -54,19 +54,6 @@ _COUNTED = "energy.total_j"
 _LESS_IDLE = "idle-shutdown"
 # These spread the same work over GPUs, so that none is busier for it.
 _SPREADING = ("data-parallel", "sharded-data-parallel", "tensor-parallel", "pipeline-parallel")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Energy:
-    """What a period takes.
-
-    Attributes:
-        kwh: None where power was not measured, or cannot be carried over to another GPU.
-        kgco2e: None where the energy or the grid's intensity is unknown.
-    """
-
-    kwh: Estimate | None = None
-    kgco2e: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,17 +79,17 @@ class _Boards:
     idle_w: float = 0.0
 
 
-def energy_today(profile: Profile, hours: Estimate, site: Site, replicas: int = 1) -> Energy:
+def energy_today(profile: Profile, hours: Estimate, site: Site, replicas: int = 1) -> EnergyUse:
     """Return the energy of the period on the measured hardware, of so many copies of the job."""
     power = _measured(profile)
     return (
-        Energy()
+        EnergyUse()
         if power is None
         else _energy(power, _Boards(working=profile.gpu_count * replicas), hours, site)
     )
 
 
-def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContext) -> Energy:
+def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContext) -> EnergyUse:
     """Return the energy of the period on a candidate.
 
     Args:
@@ -113,7 +100,7 @@ def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContex
     profile, site, hours = context.profile, context.asked.site, candidate.hours
     measured, boards = _measured(profile), _boards(candidate, context)
     if measured is None or boards is None:
-        return Energy()
+        return EnergyUse()
     copies = candidate.scaling
     busier = copies is not None or any(_makes_busier(code) for code in actions)
     today = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
@@ -123,7 +110,7 @@ def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContex
     today_h = context.baseline.hours.mid * context.work.replicas / candidate.copies
     work = max(1.0, candidate.speed.high, today_h / max(hours.low, 1e-9)) if busier else 1.0
     power = _carried(measured, today, there, work)
-    return Energy() if power is None else _energy(power, boards, hours, site)
+    return EnergyUse() if power is None else _energy(power, boards, hours, site)
 
 
 def _boards(candidate: Candidate, context: JobContext) -> _Boards | None:
@@ -196,7 +183,7 @@ def _range_w(gpu: Gpu | None) -> tuple[float, float] | None:
     return idle, gpu.tdp_w
 
 
-def _energy(power: _Power, boards: _Boards, hours: Estimate, site: Site) -> Energy:
+def _energy(power: _Power, boards: _Boards, hours: Estimate, site: Site) -> EnergyUse:
     low_w, mid_w, high_w = (
         one_w * boards.working + boards.idle_w for one_w in (power.low_w, power.mid_w, power.high_w)
     )
@@ -209,7 +196,7 @@ def _energy(power: _Power, boards: _Boards, hours: Estimate, site: Site) -> Ener
     )
     grid = site.grid_g_per_kwh
     if grid is None:
-        return Energy(kwh=kwh)
+        return EnergyUse(kwh=kwh)
     kg = grid / 1000.0
     carbon = Estimate(
         low=kwh.low * kg,
@@ -217,33 +204,12 @@ def _energy(power: _Power, boards: _Boards, hours: Estimate, site: Site) -> Ener
         high=kwh.high * kg,
         basis=join((kwh.basis, Message("energy.grid", g=grid))),
     )
-    return Energy(kwh=kwh, kgco2e=carbon)
+    return EnergyUse(kwh=kwh, kgco2e=carbon)
 
 
 # Weights, gradients and two moments of Adam, in single precision or AMP: bytes a parameter.
 _STATE_BYTES = 16.0
 _GIB = 2.0**30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
-    """How to run on several GPUs.
-
-    Attributes:
-        mode: `ddp`, `fsdp`, `tensor` or `pipeline`, as in profile.json.
-        why: one sentence.
-        failures: expected over the hours of the period.
-        max_restarts: torchrun's --max-restarts.
-        nnodes: torchrun's --nnodes: elastic, MIN:MAX, where the mode can lose a machine.
-        checkpoint_every_s: time of work between checkpoints.
-    """
-
-    mode: Parallelism
-    why: str
-    failures: float
-    max_restarts: int
-    nnodes: str
-    checkpoint_every_s: float
 
 
 def distribution(
@@ -364,43 +330,6 @@ def _spread(candidate: Candidate, context: JobContext, run: PlannedRun) -> Distr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """What moving the data costs once.
-
-    Attributes:
-        once_usd: egress at today's provider, or its traffic between regions; None = price unknown.
-        hours: transfer time at the stated bandwidth; None where that is unknown.
-        pays_back_days: days until the saving has paid for it; None where it never does.
-    """
-
-    once_usd: Decimal | None
-    hours: float | None
-    pays_back_days: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Benefit:
-    """What a change is worth over the horizon; formula in `planner.choice.benefit`.
-
-    Attributes:
-        periods: how many of the plan's periods the horizon holds; 1 for a run.
-        saves_usd: today's cost less the option's at its high end, over them; None where today's
-            cost is unknown.
-        effort_hours: engineering time, our estimate.
-        effort_usd: at the engineer's rate.
-        moving_usd: once; 0 where the data stay, None where their amount or its price is unknown.
-        net_usd: what is left of the saving; a move of unknown cost is not in it.
-    """
-
-    periods: Decimal
-    saves_usd: Decimal | None
-    effort_hours: float
-    effort_usd: Decimal
-    moving_usd: Decimal | None
-    net_usd: Decimal | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """A way to run the job.
 
@@ -444,7 +373,7 @@ class Option:
     by_source: Mapping[Source, UsdRange]
     saves: Saving
     work_cost: WorkCost | None
-    energy: Energy
+    energy: EnergyUse
     benefit: Benefit
     move: Move | None
     why: str

@@ -12,17 +12,21 @@ less than the least found.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import get_args
 
 from planner.choice.candidate import Candidate
 from planner.choice.changes import codes, must_end, size, why
 from planner.choice.context import JobContext
+from planner.choice.feasibility import unproven
 from planner.choice.option import Option, energy_of, how_it_runs
 from planner.choice.requirements import HOURS_A_MONTH
 from planner.choice.worth import Worth, spends_at_least, weigh
 from planner.models.costs import saving
 from planner.models.draws import Source
 from planner.signals.signals import is_snapshot, saw_no_gpu
+from pricing.message import Message
+from pricing.money import whole_dollars
 
 STAY = "o0"
 _LISTED = 15
@@ -46,11 +50,15 @@ class Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The options of one job in order of the objective, the recommended id, and the named ones."""
+    """The options of one job in order of the objective, the recommended id, and the named ones.
+
+    `reason` says why it stays on today's machine; None where it does not.
+    """
 
     options: tuple[Option, ...]
     recommended: str
     named: Named
+    reason: str | None = None
 
     @property
     def best(self) -> Option | None:
@@ -132,6 +140,7 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> R
             cheapest=ids.get(id(cheapest), STAY),
             first_launchable=ids.get(id(first)),
         ),
+        reason=_why_kept(ranked, worth, context) if best is None else None,
     )
 
 
@@ -191,6 +200,51 @@ def _best(worth: Weighing, context: JobContext) -> Candidate | None:
     if context.asked.objective == "time":
         return worth.candidates[0] if worth.candidates else None
     return worth.least_spent()
+
+
+def _why_kept(ranked: list[Candidate], worth: Weighing, context: JobContext) -> str | None:
+    """Return why nothing is recommended: what stands against the cheapest, or what is unknown."""
+    today = context.baseline.cost
+    if must_end(context.findings) or today is None or context.baseline.must_change:
+        return None  # what is to be done, or which limit is broken, says it
+    if not ranked:
+        return Message("keep.no-offer")
+    if context.asked.objective == "time":
+        return Message("keep.none-faster")
+    cheaper = [candidate for candidate in ranked if candidate.comparable < today]
+    if not cheaper:
+        return Message("keep.none-cheaper")
+    if _is_blind(context):
+        return Message("keep.too-little-seen")
+    if worth.candidates:
+        return _why_not_sure(worth, context, today)
+    in_time = [candidate for candidate in cheaper if not takes_too_long(candidate, context)]
+    least = min(in_time or cheaper, key=lambda candidate: candidate.comparable)
+    machine, usd = least.offer.name, whole_dollars(least.comparable)
+    if not in_time:
+        times = least.hours_mid / context.baseline.hours.mid
+        return Message("keep.slower", machine=machine, usd=usd, times=times)
+    dated = "keep.no-speed" if least.speed.weak else "keep.no-interruptions"
+    doubt = unproven(least.offer, context)
+    why = doubt or Message(dated if least.offer.dated else "keep.no-date")
+    return Message("keep.unknown", machine=machine, usd=usd, why=why)
+
+
+def _why_not_sure(worth: Weighing, context: JobContext, today: Decimal) -> str:
+    """Return why the change that is worth most surely pays for nothing."""
+    best = min(map(worth.of, worth.candidates), key=lambda one: one.spends)
+    candidate, benefit = best.candidate, best.benefit
+    machine, high = candidate.offer.name, candidate.usd_range.high
+    if high < today:
+        once = benefit.effort_usd + (benefit.moving_usd or 0)
+        sure = whole_dollars(benefit.saves_usd or Decimal(0))
+        return Message("keep.work", machine=machine, sure=sure, once=whole_dollars(once))
+    days = (context.catalog.as_of - candidate.offer.as_of).days
+    doubt = Message("keep.open-speed" if context.work.fixed_work else "keep.open-use")
+    if candidate.by_price.high > candidate.by_hours.high:
+        doubt = Message("keep.open-price", days=days)
+    mid, most, paid = map(whole_dollars, (candidate.expected, high, today))
+    return Message("keep.not-sure", machine=machine, mid=mid, high=most, today=paid, doubt=doubt)
 
 
 def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:

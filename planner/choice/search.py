@@ -41,7 +41,7 @@ from planner.choice.workload import Tenancy
 from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.copies import Scaling, busiest, on_gpu_ms, stretch
 from planner.models.draws import Cause
-from planner.models.estimate import Estimate, exactly
+from planner.models.estimate import Estimate, digits, exactly
 from planner.prediction.layout import Layout
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice
@@ -230,8 +230,9 @@ def price_cures(context: JobContext, actions: Iterable[Action]) -> dict[str, Sav
         if gains or (ends_idle and not context.work.fixed_work):
             bill = _candidate(place, context, _Way((one,), (one.code,)))
             low, high = bill.usd_range.low, bill.usd_range.high
-            saved = (cents(cost - usd) for usd in (high, bill.expected, low))
-            priced[one.code] = Saved(**dict(zip(("low", "mid", "high"), saved, strict=True)))
+            least, mid, most = (cents(cost - usd) for usd in (high, bill.expected, low))
+            factor = digits(bill.hours_mid / context.baseline.hours.mid) if gains else None
+            priced[one.code] = Saved(low=least, mid=mid, high=most, time_factor=factor)
     return priced
 
 

@@ -15,8 +15,8 @@ from planner.choice.baseline import Baseline
 from planner.choice.candidate import Candidate
 from planner.choice.changes import effort_hours, effort_usd
 from planner.choice.context import JobContext
-from planner.choice.option import Benefit, Move
 from planner.choice.workload import GIB, Workload
+from planner.models.costs import Benefit, Move
 from planner.profile.model import Profile
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import Catalog
@@ -125,6 +125,7 @@ def weigh(candidate: Candidate, context: JobContext) -> Worth:
     moved = _move(candidate, context)
     once = effort + ((moved.once_usd if moved else None) or _ZERO)
     saves = None if today is None else (today - high) * periods
+    expected = None if today is None else today - candidate.expected
     return Worth(
         candidate=candidate,
         move=moved,
@@ -135,6 +136,7 @@ def weigh(candidate: Candidate, context: JobContext) -> Worth:
             effort_usd=effort,
             moving_usd=moved.once_usd if moved else _ZERO,
             net_usd=None if saves is None else saves - once,
+            pays_back_periods=float(once / expected) if expected and expected > 0 else None,
         ),
         spends=candidate.compared * periods + once,
     )

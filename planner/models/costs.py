@@ -1,6 +1,5 @@
-"""Shares of a bill: what is saved, what an amount of work costs, what a team pays."""
+"""Shares of a bill: what a change saves and takes, what an amount of work costs, a team pays."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
@@ -33,21 +32,70 @@ def saving(before: Decimal | None, after: Decimal, *, of_nothing: float | None =
     return Saving(usd=saves, fraction=round(float(saves / before), 4) if before else of_nothing)
 
 
+class UsdRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Dollars of the period at the ends of one cause of doubt.
+
+    Attributes:
+        low: least [USD].
+        high: most [USD].
+    """
+
+    low: Amount
+    high: Amount
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """What moving the data costs once, and takes; None where unknown, or it never pays back.
+
+    Attributes:
+        once_usd: for the data that leave today's provider.
+        hours: at the stated bandwidth [h].
+        pays_back_days: until the saving has paid for it.
+    """
+
+    once_usd: Amount | None
+    hours: Number | None
+    pays_back_days: Number | None
+
+
+class Benefit(msgspec.Struct, frozen=True, kw_only=True):
+    """What a change is worth over the horizon.
+
+    Attributes:
+        net_usd: what is left of the saving; None where today's cost is unknown.
+        periods: how many of the plan's periods the horizon holds.
+        saves_usd: today's cost less the option's at its high end, over them.
+        effort_hours: engineering time, our estimate.
+        effort_usd: at the engineer's rate.
+        moving_usd: once; None where it is unknown.
+        pays_back_periods: after how many periods the expected saving has paid for work and move;
+            a move of unknown cost is not in it. None where nothing is saved, or the plan does not
+            say.
+    """
+
+    net_usd: Amount | None
+    periods: Amount
+    saves_usd: Amount | None
+    effort_hours: Number
+    effort_usd: Amount
+    moving_usd: Amount | None
+    pays_back_periods: Number | None = None
+
+
 _LEAST_UNITS = 1e-6  # less is not an amount of work that has a price
 _LARGE_UNITS = ((1_000_000, "1M "), (1_000, "1k "), (1, ""))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkCost:
+class WorkCost(msgspec.Struct, frozen=True, kw_only=True):
     """What an amount of work costs.
 
     Attributes:
         unit: the amount, such as `1M image`.
-        usd: exact.
+        mid: expected [USD].
     """
 
     unit: str
-    usd: Decimal
+    mid: Amount
 
 
 def work_cost(cost: Decimal | None, units: float | None, unit: str | None) -> WorkCost | None:
@@ -61,7 +109,7 @@ def work_cost(cost: Decimal | None, units: float | None, unit: str | None) -> Wo
     if cost is None or unit is None or not units or units < _LEAST_UNITS:
         return None
     size, prefix = next((s, p) for s, p in _LARGE_UNITS if units >= s or s == 1)
-    return WorkCost(unit=f"{prefix}{unit}", usd=cost * size / Decimal(str(units)))
+    return WorkCost(unit=f"{prefix}{unit}", mid=cost * size / Decimal(str(units)))
 
 
 Label = Literal["team", "owner", "cost_center"]

@@ -17,6 +17,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from planner.models.document import Number
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH
 
@@ -295,6 +298,26 @@ class Survival:
     failures: float
     max_restarts: int
     checkpoint_every_s: float
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True):
+    """How training spreads over several GPUs.
+
+    Attributes:
+        mode: how they share the work.
+        why: one sentence.
+        failures: expected in the period.
+        max_restarts: that the launcher is told.
+        nnodes: machines that the launcher is told, `FEWEST:MOST` where it may lose some.
+        checkpoint_every_s: work between checkpoints; None where nothing is trained.
+    """
+
+    mode: str
+    why: str
+    failures: Number
+    max_restarts: int
+    nnodes: str
+    checkpoint_every_s: Number | None
 
 
 def survival(

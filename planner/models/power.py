@@ -8,7 +8,10 @@ time = t0 (1 + a x + b x^2), power = min(P0, c cap). On another GPU: the same fr
 import statistics
 from dataclasses import dataclass
 
+import msgspec
+
 from planner.models.coefficients import coefficients
+from planner.models.document import Number
 from planner.models.estimate import Estimate, within
 from planner.profile.model import Profile
 from pricing.hardware import Gpu, find, gpus
@@ -51,19 +54,30 @@ def cap_law() -> CapLaw:
     return CapLaw(linear=row["linear"], square=row["square"], reached=row["reached"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cap:
-    """A power cap that saves energy.
+class PowerCap(msgspec.Struct, frozen=True, kw_only=True):
+    """A power limit that saves energy at little loss: watts, slowdown, share of the energy.
 
     Attributes:
-        cap_w: the limit to set.
-        slowdown: time under it over time without.
-        energy: energy under it over energy without.
+        cap_w: the limit of a GPU.
+        slowdown: of the job [x].
+        energy_fraction: that is used, of today's.
     """
 
-    cap_w: float
+    cap_w: Number
     slowdown: Estimate
-    energy: Estimate
+    energy_fraction: Estimate
+
+
+class EnergyUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Energy and carbon of the period; None where unknown.
+
+    Attributes:
+        kwh: energy [kWh].
+        kgco2e: carbon [kg CO2e].
+    """
+
+    kwh: Estimate | None = None
+    kgco2e: Estimate | None = None
 
 
 _SLOWEST = 1.1  # a cap that costs more than a tenth of the time is not a saving: machines cost more
@@ -71,7 +85,7 @@ _LEAST_SAVING = 0.97  # of the energy; less is not worth a setting
 _SHARES = tuple(share / 100.0 for share in range(60, 100, 5))  # of the board's limit
 
 
-def best_cap(power_w: float, limit_w: float) -> Cap | None:
+def best_cap(power_w: float, limit_w: float) -> PowerCap | None:
     """Return the cap that takes the least energy while the job slows by a tenth at most.
 
     None where none saves: the job draws less than the caps.
@@ -88,14 +102,14 @@ def best_cap(power_w: float, limit_w: float) -> Cap | None:
     if cap_w is None or law.energy(power_w, cap_w) > _LEAST_SAVING:
         return None
     slowdown, basis = law.slowdown(power_w, cap_w), Message("law.power-cap")
-    return Cap(
+    return PowerCap(
         cap_w=cap_w,
         slowdown=Estimate(low=1.0, mid=slowdown, high=slowdown * factor, basis=basis),
-        energy=within(law.energy(power_w, cap_w), factor, basis),
+        energy_fraction=within(law.energy(power_w, cap_w), factor, basis),
     )
 
 
-def cap_that_saves(profile: Profile) -> Cap | None:
+def cap_that_saves(profile: Profile) -> PowerCap | None:
     """Return the best cap for a measured job; None where its power is unknown, or none saves."""
     power_w, gpu = profile.mean("power.board_w"), find(profile.hardware.gpu)
     limit_w = profile.mean("power.limit_w") or (gpu.tdp_w if gpu else None)

@@ -8,8 +8,7 @@ from decimal import Decimal
 from planner.actions import ACTIONS, Action
 from planner.actions.settings import MachineSettings
 from planner.choice.baseline import Baseline
-from planner.choice.machine_sizes import MachineSize
-from planner.choice.option import Energy, Option
+from planner.choice.option import Option
 from planner.choice.ranking import STAY, Named, recommended_option
 from planner.choice.requirements import Objective, Period, Rejected
 from planner.choice.workload import Workload
@@ -17,15 +16,16 @@ from planner.fleet.fleet import Fleet
 from planner.fleet.placements import Elsewhere, Home
 from planner.models.costs import WorkCost
 from planner.models.estimate import digits, digits_of
-from planner.models.power import Cap
+from planner.models.power import EnergyUse, PowerCap
 from planner.models.track_record import TrackRecord
-from planner.plan.job import Confidence, Experiment
+from planner.plan.job import Confidence, Now, Proof
 from planner.plan.plan import CatalogSummary, Roi
 from planner.plan.recommendation import JobAlone, Recommendation
 from planner.profile.model import Profile
-from planner.signals.finding import Finding, FirstStep, Saved
+from planner.signals.finding import Finding, Saved
 from pricing.catalog.offer import Offer
 from pricing.errors import NoFeasibleOptionError
+from pricing.message import Message
 from pricing.money import cents
 
 # What fails these has passed every other check, so it came nearest.
@@ -63,9 +63,9 @@ class JobDraft:
         recommended: an option's id; `o0` means leave it.
         named: the smallest change, the cheapest, the first that can be launched.
         confidence: how sure the advice is.
-        first_step: what to do first where it is left; None where nothing is lost.
-        machine_sizes: one large machine or many small ones, at the chosen provider.
-        probe: the experiment that would narrow the answer most; None where none is worth it.
+        now: the cure on today's machine; None where none is known, or nothing is lost.
+        reason: why it stays on today's machine; None where it does not.
+        proof: what would settle what is open; None where nothing is worth measuring.
         machine: how it runs today, and what each action would set there.
         remedies: the actions on the job itself that apply today, with what they gain there.
         priced: what each of them saves alone, by its code; without those of unknown gain.
@@ -90,11 +90,11 @@ class JobDraft:
     remedies: tuple[Action, ...] = ()
     priced: Mapping[str, Saved] = field(default_factory=dict)
     work_cost: WorkCost | None = None
-    energy: Energy = field(default_factory=Energy)
-    power_cap: Cap | None = None
-    first_step: FirstStep | None = None
-    machine_sizes: tuple[MachineSize, ...] = ()
-    probe: Experiment | None = None
+    energy: EnergyUse = field(default_factory=EnergyUse)
+    power_cap: PowerCap | None = None
+    now: Now | None = None
+    reason: str | None = None
+    proof: Proof | None = None
     home: Home | None = None
     elsewhere: tuple[Elsewhere, ...] = ()
     left_out: LeftOut = LeftOut()
@@ -249,11 +249,11 @@ def summarize(job: JobDraft, text: bytes) -> JobDraft:
         remedies=(),
         priced={},
         work_cost=None,
-        energy=Energy(),
+        energy=EnergyUse(),
         power_cap=None,
-        first_step=None,
-        machine_sizes=(),
-        probe=None,
+        now=None,
+        reason=None,
+        proof=None,
         left_out=LeftOut(
             codes=frozenset(job.codes),
             offers=tuple(option.offer for option in listed if option.id not in ids),
@@ -283,13 +283,7 @@ def _stay(job: JobDraft, plans: dict[str, JobDraft]) -> JobDraft:
     staying = [name for name in tenancy.beside if not _leaves(plans[name])]
     if not staying:
         return job
-    note = (
-        f"{job.name}: leaving {job.baseline.offer.name if job.baseline.offer else 'its machine'} "
-        f"for {job.recommended} would save nothing while {', '.join(staying)} "
-        f"{'stays' if len(staying) == 1 else 'stay'} on it: the machine is billed all the same."
-    )
-    baseline = replace(job.baseline, warnings=(*job.baseline.warnings, note))
-    return replace(job, baseline=baseline, recommended=STAY)
+    return replace(job, recommended=STAY, reason=Message("keep.neighbors", jobs=staying))
 
 
 def _leaves(job: JobDraft) -> bool:

@@ -1,15 +1,16 @@
 """The part of plan.json that says what is planned for one job."""
 
 import math
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from planner.models.costs import Saving
 from planner.models.document import Messages, Number
-from planner.models.estimate import Estimate
 from planner.plan.bill import CostRange, RentedOffer, distinct, need
 from planner.plan.option import STAY, Baseline, Level, Option, Settings
-from planner.signals.finding import Finding, FirstStep, Saved
+from planner.signals.finding import Finding, Saved
 from pricing.money import Amount
 
 
@@ -94,57 +95,114 @@ class Confidence(msgspec.Struct, frozen=True, kw_only=True):
     price: ConfidencePart
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to get so many GPUs from one provider.
+class Now(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do on today's machine.
 
     Attributes:
-        offer: the machine.
-        count: machines.
-        gpus: GPUs in all.
-        hours: of the period, for the same work.
-        cost: of the period.
-        efficiency: the scaling efficiency expected.
-        break_even_efficiency: at which it costs as much as one GPU; None for the one-GPU machine.
-        remark: what to watch.
+        kind: `end` the job, or `try` a cure.
+        what: one sentence, without its full stop.
+        actions: codes of what it does.
+        command: what to type; None where nothing starts it.
+        usd: of the period with it; None where that is not known, as the next three.
+        saves: in the period.
+        time_factor: hours of the job with it, over today's.
+        pays_back_periods: until the expected saving has paid for its work.
+        effort_hours: engineering time, our estimate.
     """
 
-    offer: RentedOffer
-    count: int
-    gpus: int
-    hours: Estimate
-    cost: CostRange
-    efficiency: Estimate
-    break_even_efficiency: Number | None
-    remark: str
+    kind: Literal["end", "try"]
+    what: str
+    actions: tuple[str, ...]
+    command: str | None = None
+    usd: CostRange | None = None
+    saves: Saved | None = None
+    time_factor: Number | None = None
+    pays_back_periods: Number | None = None
+    effort_hours: Number | None = None
 
 
-class Experiment(msgspec.Struct, frozen=True, kw_only=True):
-    """The experiment that would narrow the answer most.
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """An option in the figures that decide.
 
     Attributes:
-        option: the id that it is about.
+        option: its id.
+        usd: of the period.
+        saves: against today.
+        time_factor: hours of the work over today's; None where time is held, not worked off.
+        purchase: how it is bought, as in the catalog; a term is owed whole.
+        effort_hours: engineering time, our estimate.
+        move_usd: for the data, once; None where unknown.
+        move_hours: that they take; None where unknown.
+        pays_back_periods: until the expected saving has paid for work and move; None: never, or
+            unknown.
+        price_age_days: since the price was read.
+        start: what can start it, best first: `provision`, then the tools of `export --to`; empty
+            where a person rents it.
+    """
+
+    option: str
+    usd: CostRange
+    saves: Saving
+    time_factor: Number | None
+    purchase: str
+    effort_hours: Number
+    move_usd: Amount | None
+    move_hours: Number | None
+    pays_back_periods: Number | None
+    price_age_days: int
+    start: tuple[str, ...]
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """The cheapest measurement that would settle what is open.
+
+    Attributes:
+        option: the id that it is about; `o0`: today's machine.
         what: one sentence.
-        offer: what is rented for it; None: today's machine.
-        count: machines.
+        command: what to type; None where a person rents the machine.
         minutes: of measuring.
         usd: what that costs.
-        factor_now: x/÷ of the option's hours.
-        factor_after: with the experiment done.
+        offer: what is rented for it; None: nothing.
+        count: machines.
+        factor_now: x/÷ of the option's hours; None where it is not about them, as the next.
+        factor_after: once it is done.
+        roll_back_factor: hours over today's from which on the change does not pay; None where its
+            bill does not follow them.
     """
 
     option: str
     what: str
-    offer: RentedOffer | None
-    count: int
+    command: str | None
     minutes: Number
     usd: Amount
-    factor_now: Number
-    factor_after: Number
+    offer: RentedOffer | None = None
+    count: int = 0
+    factor_now: Number | None = None
+    factor_after: Number | None = None
+    roll_back_factor: Number | None = None
 
     @property
     def narrows(self) -> float:
         """By how much, in log space."""
-        return math.log(self.factor_now / self.factor_after)
+        return math.log((self.factor_now or 1.0) / (self.factor_after or 1.0))
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan answers for a job alone.
+
+    Attributes:
+        now: the cure here; None where none is known, or nothing is lost.
+        next: the recommended option; None: it stays on today's machine.
+        cheapest: the option of least expected cost, where it is another one.
+        proof: what would settle what is open; None: nothing is worth measuring.
+        reason: why it stays on today's machine; None where it does not.
+    """
+
+    now: Now | None = None
+    next: Way | None = None
+    cheapest: Way | None = None
+    proof: Proof | None = None
+    reason: str | None = None
 
 
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,10 +221,8 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
         cheapest: the same.
         first_launchable: the same; None also where none can be launched.
         confidence: how sure the advice is; None in plans of versions that did not say.
-        first_step: what to do first where it is left; None where nothing is lost.
+        answer: what to do now and next, what proves it; empty in plans that did not say.
         placement: the GPU of the fleet that it is recommended to share; None: its own way.
-        shapes: one large machine or many small ones.
-        probe: the experiment worth making; None: none.
         busy_fraction: share of the time that kernels ran today, mean over its GPUs, 0-1; left out
             where it was not read.
         messages: what its sentences were made of; empty in plans of versions that did not say.
@@ -184,10 +240,8 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     cheapest: str | None = None
     first_launchable: str | None = None
     confidence: Confidence | None = None
-    first_step: FirstStep | None = None
+    answer: Answer = Answer()
     placement: int | None = None
-    shapes: tuple[Shape, ...] = ()
-    probe: Experiment | None = None
     busy_fraction: Number | UnsetType = UNSET
     messages: Messages = {}
 
@@ -208,6 +262,12 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     def choice(self) -> Option | None:
         """The recommended option; None for "leave it"."""
         return self.option(self.recommended)
+
+    @property
+    def first_step(self) -> Now | Proof | None:
+        """What to do here before anything else: the cure, else a measurement that costs nothing."""
+        proof = self.answer.proof if self.choice is None else None
+        return self.answer.now or (None if proof is None or proof.usd else proof)
 
     @property
     def verdict(self) -> Finding | None:

@@ -12,51 +12,42 @@ from msgspec import UNSET, structs
 
 from planner.actions.action import Action, Range
 from planner.actions.settings import MachineSettings
-from planner.choice.candidate import UsdRange as ExactRange
-from planner.choice.machine_sizes import MachineSize
-from planner.choice.option import Distribution as Parallelism
-from planner.choice.option import Energy
-from planner.choice.option import Move as DataMove
 from planner.choice.option import Option as ChosenOption
 from planner.choice.workload import Tenancy
 from planner.fleet.fleet import Fleet as PackedFleet
 from planner.fleet.fleet import Placement as PackedGpu
 from planner.fleet.fleet import Together
 from planner.models.copies import Scaling as Copies
-from planner.models.costs import Saving, TeamShare, WorkCost
+from planner.models.costs import Benefit, Move, Saving, TeamShare, UsdRange, WorkCost
 from planner.models.document import encode, messages_in, messages_of, to_text
 from planner.models.estimate import digits, digits_if_set, digits_of, rounded
-from planner.models.power import Cap
+from planner.models.interruption import Distribution
+from planner.models.power import EnergyUse, PowerCap
 from planner.plan.bill import (
     CostLine,
     CostRange,
     OptionCost,
     PricedPart,
     TodayCost,
-    UsdRange,
     offer_on,
+    that_start,
 )
 from planner.plan.confidence import if_taken
 from planner.plan.draft import JobDraft, PlanDraft
 from planner.plan.job import (
+    Answer,
     Effect,
     JobPlan,
     Rejected,
     Remedy,
-    Shape,
+    Way,
 )
 from planner.plan.notes import risks, roll_back
 from planner.plan.option import (
     Baseline,
-    Benefit,
     BilledShare,
-    CostPerWork,
-    Distribution,
-    EnergyUse,
     MachineSetup,
-    Move,
     Option,
-    PowerCap,
     ReasonAgainst,
     Scaling,
 )
@@ -135,14 +126,14 @@ def option_document(option: ChosenOption, job: JobDraft, as_of: date) -> Option:
         energy=_energy(option.energy),
         saves=saved(option.saves),
         move=_moving(option.move) if option.move else None,
-        benefit=_worth(option),
+        benefit=_worth(option.benefit),
         confidence=if_taken(job.confidence, option, job.baseline, as_of).level,
         why=option.why,
         scaling=_scaling(option.scaling) if option.scaling else UNSET,
     )
 
 
-def _ends(dollars: ExactRange) -> UsdRange:
+def _ends(dollars: UsdRange) -> UsdRange:
     return UsdRange(low=cents(dollars.low), high=cents(dollars.high))
 
 
@@ -193,15 +184,9 @@ def _machine(machine: MachineSettings) -> MachineSetup:
     )
 
 
-def _spread(parallelism: Parallelism) -> Distribution:
-    return Distribution(
-        mode=parallelism.mode,
-        why=parallelism.why,
-        failures=digits(parallelism.failures),
-        max_restarts=parallelism.max_restarts,
-        nnodes=parallelism.nnodes,
-        checkpoint_every_s=digits(parallelism.checkpoint_every_s),
-    )
+def _spread(spread: Distribution) -> Distribution:
+    failures, every_s = digits(spread.failures), digits_of(spread.checkpoint_every_s)
+    return structs.replace(spread, failures=failures, checkpoint_every_s=every_s)
 
 
 def _scaling(copies: Copies) -> Scaling:
@@ -217,16 +202,13 @@ def _scaling(copies: Copies) -> Scaling:
     )
 
 
-def _power_cap(cap: Cap) -> PowerCap:
-    return PowerCap(
-        cap_w=digits(cap.cap_w),
-        slowdown=rounded(cap.slowdown),
-        energy_fraction=rounded(cap.energy),
-    )
+def _power_cap(cap: PowerCap) -> PowerCap:
+    slowdown, energy = rounded(cap.slowdown), rounded(cap.energy_fraction)
+    return PowerCap(cap_w=digits(cap.cap_w), slowdown=slowdown, energy_fraction=energy)
 
 
-def _per_work(cost: WorkCost | None) -> CostPerWork | None:
-    return None if cost is None else CostPerWork(unit=cost.unit, mid=_fine(cost.usd))
+def _per_work(cost: WorkCost | None) -> WorkCost | None:
+    return cost and WorkCost(unit=cost.unit, mid=_fine(cost.mid))
 
 
 def _fine(amount: Decimal) -> Decimal:
@@ -234,33 +216,25 @@ def _fine(amount: Decimal) -> Decimal:
     return cents(amount) if amount >= 1 else without_zeros(Decimal(f"{amount:.4g}"))
 
 
-def _energy(energy: Energy) -> EnergyUse:
-    return EnergyUse(
-        kwh=rounded(energy.kwh) if energy.kwh else None,
-        kgco2e=rounded(energy.kgco2e) if energy.kgco2e else None,
-    )
+def _energy(energy: EnergyUse) -> EnergyUse:
+    kwh, carbon = energy.kwh, energy.kgco2e
+    return EnergyUse(kwh=kwh and rounded(kwh), kgco2e=carbon and rounded(carbon))
 
 
-def _moving(move: DataMove) -> Move:
-    return Move(
-        once_usd=in_cents(move.once_usd),
-        hours=digits_of(move.hours),
-        pays_back_days=digits_of(move.pays_back_days),
-    )
+def _moving(move: Move) -> Move:
+    hours, days = digits_of(move.hours), digits_of(move.pays_back_days)
+    return Move(once_usd=in_cents(move.once_usd), hours=hours, pays_back_days=days)
 
 
-def _worth(option: ChosenOption) -> Benefit:
-    benefit, saves = option.benefit, option.saves.usd
-    once = benefit.effort_usd + (benefit.moving_usd or 0)
-    ratio = once / saves if saves is not None and saves > 0 else None
-    return Benefit(
+def _worth(benefit: Benefit) -> Benefit:
+    return structs.replace(
+        benefit,
         net_usd=in_cents(benefit.net_usd),
         periods=without_zeros(benefit.periods),
         saves_usd=in_cents(benefit.saves_usd),
-        effort_hours=benefit.effort_hours,
         effort_usd=cents(benefit.effort_usd),
         moving_usd=in_cents(benefit.moving_usd),
-        pays_back_periods=digits_of(None if ratio is None else float(ratio)),
+        pays_back_periods=digits_of(benefit.pays_back_periods),
     )
 
 
@@ -287,13 +261,44 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
         cheapest=job.named.cheapest,
         first_launchable=job.named.first_launchable,
         confidence=job.confidence,
-        first_step=job.first_step,
         placement=placement,
-        shapes=tuple(_machine_size(one, as_of) for one in job.machine_sizes),
-        probe=job.probe,
         busy_fraction=digits_if_set(job.profile.busy_fraction),
     )
+    document = structs.replace(document, answer=_answer(document, job))
     return structs.replace(document, messages=messages_of(document))
+
+
+def _answer(document: JobPlan, job: JobDraft) -> Answer:
+    """Return what the plan answers: now, next, the cheapest, what proves it, why it stays."""
+    choice, cheapest = document.choice, document.option(document.cheapest)
+    moves = job.choice is not None and not job.baseline.is_here(job.choice.offer)
+    return Answer(
+        now=job.now,
+        next=_way(choice if moves else None, job),
+        cheapest=_way(None if cheapest == choice else cheapest, job),
+        proof=job.proof,
+        reason=job.reason,
+    )
+
+
+def _way(option: Option | None, job: JobDraft) -> Way | None:
+    if option is None:
+        return None
+    move, benefit, offer, cost = option.move, option.benefit, option.offer, option.cost
+    times = option.hours.mid / job.baseline.hours.mid if job.work.fixed_work else None
+    return Way(
+        option=option.id,
+        usd=CostRange(low=cost.low, mid=cost.mid, high=cost.high),
+        saves=option.saves,
+        time_factor=digits_of(times),
+        purchase=offer.purchase,
+        effort_hours=benefit.effort_hours if benefit else 0,
+        move_usd=benefit.moving_usd if benefit else None,
+        move_hours=move.hours if move else 0,
+        pays_back_periods=benefit.pays_back_periods if benefit else None,
+        price_age_days=offer.age_days or 0,
+        start=(*(("provision",) if option.provisionable else ()), *that_start(offer)),
+    )
 
 
 def remedy_documents(
@@ -320,19 +325,6 @@ def _effect(gain: Range | None) -> Effect | None:
         return None
     low, mid, high = (round(speed, 3) for speed in gain)
     return Effect(low=low, mid=mid, high=high)
-
-
-def _machine_size(size: MachineSize, as_of: date) -> Shape:
-    return Shape(
-        offer=offer_on(size.offer, as_of),
-        count=size.count,
-        gpus=size.gpus,
-        hours=rounded(size.hours),
-        cost=CostRange(low=cents(size.cost_low), mid=cents(size.cost), high=cents(size.cost_high)),
-        efficiency=rounded(size.efficiency),
-        break_even_efficiency=digits_of(size.break_even),
-        remark=size.remark,
-    )
 
 
 def packed_text(job: JobDraft, as_of: date) -> bytes:

@@ -7,11 +7,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from planner.choice.baseline import LIMITS
-from planner.models.costs import Saving
+from planner.models.costs import Benefit, Move, Saving, WorkCost
 from planner.models.document import Number
 from planner.models.estimate import Estimate
+from planner.models.interruption import Distribution
+from planner.models.power import EnergyUse, PowerCap
 from planner.plan.bill import OptionCost, RentedOffer, TodayCost, need
-from pricing.money import Amount
 
 STAY = "o0"
 """The id of today's machine, which is not among the options."""
@@ -19,102 +20,6 @@ STAY = "o0"
 Level = Literal["good", "fair", "low"]
 SettingValue = int | float | str
 Settings = Mapping[str, SettingValue]
-
-
-class CostPerWork(msgspec.Struct, frozen=True, kw_only=True):
-    """Dollars for an amount of work, such as `1M image`.
-
-    Attributes:
-        unit: the amount of work.
-        mid: expected [USD].
-    """
-
-    unit: str
-    mid: Amount
-
-
-class EnergyUse(msgspec.Struct, frozen=True, kw_only=True):
-    """Energy and carbon of the period; None where unknown.
-
-    Attributes:
-        kwh: energy [kWh].
-        kgco2e: carbon [kg CO2e].
-    """
-
-    kwh: Estimate | None
-    kgco2e: Estimate | None
-
-
-class PowerCap(msgspec.Struct, frozen=True, kw_only=True):
-    """A power limit that saves energy at little loss: watts, slowdown, share of the energy.
-
-    Attributes:
-        cap_w: the limit of a GPU.
-        slowdown: of the job [x].
-        energy_fraction: that is used, of today's.
-    """
-
-    cap_w: Number
-    slowdown: Estimate
-    energy_fraction: Estimate
-
-
-class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """What moving the data costs once, and takes; None where unknown, or it never pays back.
-
-    Attributes:
-        once_usd: for the data that leave today's provider.
-        hours: at the stated bandwidth [h].
-        pays_back_days: until the saving has paid for it.
-    """
-
-    once_usd: Amount | None
-    hours: Number | None
-    pays_back_days: Number | None
-
-
-class Benefit(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change is worth over the horizon.
-
-    Attributes:
-        net_usd: what is left of the saving; None where today's cost is unknown.
-        periods: how many of the plan's periods the horizon holds.
-        saves_usd: today's cost less the option's at its high end, over them.
-        effort_hours: engineering time, our estimate.
-        effort_usd: at the engineer's rate.
-        moving_usd: once; None where it is unknown.
-        pays_back_periods: after how many periods the expected saving has paid for work and move;
-            a move of unknown cost is not in it. None where nothing is saved, or the plan does not
-            say.
-    """
-
-    net_usd: Amount | None
-    periods: Amount
-    saves_usd: Amount | None
-    effort_hours: Number
-    effort_usd: Amount
-    moving_usd: Amount | None
-    pays_back_periods: Number | None = None
-
-
-class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """How training spreads over several GPUs.
-
-    Attributes:
-        mode: how they share the work.
-        why: one sentence.
-        failures: expected in the period.
-        max_restarts: that the launcher is told.
-        nnodes: machines that the launcher is told, `FEWEST:MOST` where it may lose some.
-        checkpoint_every_s: work between checkpoints; None where nothing is trained.
-    """
-
-    mode: str
-    why: str
-    failures: Number
-    max_restarts: int
-    nnodes: str
-    checkpoint_every_s: Number | None
 
 
 class MachineSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,7 +92,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     share: BilledShare | None = None
     hours: Estimate
     cost: TodayCost
-    cost_per_work: CostPerWork | None = None
+    cost_per_work: WorkCost | None = None
     energy: EnergyUse | None = None
     power_cap: PowerCap | None = None
     machine: MachineSetup | None = None
@@ -268,7 +173,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     speed: Estimate | None = None
     hours: Estimate
     cost: OptionCost
-    cost_per_work: CostPerWork | None = None
+    cost_per_work: WorkCost | None = None
     energy: EnergyUse | None = None
     saves: Saving
     move: Move | None = None

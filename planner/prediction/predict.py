@@ -290,10 +290,6 @@ class Predictions:
         """Return how much faster one such GPU runs the job's kernels."""
         return kernels_on(self._read, gpu)
 
-    def scaling(self, target: Layout) -> Estimate:
-        """Return the throughput of the target's GPUs over the profiled ones, GPU for GPU."""
-        return self._scaled(target, self.kernels(target.chip))
-
     @cached_property
     def _read(self) -> Kernels:
         return read_kernels(self.profile)

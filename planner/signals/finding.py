@@ -1,4 +1,4 @@
-"""What a diagnosis finds, and what to do first: the values that plans and diagnoses hold."""
+"""What a diagnosis finds, and what a cure saves: the values that plans and diagnoses hold."""
 
 from typing import Literal
 
@@ -76,28 +76,10 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
         low: the 5 % end.
         mid: expected.
         high: the 95 % end.
+        time_factor: hours of the job with it, over today's; None in plans that did not say.
     """
 
     low: Amount
     mid: Amount
     high: Amount
-
-
-class FirstStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do before anything else, on today's machine.
-
-    Attributes:
-        kind: `end` the job, `measure` it, or `try` a cure.
-        what: one sentence, without its full stop.
-        command: what to type; None where the program itself has to change, or none is known.
-        actions: codes of what it does.
-        effort_hours: engineering time, our estimate; None in plans of versions that did not say.
-        saves: in the period; None where it is not known.
-    """
-
-    kind: Literal["end", "measure", "try"]
-    what: str
-    command: str | None = None
-    actions: tuple[str, ...] = ()
-    effort_hours: Number | None = None
-    saves: Saved | None = None
+    time_factor: Number | None = None

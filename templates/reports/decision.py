@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from planner.plan.bill import RentedOffer
-    from planner.plan.job import JobPlan
+    from planner.plan.job import JobPlan, Now, Proof
     from planner.plan.option import Baseline, Option
     from planner.plan.plan import Plan
-    from planner.signals.finding import FirstStep
 
 _MONTHS = 12
 _DAYS_PER_MONTH = 30.4  # 730 h
@@ -278,32 +277,14 @@ def stay(job: JobPlan) -> str:
             "and so do all the others.",
             limits=broken,
         )
-    first = job.first_step
-    if first is not None and first.kind == "end":
-        return _("{step}.", step=sentence(first))
-    return gap().join([_keep(job), *_first(job)])
+    now = job.answer.now
+    if now is not None and now.kind == "end":
+        return _("{step}.", step=sentence(now))
+    return gap().join([translate_text(job.answer.reason or _("Keep it.")), *_first(job)])
 
 
-def sentence(step: FirstStep) -> str:
+def sentence(step: Now | Proof) -> str:
     """Return a first step with its command, without the full stop."""
     what = translate_text(step.what)
     what = f"{what[0].upper()}{what[1:]}"
     return _("{what}: {command}", what=what, command=step.command) if step.command else what
-
-
-def _keep(job: JobPlan) -> str:
-    """Return why nothing is recommended, for what reason the cheapest is not."""
-    if not job.options:
-        return _("Keep it: no other offer meets every limit.")
-    cheapest = min(job.options, key=lambda o: o.cost.mid)
-    saves = cheapest.saves.usd
-    if saves is None or saves <= 0:
-        return _("Keep it: no option is cheaper.")
-    worth = [o.benefit.saves_usd for o in job.options if o.benefit]
-    sure = [saves for saves in worth if saves is not None and saves > 0]
-    if not sure:
-        return _("Keep it: no option is cheaper with confidence (see the ranges).")
-    return _(
-        "Keep it for now: what is certain to be saved does not cover the work and the move "
-        "(see net benefit)."
-    )

@@ -28,7 +28,7 @@ from templates.reports.decision import (
 from templates.reports.fleet_rows import alike, group_row, money_range, names
 
 if TYPE_CHECKING:
-    from planner.plan.job import Experiment, JobPlan
+    from planner.plan.job import JobPlan, Proof
     from planner.plan.option import Option
     from planner.plan.plan import Alternative, Plan
     from templates.reports.fleet_rows import Alike
@@ -147,8 +147,8 @@ def job_screen(
         notes.append(Line(label=_("Copies"), text=copies(option.scaling.by_hour)))
     if launchable := _first_launchable(job, option):
         notes.append(Line(label=_("Or launch"), text=launchable))
-    if job.probe is not None:
-        notes.append(Line(label=_("Settle it"), text=_experiment(job.probe, actions)))
+    if (proof := job.answer.proof) is not None and proof is not job.first_step:
+        notes.append(Line(label=_("Settle it"), text=_experiment(proof, actions)))
     notes.append(Line(label=_("Run"), text=_command(job, saved_as)))
     return FirstScreen(
         title=f"{job.name}: {where}{read_from}",
@@ -312,10 +312,12 @@ def _run_time(option: Option, job: JobPlan) -> str:
     return _("{times}x as fast", times=f"{now / then:.2g}") if now >= then * _SAME_TIME else ""
 
 
-def _experiment(test: Experiment, actions: list[Action]) -> str:
+def _experiment(test: Proof, actions: list[Action]) -> str:
     """Return the test that would narrow the plan most, its option by the number of the action."""
     number = next((n for n, row in enumerate(actions, start=1) if row.id == test.option), None)
     offer = test.offer
+    if test.factor_now is None or test.factor_after is None:
+        return sentence(test)
     return _(
         "{minutes} min of {option} on {where} ({cost}; --probe): range {now}x -> {after}x",
         minutes=test.minutes,

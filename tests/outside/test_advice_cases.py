@@ -76,7 +76,7 @@ def named(job: Json) -> set[str]:
     codes = set((recommended(job) or {}).get("actions", ()))
     smaller = [one for one in job["options"] if one["id"] == job["smallest_change"]]
     codes.update(code for one in smaller for code in one["actions"])
-    return codes | set((job["first_step"] or {}).get("actions", ()))
+    return codes | set((job["answer"]["now"] or {}).get("actions", ()))
 
 
 def asr_streaming(ran: Ran) -> Iterator[bool]:
@@ -225,19 +225,19 @@ def narrow_links(ran: Ran) -> Iterator[bool]:
 def slow_rank(ran: Ran) -> Iterator[bool]:
     yield "rank 5" in ran.first["cause"].lower()
     yield "ds.py:20" in ran.first["cause"]
-    step = (ran.job["first_step"] or {}).get("actions", [])
+    step = (ran.job["answer"]["now"] or {}).get("actions", [])
     yield not {"gradient-accumulation", "nccl-tuning"} & set(step)
 
 
 def sick_gpu(ran: Ran) -> Iterator[bool]:
     words = ("ECC", "remap", "link", "slow")
     yield any(word in ran.first["cause"] for word in words)
-    yield ran.job["first_step"] is not None
+    yield ran.job["answer"]["now"] is not None
 
 
 def missed_target(ran: Ran) -> Iterator[bool]:
     faster = ran.option is not None and ran.option["speed"]["mid"] >= 1.25
-    yield faster or ran.job["first_step"] is not None
+    yield faster or ran.job["answer"]["now"] is not None
 
 
 def one_run(ran: Ran) -> Iterator[bool]:

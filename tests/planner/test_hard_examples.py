@@ -244,7 +244,8 @@ def test_what_is_left_is_left_with_a_word(name: str) -> None:
     """A job that does nothing is ended, one not worth the work stays, whatever is cheaper."""
     job, expected = job_of(name), EXAMPLES[name]
     assert (job.recommended == "o0") == expected.leave
-    assert expected.first is None or (job.first_step and job.first_step.kind == expected.first)
+    step = "end" if job.now and job.now.kind == "end" else "measure" if not job.now else "try"
+    assert expected.first in {None, step}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -16,8 +16,9 @@ from planner.documents.focus_export import VERSIONS, rows, to_csv
 from planner.documents.framework_config import FrameworkConfig, framework_config
 from planner.documents.recipe import Recipe, make_recipe
 from planner.documents.selection import BY, CLUSTERS, By, FleetRequest, select, shared_gpus
-from planner.documents.task import AUTOSCALERS, Autoscaler, TaskRequest, ToolTask, make_task, tools
+from planner.documents.task import AUTOSCALERS, Autoscaler, TaskRequest, ToolTask, make_task
 from planner.models.document import to_text
+from planner.plan.bill import tools
 from planner.plan.plan import Plan
 from planner.plan.read import find_option, find_recommended
 from pricing.errors import InputError

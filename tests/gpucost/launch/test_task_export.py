@@ -17,8 +17,8 @@ import yaml
 
 from gpucost.commands.planning.export import TOOLS, task_text
 from gpucost.files.plan_file import load_plan
-from planner.documents.task import TaskRequest, that_start, tools
-from planner.plan.bill import RentedOffer
+from planner.documents.task import TaskRequest
+from planner.plan.bill import RentedOffer, that_start, tools
 from planner.plan.plan import Plan
 from planner.plan.read import find_option
 from pricing.errors import InputError

@@ -5,9 +5,9 @@ from decimal import Decimal
 import pytest
 
 from planner.choice.baseline import Baseline
-from planner.choice.option import Move
 from planner.choice.workload import GIB
 from planner.choice.worth import data_bytes, move
+from planner.models.costs import Move
 from pricing.catalog.catalog import load_catalog
 from tests.planner.factories import a_case, a_profile
 from tests.pricing.factories import ASKED_ON, an_offer

@@ -126,7 +126,7 @@ def test_nobody_leaves_a_shared_machine_alone() -> None:
     serving = pod("serve", gpu_count=4)  # no other machine has four GPUs
     found = plan(pod("batch", kind="training"), serving, offers=(EIGHT, ONE), consolidate=False)
     assert [job.recommended for job in found.jobs] == ["o0", "o0"]
-    assert any("batch: leaving" in warning for warning in found.warnings)
+    assert "leaving saves nothing while serve runs" in (found.jobs[0].reason or "")
     assert found.recommended.mid == Decimal("1600.00")
 
 

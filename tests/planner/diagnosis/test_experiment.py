@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from planner.plan.job import Experiment
+from planner.plan.job import Proof
 from tests.planner.factories import a_profile, plan, running, sold
 
 FULL = {"util.kernel_time": 0.97, "mem.used_gib": 30.0}
 
 
-def proposed(*offers: Any, **fields: Any) -> Experiment | None:
+def proposed(*offers: Any, **fields: Any) -> Proof | None:
     """The probe that the plan of one training job names."""
-    return plan(running(a_profile(FULL, **fields)), offers=offers).jobs[0].probe
+    return plan(running(a_profile(FULL, **fields)), offers=offers).jobs[0].proof
 
 
 def test_a_trial_on_the_machine_in_question_is_proposed_with_its_price() -> None:
@@ -43,7 +43,7 @@ def test_two_gpus_do_for_eight() -> None:
         objective="time",
         gpu_counts=(8, 8),
     )
-    probe = planned.jobs[0].probe
+    probe = planned.jobs[0].proof
     assert probe is not None
     assert probe.offer is not None
     assert probe.offer.instance_type == two.instance_type

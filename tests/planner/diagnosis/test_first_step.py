@@ -57,8 +57,8 @@ def test_a_job_that_hangs_is_ended_not_moved(profile: Profile) -> None:
     job = planned(profile, CHEAP, sold("eight", "1.00", gpu_count=8, provider="elsewhere"))
     assert job.findings[0].code == "idle-held"
     assert job.recommended == "o0"
-    assert job.first_step is not None
-    assert job.first_step.kind == "end"
+    assert job.now is not None
+    assert job.now.kind == "end"
     assert job.named.smallest_change == "o0"
 
 
@@ -75,24 +75,25 @@ def test_a_waste_of_unknown_cause_is_measured_first() -> None:
     assert job.recommended == "o0"
     assert job.findings[0].code == "unmeasured"
     assert job.findings[0].waste_usd
-    assert job.first_step is not None
-    assert job.first_step.command is not None
-    assert job.first_step.command.startswith("gpucost profile")
-    assert "CPU" in job.first_step.what
+    assert job.now is None
+    assert job.proof is not None
+    assert job.proof.command is not None
+    assert job.proof.command.startswith("gpucost profile")
+    assert "CPU" in job.proof.what
 
 
 def test_a_cure_that_does_not_surely_pay_is_tried_first() -> None:
     """The effort is named; what is left alone without waste hears nothing."""
     starved = a_profile({BUSY: 0.3, HELD: 9.0}, host={"cpu_util": 0.95}, unit="image", hours=90.0)
-    step = planned(starved).first_step
+    step = planned(starved).now
     assert step is not None
     assert step.kind == "try"
     assert "4 h, $400" in step.what
     assert step.saves is not None
     assert step.saves.low * 6 < 400 < step.saves.mid * 6
     cheap = a_profile({BUSY: 0.3, HELD: 9.0}, host={"cpu_util": 0.95}, unit="image", hours=9.0)
-    assert planned(cheap).first_step is None  # all of the waste is $76 over the horizon
-    assert planned(a_profile({BUSY: 0.97, "util.sm_active": 0.9, HELD: 60.0})).first_step is None
+    assert planned(cheap).now is None  # all of the waste is $76 over the horizon
+    assert planned(a_profile({BUSY: 0.97, "util.sm_active": 0.9, HELD: 60.0})).now is None
 
 
 @pytest.mark.parametrize(
@@ -175,10 +176,10 @@ def test_a_cure_is_priced_on_the_machine_of_today() -> None:
     starved = a_profile({BUSY: 0.3, HELD: 9.0}, host={"cpu_util": 0.5}, hours=700.0, cpu_cores=16)
     starved = replace(starved, step=Step(count=500, mean_s=0.1, data_wait_s=0.06))
     job = planned(starved)
-    step = job.first_step
+    step = job.now
     assert step is not None
     assert step.saves is not None
     assert step.saves.low <= step.saves.mid <= step.saves.high
-    (code,) = step.actions
-    assert job.priced[code] == step.saves
+    assert job.recommended != "o0"  # it is the cures here, together
+    assert step.saves.mid >= max(job.priced[code].mid for code in step.actions)
     assert step.saves.mid <= (job.baseline.cost or 0)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from planner.choice.option import Distribution, distribution
-from planner.models.interruption import GPU_HOURS_A_FAILURE, survival
+from planner.choice.option import distribution
+from planner.models.interruption import GPU_HOURS_A_FAILURE, Distribution, survival
 from planner.prediction.layout import Layout
 from pricing.hardware import find
 from tests.planner.factories import a_profile

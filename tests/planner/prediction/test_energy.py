@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from planner.choice.option import Energy, energy_today
+from planner.choice.option import energy_today
 from planner.choice.requirements import Site
 from planner.models.document import encode
 from planner.models.estimate import exactly
-from planner.models.power import idle_fraction, other_gpu_factor
+from planner.models.power import EnergyUse, idle_fraction, other_gpu_factor
 from planner.plan.making import to_plan
 from planner.profile.model import Profile, Statistics, Window
 from pricing.errors import InputError
@@ -28,7 +28,7 @@ def drawing(power_w: float | None, **fields: Any) -> Profile:
     return a_profile(metrics, gpu="H100-SXM-80GB", **fields)
 
 
-def today(profile: Profile, **site: float) -> Energy:
+def today(profile: Profile, **site: float) -> EnergyUse:
     """The energy of 100 h on the measured hardware."""
     return energy_today(profile, HOURS, Site(**site))
 
@@ -63,7 +63,7 @@ def test_counters_come_before_readings() -> None:
 
 def test_without_a_reading_nothing_is_known() -> None:
     """No power, no energy, no carbon, whatever the grid: unknown is null, never TDP or 0."""
-    assert today(drawing(None), grid_g_per_kwh=400.0) == Energy()
+    assert today(drawing(None), grid_g_per_kwh=400.0) == EnergyUse()
     assert set(map(str, options(drawing(None), H200).values())) == {"{'kwh': None, 'kgco2e': None}"}
 
 

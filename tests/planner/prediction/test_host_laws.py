@@ -44,7 +44,7 @@ def test_a_hot_job_saves_energy_under_a_cap_and_a_cool_one_does_not() -> None:
     assert cap is not None
     assert cap.cap_w < 400.0
     assert 1.0 < cap.slowdown.mid <= 1.1
-    assert cap.energy.mid < 0.95
+    assert cap.energy_fraction.mid < 0.95
     assert best_cap(180.0, 400.0) is None
 
 

@@ -1,0 +1,335 @@
+"""What to do now on today's machine, and the cheapest measurement that would settle what is open.
+
+A job that wastes money needs a next step even where it is left alone: its cause may be unknown, its
+cure may not surely pay, or no machine may help it because it does nothing.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import partial
+from shlex import quote
+
+from planner.actions import ACTIONS, Action, action
+from planner.choice.baseline import bill_of_work
+from planner.choice.changes import END, effort_usd, must_end
+from planner.choice.context import JobContext
+from planner.choice.option import Option
+from planner.choice.workload import Workload
+from planner.models.coefficients import coefficients
+from planner.models.communication import link_class
+from planner.models.estimate import digits, digits_of
+from planner.plan.bill import CostRange, offer_on, that_start
+from planner.plan.job import Now, Proof
+from planner.plan.option import STAY
+from planner.profile.kinds import JobKind
+from planner.signals.finding import Finding, Saved
+from pricing.billing.lines import BY_TIME
+from pricing.catalog.offer import Offer
+from pricing.message import Message, join
+from pricing.money import cents, whole_dollars
+
+MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies
+_AFTER_TRIAL = 1.07  # the run-to-run spread that remains
+_AFTER_COUNTERS = 1.43  # the counter form's interval
+_TWO = 2
+_WORTH = 1.1  # less than this much narrower is not a reason to rent
+# An experiment that narrows half as much as the best one for half its money or less will do.
+_HALF = 0.5
+_HALF_USD = Decimal("0.5")
+
+
+_WASTED = 0.1  # of the bill; less waste needs no cure
+_GAINS = 1.1  # on its part of the time; less is not worth a try
+_RECORD = "gpucost profile -o profile.json -- COMMAND"
+
+
+def cure_now(context: JobContext, priced: Mapping[str, Saved], choice: Option | None) -> Now | None:
+    """Return what to do here and now; None where nothing is worth it, or known.
+
+    What is recommended, where that stays on today's machine. Else the cure that saves most after
+    its work, of the first finding that has one; else one of unknown gain, where all of the waste
+    over the horizon would pay for its work.
+
+    Args:
+        context: of the job.
+        priced: what each action saves alone on today's machine, by its code.
+        choice: the recommended option; None for "leave it".
+    """
+    findings = context.findings
+    if must_end(findings):
+        return Now(kind="end", what=Message("first.restart"), actions=(END,))
+    if choice is not None and context.baseline.is_here(choice.offer):
+        return _chosen(choice, context)
+    best = next((code for one in findings if (code := _best(one, priced, context))), None)
+    if best is not None:
+        return _try(action(best, context.signals), context, priced[best])
+    worst = _worst(context)
+    if worst is None:
+        return _unpriced(context)
+    cure = None if _is_open(worst) else _cure(worst, context, priced)
+    return None if cure is None else _try(cure, context, priced.get(cure.code))
+
+
+def _worst(context: JobContext) -> Finding | None:
+    """Return the finding that wastes most; None where little is wasted."""
+    wasting = [f for f in context.findings if (f.waste_fraction or 0.0) >= _WASTED]
+    return max(wasting, key=lambda f: f.waste_fraction or 0.0, default=None)
+
+
+def _is_open(finding: Finding) -> bool:
+    """Return whether the cause of a waste has to be measured first."""
+    return finding.code == "unmeasured" or finding.confidence == "possible"
+
+
+def _best(finding: Finding, priced: Mapping[str, Saved], context: JobContext) -> str | None:
+    """Return the action of a finding that saves most over the horizon after its work, if any."""
+    if finding.confidence == "possible":
+        return None
+    rate, periods = context.asked.engineer_usd_per_hour, context.periods
+
+    def net(code: str) -> Decimal:
+        return priced[code].mid * periods - effort_usd(ACTIONS[code].effort_hours, rate)
+
+    paying = [code for code in finding.actions if code in priced and net(code) > 0]
+    return max(paying, key=net, default=None)
+
+
+def _unpriced(context: JobContext) -> Now | None:
+    """Return the first change of the program itself that a grave finding of unknown waste names."""
+    missed = any(broken.reason == "latency" for broken in context.baseline.broken)
+    grave = (f for f in context.findings if (missed or f.severity == "high"))
+    codes = (code for one in grave if one.confidence != "possible" for code in one.actions)
+    cure = next((ACTIONS[code] for code in codes if ACTIONS[code].kind != "structural"), None)
+    return None if cure is None else _try(cure, context, None)
+
+
+def _try(cure: Action, context: JobContext, saves: Saved | None) -> Now:
+    return _step((cure.code,), _way(cure), saves, cure.effort_hours, context)
+
+
+def _chosen(option: Option, context: JobContext) -> Now:
+    """Return the recommended option, which stays on today's machine."""
+    cost, bill, saves = context.baseline.cost, option.usd_range, None
+    if cost is not None:
+        least, mid, most = (cents(cost - usd) for usd in (bill.high, option.cost, bill.low))
+        fixed, hours = context.work.fixed_work, option.hours.mid / context.baseline.hours.mid
+        saves = Saved(low=least, mid=mid, high=most, time_factor=digits(hours) if fixed else None)
+    command = f"gpucost run plan.json --option {_named(context, option.id)} -- COMMAND"
+    if not any(ACTIONS[code].in_process for code in option.actions):
+        command = _way(ACTIONS[option.actions[0]])
+    return _step(option.actions, command, saves, option.benefit.effort_hours, context)
+
+
+def _step(
+    codes: tuple[str, ...],
+    command: str,
+    saves: Saved | None,
+    effort_hours: float,
+    context: JobContext,
+) -> Now:
+    cost, paid, pays_back = context.baseline.cost, None, None
+    if saves is not None and cost is not None:
+        spans = (max(Decimal(0), cents(cost) - usd) for usd in (saves.high, saves.mid, saves.low))
+        paid = CostRange(**dict(zip(("low", "mid", "high"), spans, strict=True)))
+        effort = effort_usd(effort_hours, context.asked.engineer_usd_per_hour)
+        ratio = effort / saves.mid if saves.mid > 0 else None
+        pays_back = None if ratio is None else float(ratio)
+    titles = join((ACTIONS[code].title for code in codes), "words")
+    return Now(
+        kind="try",
+        what=_attempt(titles, effort_hours, context),
+        actions=codes,
+        command=command,
+        usd=paid,
+        saves=saves,
+        time_factor=saves.time_factor if saves else None,
+        pays_back_periods=digits_of(pays_back),
+        effort_hours=effort_hours,
+    )
+
+
+def _named(context: JobContext, option: str) -> str:
+    return quote(f"{context.profile.job.name}/{option}")
+
+
+def _attempt(title: str, hours: float, context: JobContext) -> str:
+    if not hours:
+        return Message("first.switch", title=title)
+    dollars = whole_dollars(context.asked.engineer_usd_per_hour * round(hours * 4) / 4)
+    return Message("first.try", title=title, hours=hours, usd=dollars)
+
+
+def _way(cure: Action) -> str:
+    if cure.kind == "numeric":
+        return f"gpucost recipe plan.json --option o0 --numeric {cure.code}"
+    return f"gpucost explain {cure.code}"
+
+
+def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> Action | None:
+    """Return the first action of unknown saving whose work the waste would pay for."""
+    signals, rate = context.signals, context.asked.engineer_usd_per_hour
+    at_stake = None if cause.waste_usd is None else cause.waste_usd * context.periods
+    found = [action(code, signals) for code in cause.actions if code not in priced]
+    known = [one for one in found if one.effect is not None]
+    helping = [one for one in known if one.gain and one.gain[1] >= _GAINS] if known else found
+    for one in helping:
+        if at_stake is None or effort_usd(one.effort_hours, rate) < at_stake:
+            return one
+    return None
+
+
+def find_proof(
+    context: JobContext, options: tuple[Option, ...], recommended: str, now: Now | None
+) -> Proof | None:
+    """Return the cheapest measurement that would settle what is open; None: nothing is worth one.
+
+    Where a job stays, what is open of its cause comes first, and costs nothing; where it moves, the
+    speed there; then what the cure gains.
+    """
+    if now is not None and now.kind == "end":
+        return None
+    found = [suggest_experiment(context, options, recommended)]
+    found.insert(0 if recommended == STAY else 1, None if now else _record(context))
+    first, second = found
+    return first or second or _in_turns(context, now, options)
+
+
+def _record(context: JobContext) -> Proof | None:
+    worst = _worst(context)
+    if worst is None or not _is_open(worst):
+        return None
+    unknown = worst.code == "unmeasured"
+    what = Message("first.record" if unknown else "first.confirm", code=worst.code)
+    return Proof(option=STAY, what=what, command=_RECORD, minutes=MINUTES, usd=Decimal("0.00"))
+
+
+def _in_turns(context: JobContext, now: Now | None, options: tuple[Option, ...]) -> Proof | None:
+    """Return the measurement of a cure here: on and off within one run, else before and after."""
+    if now is None or not context.work.fixed_work:
+        return None
+    same = (o.id for o in options if o.actions == now.actions and context.baseline.is_here(o.offer))
+    option = next(same, STAY)
+    turns = all(ACTIONS[code].in_turns for code in now.actions)
+    numeric = [code for code in now.actions if ACTIONS[code].kind == "numeric"]
+    flags = "".join(f" --numeric {code}" for code in numeric)
+    run = f"gpucost run plan.json --option {_named(context, option)}{flags} --ab -- COMMAND"
+    after = "gpucost profile -o after.json -- COMMAND && gpucost verify profile.json after.json"
+    return Proof(
+        option=option,
+        what=Message("probe.in-turns" if turns else "probe.before-after", n=MINUTES),
+        command=run if turns else after,
+        minutes=MINUTES,
+        usd=cents(Decimal(0)),
+        roll_back_factor=1,
+    )
+
+
+def _roll_back(option: Option, context: JobContext) -> float | None:
+    """Return the hours over today's at which an option costs as much as today's machine."""
+    today = context.baseline.cost
+    by_time = sum((line.usd for line in option.quote.lines if line.what in BY_TIME), Decimal(0))
+    if today is None or not by_time or today <= option.cost - by_time:
+        return None
+    ratio = (today - option.cost + by_time) / by_time
+    return digits(option.hours.mid / context.baseline.hours.mid * float(ratio))
+
+
+def _rents(context: JobContext, offer: Offer, option: str) -> str | None:
+    """Return what to type to run the job on an option; None where a person rents it."""
+    job = f"--option {_named(context, option)} --ttl 1h --run COMMAND"
+    if context.asked.can_launch(offer):
+        return f"gpucost provision plan.json {job}"
+    tools = that_start(offer_on(offer, context.catalog.as_of))
+    return f"gpucost export plan.json --to {tools[0]} {job}" if tools else None
+
+
+def suggest_experiment(
+    context: JobContext, options: tuple[Option, ...], recommended: str
+) -> Proof | None:
+    """Return the experiment that narrows the answer most for its cost; None where none is worth it.
+
+    The answer is the recommended option, else the one that would be, were it surer.
+    """
+    about = next((o for o in options if o.id == recommended), options[0] if options else None)
+    if about is None or not context.work.fixed_work or about.hours.low <= 0.0:
+        return None
+    today = context.baseline.cost
+    if about.id != recommended and today is not None and about.usd_range.low >= today:
+        return None  # dearer however the experiment goes
+    worth = [trial for trial in _experiments(context, about) if math.exp(trial.narrows) >= _WORTH]
+    best = max(worth, key=lambda trial: (trial.narrows, -trial.usd), default=None)
+    if best is None:
+        return None
+    thrifty = [
+        trial
+        for trial in worth
+        if trial.narrows >= _HALF * best.narrows and trial.usd <= _HALF_USD * best.usd
+    ]
+    return min(thrifty, key=lambda trial: (trial.usd, -trial.narrows), default=best)
+
+
+def _experiments(context: JobContext, about: Option) -> Iterator[Proof]:
+    training = context.profile.job.kind.trains
+    now, day = digits(math.sqrt(about.hours.high / about.hours.low)), context.catalog.as_of
+    offer, count = about.offer, about.count
+    back = _roll_back(about, context)
+    proof = partial(Proof, option=about.id, minutes=MINUTES, factor_now=now, roll_back_factor=back)
+    gpus = round(offer.gpu_count) * count
+    same = offer.gpu == context.gpu.name and gpus == context.profile.gpu_count
+    if same and not about.actions:
+        return
+    software = any(ACTIONS[code].kind != "structural" for code in about.actions)
+    code = "probe.run-with-changes" if software else "probe.run"
+    where = f"{count} x {offer.name}" if count > 1 else offer.name
+    yield proof(
+        what=Message(code, n=MINUTES, machine=where),
+        command=_rents(context, offer, about.id),
+        offer=offer_on(offer, day),
+        count=count,
+        usd=cents(_usd(offer, count, context)),
+        factor_after=_AFTER_TRIAL,
+    )
+    two = _machine_of_two(context, offer) if gpus > _TWO and training else None
+    if two is not None:
+        scaled = float(coefficients("scale")["probe_factor"])
+        link = link_class(two.interconnect, two.gpu)
+        yield proof(
+            what=Message("probe.two-gpus", n=MINUTES, machine=two.name, link=link),
+            command=f"gpucost provision --type {two.name} --ttl 1h --run COMMAND"
+            if context.asked.can_launch(two)
+            else None,
+            offer=offer_on(two, day),
+            count=1,
+            usd=cents(_usd(two, 1, context)),
+            factor_after=digits(math.exp(math.hypot(math.log(scaled), math.log(_AFTER_TRIAL)))),
+        )
+    serving = context.profile.job.kind is JobKind.INFERENCE_OFFLINE
+    if serving and context.profile.mean("util.dram_active") is None:
+        yield proof(
+            what=Message("probe.counters"),
+            command=_RECORD,
+            usd=Decimal("0.00"),
+            factor_after=min(now, _AFTER_COUNTERS),
+        )
+
+
+def _machine_of_two(context: JobContext, offer: Offer) -> Offer | None:
+    wanted = (offer.provider, offer.gpu, offer.purchase, _TWO)
+    alike = (
+        o for o in context.catalog.offers if (o.provider, o.gpu, o.purchase, o.gpu_count) == wanted
+    )
+    return min(alike, key=lambda o: (o.usd_per_hour, o.place), default=None)
+
+
+def _usd(offer: Offer, count: int, context: JobContext) -> Decimal:
+    """Return the bill of the experiment, by the provider's own rules, without the job's data."""
+    nothing = Workload(
+        hours=context.work.hours,
+        units=None,
+        fixed_work=True,
+        egress_bytes=0,
+        storage_bytes=0,
+        storage_h=None,
+    )
+    return bill_of_work(offer, count, MINUTES / 60.0, nothing, context.catalog).exact
