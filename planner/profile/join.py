@@ -229,6 +229,7 @@ def join(parts: Sequence[Profile]) -> Profile:
         run=Run(id=run, world=next((p.run.world for p in ordered if p.run and p.run.world), None)),
         work=_work(ordered),
         ranks=_ranks(ordered),
+        health=tuple(dict.fromkeys(fault for part in ordered for fault in part.health)),
         gpus=gpus,
         host=_host([host for same in by_machine.values() if (host := host_of(same)) is not None]),
         machine=_without_own(lead.machine, gpus),

@@ -193,3 +193,9 @@ _TABLE = (
 )
 
 SLOTS: dict[str, Slot] = {slot.name: slot for slot in _TABLE}
+
+
+# What a log tells of a GPU that another host would not have, or that its limit was lowered.
+FAULTS = ("xid", "memory", "remapping", "lanes", "lost", "power-cap")
+# Xid errors of hardware; others may be the program's.
+HARDWARE_XIDS = (48.0, 64.0, 79.0)

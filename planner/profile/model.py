@@ -22,6 +22,8 @@ from planner.profile.fields import (
 from planner.profile.kinds import (
     COUNTED_BY,
     ENDINGS,
+    FAULTS,
+    HARDWARE_XIDS,
     KINDS,
     PARALLELISMS,
     PHASES,
@@ -40,6 +42,7 @@ from planner.profile.trials import (
 )
 from pricing.catalog.offer import PURCHASES
 from pricing.hardware import SLICE_NAME
+from pricing.message import Message
 
 SCHEMA = "gpucost.profile/v1"
 
@@ -356,6 +359,34 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What is wrong with one GPU, its link or its power limit."""
+
+    gpu: str = text("which one", default="the GPU")
+    code: str = text("what is wrong", choices=FAULTS, default="lost")
+    value: float | None = number("number of the error, errors, lanes or watts")
+    most: float | None = number("lanes or watts that it could have")
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether another host is the cure."""
+        return self.value in HARDWARE_XIDS if self.code == "xid" else self.code != "power-cap"
+
+    @property
+    def sentence(self) -> Message:
+        """The evidence, without a full stop."""
+        code = f"{self.code}-{self.value:g}" if self.code == "xid" else self.code
+        value, most = self.value or 0.0, self.most or 0.0
+        return Message(
+            f"cause.fault-{code}",
+            gpu=self.gpu,
+            value=f"{value:g}",
+            most=f"{most:g}",
+            times=f"{most / value:.3g}" if value else "",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where the numbers come from."""
 
@@ -381,6 +412,7 @@ class Profile:
     )
     trace: TracedSteps | None = record(TracedSteps, "steps under the framework's own profiler")
     gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
+    health: tuple[Health, ...] = records(Health, "what is wrong with GPUs, as logs tell it")
     host: Host | None = record(Host, "the machine around the GPUs")
     run: Run | None = record(Run, "the run of several machines that this is a part of")
     machine: Machine | None = record(Machine, "the whole machine, where it was measured")

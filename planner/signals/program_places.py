@@ -1,6 +1,5 @@
 """Signals of where a program spends its time: what was seen at its lines, its stalls, its ranks."""
 
-import re
 from collections.abc import Callable
 from statistics import median
 
@@ -22,14 +21,6 @@ _GROUPS: dict[str, tuple[frozenset[str], tuple[str | None, ...]]] = {
     "model": (frozenset(("model", "compile")), _STEPPING),
     "save": (frozenset(("save",)), (None, "steady", "stall", "evaluation")),
     "stall": (frozenset(("host", "network", "logging", "sleep", "thread", "save")), ("stall",)),
-}
-# As telemetry/readers/health.py writes of what another host would not have.
-_FAILS = re.compile(r"(GPU [^:]+): ([^:]*(?:failing|lanes).*?)\. Ask for another machine\.")
-_FAULTS = {
-    **{f"xid-{xid}": rf"the card is failing \(Xid {xid}: .*\)" for xid in (48, 64, 79)},
-    "memory": r"the card is failing \((?P<errors>\S+) uncorrected memory errors\)",
-    "remapping": r"the card is failing \(its memory could not be remapped\)",
-    "lanes": r"(?P<lanes>\S+) of (?P<most>\S+) PCIe lanes: copies take (?P<times>\S+)x as long",
 }
 # What functions are called that let the model in training write its own samples.
 _GENERATES = ("generate", "rollout", "sample_completions")
@@ -205,22 +196,9 @@ def slowest_rank(profile: Profile) -> str | None:
     return Message("cause.slowest-rank", rank=str(slowest.rank), share=share, place=where)
 
 
-def health_notes(profile: Profile) -> tuple[str, ...]:
-    """Return what the readers of logs noted of failing GPUs and links, without the file's name."""
-    found = (_FAILS.search(note) for note in profile.provenance.notes)
-    return tuple(_fault(match[1], match[2]) for match in found if match)
-
-
-def _fault(gpu: str, text: str) -> str:
-    for kind, pattern in _FAULTS.items():
-        if match := re.fullmatch(pattern, text):
-            return Message(f"cause.fault-{kind}", gpu=gpu, **match.groupdict())
-    return f"{gpu}: {text}"  # of another version
-
-
-def worst_health(profile: Profile) -> str | None:
-    """Return those notes together."""
-    return join(health_notes(profile)) or None
+def failing(profile: Profile) -> tuple[Message, ...]:
+    """Return what fails of GPUs and links, and has no cure but another host."""
+    return tuple(dict.fromkeys(one.sentence for one in profile.health if one.is_failing))
 
 
 def idle_phases(profile: Profile) -> float | None:
@@ -254,8 +232,8 @@ SIGNALS: dict[str, Signal] = {
         rank_behind, "slowest rank's own work, over that of the others", FRACTION
     ),
     "ranks.slowest": Signal(slowest_rank, "slowest rank"),
-    "health.problems": Signal(lambda p: float(len(health_notes(p))), "faults of GPUs and links"),
-    "health.worst": Signal(worst_health, "what fails"),
+    "health.problems": Signal(lambda p: float(len(failing(p))), "faults of GPUs and links"),
+    "health.worst": Signal(lambda p: join(failing(p)) or None, "what fails"),
     "phases.idle": Signal(idle_phases, "time in idle phases", FRACTION),
     "generation.share": Signal(generation_share, "time generating samples", FRACTION),
     "job.ended": Signal(lambda profile: profile.job.ended, "how the job ended"),

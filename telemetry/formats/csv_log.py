@@ -238,7 +238,7 @@ def sheet_of(
     of_health = {i: kind for i, cell in enumerate(table.header) if (kind := health.kind_of(cell))}
     cells = csv_text.frame(table, delimiter, sorted({*columns, *of_health}))
     index, model = _index(cells, columns, builder)
-    builder.notes += health.findings(_of_health(cells, of_health, index))
+    builder.health += health.findings(_of_health(cells, of_health, index))
     named_model = _text(cells, columns, "name")
     time, day = _text(cells, columns, "timestamp"), _text(cells, columns, "date")
     if day is not None:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Statistics
-from telemetry.readers import clock
+from telemetry.readers import clock, health
 from telemetry.readers.column_names import names_of
 from telemetry.readers.csv_text import csv_rows, number_in
 from telemetry.readers.devices import DeviceRow, device_recording
@@ -101,7 +101,8 @@ def _take(summary: _Summary, name: str, cell: str, builder: RecordingBuilder) ->
     elif name.startswith("totalexecutiontime"):
         summary.length_s = number_in(cell)
     elif name in _ERRORS and (number_in(cell) or 0) > 0:
-        builder.notes.append(f"GPU {summary.index}: {cell} {name} while the job ran: a sick GPU.")
+        kind = health.MEMORY if name == _ERRORS[0] else health.XID
+        builder.health += health.findings([(f"GPU {summary.index}", kind, number_in(cell) or 0)])
     else:
         parts = re.findall(r"(Avg|Max|Min): *([\d.]+)", cell) or [("max", cell)]
         for part, text in parts:

@@ -181,7 +181,7 @@ _TABLE_DEVICE = re.compile(
 _TABLE_READINGS = re.compile(
     r"\|\s*(?:\d{1,3}%|N/A|ERR!)\s+(?P<temperature>\d{1,3}|N/A|ERR!)C?\s+(?:P\d{1,2}|N/A|ERR!)\s+"
     r"(?P<power>\d{1,5}W|N/A|ERR!)\s*/\s*(?P<limit>\d{1,5}W|N/A|ERR!)\s*\|"
-    r"\s*(?P<used>\d{1,8}MiB|N/A)\s*/\s*(?P<total>\d{1,8}MiB|N/A)\s*\|"
+    r"\s*(?P<used>\d{1,8}MiB|N/A)\s*(?:/\s*(?P<total>\d{1,8}MiB|N/A))?\s*\|"
     r"\s*(?P<utilization>\d{1,3}%|N/A|ERR!)\s"
 )
 
@@ -232,7 +232,7 @@ def _table_rows(text: str, builder: RecordingBuilder) -> Iterator[DeviceRow]:
             else:
                 yield DeviceRow(
                     device=f"bus {device[3]}",
-                    cells=readings.groupdict() if readings else {},
+                    cells=readings.groupdict("") if readings else {},
                     index=int(device[1]),
                     model=device[2].rstrip(". "),  # a name that is too long ends in dots
                     time=time,

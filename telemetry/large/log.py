@@ -32,6 +32,7 @@ from telemetry.large.table import (
 from telemetry.profiling.build import build
 from telemetry.profiling.machines import device_names, identities, logged, machines_of, placed
 from telemetry.profiling.merge import Merged, in_order
+from telemetry.readers import health
 from telemetry.readers.column_names import BITMASK, FLAG, meanings
 from telemetry.readers.csv_text import throttled
 from telemetry.readers.payload import Payload, Stream
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from planner.profile.model import Profile, Source
+    from planner.profile.model import Health, Profile, Source
     from telemetry.profiling.machines import LoggedRows
     from telemetry.readers.hints import Hints
 
@@ -104,6 +105,7 @@ class LargeLog:
         slots: what was read of them.
         source: its name, figures and what was left out.
         notes: what a reader of the profile should know.
+        health: what is wrong with its devices.
         absolute: whether times count from 1970 UTC.
         local_time: whether they carry no zone.
         mig: whether a device was split.
@@ -116,6 +118,7 @@ class LargeLog:
     slots: tuple[str, ...]
     source: Source
     notes: tuple[str, ...]
+    health: tuple[Health, ...]
     absolute: bool
     local_time: bool
     mig: bool
@@ -200,6 +203,7 @@ def _merged(logs: Sequence[LargeLog]) -> Merged:
         local_time=any(log.local_time for log in logs),
         mig=any(log.mig for log in logs),
         notes=tuple(notes),
+        health=tuple(fault for log in logs for fault in log.health),
         batches=batches,
     )
 
@@ -266,6 +270,8 @@ class _Reading:
         used = {i: holds for i, holds in named.items() if holds is not None}
         self._named = named
         self._places = _once(used)
+        named_kinds = ((i, health.kind_of(cell)) for i, cell in enumerate(table.header))
+        self._of_health = {i: kind for i, kind in named_kinds if kind}
         self._flags = [i for i, c in used.items() if c.target in {BITMASK, FLAG}]
         roles = {*self._places, BITMASK, FLAG}
         self._meanings: dict[int, Meaning] = {
@@ -284,6 +290,8 @@ class _Reading:
         parts = {f"n{i}": column.sql for i, column in columns.items()}
         parts |= {f"x{i}": column.odd_sql for i, column in columns.items()}
         parts |= {f"x{i}": f"coalesce(c{i}, '')" for i in self._flags}
+        number = "try_cast(regexp_extract(replace(c{}, 'Yes', '1'), '[\\d.]+') AS DOUBLE)"
+        parts |= {f"h{i}": number.format(i) for i in self._of_health}
         keyed = {"key": key, "t": time.sql, "x": time.odd_sql}
         self._table.keep(self._raw, {**parts, **keyed})
         odd = self._texts("x")
@@ -300,6 +308,7 @@ class _Reading:
         counts = self._store.frame(f"SELECT gpu, count(*) n FROM {self._log} GROUP BY 1")  # noqa: S608
         if len(counts) < len(gpus):
             raise NeedsSlowReaderError  # a device without a single time
+        self._builder.health += health.findings(self._worst(gpus))
         self._leave_out_blanks(slots)
         self._leave_out_impossible(slots, gpus)
         if instants.stepped_back:
@@ -310,6 +319,7 @@ class _Reading:
         return LargeLog(
             store=self._store,
             table=self._log,
+            health=tuple(self._builder.health),
             rows=dict(zip(counts["gpu"].tolist(), counts["n"].tolist(), strict=True)),
             gpus=gpus,
             slots=tuple(slot for slot in slots if slot in SLOTS),
@@ -435,6 +445,15 @@ class _Reading:
             f"CREATE VIEW {self._log} AS SELECT gpu, t AS t_s, {chosen or 'NULL AS none'} "  # noqa: S608
             f"FROM {self._raw} JOIN of_{self._log} USING (key) WHERE isfinite(t)"
         )
+
+    def _worst(self, gpus: tuple[GpuIdentity, ...]) -> Iterator[tuple[str, str, float]]:
+        """Yield GPU, kind and greatest value of each column that tells of health."""
+        for i, kind in self._of_health.items():
+            of = f"FROM {self._raw} JOIN of_{self._log} USING (key) WHERE h{i} IS NOT NULL"
+            answer = self._store.frame(f"SELECT gpu, max(h{i}) AS h {of} GROUP BY 1")
+            for place, value in answer.itertuples(index=False):
+                index = gpus[place].index
+                yield "the GPU" if index is None else f"GPU {index}", kind, float(value)
 
     def _own(self) -> None:
         """Make the readings a table of their own, which can be changed."""

@@ -26,7 +26,7 @@ from planner.profile.model import (
     Work,
 )
 from pricing.errors import InputError
-from telemetry.profiling.doubts import Readings, doubts_of
+from telemetry.profiling.doubts import Readings, doubts_of, lost
 from telemetry.profiling.fill import labels_not_used
 from telemetry.profiling.merge import hardware_of, slice_of
 from telemetry.profiling.phases import phases
@@ -133,6 +133,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
         phases=phases(merged),
         doubts=tuple(doubts_of(merged, (window, coverage), hints.interval_s, about)),
     )
+    merged = replace(merged, health=(*merged.health, *lost(merged, about.gpus)))
     return assembled(merged, taken, label, hints)
 
 
@@ -157,6 +158,7 @@ def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> 
         trace=merged.observed.trace if merged.observed else None,
         run=merged.observed.run if merged.observed else None,
         gpus=taken.gpus,
+        health=merged.health,
         host=host,
         machine=machine,
         provenance=Provenance(

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.profile.join import device_of
 from planner.profile.kinds import SLOTS
+from planner.profile.model import Health
 from pricing import hardware
 from pricing.errors import InputError
 from telemetry.profiling.window import GAP_INTERVALS, main_times, usual_interval
@@ -114,7 +116,7 @@ def doubts_of(
             f"no utilisation is in the data ({cause}): unknown, not idle. DCGM's profiling "
             "metrics (DCGM_FI_PROF_*) measure MIG instances too."
         )
-    yield from _lost(merged, readings.gpus)
+    yield from (f"{fault.sentence}." for fault in lost(merged, readings.gpus))
     yield from _perhaps_fractions(merged)
     yield from readings.sentences
     stale, rows = readings.repeats, readings.rows
@@ -129,12 +131,11 @@ def doubts_of(
         )
 
 
-def _lost(merged: Merged, read: set[str]) -> Iterator[str]:
-    """Yield devices that are named and told nothing of themselves, beside others that did."""
-    silent = [gpu for gpu in merged.gpus if gpu.key not in read and gpu.partition is None]
-    if read and silent:
-        names = ", ".join(_who(gpu) for gpu in silent)
-        yield f"{names}: not one reading: lost, or its driver failed. It is paid for all the same."
+def lost(merged: Merged, read: set[str]) -> list[Health]:
+    """Return devices that are named and told nothing of themselves, beside others that did."""
+    boards = read | {device_of(key) for key in read}
+    silent = [g for g in merged.gpus if g.key not in boards and g.partition is None]
+    return [Health(gpu=_who(gpu), code="lost") for gpu in silent] if read else []
 
 
 def _perhaps_fractions(merged: Merged) -> Iterator[str]:

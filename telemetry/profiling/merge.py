@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from planner.profile.model import GpuReadings, Source, Statistics
+    from planner.profile.model import GpuReadings, Health, Source, Statistics
     from telemetry.readers.hints import Hints
     from telemetry.recording.recording import GpuIdentity, JobLabels, Served
 
@@ -75,6 +75,7 @@ class Merged:
         served: what servers of models told of themselves.
         labels: whose the jobs are, by name.
         notes: what a reader of the profile should know.
+        health: what is wrong with the GPUs.
         summaries: as `Recording.summaries`, by the names of devices here.
         batches: gives the samples of a few whole devices at a time, by key, where they are too many
             to be held at once; None: they are in `samples`.
@@ -96,6 +97,7 @@ class Merged:
     served: tuple[Served, ...] = ()
     labels: Mapping[str, JobLabels] = field(default_factory=dict)
     notes: tuple[str, ...]
+    health: tuple[Health, ...] = ()
     summaries: Mapping[tuple[str, str], Mapping[str, Statistics]] = field(default_factory=dict)
     batches: Callable[[], Iterator[pd.DataFrame]] | None = None
 
@@ -139,6 +141,7 @@ def merge(recordings: Sequence[Recording]) -> Merged:
         served=tuple(told for recording in recordings for told in recording.served),
         labels={job: whose for recording in recordings for job, whose in recording.labels.items()},
         notes=tuple(notes),
+        health=tuple(fault for recording in recordings for fault in recording.health),
         summaries={
             (job, names[i][key]): slots
             for i, recording in enumerate(recordings)

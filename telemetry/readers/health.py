@@ -8,32 +8,29 @@ from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from planner.profile.kinds import HARDWARE_XIDS
+from planner.profile.model import Health
 from telemetry.readers.column_names import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-_XID, _MEMORY, _REMAP = "xid", "memory errors", "remap failure"
+XID, MEMORY, _REMAP = "xid", "memory errors", "remap failure"
 _WIDTH, _WIDTH_MOST = "lanes", "lanes at most"
 _LIMIT, _LIMIT_DEFAULT = "limit", "limit by default"
 _KINDS = {
-    _XID: r"(dcgm_fi_dev_)?xid_errors?",
-    _MEMORY: r"ecc_errors_uncorrected_volatile_total|dcgm_fi_dev_ecc_dbe_vol_total",
+    XID: r"(dcgm_fi_dev_)?xid_errors?",
+    MEMORY: r"ecc_errors_uncorrected_volatile_total|dcgm_fi_dev_ecc_dbe_vol_total",
     _REMAP: r"remapped_rows_failure|dcgm_fi_dev_row_remap_failure",
     _WIDTH: r"pcie_link_width_current|dcgm_fi_dev_pcie_link_width",
     _WIDTH_MOST: r"pcie_link_width_(gpu)?max|dcgm_fi_dev_pcie_max_link_width",
     _LIMIT: r"enforced_power_limit|power_limit|dcgm_fi_dev_(enforced_power_limit|power_mgmt_limit)",
     _LIMIT_DEFAULT: r"power_default_limit|dcgm_fi_dev_power_mgmt_limit_def",
 }
-# Xid errors of hardware, by NVIDIA's Health Validation (48), its notes on GPU operational events
-# (79) and stas00/ml-engineering (64), all read 2026-11-27; others may be the program's.
-_HARDWARE_XIDS = {
-    48: "double bit memory error",
-    64: "a row of memory could not be remapped",
-    79: "fallen off the bus",
-}
+_GIVEN = {XID: "xid", MEMORY: "memory", _REMAP: "remapping"}
+# Xid errors of hardware (`HARDWARE_XIDS`): by NVIDIA's Health Validation (48), its notes on GPU
+# operational events (79) and stas00/ml-engineering (64), all read 2026-11-27.
 _CAPPED = 0.9  # of the limit by default; drivers round limits by a few watts
-_ELSEWHERE = "Ask for another machine."
 
 
 @cache
@@ -43,8 +40,8 @@ def kind_of(name: str) -> str | None:
     return next((kind for kind, sign in _KINDS.items() if re.fullmatch(sign, folded)), None)
 
 
-def findings(readings: Iterable[tuple[str, str, float]]) -> list[str]:
-    """Return a sentence for each thing that is wrong with a GPU.
+def findings(readings: Iterable[tuple[str, str, float]]) -> list[Health]:
+    """Return each thing that is wrong with a GPU.
 
     Args:
         readings: which GPU, the kind of reading, and the greatest value that it had.
@@ -53,25 +50,17 @@ def findings(readings: Iterable[tuple[str, str, float]]) -> list[str]:
     for gpu, kind, value in readings:
         if isfinite(value):
             by_gpu[gpu][kind] = max(value, by_gpu[gpu].get(kind, value))
-    return [
-        f"{gpu}: {sentence}"
-        for gpu, values in sorted(by_gpu.items())
-        for sentence in _sentences(values)
-    ]
+    return [fault for gpu, values in sorted(by_gpu.items()) for fault in _faults(gpu, values)]
 
 
-def _sentences(values: dict[str, float]) -> Iterable[str]:
-    xid = int(values.get(_XID, 0))
-    if xid in _HARDWARE_XIDS:
-        yield f"the card is failing (Xid {xid}: {_HARDWARE_XIDS[xid]}). {_ELSEWHERE}"
-    if values.get(_MEMORY, 0) > 0:
-        yield f"the card is failing ({values[_MEMORY]:g} uncorrected memory errors). {_ELSEWHERE}"
-    if values.get(_REMAP, 0) > 0:
-        yield f"the card is failing (its memory could not be remapped). {_ELSEWHERE}"
-    lanes, most = values.get(_WIDTH, 0), values.get(_WIDTH_MOST, 0)
+def _faults(gpu: str, values: dict[str, float]) -> Iterator[Health]:
+    for kind, code in _GIVEN.items():
+        value = values.get(kind, 0.0)
+        if value in HARDWARE_XIDS if kind == XID else value > 0:
+            yield Health(gpu=gpu, code=code, value=value)
+    lanes, most = values.get(_WIDTH, 0.0), values.get(_WIDTH_MOST, 0.0)
     if 0 < lanes < most:
-        times = f"copies take {most / lanes:.3g}x as long"
-        yield f"{lanes:g} of {most:g} PCIe lanes: {times}. {_ELSEWHERE}"
-    limit, default = values.get(_LIMIT, 0), values.get(_LIMIT_DEFAULT, 0)
+        yield Health(gpu=gpu, code="lanes", value=lanes, most=most)
+    limit, default = values.get(_LIMIT, 0.0), values.get(_LIMIT_DEFAULT, 0.0)
     if 0 < limit < _CAPPED * default:
-        yield f"power is capped at {limit:g} W of {default:g} W, so it cannot reach full speed."
+        yield Health(gpu=gpu, code="power-cap", value=limit, most=default)

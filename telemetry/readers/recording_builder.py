@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.profile.kinds import SLOTS
-from planner.profile.model import Column, Source
+from planner.profile.model import Column, Health, Source
 from telemetry.readers.csv_text import MOST
 from telemetry.readers.ledger import Ledger
 from telemetry.readers.units import HOST_UNITS
@@ -70,6 +70,7 @@ class RecordingBuilder:
         dropped: rows left out, by reason.
         missing: values left out, by reason or placeholder.
         notes: what a reader of the profile should know.
+        health: what is wrong with its GPUs.
     """
 
     def __init__(self, payload: Payload, form: str, empty: str = "") -> None:
@@ -84,6 +85,7 @@ class RecordingBuilder:
         self.dropped: Counter[str] = Counter()
         self.missing: Counter[str] = Counter()
         self.notes: list[str] = []
+        self.health: list[Health] = []
 
     @property
     def name(self) -> str:
@@ -150,6 +152,7 @@ class RecordingBuilder:
             rows_read=self.rows_read,
             rows_used=self.rows_used,
             notes=notes,
+            health=tuple(self.health),
             names=frozenset(self.ledger.names) or None,
             **more,
         )
@@ -210,7 +213,8 @@ class RecordingBuilder:
         if self.is_capture:
             return tuple(self.notes)
         unknown = self.ledger.note()
-        notes = (read_as, *([unknown] if unknown else []), *self.notes)
+        faults = (f"{fault.sentence}." for fault in self.health)
+        notes = (read_as, *([unknown] if unknown else []), *faults, *self.notes)
         return tuple(f"{self.name}: {note}" for note in notes)
 
     def checked(

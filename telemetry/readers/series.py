@@ -222,7 +222,7 @@ def _enter(
             known.add(member.name or "value")
     for name, count in points.items():
         builder.ledger.enter(name, count, read=name in known, metric=True)
-    builder.notes += health.findings(
+    builder.health += health.findings(
         (_who(member), kind, float(np.max(member.readings, initial=-np.inf)))
         for member in series
         if (kind := health.kind_of(member.name))

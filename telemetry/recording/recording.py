@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from planner.profile.model import Source, Statistics
+    from planner.profile.model import Health, Source, Statistics
     from planner.profile.trials import Latency, Serving
     from telemetry.recording.observed import Observed
 
@@ -161,6 +161,7 @@ class Recording:
         served: what servers of models told of themselves, one value a job.
         labels: whose the jobs are, by name.
         notes: what a reader of the profile should know.
+        health: what is wrong with its GPUs.
         summaries: what a source says of a whole job itself, by job ("" for any) and key of a
             device; it goes before what the samples come to.
         names: of its columns or metrics, in lower case; None where its reader does not tell.
@@ -184,6 +185,7 @@ class Recording:
     served: tuple[Served, ...] = ()
     labels: Mapping[str, JobLabels] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    health: tuple[Health, ...] = ()
     names: frozenset[str] | None = None
     summaries: Mapping[tuple[str, str], Mapping[str, Statistics]] = field(default_factory=dict)
 

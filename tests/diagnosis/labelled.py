@@ -129,6 +129,7 @@ def _from_readings(case: LabelledCase) -> Profile:
         "phases": given.get("phases", []),
         "host": _statistics(given["host"]) if "host" in given else None,
         "waits": given.get("waits", []),
+        "health": given.get("health", []),
         "provenance": {"notes": given.get("notes", [])},
     }
     (profile,) = parse_profiles(json.dumps(document).encode(), case.name)

@@ -104,6 +104,11 @@ LOGS = {
         [f"{r[:23]}, 00000000:{17 + int(r[25])}:00.0{r[26 + len(UUIDS[0]) + 2 :]}" for r in ROWS],
         HEADER.replace("index, uuid", "pci.bus_id"),
     ),
+    "a sick card": _log(
+        [f"{r}, {i % 2}, {'No' if i else 'Yes'}, 8, 16" for i, r in enumerate(ROWS)],
+        f"{HEADER}, ecc.errors.uncorrected.volatile.total, remapped_rows.failure, "
+        "pcie.link.width.current, pcie.link.width.max",
+    ),
     "one row": _log(ROWS[:1]),
     "own logger": "ts,gpu_id,gpu_util,gpu_mem_used_gb\n"
     + "".join(f"{1782907200 + s},0,{s % 7}.5,{s % 3}.125\n" for s in range(90)),

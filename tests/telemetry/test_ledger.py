@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.diagnosis.diagnose import diagnose
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.formats.sniff import UnknownFormatError
@@ -176,6 +177,20 @@ def test_a_failing_card_is_named(tmp_path: Path, column: str, cell: str, says: s
     text = notes(read(tmp_path, log(column, cell)))
     assert says in text
     assert ("GPU 0:" in text) == bool(says)
+
+
+def test_a_gpu_that_tells_nothing_is_lost_and_paid_for(tmp_path: Path) -> None:
+    """One of two GPUs has no reading; a finding asks for another host, with the evidence."""
+    rows = "".join(
+        f"2026/11/01 10:00:0{s}.000, {gpu}, {cell}\n"
+        for s in range(6)
+        for gpu, cell in ((0, "90 %"), (1, "[GPU is lost]"))
+    )
+    text = f"timestamp, index, utilization.gpu [%]\n{rows}"
+    profile = read(tmp_path, text)
+    assert [(fault.gpu, fault.code) for fault in profile.health] == [("GPU 1", "lost")]
+    (finding,) = (found for found in diagnose(profile) if found.code == "failing-gpu")
+    assert "GPU 1: not one reading" in finding.cause
 
 
 def test_a_card_that_fell_off_the_bus(tmp_path: Path) -> None:

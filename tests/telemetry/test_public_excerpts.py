@@ -334,6 +334,120 @@ EXCERPTS = {
         "DCGM_FI_DEV_SM_CLOCK,    gauge, SM clock frequency (in MHz).\n",
         refused="names counters",
     ),
+    "dmon with all groups, of 2016": Excerpt(
+        source="mozilla/DeepSpeech#178 (2016): dmon -s pucvmet; figures ours",
+        text="# gpu   pwr  temp    sm   mem   enc   dec  mclk  pclk pviol tviol    fb  bar1 sbecc "
+        "dbecc   pci rxpci txpci\n"
+        "# Idx     W     C     %     %     %     %   MHz   MHz     %  bool    MB    MB  errs  errs  errs  MB/s  MB/s\n"
+        "    0   120    80    30     7     0     0  4513  1683     0     0  1024     2     -     - "
+        "    0    41     8\n"
+        "    1    90    70    10     5     0     0  4513  1733     0     0  2048     2     -     - "
+        "    0    25    14\n"
+        "    0   140    80    50     7     0     0  4513  1683     0     0  1024     2     -     - "
+        "    0    41     8\n"
+        "    1   110    70    20     5     0     0  4513  1733     0     0  2048     2     -     - "
+        "    0    25    14\n",
+        gpus=2,
+        means={UTIL: [0.4, 0.15], POWER: [130.0, 100.0], USED: [1.0, 2.0]},
+    ),
+    "dmon of DCGM's Go binding": Excerpt(
+        source="NVIDIA/gpu-monitoring-tools#12 (2018); figures ours",
+        text="$ go build && ./dmon\nStarted host engine version 1.4.3 using socket path: /tmp/s\n"
+        "# gpu   pwr  temp    sm   mem   enc   dec  mclk  pclk\n"
+        "# Idx     W     C     %     %     %     %   MHz   MHz\n"
+        "    0    50    48    40     1     0     0  3505   936\n"
+        "    0    60    48    60     1     0     0  3505   936\n",
+        gpus=1,
+        means={UTIL: [0.5], POWER: [55.0]},
+    ),
+    "a query of driver 375 without a name": Excerpt(
+        source="paradoxxxzero/gnome-shell-system-monitor-applet#356 (2017); figures ours",
+        text="==============NVSMI LOG==============\n\n"
+        "Timestamp          : Tue Aug 15 16:00:35 2017\n"
+        "Driver Version     : 375.66\n\nAttached GPUs      : 1\nGPU 0000:01:00.0\n"
+        "    FB Memory Usage\n        Total          : 2048 MiB\n        Used       : 1024 MiB\n"
+        "    BAR1 Memory Usage\n        Used           : 5 MiB\n    Utilization\n"
+        "        Gpu            : 40 %\n        Memory         : 6 %\n",
+        gpus=1,
+        means={UTIL: [0.4], USED: [1.0], "util.mem_controller": [0.06]},
+    ),
+    "lower-case names of instances and boards": Excerpt(
+        source="NVIDIA/dcgm-exporter#272 (2024); figures ours",
+        text='dcgm_fi_prof_gr_engine_active{gpu="3",uuid="GPU-a",GPU_I_PROFILE="4g.40gb",GPU_I_ID="1"'
+        ',container_name="",pod_name=""} 0.25\n'
+        'dcgm_fi_prof_gr_engine_active{gpu="4",uuid="GPU-b",container_name="c",pod_name="d"} 0.5\n',
+        gpus=2,
+        means={UTIL: [0.25, 0.5]},
+    ),
+    "a table of split boards": Excerpt(
+        source="NVIDIA/dcgm-exporter#507 (2025): N/A in place of memory; figures ours",
+        text="| NVIDIA-SMI 550.90.07  Driver Version: 550.90.07  CUDA Version: 12.4 |\n"
+        "|   0  NVIDIA H100 NVL   On  |   00000000:21:00.0 Off |                   On |\n"
+        "| N/A   44C    P0    64W /  400W |                  N/A   |     N/A      Default |\n"
+        "|                                |                        |              Enabled |\n"
+        "|   1  NVIDIA H100 NVL   On  |   00000000:41:00.0 Off |                   On |\n"
+        "| N/A   43C    P0    66W /  400W |                  N/A   |     N/A      Default |\n",
+        gpus=2,
+        means={POWER: [64.0, 66.0], UTIL: []},
+    ),
+    "a router's page of vLLM metrics": Excerpt(
+        source="vllm-project/production-stack#318 (2025): no engine label; figures ours",
+        text="# TYPE process_open_fds gauge\nprocess_open_fds 45.0\n"
+        '# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name="m"} 3.0\n'
+        '# TYPE vllm:num_requests_waiting gauge\nvllm:num_requests_waiting{model_name="m"} 1.0\n'
+        '# TYPE vllm:gpu_cache_usage_perc gauge\nvllm:gpu_cache_usage_perc{model_name="m"} 0.25\n',
+        means={"queue": [3.0, 1.0, 0.25]},
+    ),
+    "a table of rocm-smi without a load": Excerpt(
+        source="ROCm/tensorflow-upstream#156 (2018)",
+        text="====================    ROCm System Management Interface    ====================\n"
+        " GPU  Temp    AvgPwr   SCLK     MCLK     Fan      Perf    SCLK OD    MCLK OD\n"
+        "  0   40c     80.50W   1411Mhz  300Mhz   0.0%     auto      0%         0%\n",
+        refused="rocm-smi",
+    ),
+    "lines of rocm-smi": Excerpt(
+        source="ROCm/ROC-smi#62 (2019)",
+        text="=====ROCm System Management Interface=====\n"
+        "GPU[0] \t\t: Temperature (Sensor edge) (c): 50.0\nGPU[0] \t\t: GPU use (%): 40\n",
+        refused="rocm-smi -a --csv",
+    ),
+    "amd-smi for people": Excerpt(
+        source="joular/powerjoular#67 (2025)",
+        text="GPU: 0\n    USAGE:\n        GFX_ACTIVITY: 30 %\n        UMC_ACTIVITY: 1 %\n"
+        "    POWER:\n        SOCKET_POWER: 120 W\n",
+        refused="amd-smi metric --json",
+    ),
+    "amdgpu_top": Excerpt(
+        source="hakandundar34coding/system-monitoring-center#223 (2023)",
+        text='{"DeviceName":"AMD","GRBM":{"Graphics Pipe":{"unit":"%","value":12}},"Sensors":'
+        '{"GFX Power":{"unit":"W","value":34}}}\n',
+        refused="amdgpu_top",
+    ),
+    "sacct for people": Excerpt(
+        source="nebius/soperator#321 (2025)",
+        text="JobID           JobName  AllocCPUS     MaxRSS      State \n"
+        "------------ ---------- ---------- ---------- ---------- \n"
+        "19.0              sleep          2      6040K  COMPLETED \n",
+        refused="sacct -P -o",
+    ),
+    "sacct without a header": Excerpt(
+        source="ResearchComputing/Documentation#498 (2025): sacct -Pno TRESUsageInMax -p",
+        text="\ncpu=00:10:00,energy=0,gres/gpumem=2048M,gres/gpuutil=80,mem=1000K|\n",
+        refused="Leave out -n",
+    ),
+    "a list of GPUs": Excerpt(
+        source="TheTumultuousUnicornOfDarkness/CPU-X#115 (2019)",
+        text="GPU 0: GeForce GTX 1660 Ti (UUID: GPU-aaaa-bbbb)\n",
+        refused="nvidia-smi -L",
+    ),
+    "an answer of Prometheus as Python prints it": Excerpt(
+        source="GoogleCloudPlatform/ai-on-gke#937 (2025)",
+        text="{'status': 'success', 'data': {'resultType': 'vector', 'result': []}}\n",
+        refused="json.dump",
+    ),
+    "states of power alone": Excerpt(
+        source="netdata/netdata#13577 (2022)", text="pstate\nP8\n", refused="utilization.gpu"
+    ),
 }
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from planner.profile.kinds import JobKind
-from planner.profile.model import Provenance, Wait
+from planner.profile.model import Health, Wait
 from planner.signals.condition import FRACTION
 from planner.signals.finding import Reading
 from planner.signals.signals import SIGNALS, read_signals
@@ -83,10 +83,10 @@ def test_what_fails_is_said_as_it_was_noted_and_in_chinese() -> None:
             ("GPU 5", "lanes at most", 16.0),
         ]
     )
-    noted_in = [f"smi.csv: {note}" for note in noted]
-    profile = replace(a_profile({}), provenance=Provenance(notes=tuple(noted_in)))
+    lost = Health(gpu="GPU 6", code="lost")
+    profile = replace(a_profile({}), health=(*noted, lost))
     worst = read_signals(profile)["health.worst"]
-    assert worst == "; ".join(note.removesuffix(". Ask for another machine.") for note in noted)
+    assert worst == "; ".join(fault.sentence for fault in profile.health)
     assert isinstance(worst, Message)
     assert not re.search(r"[a-z]{4}", worst.translate_to("zh"))
 
