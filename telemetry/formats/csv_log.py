@@ -14,6 +14,7 @@ from telemetry.formats.sniff import booking, refused
 from telemetry.readers import clock, csv_text, health
 from telemetry.readers.column_names import BITMASK, FLAG, ambiguous, meanings
 from telemetry.readers.csv_text import Numbers, numbers, throttled
+from telemetry.readers.devices import timing
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
 from telemetry.readers.units import HOST_UNITS
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
@@ -111,9 +112,7 @@ def _recording(
         samples,
         identities_of(sheet, keys),
         host=host,
-        absolute=times is not None and times.absolute,
-        timed=times is not None,
-        local_time=times is not None and times.local,
+        **timing(times),
         mig=sheet.mig is not None and bool((sheet.mig == "Enabled").any()),
     )
 

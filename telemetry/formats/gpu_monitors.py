@@ -141,13 +141,10 @@ def read_nvitop(builder: RecordingBuilder, hints: Hints) -> Recording:
 
 
 def _nvitop_csv(text: str) -> tuple[list[dict[str, object]], int]:
-    try:
-        header, *lines = csv.reader(line for line in text.splitlines() if line.strip())
-    except (csv.Error, ValueError):
-        return [], 1
-    whole = [line for line in lines if len(line) == len(header)]
-    tables: list[dict[str, object]] = [dict(zip(header, line, strict=True)) for line in whole]
-    return tables, len(lines) - len(whole)
+    lines = [line for line in text.splitlines() if line.strip()]
+    rows = [dict(row) for row in csv.DictReader(lines)] if lines else []
+    whole = [row for row in rows if None not in (*row, *row.values())]
+    return whole, len(rows) - len(whole)
 
 
 def _nvitop_rows(collection: Mapping[str, object]) -> Iterator[DeviceRow]:

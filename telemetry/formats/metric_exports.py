@@ -16,6 +16,8 @@ from telemetry.formats.serving import recording_by_job
 from telemetry.formats.sniff import delimiter_of, is_filled, reading_columns, wide_column
 from telemetry.readers import clock, series
 from telemetry.readers.column_names import key_of, meaning, metrics
+from telemetry.readers.csv_text import number_in
+from telemetry.readers.devices import timing
 from telemetry.readers.records import documents, mapping_of, mappings_in
 from telemetry.readers.series import SampledSeries
 from telemetry.readers.units import ROLES
@@ -320,7 +322,7 @@ def read_lines(builder: RecordingBuilder, hints: Hints) -> Recording:
     points: dict[_Key, _Points] = {}
     for line in builder.text.splitlines():
         parts = _SPLIT[" "].split(line.strip())
-        when = _finite(parts[-1]) if len(parts) == 3 else None  # noqa: PLR2004 - tags, fields, time
+        when = number_in(parts[-1]) if len(parts) == 3 else None  # noqa: PLR2004 - tags, fields, time
         if when is None:
             builder.leave_out("row without fields or a time", int(bool(line.strip())))
             continue
@@ -332,7 +334,7 @@ def read_lines(builder: RecordingBuilder, hints: Hints) -> Recording:
             metric = f"{measurement}_{name}"
             metric = metric if key_of(metric, {}) in metrics() else name
             member = points.setdefault((metric, own), _Points(counter=False))
-            value = _finite(text.rstrip("iu"))
+            value = number_in(text.rstrip("iu"))
             member.readings.append(np.nan if value is None else value)
             member.t_s.append(when)
     members = []
@@ -344,14 +346,6 @@ def read_lines(builder: RecordingBuilder, hints: Hints) -> Recording:
             SampledSeries(name=name, labels=dict(labels_), t_s=times[order], readings=readings)
         )
     return series.recording(builder, members, _with_columns(members, hints))
-
-
-def _finite(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -404,9 +398,7 @@ def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
         members,
         _with_columns(members, hints),
         clocked=times is not None,
-        timed=times is not None,
-        absolute=times is not None and times.absolute,
-        local_time=times is not None and times.local,
+        **timing(times),
     )
 
 

@@ -14,7 +14,7 @@ from pricing.errors import InputError
 from telemetry.formats import csv_log
 from telemetry.readers import clock, csv_text
 from telemetry.readers.column_names import cells_of, names_of
-from telemetry.readers.csv_text import MOST
+from telemetry.readers.csv_text import number_in
 from telemetry.readers.devices import DeviceRow, device_recording
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
 from telemetry.readers.records import whole_of
@@ -334,20 +334,12 @@ def _sums_of_tick(time: str | None, tick: _Tick) -> Iterator[DeviceRow]:
         sums: _Cells = {}
         for name in names_of("nvidia-smi-pmon"):
             texts = [cells[name] for cells in processes.values() if name in cells]
-            numbers = [number for text in texts if (number := _number(text)) is not None]
+            numbers = [number for text in texts if (number := number_in(text)) is not None]
             if numbers:
                 sums[name] = repr(sum(numbers))
             elif texts:
                 sums[name] = "-"
         yield DeviceRow(device=f"index {gpu}", cells=sums, index=gpu, time=time)
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < MOST else None
 
 
 _USED = "used_gpu_memory"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -180,14 +180,6 @@ def _identity(device: str, rows: Sequence[DeviceRow], totals: pd.Series) -> GpuI
 DEFAULT_INTERVAL_S = 1.0
 
 
-class Timing(TypedDict):
-    """The fields of a Recording that say what its times are."""
-
-    timed: bool
-    absolute: bool
-    local_time: bool
-
-
 def placed_in_time(
     samples: pd.DataFrame,
     times: SourceClock | None,
@@ -213,10 +205,7 @@ def placed_in_time(
     return samples
 
 
-def timing(times: SourceClock | None) -> Timing:
+def timing(times: SourceClock | None) -> dict[str, bool]:
     """Return what a recording says of its times."""
-    return Timing(
-        timed=times is not None,
-        absolute=times is not None and times.absolute,
-        local_time=times is not None and times.local,
-    )
+    absolute, local = (times.absolute, times.local) if times is not None else (False, False)
+    return {"timed": times is not None, "absolute": absolute, "local_time": local}

@@ -43,7 +43,7 @@ _CLUSTER_LABELS = ("cluster", "cluster_name", "k8s_cluster_name", "cluster_id")
 _MIG_UUID = "dra_mig_device_uuid"
 _PROFILE_LABELS = ("gpu_i_profile", "dra_mig_profile")
 _UUID_LABELS = ("uuid", "gpu_uuid", "deviceuuid", "hw_id")
-_ID_LABELS = (
+_ID_LABELS = [
     "gpu",
     "gpu_id",
     "index",
@@ -53,8 +53,8 @@ _ID_LABELS = (
     "gpu_number",
     "deviceidx",
     "hw_id",
-)
-_MODEL_LABELS = (
+]
+_MODEL_LABELS = [
     "modelname",
     "model_name",
     "name",
@@ -66,7 +66,7 @@ _MODEL_LABELS = (
     "hw_model",
     "devicetype",
     "gpu_type",
-)
+]
 # The first label that names a workload is the job; `pod` and `job` are often the exporter's own.
 JOB_LABELS = ("exported_pod", "pod", "k8s_pod_name", "podname", "slurmjobid", "hpc_job", "job")
 _EXPORTER = ("exporter", "prometheus", "node-", "kube")

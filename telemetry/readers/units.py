@@ -46,7 +46,7 @@ SCALES = {
     ("ns", "s"): 1e-9,
     ("s", "s"): 1.0,
 }
-_AS_WRITTEN = (
+_AS_WRITTEN = [
     "kW",
     "GHz",
     "J",
@@ -62,7 +62,7 @@ _AS_WRITTEN = (
     "MiB/s",
     "GB/s",
     "GiB/s",
-)
+]
 # How people spell the units of the table.
 SPELLINGS = {
     **dict.fromkeys(("%", "percent", "pct", "perc", "percentage"), "%"),

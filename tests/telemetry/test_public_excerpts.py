@@ -338,7 +338,8 @@ EXCERPTS = {
         source="mozilla/DeepSpeech#178 (2016): dmon -s pucvmet; figures ours",
         text="# gpu   pwr  temp    sm   mem   enc   dec  mclk  pclk pviol tviol    fb  bar1 sbecc "
         "dbecc   pci rxpci txpci\n"
-        "# Idx     W     C     %     %     %     %   MHz   MHz     %  bool    MB    MB  errs  errs  errs  MB/s  MB/s\n"
+        "# Idx     W     C     %     %     %     %   MHz   MHz     %  bool    MB    MB  errs "
+        " errs  errs  MB/s  MB/s\n"
         "    0   120    80    30     7     0     0  4513  1683     0     0  1024     2     -     - "
         "    0    41     8\n"
         "    1    90    70    10     5     0     0  4513  1733     0     0  2048     2     -     - "
@@ -447,6 +448,67 @@ EXCERPTS = {
     ),
     "states of power alone": Excerpt(
         source="netdata/netdata#13577 (2022)", text="pstate\nP8\n", refused="utilization.gpu"
+    ),
+    "a board whose sensor is off": Excerpt(
+        source="GDWR/jetson_exporter#14 (2025): GPU@-256C is unknown; figures ours",
+        text="".join(
+            f"04-11-2025 10:36:2{s} RAM 2048/62801MB (lfb 1759x4MB) CPU [0%@729,0%@729] "
+            f"EMC_FREQ 0%@2133 GR3D_FREQ {load}%@[0,0] CPU@44.562C GPU@-256C tj@44.343C "
+            "VDD_GPU_SOC 2340mW/2340mW VIN_SYS_5V0 4025mW/4025mW NC 0mW/0mW\n"
+            for s, load in ((7, 20), (8, 40))
+        ),
+        gpus=1,
+        means={UTIL: [0.3], USED: [2.0], "temp.core_c": []},
+        length_s=2.0,
+    ),
+    "a TX2 without units of power": Excerpt(
+        source="FindHao/tx-utils#3 (2019): VDD_IN in mW; figures ours",
+        text="RAM 1024/7852MB (lfb 1164x4MB) CPU [9%@345,21%@345] EMC_FREQ 0% GR3D_FREQ 50% "
+        "PLL@42.5C GPU@41C VDD_SYS_GPU 153/158 VDD_IN 3140/3208\n",
+        gpus=1,
+        means={UTIL: [0.5], USED: [1.0], POWER: [3.14], "temp.core_c": [41.0]},
+    ),
+    "names that are cut off": Excerpt(
+        source="CHTC/templates-GPUs#24 (2022); figures ours",
+        text=table(
+            "515.48.07",
+            ("NVIDIA A100-SXM...", "350W / 500W", "8192MiB / 81920MiB", "100%"),
+            ("NVIDIA A100-SXM...", "300W / 500W", "4096MiB / 81920MiB", "50%"),
+        ),
+        gpus=2,
+        means={UTIL: [1.0, 0.5], USED: [8.0, 4.0], POWER: [350.0, 300.0]},
+    ),
+    "the first metrics of SGLang": Excerpt(
+        source="sgl-project/sglang#1853 (2024): a label `name`; figures ours",
+        text='# TYPE sglang:token_usage gauge\nsglang:token_usage{name="m"} 0.25\n'
+        'sglang:num_running_reqs{name="m"} 4.0\nsglang:num_queue_reqs{name="m"} 2.0\n',
+        means={"queue": [4.0, 2.0, 0.25]},
+    ),
+    "SGLang's metrics behind a gateway": Excerpt(
+        source="smg-project/smg#813 (2026): sglang_ in place of sglang:; figures ours",
+        text="# TYPE sglang_token_usage gauge\n"
+        'sglang_token_usage{model_name="m",tp_rank="0",worker_addr="grpc://127.0.0.1:8001"} 0.5\n'
+        'sglang_num_running_reqs{model_name="m",worker_addr="grpc://127.0.0.1:8001"} 3\n'
+        'sglang_num_queue_reqs{model_name="m",worker_addr="grpc://127.0.0.1:8001"} 1\n',
+        means={"queue": [3.0, 1.0, 0.5]},
+    ),
+    "dmon of loads alone": Excerpt(
+        source="influxdata/telegraf#5532 (2020): dmon -s u; figures ours",
+        text="# gpu    sm   mem   enc   dec\n# Idx     %     %     %     %\n"
+        "    0    30     5     0     0\n    0    50     5     0     0\n",
+        gpus=1,
+        means={UTIL: [0.4], "util.mem_controller": [0.05]},
+    ),
+    "a benchmark of a server as it prints": Excerpt(
+        source="vllm-project/vllm#18566 (2025), sgl-project/sglang#9812 (2025)",
+        text="============ Serving Benchmark Result ============\n"
+        "Successful requests:                     1000\n",
+        refused="--save-result",
+    ),
+    "statistics of jtop": Excerpt(
+        source="rbonghi/jetson_stats#81 (2020)",
+        text="<key>, <value>\ntime, 2020-09-03 10:28:30.003209\nGPU, 30\nRAM, 1745160\n",
+        refused="tegrastats --interval",
     ),
 }
 
