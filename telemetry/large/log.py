@@ -210,9 +210,8 @@ def _merged(logs: Sequence[LargeLog]) -> Merged:
 
 def _places(log: LargeLog, named: Mapping[str, str], keys: list[str]) -> dict[int, int]:
     """Return the places among keys of those devices of a log that have such."""
-    order = {key: place for place, key in enumerate(keys)}
-    own = {i: order.get(named[gpu.key]) for i, gpu in enumerate(log.gpus)}
-    return {i: place for i, place in own.items() if place is not None}
+    keyed = enumerate(named[gpu.key] for gpu in log.gpus)
+    return {i: keys.index(key) for i, key in keyed if key in keys}
 
 
 def _batches_of(rows: Mapping[str, int]) -> Iterator[list[str]]:
@@ -270,8 +269,8 @@ class _Reading:
         used = {i: holds for i, holds in named.items() if holds is not None}
         self._named = named
         self._places = _once(used)
-        named_kinds = ((i, health.kind_of(cell)) for i, cell in enumerate(table.header))
-        self._of_health = {i: kind for i, kind in named_kinds if kind}
+        cells = enumerate(table.header)
+        self._of_health = {i: kind for i, cell in cells if (kind := health.kind_of(cell))}
         self._flags = [i for i, c in used.items() if c.target in {BITMASK, FLAG}]
         roles = {*self._places, BITMASK, FLAG}
         self._meanings: dict[int, Meaning] = {
@@ -381,8 +380,7 @@ class _Reading:
 
     def _figures(self, i: int, slot: str | None, scale: float | None) -> None:
         query = f"SELECT count(n{i}), fsum(n{i}), min(n{i}), max(n{i}) FROM {self._raw}"  # noqa: S608
-        (row,) = self._store.connection.execute(query).fetchall()
-        n, whole, low, high = row
+        ((n, whole, low, high),) = self._store.connection.execute(query).fetchall()
         column = Column(source=self._table.header[i].strip(), slot=slot, scale=scale, n=n)
         self._builder.figures(column, (whole / n, low, high) if n else None)
 
@@ -438,8 +436,7 @@ class _Reading:
     def _view(self, slots: Mapping[str, str], devices: pd.DataFrame) -> None:
         """Make the readings of rows with a time."""
         chosen = ", ".join(f'{sql} AS "{slot}"' for slot, sql in slots.items() if slot in SLOTS)
-        run = self._store.connection.execute
-        self._store.connection.register("devices", devices[["key", GPU]])
+        run = self._store.connection.register("devices", devices[["key", GPU]]).execute
         run(f"CREATE TABLE of_{self._log} AS FROM devices")
         run(
             f"CREATE VIEW {self._log} AS SELECT gpu, t AS t_s, {chosen or 'NULL AS none'} "  # noqa: S608

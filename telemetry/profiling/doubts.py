@@ -119,15 +119,15 @@ def doubts_of(
     yield from (f"{fault.sentence}." for fault in lost(merged, readings.gpus))
     yield from _perhaps_fractions(merged)
     yield from readings.sentences
-    stale, rows = readings.repeats, readings.rows
     if (
         window.interval_s is not None
         and window.interval_s < _FAST_S
-        and stale > _STALE_SHARE * rows
+        and readings.repeats > _STALE_SHARE * readings.rows
     ):
         yield (
-            f"{stale} of {rows} rows repeat the reading before them: polled faster than the sensor "
-            "renews itself. Statistics are weighted by time, so repeats do not count double."
+            f"{readings.repeats} of {readings.rows} rows repeat the reading before them: polled "
+            "faster than the sensor renews itself. Statistics are weighted by time, so repeats do "
+            "not count double."
         )
 
 
