@@ -18,9 +18,9 @@ what carries our marks, destroys one. Order, waiting and repair are in `provider
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
@@ -584,6 +584,16 @@ class Cloud(ABC):
         Raises:
             ProviderError: refused, or no answer; it may be asked again.
         """
+
+
+def in_regions(spec: "LaunchSpec", regions: Mapping[str, Iterable[str]]) -> tuple["Place", ...]:
+    """Return the places of a launch in regions that have its type, by type, in their order."""
+    return tuple(
+        replace(place, region=region)
+        for place in spec.places
+        for region in regions.get(place.instance_type, ())
+        if place.region in ("", region)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

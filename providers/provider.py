@@ -16,7 +16,7 @@ from pricing.tables import JsonObject
 if TYPE_CHECKING:
     from pricing.refresh.reading import PriceReading
 
-Kind = Literal["poweroff", "api", "none"]
+Kind = Literal["poweroff", "api", "cluster", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,14 @@ class SelfEnd:
 
     Attributes:
         kind: `poweroff` where the provider terminates what powers off, `api` where only a call to
-            the provider ends the bill, `none` where there is nothing to end.
+            the provider ends the bill, `cluster` where something in it ends a pool, `none` where
+            there is nothing to end.
         token: variable with the token of that call; it is handed to the machine.
         reach: what else that token can end, for people.
-        id_url: where a machine reads its own id.
-        url: of the call, a DELETE, before the id; its scheme and host may be replaced.
+        id_url: where a machine reads its own id; empty: it is handed over with the token.
+        url: where a machine is read with that token, and ended by DELETE, before its id; its
+            scheme and host may be replaced.
+        post: path of a POST there that ends machines by their `instance_ids`; empty: DELETE does.
         endpoint: variable that replaces scheme and host.
         outside: what can end a machine from outside, as a role that the user names; empty: nothing.
         outside_s: most seconds by which that comes later than the machine's own end.
@@ -56,19 +59,18 @@ class SelfEnd:
     reach: str = ""
     id_url: str = ""
     url: str = ""
+    post: str = ""
     endpoint: str = ""
     outside: str = ""
     outside_s: int = 0
     lacks: str = ""
 
-    def url_with(self, environment: Mapping[str, str]) -> str:
-        """Return the call's address, at the endpoint that the environment names."""
-        replacement = (
-            environment.get(self.endpoint, "").strip().rstrip("/") if self.endpoint else ""
-        )
+    def url_with(self, environment: Mapping[str, str], path: str = "") -> str:
+        """Return the address of `url`, or of another path, at the endpoint that is named."""
+        replacement = environment.get(self.endpoint, "").strip().rstrip("/")
         scheme, _, address = self.url.partition("://")
-        host, slash, path = address.partition("/")
-        return f"{replacement or f'{scheme}://{host}'}{slash}{path}"
+        host, slash, own_path = address.partition("/")
+        return f"{replacement or f'{scheme}://{host}'}{path or slash + own_path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +155,9 @@ class Provider:
     endpoint: str = ""
 
     @property
-    def ends_itself(self) -> bool:
-        """Whether a machine ends itself at its deadline without a token of the account."""
-        return not (self.end.token or self.end.lacks)
+    def by_machine(self) -> bool:
+        """Whether machines do it, which can be asked about it over SSH."""
+        return self.end.kind in ("poweroff", "api")
 
 
 def check_form(variable: str, provider: str, reach: str, token: str) -> None:

@@ -16,9 +16,8 @@ if TYPE_CHECKING:  # `gpucost plan` only asks which providers there are
     from providers.interface import Cloud, Connection
 
 SSH = Provider(name="ssh", title="your own machine", cloud="providers.ssh.cloud", offered=False)
-MEMORY = Provider(name="memory", title="memory", cloud="providers.offline", offered=False)
 
-ROWS = {row.name: row for row in (AWS, DIGITALOCEAN, DOKS, EKS, LAMBDA, MEMORY, SSH)}
+ROWS = {row.name: row for row in (AWS, DIGITALOCEAN, DOKS, EKS, LAMBDA, SSH)}
 CLOUDS: Mapping[str, Provider] = MappingProxyType(ROWS)
 """Provider -> what it is."""
 
@@ -45,6 +44,11 @@ def connect(provider: str, connection: "Connection") -> "Cloud":
         MissingCredentialsError: names the variable to set.
     """
     return cast("Cloud", import_module(CLOUDS[provider].cloud).connect(connection))
+
+
+def cloud_class(provider: str) -> "type[Cloud]":
+    """Return the class of a provider: what is pure of it needs no credentials."""
+    return cast("type[Cloud]", import_module(CLOUDS[provider].cloud).CLOUD)
 
 
 def fetcher(provider: str) -> Fetch:

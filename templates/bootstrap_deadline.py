@@ -43,6 +43,9 @@ RETRY_S = 60
 ID_S, CALL_S = 10, 30
 """Most seconds that a machine waits for its own id, and for the answer to the call that ends it."""
 
+CLUSTER_S = 240
+"""What looks after pools in a cluster looks each minute, has a pod to start, and calls of 20 s."""
+
 POWER_OFFS = (
     "systemctl poweroff",
     "systemctl poweroff",
@@ -55,6 +58,7 @@ END_S: Mapping[str, int] = MappingProxyType(
     {
         "poweroff": TICK_S + RETRY_S * len(POWER_OFFS),
         "api": TICK_S + ID_S + CALL_S,
+        "cluster": CLUSTER_S,
         "none": 0,
     }
 )

@@ -55,8 +55,9 @@ class MachineBootstrap:
         ttl_s: from boot to the deadline, at most.
         end: how it ends, one of ENDS.
         end_title: of the provider.
-        end_id_url: where the machine reads its id.
-        end_url: of the provider's call that ends a machine, before its id.
+        end_id_url: where the machine reads its id; empty: it is handed over with the token.
+        end_url: where the provider tells of a machine, before its id; a DELETE there ends it.
+        end_post: where a POST with `instance_ids` ends it instead; empty: nowhere.
         gpu_vendor: "nvidia", "amd"; empty: unknown.
         gpu_count: whole GPUs.
         environment: variables of the jobs.
@@ -98,6 +99,7 @@ class MachineBootstrap:
     power_cap_w: int | None = None
     mig: tuple[str, ...] = ()
     slices: tuple[str, ...] = ()
+    end_post: str = ""
 
     def __post_init__(self) -> None:
         if self.idle_s is not None and (self.end == "none" or not self.gpu_count):
@@ -186,12 +188,21 @@ def _values(machine: MachineBootstrap) -> dict[str, object]:
         **launcher,
         **deadline_values(machine.deadline, machine.idle_s),
         "end_url": shlex.quote(machine.end_url),
-        "end_id_url": shlex.quote(machine.end_id_url),
+        "end_id_url": machine.end_id_url and shlex.quote(machine.end_id_url),
+        "end_call": _end_call(machine),
         "notices": {name: shlex.quote(text) for name, text in machine.notices.items()},
         "jobs": list(dict.fromkeys(names)),
         "job_slices": [f"{job}={cut}" for job, cut in zip(names, machine.slices, strict=False)],
         "several": launcher["nnodes"] != "1",
     }
+
+
+def _end_call(machine: MachineBootstrap) -> str:
+    """Return the arguments of curl for the call that ends a machine whose id is in `id`."""
+    if not machine.end_post:
+        return f'--request DELETE {shlex.quote(machine.end_url)}"${{id:?}}"'
+    body = r"""--data '{"instance_ids": ["'"${id:?}"'"]}'"""
+    return f"--header 'Content-Type: application/json' {body} {shlex.quote(machine.end_post)}"
 
 
 def _files(machine: MachineBootstrap) -> Iterator[dict[str, str]]:

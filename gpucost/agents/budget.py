@@ -305,7 +305,7 @@ def _previewed(request: AgentLaunch) -> tuple[Cloud, Preview]:
     choice = _choice(request)
     options = LaunchOptions(ttl_s=request.lease_s, max_usd=request.max_usd)
     check_machine(choice, options)
-    check_self_destroy(choice.provider, self_destroy=True, waits=True)
+    check_self_destroy(choice.provider, options)
     cloud = open_cloud(choice.provider)
     launch = previewed(cloud, choice, options)
     if launch.refusals:

@@ -27,7 +27,7 @@ from gpucost.views.output import (
     print_table,
 )
 from pricing.catalog.price_age import OLD_DAYS
-from pricing.errors import GpucostError
+from pricing.errors import GpucostError, InputError
 from pricing.listing import counted
 from pricing.refresh import store
 from providers.journal.journal import FILE, JournalError
@@ -164,9 +164,24 @@ _KNOWN = {one.name: one for provider in CLOUDS.values() for one in provider.perm
 @click.option(
     "--read-only", is_flag=True, help="Print only what refreshing prices and listing need."
 )
+@click.option("--make", is_flag=True, help="Make the role of aws-end-role and print its ARN.")
 @common_options
-def iam_policy(provider: str, read_only: bool, output: Output) -> None:  # noqa: FBT001 - click's flag
+def iam_policy(
+    provider: str,
+    read_only: bool,  # noqa: FBT001 - click's flag
+    make: bool,  # noqa: FBT001 - the same
+    output: Output,
+) -> None:
     """Print the permissions that gpucost needs: an IAM policy, or the scopes of a token."""
+    if make and provider != "aws-end-role":
+        raise InputError("--make: of --provider aws-end-role alone.")
+    if make:
+        from providers.aws import access, schedule  # noqa: PLC0415 - the SDK, only where it is used
+
+        role = schedule.make_role(access.open_session())
+        output.say(f'in your own settings file it holds for every launch: end-role = "{role}"')
+        click.echo(role)
+        return
     permissions = _KNOWN[provider].reading if read_only else _KNOWN[provider].launching
     if isinstance(permissions, tuple):
         print_table(Table(columns=("scope", "for"), rows=permissions), output)

@@ -57,22 +57,25 @@ class LaunchOptions:
     mig: tuple[str, ...] = ()
 
 
-def check_self_destroy(provider: str, *, self_destroy: bool, waits: bool) -> None:
-    """Check that a machine which must end itself can.
+def check_self_destroy(provider: str, options: LaunchOptions) -> None:
+    """Check that a machine or pool which must end without us can.
 
     Raises:
         InputError: the token for it is not there, or would not be handed over.
     """
     end, title = CLOUDS[provider].end, CLOUDS[provider].title
-    if self_destroy and end.lacks:
+    if options.self_destroy and end.lacks and not options.end_role:
         resource = "node pool" if CLOUDS[provider].pools_of else "machine"
+        role = (
+            f"Give --end-role, with which {end.outside} ends it, or say" if end.outside else "Say"
+        )
         raise InputError(
-            f"a {resource} at {title} cannot end itself at its deadline: {end.lacks}. Say "
+            f"a {resource} at {title} cannot end itself at its deadline: {end.lacks}. {role} "
             "--no-self-destroy, and let `gpucost watch --install` end it from a computer that runs."
         )
-    if not self_destroy or not end.token:
+    if not options.self_destroy or not end.token:
         return
-    if not waits:
+    if not options.waits:
         raise InputError(
             "--no-wait leaves a machine before it has what it ends itself with; "
             "say --no-self-destroy, too, or leave it out."
@@ -110,7 +113,7 @@ def _idle(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
         return
     if choice.provider == OWN:
         yield "--idle: the machine is yours, and nothing ends it; leave --idle out."
-    elif CLOUDS[choice.provider].end.kind == "none":
+    elif not CLOUDS[choice.provider].by_machine:
         yield f"--idle: nothing on a machine can end it at {CLOUDS[choice.provider].title}."
     elif not options.self_destroy:
         yield "--idle and --no-self-destroy exclude each other; leave one out."
@@ -196,6 +199,7 @@ def bootstrap_of(
         end_title=provider.title,
         end_id_url=provider.end.id_url,
         end_url=provider.end.url_with(os.environ),
+        end_post=provider.end.post and provider.end.url_with(os.environ, provider.end.post),
         gpu_vendor="" if gpu is None else gpu.vendor.lower(),
         gpu_count=0 if offer is None else int(offer.gpu_count),
         environment=settings.environment,
@@ -203,7 +207,7 @@ def bootstrap_of(
         sharing=choice.sharing,
         jobs=choice.jobs,
         scratch=offer is not None,
-        idle_s=options.idle_s if provider.end.kind != "none" else None,
+        idle_s=options.idle_s if provider.by_machine else None,
         interconnect="" if offer is None else offer.interconnect or "",
         notices=asdict(provider.notices) if spot and provider.notices else {},
         power_cap_w=options.power_cap_w,
@@ -218,7 +222,6 @@ _OF_MACHINES = (
     "ssh_from",
     "subnet",
     "security_group",
-    "end_role",
     "image",
     "idle",
     "power_cap",

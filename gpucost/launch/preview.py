@@ -21,7 +21,7 @@ from pricing.refresh.reading import Row
 from providers.interface import MACHINE, OWN, Cloud, Creation, LaunchSpec, Place, Preview, Resource
 from providers.journal.ledger import quote_machines
 from providers.ownership_tags import OwnershipTags, new_run
-from providers.provider import Request
+from providers.provider import Request, SelfEnd
 from providers.registry import CLOUDS, fetcher, priced
 from providers.ssh.address import CALLER
 from templates.bootstrap_deadline import END_S
@@ -187,7 +187,7 @@ def quote_after(offer: Offer | None, count: int, lived_s: Decimal, now: datetime
 
 
 def preview(
-    cloud: Cloud,
+    cloud: Cloud | type[Cloud],
     spec: LaunchSpec,
     notes: tuple[str, ...],
     live: LivePrices | None,
@@ -210,7 +210,7 @@ def preview(
     )
 
 
-def _calls(cloud: Cloud, spec: LaunchSpec) -> Iterator[Creation]:
+def _calls(cloud: Cloud | type[Cloud], spec: LaunchSpec) -> Iterator[Creation]:
     """Yield the calls at the first place; words stand for the id of a machine not yet made."""
     for creation in cloud.resources_to_create(spec, spec.places[0]):
         yield creation
@@ -263,13 +263,12 @@ def _warnings(spec: LaunchSpec, live: LivePrices | None, options: LaunchOptions)
 def _ends_told(spec: LaunchSpec) -> Iterator[str]:
     """Yield what nobody ends, and what that costs at worst: what remains impossible."""
     end = CLOUDS[spec.provider].end
-    needs_token = bool(end.token)
-    if needs_token and spec.self_destroy:
+    if end.token and spec.self_destroy:
         yield (
             f"{end.token} is handed to the machine over SSH (root only) so that it can destroy "
             f"itself; that token reaches {end.reach}"
         )
-    if (needs_token or end.lacks) and not spec.self_destroy:
+    if end.kind != "poweroff" and not (spec.self_destroy or spec.end_role):
         why = f": {end.lacks}" if end.lacks else ""
         resource = "machine" if spec.pool is None else "pool"
         yield (
@@ -277,30 +276,45 @@ def _ends_told(spec: LaunchSpec) -> Iterator[str]:
             "--install` ends it from this computer: a systemd timer, or a line for cron that it "
             "prints, runs what `gpucost reap --yes` does every ten minutes"
         )
-    offer = spec.places[0].offer
-    if offer is None:
-        return
+    if spec.places[0].offer is not None:
+        yield _left_alone(spec, end, spec.places[0].offer)
+
+
+def _left_alone(spec: LaunchSpec, end: SelfEnd, offer: Offer) -> str:
+    """Return when nobody ends it, and what each day of that costs."""
     day = f"${show(offer.usd_per_hour * spec.most_machines * _HOURS_PER_DAY)} for each day"
     until = "until `gpucost reap` runs on any computer with the credentials of the account"
+    if spec.end_role and spec.pool is not None:
+        return (
+            f"{end.outside} has its order to end the pool before the pool is made; whether the "
+            f"role may do it is only seen when it comes to that: should it not, it costs {day} "
+            f"{until}"
+        )
     if spec.end_role:
-        yield (
+        return (
             f"until {end.outside} has its order, seconds after the create call, nothing ends a "
             "machine whose system never starts: should this computer die between the two calls, it "
             f"costs {day} {until}; whether the role may end it is only seen when it comes to that"
         )
-    elif not spec.self_destroy:
-        yield f"nothing but gpucost ends it: past the deadline it costs {day} {until}"
-    elif needs_token:
-        yield (
+    if end.kind == "cluster" and spec.self_destroy:
+        return (
+            f"a CronJob in the cluster (`gpucost watch --in-cluster` prints it) ends the pool at "
+            f"most {plain(spec.end_s)} s after its deadline; a launch that it does not see is "
+            f"undone. Its token reaches {end.reach}. Should the cluster run no pods, the pool "
+            f"costs {day} {until}"
+        )
+    if not spec.self_destroy:
+        return f"nothing but gpucost ends it: past the deadline it costs {day} {until}"
+    if end.token:
+        return (
             "until the token is on the machine, minutes after the create call, it cannot end "
             f"itself: should this computer die before that, it costs {day} {until}"
         )
-    else:
-        named = f" (--end-role lets {end.outside} do it)" if end.outside else ""
-        yield (
-            "a machine whose system never starts cannot end itself: should this computer die "
-            f"before it sees that, it costs {day} {until}{named}"
-        )
+    named = f" (--end-role lets {end.outside} do it)" if end.outside else ""
+    return (
+        "a machine whose system never starts cannot end itself: should this computer die "
+        f"before it sees that, it costs {day} {until}{named}"
+    )
 
 
 def _refusals(

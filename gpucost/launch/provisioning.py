@@ -19,7 +19,7 @@ from providers.interface import LEAST_SKEW_S, OWN, Cloud, Deployment, LaunchSpec
 from providers.journal.journal import Journal, JournalError
 from providers.lifecycle.launch import launch
 from providers.lifecycle.session import skew_told
-from providers.offline import offline
+from providers.registry import cloud_class
 from providers.ssh.connection import Login, drop_key, make_key
 
 _KEY_TO_COME = "ssh-ed25519 AAAA made-at-the-launch"
@@ -32,11 +32,11 @@ def dry_run(
     """Print what would be done; what would refuse is a warning."""
     problems: list[str] = []
     try:
-        check_self_destroy(choice.provider, self_destroy=options.self_destroy, waits=options.waits)
+        check_self_destroy(choice.provider, options)
     except GpucostError as error:
         problems += error.problems
     spec = build_spec(choice, options, datetime.now(UTC), None)
-    launch = preview(offline(choice.provider), _with_key_to_come(spec), (), None, options)
+    launch = preview(cloud_class(choice.provider), _with_key_to_come(spec), (), None, options)
     show_preview(launch, None if job is None else preview_job(job), output, dry=True)
     refusals = (*problems, *launch.refusals)
     for refusal in refusals:

@@ -41,6 +41,10 @@ _USED = ("image", "network-interface", "placement-group", "subnet", "vpc")
 _RUN = f"{PREFIX}:run"
 _SCHEDULER = "scheduler.amazonaws.com"
 _ROLES = f"arn:aws:iam::*:role/{PREFIX}-*"
+GROUPS = f"arn:aws:eks:*:*:nodegroup/*/{PREFIX}-*/*"
+"""Node groups that are named as ours are."""
+
+SCHEDULES = "EventBridge Scheduler"
 _SPOT = "spot.amazonaws.com"
 """Whose service-linked role EC2 makes at the first spot request of an account."""
 
@@ -87,18 +91,7 @@ def _changing() -> list[JsonObject]:
             ["arn:aws:ec2:*:*:key-pair/*", "arn:aws:ec2:*:*:security-group/*"],
         ),
         allow("TagOnlyWhatIsBeingMade", "ec2:CreateTags", "arn:aws:ec2:*:*:*/*", made_by),
-        allow(
-            "EndFromOutside",
-            [f"scheduler:{verb}Schedule" for verb in ("Create", "Delete", "Get", "Update")],
-            f"arn:aws:scheduler:*:*:schedule/default/{PREFIX}-*",
-        ),
-        allow("FindSchedules", "scheduler:ListSchedules", "*"),
-        allow(
-            "HandTheRoleToTheScheduler",
-            "iam:PassRole",
-            _ROLES,
-            {"StringEquals": {"iam:PassedToService": _SCHEDULER}},
-        ),
+        *scheduling(),
         allow(
             "MoveTheDeadlineOfWhatIsOurs",
             "ec2:CreateTags",
@@ -115,10 +108,28 @@ def _changing() -> list[JsonObject]:
     ]
 
 
+def scheduling() -> list[JsonObject]:
+    """Return what an identity must be allowed to order an end from outside."""
+    return [
+        allow(
+            "EndFromOutside",
+            [f"scheduler:{verb}Schedule" for verb in ("Create", "Delete", "Get", "Update")],
+            f"arn:aws:scheduler:*:*:schedule/default/{PREFIX}-*",
+        ),
+        allow("FindSchedules", "scheduler:ListSchedules", "*"),
+        allow(
+            "HandTheRoleToTheScheduler",
+            "iam:PassRole",
+            _ROLES,
+            {"StringEquals": {"iam:PassedToService": _SCHEDULER}},
+        ),
+    ]
+
+
 def end_role() -> JsonObject:
     """Return the role of --end-role: who may take it, what it may do; its name has our prefix.
 
-    It ends instances with our tag and nothing else.
+    It ends instances with our tag and node groups with our name, and nothing else.
     """
     trusted: JsonObject = {
         "Effect": "Allow",
@@ -127,7 +138,8 @@ def end_role() -> JsonObject:
     }
     ours: JsonObject = {"Null": {f"aws:ResourceTag/{_RUN}": "false"}}
     ends = allow("", "ec2:TerminateInstances", "arn:aws:ec2:*:*:instance/*", ours)
-    return {"TrustPolicy": iam_policy(trusted), "Policy": iam_policy(ends)}
+    groups = allow("", "eks:DeleteNodegroup", GROUPS)
+    return {"TrustPolicy": iam_policy(trusted), "Policy": iam_policy(ends, groups)}
 
 
 _METADATA = "http://169.254.169.254/latest"
@@ -142,7 +154,7 @@ PROVIDER = Provider(
     user="ubuntu",  # of the Deep Learning AMIs on Ubuntu
     end=SelfEnd(
         kind="poweroff",  # launched with shutdown behaviour "terminate"
-        outside="EventBridge Scheduler",
+        outside=SCHEDULES,
         outside_s=LATE_S,
     ),
     # EC2 User Guide, "Spot Instance interruption notices" and "rebalance recommendations": two

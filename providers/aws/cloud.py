@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pricing.errors import ProviderError
-from pricing.money import plain
 from pricing.tables import objects
 from providers.aws import calls, inventory, schedule
 from providers.aws.access import (
@@ -115,7 +114,7 @@ class AwsCloud(Cloud):
     @staticmethod
     def external_terminators(spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
         """Return a schedule that ends the machine, where the account has a role for it; pure."""
-        return (schedule.creation(spec, machine),) if spec.end_role else ()
+        return (schedule.of_machine(spec, machine),) if spec.end_role else ()
 
     @staticmethod
     def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
@@ -129,7 +128,7 @@ class AwsCloud(Cloud):
             "ec2:DeleteSecurityGroup",
             *(("ec2:DeleteKeyPair",) if spec.public_key else ()),
             own if spec.self_destroy else "at the deadline nothing happens by itself",
-            *((_outside(spec),) if spec.end_role else ()),
+            *((schedule.in_words(spec),) if spec.end_role else ()),
         )
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
@@ -142,7 +141,8 @@ class AwsCloud(Cloud):
                 place, region=place.region or (place.offer.region if place.offer else "")
             )
             with sdk_errors("reading where the type is offered", self.secrets):
-                zones = self._zones(placed)
+                named = filter(None, (placed.zone,))
+                zones = tuple(named) or self.zones(placed.instance_type, placed.region)
             if not zones:
                 notes.append(f"{place.instance_type} is not offered in {placed.region}")
                 continue
@@ -197,19 +197,17 @@ class AwsCloud(Cloud):
         )
         return str(answer.get("InstanceInitiatedShutdownBehavior", {}).get("Value", ""))
 
-    def _zones(self, place: Place) -> tuple[str, ...]:
-        if place.zone:
-            return (place.zone,)
-        pages = self._ec2(place.region).get_paginator("describe_instance_type_offerings")
-        zones = [
-            str(offering["Location"])
-            for page in pages.paginate(
+    def zones(self, instance_type: str, region: str) -> tuple[str, ...]:
+        """Return the zones of a region that offer a type."""
+        pages = (
+            self._ec2(region)
+            .get_paginator("describe_instance_type_offerings")
+            .paginate(
                 LocationType="availability-zone",
-                Filters=[{"Name": "instance-type", "Values": [place.instance_type]}],
+                Filters=[{"Name": "instance-type", "Values": [instance_type]}],
             )
-            for offering in page["InstanceTypeOfferings"]
-        ]
-        return tuple(sorted(zones))
+        )
+        return tuple(sorted(str(o["Location"]) for p in pages for o in p["InstanceTypeOfferings"]))
 
     def create(self, creation: Creation) -> Resource:
         """Make one call that is never repeated; a security group gets its rules by a second one."""
@@ -254,17 +252,20 @@ class AwsCloud(Cloud):
             return listing
         runs = dict(marks_by_run) | {owned.marks.run: owned.marks for owned in listing.resources}
         places = {owned.region for owned in listing.resources} if regions is None else regions
-        schedules = (owned for place in sorted(places) for owned in self._schedules(place, runs))
+        schedules = (owned for place in sorted(places) for owned in self.schedules(place, runs))
         return replace(listing, resources=(*listing.resources, *schedules))
 
-    def _schedules(self, region: str, runs: Mapping[str, OwnershipTags]) -> tuple[Resource, ...]:
-        """Return the schedules of ours there, as far as they are shown.
+    def schedules(
+        self, region: str, runs: Mapping[str, OwnershipTags], *, of_pools: bool = False
+    ) -> tuple[Resource, ...]:
+        """Return the schedules of our machines, or pools, there, as far as they are shown.
 
         Where they are not, for want of the service or of a permission, that need not be told: a
         schedule costs nothing, ends one machine of ours, and then itself.
         """
         try:
-            return tuple(schedule.listed(self._scheduler(region, repeats=False), region, runs))
+            scheduler = self._scheduler(region, repeats=False)
+            return tuple(schedule.listed(scheduler, region, runs, of_pools=of_pools))
         except Exception:  # noqa: BLE001 - botocore makes its errors at run time
             return ()
 
@@ -326,12 +327,6 @@ class AwsCloud(Cloud):
                 return False
         # DeleteKeyPair says yes to a name that it does not know, and then names no id.
         return resource.kind != "key-pair" or bool(answer.get("KeyPairId"))
-
-
-def _outside(spec: LaunchSpec) -> str:
-    """Return what ends machines that did not end themselves, in words."""
-    late = f"at most {plain(spec.end_s)} s after it"
-    return f"{late}, EventBridge Scheduler terminates what is still there"
 
 
 def _make_key(ec2: AwsClient, arguments: _Json) -> _Json:

@@ -221,7 +221,7 @@ def resource(
         region: where it is.
         marks_by_run: for what has lost its tags.
     """
-    tags = _tags(item)
+    tags = tags_of(item)
     short = {k.removeprefix(f"{PREFIX}:"): v for k, v in tags.items() if k.startswith(PREFIX)}
     marks = read_marks(short) or marks_by_run.get(_run_in_names(kind, item))
     return None if marks is None else as_resource(kind, item, region, marks)
@@ -233,7 +233,7 @@ def as_resource(kind: str, item: Item, region: str, marks: OwnershipTags) -> Res
     owned = Resource(
         kind=kind,
         id=str(item[row.id]),
-        name=str(item.get(row.name) or _tags(item).get("Name", "")),
+        name=str(item.get(row.name) or tags_of(item).get("Name", "")),
         region=region,
         marks=marks,
         state="gone" if state in row.dead else _STATES.get(state, "running"),
@@ -293,7 +293,8 @@ def _purchase(machine: Item) -> str:
     return "spot" if machine.get("InstanceLifecycle") == "spot" else "on_demand"
 
 
-def _tags(item: Item) -> dict[str, str]:
+def tags_of(item: Mapping[str, Any]) -> dict[str, str]:
+    """Return the tags of an item by name."""
     return {str(tag["Key"]): str(tag["Value"]) for tag in objects(item.get("Tags") or ())}
 
 

@@ -35,6 +35,7 @@ from providers.interface import (
     QuotaError,
     Resource,
     UncertainError,
+    in_regions,
 )
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.address import with_caller
@@ -120,12 +121,7 @@ class DigitalOceanCloud(Cloud):
                 if size.get("available") is not False
             }
         notes = self._quota(account, used, spec.count)
-        places = tuple(
-            replace(place, region=region)
-            for place in spec.places
-            for region in regions.get(place.instance_type, ())
-            if place.region in ("", region)
-        )
+        places = in_regions(spec, regions)
         if not places:
             places_text = " or ".join(dict.fromkeys(place.text for place in spec.places))
             raise NoCapacityError(

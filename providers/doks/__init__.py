@@ -1,7 +1,9 @@
 """Node pools of DigitalOcean Kubernetes clusters, through pydo."""
 
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
+from textwrap import indent
 
 from providers.digitalocean import TOKEN
 from providers.provider import Permissions, Provider, SelfEnd
@@ -19,6 +21,21 @@ SCOPES = (
 )
 """Custom scopes of the token, and what each is for; by the OpenAPI document, read 2026-11-22."""
 
+ENDER_SCOPES = (
+    ("kubernetes:read", "deadlines of pools"),
+    ("kubernetes:update", "their end; reaches every cluster of the account"),
+)
+"""Custom scopes of the token of what ends pools from inside a cluster."""
+
+
+def ender_manifest() -> str:
+    """Return what ends pools from inside a cluster, for `kubectl apply`; it holds no secret."""
+    script, manifest = (
+        files("providers.doks").joinpath(name).read_text(encoding="utf-8")
+        for name in ("ender.py", "ender.yaml")
+    )
+    return manifest.replace("@SCRIPT@", indent(script.rstrip(), "    "))
+
 
 def is_used(environment: Mapping[str, str], _: Path) -> bool:
     """Return whether there is a token, which reaches the account's clusters, too."""
@@ -33,14 +50,15 @@ PROVIDER = Provider(
     cloud="providers.doks.cloud",
     offered=False,
     end=SelfEnd(
-        kind="none",
-        lacks=(
-            "a node that goes is replaced by its pool, and a token that may end the pool may "
-            "change every cluster of the account, which is not left on a node"
-        ),
+        kind="cluster",
+        reach="every cluster of the account",
+        url="https://api.digitalocean.com",
     ),
     page="https://cloud.digitalocean.com/kubernetes",
-    permissions=(Permissions(name="digitalocean-kubernetes", reading=_READING, launching=SCOPES),),
+    permissions=(
+        Permissions(name="digitalocean-kubernetes", reading=_READING, launching=SCOPES),
+        Permissions(name="doks-ender", reading=ENDER_SCOPES, launching=ENDER_SCOPES),
+    ),
     pools_of="digitalocean",
     is_used=is_used,
     is_named=False,

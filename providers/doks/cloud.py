@@ -21,9 +21,11 @@ from providers.digitalocean.access import connect as open_client
 from providers.digitalocean.cloud import DigitalOceanCloud
 from providers.digitalocean.inventory import is_not_found, pages
 from providers.doks import inventory
+from providers.doks.ender import with_labels
 from providers.doks.inventory import PROVIDER
 from providers.interface import (
     ANYWHERE,
+    MACHINE,
     NOT_BY_ITSELF,
     Connection,
     Creation,
@@ -40,7 +42,10 @@ from providers.ownership_tags import OwnershipTags, read_labels
 from providers.pool_cloud import PoolCloud, pool_of
 from providers.token_access import TokenAccess
 
+_Json = dict[str, Any]
 _TITLE = "DigitalOcean Kubernetes"
+_IN_CLUSTER = "at the deadline a CronJob in the cluster makes the same call"
+_UNSEEN = "nothing in the cluster ends it; `gpucost watch --in-cluster` prints what would"
 _LAG_S = 180.0
 """Reads may miss what was just made; no figure is documented, so it is as for Droplets: ours."""
 
@@ -86,11 +91,11 @@ class DoksCloud(PoolCloud):
 
     @staticmethod
     def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
-        """Return our call, and that nothing happens by itself; pure."""
+        """Return our call, and what the cluster does; pure."""
         pool = pool_of(spec, _TITLE)
         return (
             f"DELETE {inventory.pool_path(pool.cluster_id or pool.cluster)}/ID, and its nodes go",
-            NOT_BY_ITSELF,
+            _IN_CLUSTER if spec.self_destroy else NOT_BY_ITSELF,
         )
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
@@ -173,6 +178,12 @@ class DoksCloud(PoolCloud):
         self._clusters[inventory.parts(entry.id)[0]] = None
         return inventory.look_at_pool(client, self.access, entry.id, entry.region, marks)
 
+    def self_termination_problem(self, machine: Resource) -> str:
+        """Return why nothing in the cluster would end a pool at its deadline; empty: it would."""
+        pool = inventory.read_pool(self._client(repeats=True), self.access, machine.id)
+        labels = {} if pool is None else pool.get("labels") or {}
+        return "" if labels.get(inventory.ENDER) == inventory.ARMED else _UNSEEN
+
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Put marks with a later deadline on a pool, as its labels; on a node nothing is read."""
         if resource.kind == NODE:
@@ -182,7 +193,7 @@ class DoksCloud(PoolCloud):
         if pool is None:
             raise ProviderError(f"DigitalOcean: {doing}: it does not show the pool.")
         with sdk_errors(self.access, doing):
-            body = inventory.changed(pool, marks)
+            body = with_labels(pool, marks.labels(inventory.LABEL_SEPARATOR))
             answer = client.kubernetes.update_node_pool(*inventory.parts(resource.id), body=body)
         if not (isinstance(answer, Mapping) and "node_pool" in answer):
             raise ProviderError(f"DigitalOcean: {doing}: the pool was not changed.")
@@ -197,12 +208,10 @@ class DoksCloud(PoolCloud):
     def _end_node(self, node: Resource) -> bool:
         if run_of_node(node.name) != node.marks.run:
             raise ProviderError(f"{node.name} is not named as a node of {node.marks.run}.")
-        with sdk_errors(self.access, f"ending {node.kind} {node.name}"):
-            answer = self._client(repeats=False).droplets.destroy(int(node.id))
-        return not is_not_found(answer)
+        return self._droplets.destroy(replace(node, kind=MACHINE))
 
 
-def _chosen(clusters: list[dict[str, Any]], name_or_id: str) -> dict[str, Any]:
+def _chosen(clusters: list[_Json], name_or_id: str) -> _Json:
     """Return the cluster of that name or id.
 
     Raises:

@@ -25,12 +25,14 @@ from providers.interface import (
     Resource,
     State,
 )
-from providers.ownership_tags import OwnershipTags, read_labels
+from providers.ownership_tags import PREFIX, OwnershipTags, read_labels
 from providers.token_access import TokenAccess
 
 PROVIDER = "doks"
 PATH = "/v2/kubernetes/clusters"
 _SEPARATOR = "/"
+ENDER, WANTED, ARMED = f"{PREFIX}-ender", "wanted", "armed"
+"""The label by which a pool and what ends it from inside its cluster (`ender.py`) know it."""
 LABEL_SEPARATOR = "-"  # Kubernetes allows no colon in a label
 
 
@@ -47,6 +49,8 @@ def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
         "count": spec.count,
         "labels": spec.marks.labels(LABEL_SEPARATOR),
     }
+    if spec.self_destroy:
+        body["labels"] = {**body["labels"], ENDER: WANTED}
     if pool.min_nodes is not None:
         body |= {"auto_scale": True, "min_nodes": pool.min_nodes, "max_nodes": pool.max_nodes}
     cluster = pool.cluster_id or pool.cluster
@@ -59,25 +63,8 @@ def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
     )
 
 
-def changed(pool: Mapping[str, Any], marks: OwnershipTags) -> dict[str, Any]:
-    """Return the body of the call that gives a pool other marks: all else stays as it is."""
-    unchanged = {
-        name: pool[name]
-        for name in ("name", "count", "auto_scale", "min_nodes", "max_nodes", "taints")
-        if pool.get(name) not in (None, [])
-    }
-    own = [str(tag) for tag in pool.get("tags") or () if not str(tag).startswith("k8s")]
-    new_labels = {**(pool.get("labels") or {}), **marks.labels(LABEL_SEPARATOR)}
-    return {**unchanged, **({"tags": own} if own else {}), "labels": new_labels}
-
-
-def pool_id(cluster_id: str, id_: str) -> str:
-    """Return the id of a pool as the journal keeps it: a call needs that of its cluster, too."""
-    return f"{cluster_id}{_SEPARATOR}{id_}"
-
-
 def parts(id_: str) -> tuple[str, str]:
-    """Return the ids of a pool's cluster and of the pool."""
+    """Return the ids of a pool's cluster and of the pool, both of which the journal keeps."""
     cluster, _, own = id_.partition(_SEPARATOR)
     return cluster, own
 
@@ -193,12 +180,13 @@ def pool_resource(
     """Return a pool of the API that is of a run."""
     return Resource(
         kind=POOL,
-        id=pool_id(cluster_id, str(pool["id"])),
+        id=f"{cluster_id}{_SEPARATOR}{pool['id']}",
         name=str(pool.get("name", "")),
         region=region,
         marks=marks,
         state=_state(pool),
         instance_type=str(pool.get("size", "")),
+        fault="" if pool.get("labels") else "somebody took its labels, by which it is ended",
     )
 
 

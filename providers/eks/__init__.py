@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pricing.tables import JsonObject
-from providers.aws import allow, iam_policy
+from providers.aws import GROUPS, LATE_S, SCHEDULES, allow, iam_policy, scheduling
 from providers.ownership_tags import PREFIX
 from providers.provider import Permissions, Provider, SelfEnd
 
@@ -73,7 +73,7 @@ def _policy(*, launches: bool) -> JsonObject:
         allow(
             "ChangeOurs",
             ["eks:DeleteNodegroup", "eks:TagResource"],
-            f"arn:aws:eks:*:*:nodegroup/*/{PREFIX}-*/*",
+            GROUPS,
         ),
         allow(
             "EndNodesLeftBehind",
@@ -87,6 +87,7 @@ def _policy(*, launches: bool) -> JsonObject:
             "*",
             {"StringEqualsIfExists": {"iam:PassedToService": "eks.amazonaws.com"}},
         ),
+        *scheduling(),
     )
 
 
@@ -99,6 +100,8 @@ PROVIDER = Provider(
     offered=False,
     end=SelfEnd(
         kind="none",
+        outside=SCHEDULES,
+        outside_s=LATE_S,
         lacks=(
             "a node that powers off is replaced by its group, and no node is given the right to "
             "delete groups"

@@ -6,19 +6,23 @@ by the group's name. Role and subnets of the nodes are those of a group that the
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from providers.aws.access import AwsClient, AwsClients, is_not_found, sdk_errors
+from providers.aws import schedule
+from providers.aws.access import AwsClients, is_not_found, sdk_errors
 from providers.aws.cloud import AwsCloud
 from providers.aws.cloud import connect as connect_aws
 from providers.aws.placement import check_quota
-from providers.deployment import POOL, pool_name
+from providers.deployment import NODE, POOL, pool_name
 from providers.eks import inventory, note_region, seen_regions
 from providers.eks.inventory import PROVIDER, EksReader
 from providers.interface import (
+    MACHINE,
     NOT_BY_ITSELF,
+    OUTSIDE,
     Connection,
     Creation,
     ExistenceCheck,
@@ -61,6 +65,7 @@ class EksCloud(PoolCloud):
     state: Path
     name: str = PROVIDER
     lag_s: float = _LAG_S
+    kinds: tuple[str, ...] = (POOL, NODE, OUTSIDE)
     _clients: AwsClients = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -76,8 +81,13 @@ class EksCloud(PoolCloud):
 
     @staticmethod
     def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
-        """Return the call of a launch; pure."""
-        return (inventory.creation(spec, pool_of(spec, _TITLE), place),)
+        """Return the calls of a launch: what ends the group comes before it; pure."""
+        group = inventory.creation(spec, pool_of(spec, _TITLE), place)
+        if not spec.end_role:
+            return (group,)
+        names = {"ClusterName": group.arguments["clusterName"], "NodegroupName": group.name}
+        ends = ("eks:deleteNodegroup", names)
+        return (schedule.creation(spec, group.name, place.region, ends), group)
 
     @staticmethod
     def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
@@ -85,7 +95,7 @@ class EksCloud(PoolCloud):
         group = f"{pool_of(spec, _TITLE).cluster}/{pool_name(spec.marks)}"
         return (
             f"eks:DeleteNodegroup {group}, and its nodes go",
-            NOT_BY_ITSELF,
+            schedule.in_words(spec) if spec.end_role else NOT_BY_ITSELF,
         )
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
@@ -97,21 +107,23 @@ class EksCloud(PoolCloud):
                 "so no cap would hold; say on_demand."
             )
         region = place.region or (place.offer.region if place.offer else "")
-        with sdk_errors(f"reading cluster {pool.cluster} in {region}", self._secrets):
+        with sdk_errors(f"reading cluster {pool.cluster} in {region}", self.account_cloud.secrets):
             self._refuse_unknown(pool.cluster, region)
             groups = list(self._usable_groups(pool.cluster, region))
         if not groups:
             raise InputError(_no_group(pool.cluster, region))
-        group = groups[0]
-        with sdk_errors(f"reading where {place.instance_type} is offered", self._secrets):
-            subnets, notes = self._subnets(tuple(group["subnets"]), place.instance_type, region)
+        group, size = groups[0], place.instance_type
+        with sdk_errors(
+            f"reading where {place.instance_type} is offered", self.account_cloud.secrets
+        ):
+            subnets, notes = self._subnets(tuple(group["subnets"]), size, region)
         if not subnets:
             raise NoCapacityError(
-                f"AWS offers {place.instance_type} in no zone of {region} in which cluster "
+                f"AWS offers {size} in no zone of {region} in which cluster "
                 f"{pool.cluster} has nodes ({', '.join(group['subnets'])})."
             )
         pool = replace(pool, node_role=str(group["nodeRole"]), subnets=subnets)
-        checked = inventory.in_region(spec, pool, region)
+        checked = replace(spec, places=(replace(place, region=region),), pool=pool)
         session = self.account_cloud.session
         quota = check_quota(session, checked.places[0], spec.most_machines)
         limits = "EKS has no autoscaler of its own: min and max are limits for the cluster's"
@@ -121,10 +133,6 @@ class EksCloud(PoolCloud):
             *((limits,) if pool.min_nodes is not None else ()),
             quota,
         )
-
-    @property
-    def _secrets(self) -> tuple[str, ...]:
-        return self.account_cloud.secrets
 
     def _refuse_unknown(self, cluster: str, region: str) -> None:
         """Refuse a cluster that the region has not, naming those that it has."""
@@ -155,12 +163,8 @@ class EksCloud(PoolCloud):
         self, candidates: tuple[str, ...], instance_type: str, region: str
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the subnets in zones that offer the type, and what to say of the others."""
+        zones = self.account_cloud.zones(instance_type, region)
         ec2 = self._clients.get("ec2", region)
-        pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
-            LocationType="availability-zone",
-            Filters=[{"Name": "instance-type", "Values": [instance_type]}],
-        )
-        zones = {str(o["Location"]) for page in pages for o in page["InstanceTypeOfferings"]}
         subnets = ec2.describe_subnets(SubnetIds=list(candidates))["Subnets"]
         zone_of = {str(subnet["SubnetId"]): str(subnet["AvailabilityZone"]) for subnet in subnets}
         fits = tuple(subnet for subnet in candidates if zone_of.get(subnet) in zones)
@@ -185,8 +189,10 @@ class EksCloud(PoolCloud):
                 f"{self.state}: {creation.region} cannot be noted there ({error.strerror}), so "
                 "nobody would look for the pool; nothing was made."
             ) from None
+        if creation.kind == OUTSIDE:
+            return self.account_cloud.create(creation)
         eks = self._clients.get("eks", creation.region, repeats=False)
-        with sdk_errors(f"making node group {creation.name}", self._secrets):
+        with sdk_errors(f"making node group {creation.name}", self.account_cloud.secrets):
             created = eks.create_nodegroup(**creation.arguments).get("nodegroup") or {}
         marks = read_labels(creation.arguments["tags"], inventory.TAG_SEPARATOR)
         if "nodegroupArn" not in created or marks is None:
@@ -201,41 +207,52 @@ class EksCloud(PoolCloud):
     ) -> Listing:
         """Return node groups with our tags or names, and their nodes; each region on its own."""
         places = seen_regions(self.state) if regions is None else regions
-        return inventory.listing(self._reader, places, kinds, marks_by_run)
+        listing = inventory.listing(self._reader, places, kinds, marks_by_run)
+        if OUTSIDE not in kinds:
+            return listing
+        runs = dict(marks_by_run) | {owned.marks.run: owned.marks for owned in listing.resources}
+        schedules = [self.account_cloud.schedules(place, runs, of_pools=True) for place in places]
+        return replace(listing, resources=(*listing.resources, *chain(*schedules)))
 
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what AWS answers about that id."""
+        if entry.kind == OUTSIDE:
+            return self.account_cloud.look(entry, marks)
         return inventory.look(self._reader, entry, marks)
 
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
-        """Put the later deadline on a group, as its tag; on a node nothing is read."""
+        """Put the later deadline on a group, as its tag; a schedule moves; a node has none."""
+        if resource.kind == OUTSIDE:
+            return self.account_cloud.mark(resource, marks)
         if resource.kind == POOL:
             eks = self._clients.get("eks", resource.region)
-            with sdk_errors(f"moving the deadline of {resource.name}", self._secrets):
+            with sdk_errors(f"moving the deadline of {resource.name}", self.account_cloud.secrets):
                 tag = {inventory.DEADLINE: marks.tags()["deadline"]}
                 eks.tag_resource(resourceArn=resource.id, tags=tag)
         return ()
+
+    def destroy(self, resource: Resource) -> bool:
+        """Make one call by id; False where AWS knows no such id; a node ends with its group."""
+        if resource.kind == OUTSIDE:
+            return self.account_cloud.destroy(resource)
+        return super().destroy(resource)
 
     def _end_pool(self, pool: Resource) -> bool:
         if pool.state == "ending":
             return True
         cluster, name = inventory.parts(pool.id)
-        call = self._clients.get("eks", pool.region).delete_nodegroup
-        return self._is_taken(pool, call, clusterName=cluster, nodegroupName=name)
-
-    def _end_node(self, node: Resource) -> bool:
-        call = self._clients.get("ec2", node.region).terminate_instances
-        return self._is_taken(node, call, InstanceIds=[node.id])
-
-    def _is_taken(self, resource: Resource, call: AwsClient, **arguments: object) -> bool:
-        with sdk_errors(f"ending {resource.kind} {resource.name}", self._secrets):
+        eks = self._clients.get("eks", pool.region)
+        with sdk_errors(f"ending {pool.kind} {pool.name}", self.account_cloud.secrets):
             try:
-                call(**arguments)
+                eks.delete_nodegroup(clusterName=cluster, nodegroupName=name)
             except Exception as error:
                 if not is_not_found(error):
                     raise
                 return False
         return True
+
+    def _end_node(self, node: Resource) -> bool:
+        return self.account_cloud.destroy(replace(node, kind=MACHINE))
 
 
 def _no_group(cluster: str, region: str) -> str:

@@ -6,12 +6,12 @@ be asked is said, and hides no other.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pricing.tables import objects
 from providers.aws.access import AwsClient, in_each, is_not_found, sdk_errors
-from providers.aws.inventory import join_regions
+from providers.aws.inventory import Reader, join_regions, tags_of
 from providers.deployment import NODE, ON_NODES, POOL, TAINT, NodePool, pool_name, run_of_pool
 from providers.interface import (
     Creation,
@@ -72,12 +72,6 @@ def parts(arn: str) -> tuple[str, str]:
     return (words[1], words[2]) if len(words) > 2 else ("", "")  # noqa: PLR2004 - as the ARN has
 
 
-def in_region(spec: LaunchSpec, pool: NodePool, region: str) -> LaunchSpec:
-    """Return the launch in the region of its cluster."""
-    place = replace(spec.places[0], region=region)
-    return replace(spec, places=(place,), pool=pool)
-
-
 GROUP_TAG = "eks:nodegroup-name"
 _STATES: Mapping[str, State] = {
     "CREATING": "starting",
@@ -100,17 +94,14 @@ _Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksReader:
+class EksReader(Reader):
     """What reading needs.
 
     Attributes:
-        eks, ec2: clients of a region, which repeat what fails.
-        secrets: what no sentence may hold.
+        eks: a client of a region, which repeats what fails.
     """
 
     eks: Callable[[str], AwsClient]
-    ec2: Callable[[str], AwsClient]
-    secrets: tuple[str, ...]
 
 
 def listing(
@@ -211,7 +202,7 @@ def _instances(ec2: AwsClient) -> Iterator[_Json]:
 
 
 def _take_node(item: _Json, region: str, part: ListingDraft) -> None:
-    group = _tag(item, GROUP_TAG)
+    group = _group_of(item)
     marks = part.runs.get(run_of_pool(group))
     if marks is None:
         text = (
@@ -223,9 +214,8 @@ def _take_node(item: _Json, region: str, part: ListingDraft) -> None:
     part.add(node_resource(item, region, marks))
 
 
-def _tag(item: Mapping[str, Any], key: str) -> str:
-    tags = objects(item.get("Tags") or ())
-    return next((str(tag["Value"]) for tag in tags if tag.get("Key") == key), "")
+def _group_of(item: Mapping[str, object]) -> str:
+    return tags_of(item).get(GROUP_TAG, "")
 
 
 def group_resource(group: Mapping[str, Any], region: str, marks: OwnershipTags) -> Resource:
@@ -252,7 +242,7 @@ def node_resource(item: Mapping[str, Any], region: str, marks: OwnershipTags) ->
     return Resource(
         kind=NODE,
         id=str(item["InstanceId"]),
-        name=f"{_tag(item, GROUP_TAG)}-{item['InstanceId']}",
+        name=f"{_group_of(item)}-{item['InstanceId']}",
         region=region,
         marks=marks,
         state=_NODES.get(str(item["State"]["Name"]), "running"),
@@ -299,7 +289,7 @@ def _look_at_node(
     node = node_resource(items[0], entry.region, marks)
     if node.state == "gone":
         return ExistenceCheck.gone("EC2 calls it terminated")
-    run = run_of_pool(_tag(items[0], GROUP_TAG))
+    run = run_of_pool(_group_of(items[0]))
     if run and run != marks.run:
         return ExistenceCheck.not_asked(f"it is a node of run {run}")
     return ExistenceCheck.present(node)

@@ -3,28 +3,36 @@
 from providers.provider import Permissions, Provider, SelfEnd, Variable
 
 TOKEN = "LAMBDA_API_KEY"  # noqa: S105 - the name of the variable
+REAPER_KEY = "GPUCOST_LAMBDA_REAPER_KEY"
+ENDPOINT = "GPUCOST_LAMBDA_ENDPOINT"
 
 _ALL = (("an API key", "keys have no scopes: each may do everything in its account"),)
 
 PROVIDER = Provider(
     name="lambda",
     address="https://cloud.lambda.ai",
-    endpoint="GPUCOST_LAMBDA_ENDPOINT",
+    endpoint=ENDPOINT,
     title="Lambda",
     cloud="providers.lambda_cloud.cloud",
     prices="providers.lambda_cloud.prices",
     user="ubuntu",  # of the images named Lambda Stack and GPU Base
     end=SelfEnd(
-        kind="none",
-        lacks=(
-            "an instance that is switched off is still billed, and only a key that may do "
-            "everything in the account could end it, which is not left on a machine"
-        ),
+        kind="api",  # an instance that is switched off is still billed
+        token=REAPER_KEY,
+        reach="everything in the account, for keys have no scopes: use an account of its own",
+        url="https://cloud.lambda.ai/api/v1/instances/",
+        post="/api/v1/instance-operations/terminate",
+        endpoint=ENDPOINT,
     ),
     page="https://cloud.lambda.ai",
     variables=(
         Variable(
             name=TOKEN, use="Lambda: needed to refresh prices and launch, not to plan", secret=True
+        ),
+        Variable(
+            name=REAPER_KEY,
+            use="Lambda: with it a machine ends itself at its deadline",
+            secret=True,
         ),
     ),
     asked_with=(TOKEN,),

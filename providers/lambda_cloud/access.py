@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pricing.errors import ProviderError
 from providers.interface import NoCapacityError, QuotaError, ThrottledError, UncertainError
-from providers.lambda_cloud import TOKEN
+from providers.lambda_cloud import ENDPOINT, TOKEN
 from providers.redaction import learn, redact
 from providers.token_access import TokenAccess, TokenVariables
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager, Retry
-ENDPOINT = "GPUCOST_LAMBDA_ENDPOINT"
 CA = "GPUCOST_LAMBDA_CA"
 
 RETRIES = 4

@@ -1,7 +1,7 @@
 """Launching on Lambda over its HTTP API.
 
 The API has no idempotency token, so what makes something is sent once; a lost answer is reconciled
-by name. Nothing on a machine can end its bill (`provider.py`): it ends from outside.
+by name. An instance ends itself with a key that it is handed, where one was given for that.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,9 @@ from providers.interface import (
     Place,
     Resource,
     UncertainError,
+    in_regions,
 )
-from providers.lambda_cloud import inventory
+from providers.lambda_cloud import REAPER_KEY, inventory
 from providers.lambda_cloud.access import Json, LambdaClient, RefusedCallError, read_access
 from providers.lambda_cloud.inventory import FIREWALL, KEY, PATHS, PROVIDER
 from providers.ownership_tags import OwnershipTags
@@ -34,6 +35,7 @@ from providers.token_access import TokenAccess
 _LAG_S = 180.0
 """Reads may miss what was just made; no figure is documented, so it is as at DigitalOcean: ours."""
 
+_TERMINATE = "/api/v1/instance-operations/terminate"
 _EVERYWHERE = "0.0.0.0/0"
 
 
@@ -43,7 +45,8 @@ def connect(connection: Connection) -> "LambdaCloud":
     Raises:
         MissingCredentialsError, InputError: the environment names none, or wrongly.
     """
-    return LambdaCloud(access=read_access(connection.environment))
+    reaper = connection.environment.get(REAPER_KEY, "").strip()
+    return LambdaCloud(access=read_access(connection.environment), reaper=reaper)
 
 
 @dataclass(kw_only=True)
@@ -52,10 +55,12 @@ class LambdaCloud(Cloud):
 
     Attributes:
         access: where and as whom.
+        reaper: the key with which machines end themselves; empty: none was given.
         name: as in offers.
     """
 
     access: TokenAccess
+    reaper: str = field(default="", repr=False)
     name: str = PROVIDER
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = tuple(PATHS)
@@ -73,25 +78,24 @@ class LambdaCloud(Cloud):
 
     @staticmethod
     def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
-        """Return our calls, and that nothing happens by itself; pure."""
+        """Return our calls, and the machine's own where it has a key; pure."""
+        own = f"at the deadline each machine calls POST {_TERMINATE} with its key"
         return (
-            *("POST /api/v1/instance-operations/terminate" for _ in range(spec.count)),
+            *(f"POST {_TERMINATE}" for _ in range(spec.count)),
             f"DELETE /api/v1{PATHS[FIREWALL]}/ID",
             f"DELETE /api/v1{PATHS[KEY]}/ID",
-            NOT_BY_ITSELF,
+            own if spec.self_destroy else NOT_BY_ITSELF,
         )
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Return the launch in the regions that have capacity for the type now, and notes."""
+        if spec.self_destroy and self.reaper:
+            access = replace(self.access, token=self.reaper)
+            LambdaClient(access=access).get("/instances", f"trying {REAPER_KEY}")
         spec = with_caller(spec, self.access.endpoint)
         types = self._client.get("/instance-types", "reading the instance types")
         regions = _regions(types)
-        places = tuple(
-            replace(place, region=region)
-            for place in spec.places
-            for region in regions.get(place.instance_type, ())
-            if place.region in ("", region)
-        )
+        places = in_regions(spec, regions)
         if not places:
             places_text = " or ".join(dict.fromkeys(place.text for place in spec.places))
             raise NoCapacityError(

@@ -156,7 +156,7 @@ def listing(
                 owned = resource(kind, item, marks)
                 if owned.state != "gone":
                     draft.add(owned)
-            elif _is_ours_by_name(item):
+            elif _NAMED.fullmatch(str(item.get("name", ""))):
                 draft.leave(f"{kind} {item.get('name')} ({item.get('id')})", "at cloud.lambda.ai")
     return draft.listing(kinds)
 
@@ -200,10 +200,6 @@ def _carried(kind: str, item: Json) -> Iterator[OwnershipTags]:
         rules = item.get("rules") or ()
         texts = [read_text(str(entry.get("description", "")), ".") for entry in rules]
     yield from filter(None, texts)
-
-
-def _is_ours_by_name(item: Json) -> bool:
-    return _NAMED.fullmatch(str(item.get("name", ""))) is not None
 
 
 def name_until(name: str, marks: OwnershipTags) -> str:

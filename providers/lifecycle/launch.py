@@ -339,6 +339,10 @@ def _with_outcome(spec: LaunchSpec, error: GpucostError) -> GpucostError:
     return type(error)((*error.problems, undone))
 
 
+_UNSEEN_S = 180.0
+"""How long a pool whose nodes run may wait for what ends it, which looks each minute."""
+
+
 def await_nodes(session: Session, spec: LaunchSpec) -> None:
     """Wait until the pool of a launch runs with as many nodes as were asked for.
 
@@ -354,6 +358,7 @@ def await_nodes(session: Session, spec: LaunchSpec) -> None:
     evidence = evidence_of(session, pool_entry)
     marks_by_run = {spec.marks.run: spec.marks}
     written: set[tuple[str, str]] = set()
+    unseen: Stopwatch | None = None
     while True:
         check_time(session, spec)
         pool = evidence.add(ask(session, pool_entry, spec.marks), watch.elapsed_s)
@@ -365,7 +370,12 @@ def await_nodes(session: Session, spec: LaunchSpec) -> None:
                 written.add((node.id, node.state))
         _refuse_ended(pool.resource, is_gone=pool.state == "gone")
         if pool.resource is not None and runs(pool.resource, nodes, spec.count):
-            return
+            endless = session.cloud.self_termination_problem(pool.resource)
+            if not (endless and spec.self_destroy):
+                return
+            unseen = unseen or Stopwatch(session.clock)
+            if unseen.elapsed_s >= _UNSEEN_S:
+                raise ProviderError(f"{pool.resource.name} was not handed over: {endless}.")
         if watch.elapsed_s >= patience.running_s:
             break
         watch.pause(patience.pause_s)

@@ -84,6 +84,7 @@ ROOT = "${GPUCOST_ROOT:-}"  # a test's sshd sets it; on a machine it is empty
 STATUS = f"{ROOT}/var/lib/gpucost/status"
 LOG = f"{ROOT}/var/lib/gpucost/bootstrap.log"
 END_LOG = f"{ROOT}/var/lib/gpucost/end.log"
+OWN_ID = f"{ROOT}/var/lib/gpucost/id"
 END_HEADER = f"{ROOT}/etc/gpucost/end.header"
 DEADLINE = f"{ROOT}/etc/gpucost/deadline"
 RENDEZVOUS = f"{ROOT}/etc/gpucost/rendezvous"
@@ -198,7 +199,7 @@ class SshLogin:
         return Status(state="pending")
 
     def deliver(self, machine: Resource, peers: tuple[Resource, ...]) -> None:
-        """Write where the peers are, and the token where only root reads it.
+        """Write where the peers are, the machine's own id, the token where only root reads it.
 
         The token becomes no text of a shell or of a program's settings: it is a header in a file,
         which curl sends as it is.
@@ -214,6 +215,7 @@ class SshLogin:
                 machine, RENDEZVOUS, "".join(f"{n}={v}\n" for n, v in variables.items()), "0644"
             )
         if self.token:
+            self._write_file(machine, OWN_ID, f"{machine.id}\n", "0644")
             self._write_file(machine, END_HEADER, f"Authorization: Bearer {self.token}\n", "0600")
 
     def _write_file(self, machine: Resource, path: str, text: str, mode: str) -> None:

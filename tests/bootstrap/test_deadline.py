@@ -187,6 +187,23 @@ def test_without_metadata_the_known_number_is_used(tmp_path: Path) -> None:
     assert "/v2/droplets/815" in box.calls
 
 
+def test_where_nothing_tells_a_machine_its_id_a_post_names_what_was_handed_over(
+    tmp_path: Path,
+) -> None:
+    """The id that came with the token ends the machine, and is read with the token before."""
+    at = "https://cloud.lambda.ai/api/v1"
+    ends = {"end_id_url": "", "end_url": f"{at}/instances/", "end_post": f"{at}/terminate"}
+    box = Box(tmp_path, a_machine(**_SHORT, **ends), curl="echo 200")
+    box.write("var/lib/gpucost/id", "0920582c7ff041399e34823a0be62549\n")
+    box.set_clock(DEADLINE_S - 90, up_s=HOUR_S - 120)
+    box.watch(until_s=HOUR_S - 100)
+    ran = box.run("armed")
+    assert "machine=0920582c7ff041399e34823a0be62549\nfault=\n" in ran.stdout
+    box.watch(until_s=HOUR_S + 100)
+    asked = [line for line in box.calls.splitlines() if line.endswith(f"{at}/terminate")]
+    assert '--data {"instance_ids": ["0920582c7ff041399e34823a0be62549"]}' in asked[0]
+
+
 def test_armed_is_what_was_seen(tmp_path: Path) -> None:
     """Armed is a beat of the last minute; a watch that is dead or has never lived is not."""
     box = a_box(tmp_path)

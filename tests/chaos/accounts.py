@@ -7,7 +7,7 @@ from typing import Any
 
 from providers.aws.calls import client_token
 from providers.digitalocean.calls import tags
-from tests.chaos.computers import Computers, Seen
+from tests.chaos.computers import Computer, Computers, Seen
 from tests.chaos.exchange import served
 from tests.chaos.lambda_account import LambdaTrialAccount
 from tests.chaos.strangers import Life, eve
@@ -28,6 +28,10 @@ class DigitalOceanAccount:
 
     host = "digitalocean.test"
     makes_nodes = False
+
+    def ends_pool(self, _: Computer) -> bool:
+        """Whether something else than the machine ends it."""
+        return False
 
     def __init__(self) -> None:
         sizes = [size for size in the_sizes() if size["slug"].startswith("gpu-")]
@@ -139,6 +143,10 @@ class AwsTrialAccount:
     host = "aws.test"
     makes_nodes = False
     region = "us-east-1"
+
+    def ends_pool(self, _: Computer) -> bool:
+        """Whether something else than the machine ends it."""
+        return False
 
     def __init__(self) -> None:
         self.app = AwsAccount()

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from providers.lambda_cloud.inventory import tags
-from tests.chaos.computers import Computers, Seen
+from tests.chaos.computers import Computer, Computers, Seen
 from tests.chaos.strangers import Life, eve
-from tests.providers.fakes.account import LAMBDA_KEY
+from tests.providers.fakes.account import LAMBDA_KEY, LAMBDA_REAPER
 from tests.providers.fakes.digitalocean import Fault
 from tests.providers.fakes.lambda_account.account import Lambda, instance
 from tests.providers.fakes.world import World
@@ -21,8 +21,12 @@ class LambdaTrialAccount:
     host = "lambda.test"
     makes_nodes = False
 
+    def ends_pool(self, _: Computer) -> bool:
+        """Whether something else than the machine ends it."""
+        return False
+
     def __init__(self) -> None:
-        self.app = Lambda(token=LAMBDA_KEY)
+        self.app = Lambda(token=LAMBDA_KEY, others=(LAMBDA_REAPER,))
         self.marks = eve()
         self.computers = Computers(estate=self)
 
@@ -76,6 +80,7 @@ class LambdaTrialAccount:
 
     def left(self) -> tuple[list[str], list[str]]:
         """Our instances that are billed, and our side resources."""
+        self.computers.now()
         sides = (one for one in self._names(ours=True) if not one.startswith("/instances"))
         return [one.id for one in self.seen()], sorted(sides)
 
@@ -95,8 +100,8 @@ class LambdaTrialAccount:
                 yield Seen(id=key, born=born - skew, user_data=given, ends_by_power=False)
 
     def end_itself(self, key: str, at: datetime) -> None:
-        """No instance there ends itself."""
-        raise AssertionError(f"{key} ended itself at {at}")
+        """An instance terminates itself."""
+        self.app.end_itself(key, at)
 
     def lives(self) -> dict[str, Life]:
         """The life of each instance of ours, by its clock."""
@@ -104,4 +109,8 @@ class LambdaTrialAccount:
 
     def environment(self) -> dict[str, str]:
         """The variables that point at it."""
-        return {"LAMBDA_API_KEY": LAMBDA_KEY, "GPUCOST_LAMBDA_ENDPOINT": f"https://{self.host}"}
+        return {
+            "LAMBDA_API_KEY": LAMBDA_KEY,
+            "GPUCOST_LAMBDA_REAPER_KEY": LAMBDA_REAPER,
+            "GPUCOST_LAMBDA_ENDPOINT": f"https://{self.host}",
+        }

@@ -51,10 +51,12 @@ def variants(kind: str) -> dict[str, tuple[Command, Boot]]:
             "never starts": (launch, dead),
             "never starts, --end-role": (LAUNCHES[kind]["end role"], dead),
         }
-    if "--no-self-destroy" in launch:  # nothing there ends itself
-        return {"--no-self-destroy": (launch, Boot())}
+    if kind == "eks":
+        bare, ended = LAUNCHES[kind]["1x GPU"], LAUNCHES[kind]["end role"]
+        return {"--no-self-destroy": (bare, Boot()), "--end-role": (ended, Boot())}
     bare = (*launch, "--no-self-destroy")
-    return {"with a reaper token": (launch, Boot()), "--no-self-destroy": (bare, Boot())}
+    by = "with the CronJob" if kind == "doks" else "with a reaper token"
+    return {by: (launch, Boot()), "--no-self-destroy": (bare, Boot())}
 
 
 _MOST = 45
@@ -66,6 +68,8 @@ def fates(here: Stage, launch: Command, boot: Boot) -> tuple[tuple[Fate, ...], s
 
     Nobody helps, for two days after the deadline.
     """
+    if hasattr(here.account, "has_ender"):
+        here.account.has_ender = "--no-self-destroy" not in launch
     with here.trial(World(), boot):
         whole = here.run(launch)
     said = _SAID.search(whole.output)

@@ -1,25 +1,41 @@
 """Accounts with a Kubernetes cluster, in which others have node pools, too; Eve's among them."""
 
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Any
+from unittest import mock
+
+from werkzeug.test import EnvironBuilder
+from werkzeug.wrappers import Request
 
 from providers.deployment import pool_name
-from providers.doks.inventory import LABEL_SEPARATOR
+from providers.doks import ender
+from providers.doks.inventory import ARMED, ENDER, LABEL_SEPARATOR
 from providers.eks.inventory import TAG_SEPARATOR
+from providers.ownership_tags import read_labels
 from tests.chaos.accounts import AwsTrialAccount, DigitalOceanAccount
+from tests.chaos.computers import Computer, Seen
+from tests.providers.fakes.account import TOKEN
 from tests.providers.fakes.clusters import CLUSTER, Pool, node_pool
 from tests.providers.fakes.eks import Group
 from tests.providers.fakes.world import World
+
+_TICK = timedelta(seconds=60)
+_BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class DoksAccount(DigitalOceanAccount):
     """An account at DigitalOcean with a cluster."""
 
     makes_nodes = True
+    has_ender = True
+    """Whether the CronJob stands in the cluster."""
 
     def reset(self, world: World) -> None:
         """Empty it, but for what is not ours."""
         super().reset(world)
+        self.looked = datetime.now(UTC) - _TICK
         told = {
             "name": pool_name(self.marks),
             "count": 0,
@@ -28,6 +44,37 @@ class DoksAccount(DigitalOceanAccount):
         hers = node_pool("11111111-0000-4000-8000-000000000000", told)
         pools = self.app.estate.clusters.pools
         pools[hers["id"]] = Pool(cluster=CLUSTER, told=hers, born=datetime.now(UTC))
+
+    def ends_pool(self, machine: Computer) -> bool:
+        """Whether the CronJob knows a node's pool, or that says that its labels are gone."""
+        pools = [one.told for one in self.app.estate.clusters.pools.values()]
+        return any(
+            machine.seen.run in one["name"]
+            and (one["labels"] is None or one["labels"].get(ENDER) == ARMED)
+            for one in pools
+        )
+
+    def seen(self) -> Iterable[Seen]:
+        """Nodes of ours that are billed, once the CronJob has looked."""
+        now = datetime.now(UTC)
+        if self.has_ender and now - self.looked >= _TICK:
+            self.looked = now
+            with mock.patch.object(ender, "call", self._from_inside):
+                ender.look()
+            self.app.estate.clusters.settle()
+        return super().seen()
+
+    def _from_inside(self, method: str, path: str, body: object = None) -> tuple[Any, datetime]:
+        """A call of the CronJob; where the trial's time has jumped, it was made in time."""
+        builder = EnvironBuilder(path, method=method, json=body, headers=_BEARER)
+        status, answer = self.app._work(Request(builder.get_environ()))  # noqa: SLF001
+        pool = self.app.estate.clusters.pools.get(path.rpartition("/")[2])
+        if method == "DELETE" and pool is not None:
+            told = read_labels(pool.told["labels"], LABEL_SEPARATOR)
+            pool.ended = pool.ended if told is None else told.deadline + _TICK
+        if status >= HTTPStatus.BAD_REQUEST:
+            raise OSError(status)
+        return answer, self.app.world.now()
 
     def untag(self) -> None:
         """Somebody takes the labels of our pools away."""
@@ -90,6 +137,7 @@ class EksAccount(AwsTrialAccount):
 
     def left(self) -> tuple[list[str], list[str]]:
         """Our nodes that are billed, and our node groups."""
+        self.app.run_schedules()
         self.app.eks.settle()
         machines, rest = super().left()
         return machines, [*rest, *(arn for arn in self.app.eks.groups if arn != self.hers)]

@@ -37,6 +37,7 @@ _LAUNCH = (
 )
 _PLAIN_LAUNCH = ("provision", "--ttl", "2h", "--yes", "--allow-stale")
 _POOL = ("--kubernetes", "prod-1", "--no-self-destroy")
+_CLUSTER = (*_PLAIN_LAUNCH, "--kubernetes", "prod-1")
 END_ROLE = "arn:aws:iam::123456789012:role/gpucost-end"
 LAUNCHES: dict[str, dict[str, Command]] = {
     "digitalocean": {
@@ -45,12 +46,12 @@ LAUNCHES: dict[str, dict[str, Command]] = {
         "two nodes": (*_LAUNCH, "--type", "digitalocean/gpu-h100x8-640gb", "--count", "2"),
     },
     "lambda": {
-        "1x GPU": (*_LAUNCH, "--type", "lambda/gpu_1x_a10", "--no-self-destroy"),
-        "8x GPU": (*_LAUNCH, "--type", "lambda/gpu_8x_h100_sxm5", "--no-self-destroy"),
-        "two nodes": (*_LAUNCH, "--type", "lambda/gpu_1x_a10", "--count", "2", "--no-self-destroy"),
+        "1x GPU": (*_LAUNCH, "--type", "lambda/gpu_1x_a10"),
+        "8x GPU": (*_LAUNCH, "--type", "lambda/gpu_8x_h100_sxm5"),
+        "two nodes": (*_LAUNCH, "--type", "lambda/gpu_1x_a10", "--count", "2"),
     },
     "doks": {
-        "1x GPU": (*_PLAIN_LAUNCH, *_POOL, "--type", "digitalocean/gpu-h100x1-80gb"),
+        "1x GPU": (*_CLUSTER, "--type", "digitalocean/gpu-h100x1-80gb"),
         "two nodes": (
             *_PLAIN_LAUNCH,
             *_POOL,
@@ -63,6 +64,7 @@ LAUNCHES: dict[str, dict[str, Command]] = {
     "eks": {
         "1x GPU": (*_PLAIN_LAUNCH, *_POOL, "--type", "aws/g6.xlarge/us-east-1"),
         "two nodes": (*_PLAIN_LAUNCH, *_POOL, "--type", "aws/g6.xlarge/us-east-1", "--count", "2"),
+        "end role": (*_CLUSTER, "--type", "aws/g6.xlarge/us-east-1", "--end-role", END_ROLE),
     },
     "aws": {
         "1x GPU": (*_LAUNCH, "--type", "aws/g6.xlarge/us-east-1"),

@@ -116,7 +116,8 @@ def lies(ended: Ended, account: Account, state: Path) -> Iterator[str]:
             if one.state == "gone" and machine is not None:
                 yield f"{one.id} is gone in the journal"
             promised = run.state == "ready" and run.self_destroy is not False
-            if promised and machine is not None and not machine.is_armed(now):
+            armed = machine is not None and (machine.is_armed(now) or account.ends_pool(machine))
+            if promised and machine is not None and not armed:
                 yield f"{run.marks.run} is ready, and nothing ends {one.id}"
 
 

@@ -2,14 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
 
 from gpucost.agents.budget import AgentCap, AgentPreview
 from gpucost.loop.loop_record import LoopRecord, Round
@@ -25,7 +26,7 @@ from telemetry.recording.recording import GpuIdentity
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
 from tests.gpucost.documents import AS_OF, EXAMPLES
-from tests.gpucost.written import BY_COMMAND, faults, hold
+from tests.gpucost.written import BY_COMMAND, faults, hold, validator
 
 PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
 AGENTS = {name for name in DOCUMENTS if name.startswith("agent-")}
@@ -160,30 +161,57 @@ def test_the_documents_of_every_example(path: Path, call: Call, tmp_path: Path) 
         assert call("quote", str(plan), "--option", named, "-f", "json").code == 0
 
 
-def _places(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every place below a value: its path without numbers, and the key in what holds it."""
+_SURPRISE = {"surprise": [None]}
+_Path = tuple[str | int, ...]
+
+
+def _places(value: Any, path: _Path = ()) -> Iterator[_Path]:
+    """The path of every place below a value."""
     for key in value if isinstance(value, dict) else range(len(value)):
-        named = f"{path}.{key}" if isinstance(value, dict) else f"{path}[]"
-        yield named, value, key
+        yield (*path, key)
         if isinstance(value[key], dict | list):
-            yield from _places(value[key], named)
+            yield from _places(value[key], (*path, key))
+
+
+def _with_surprises(document: Any, paths: Iterable[_Path]) -> Any:
+    """A copy with an object in each of these places, none of which lies in another."""
+    changed = deepcopy(document)
+    for *above, last in paths:
+        holder = changed
+        for key in above:
+            holder = holder[key]
+        holder[last] = _SURPRISE
+    return changed
+
+
+def _told_of(error: ValidationError) -> Iterator[_Path]:
+    """The places that an error is about, those of the forms that it tried included."""
+    yield tuple(error.absolute_path)
+    for inner in error.context or ():
+        yield from _told_of(inner)
 
 
 def test_a_hostile_change_of_a_plan_is_refused(call: Call) -> None:
-    """An object in the place of any value, and a value that is missing: the schema says so."""
+    """An object in the place of any value, and a value that is missing: the schema says so.
+
+    All places of one depth are changed at once; what no error names exactly is tried alone.
+    """
     asked = ("plan", str(EXAMPLES / "fleet"), "--as-of", AS_OF, "-f", "json")
     plan = call(*asked).json
     plan["jobs"] = plan["jobs"][:1]
     job = plan["jobs"][0]
     job["options"], job["rejected"] = job["options"][:1], job["rejected"][:1]
     assert faults(plan, "plan") == []
-    unseen = {}
-    for place, holder, key in list(_places(plan)):
-        kept = holder[key]
-        holder[key] = {"surprise": [None]}
-        unseen[place] = faults(plan, "plan") == []
-        holder[key] = kept
-    assert [place for place, passed in unseen.items() if passed] == []
+    levels: dict[int, list[_Path]] = {}
+    for path in _places(plan):
+        levels.setdefault(len(path), []).append(path)
+    alone = []
+    for paths in levels.values():
+        errors = validator("plan").iter_errors(_with_surprises(plan, paths))
+        told = {path for error in errors for path in _told_of(error)}
+        alone += [path for path in paths if not told & {path, (*path, "surprise")}]
+    assert sum(map(len, levels.values())) > 1_000
+    assert [path for path in alone if not faults(_with_surprises(plan, [path]), "plan")] == []
     for name in list(plan):
         if name != "teams":
             assert faults({key: value for key, value in plan.items() if key != name}, "plan") != []

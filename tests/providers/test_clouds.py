@@ -12,13 +12,13 @@ from providers.aws.cloud import connect as connect_aws
 from providers.digitalocean.cloud import connect as connect_digitalocean
 from providers.interface import Cloud, Connection, LaunchSpec, Place
 from providers.lambda_cloud.cloud import connect as connect_lambda
-from providers.offline import MemoryCloud
 from providers.ssh.cloud import connect as connect_ssh
 from tests.providers.contract import CloudContract
 from tests.providers.fakes.account import digitalocean_environment
 from tests.providers.fakes.aws_account import AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean
 from tests.providers.fakes.lambda_account.account import Lambda
+from tests.providers.fakes.memory import MemoryCloud
 from tests.providers.fakes.sshd import Machine, a_machine
 from tests.providers.launches import a_spec, an_offer
 

@@ -82,6 +82,7 @@ def test_the_end_token_is_root_only_and_never_in_a_command(
     login.deliver(_resource(machine), (_resource(machine),))
     path = machine.root / "etc/gpucost/end.header"
     assert path.stat().st_mode & 0o777 == 0o600
+    assert (machine.root / "var/lib/gpucost/id").read_text() == f"{_resource(machine).id}\n"
     assert path.parent.stat().st_mode & 0o077 == 0
     assert path.read_text(encoding="utf-8") == f"Authorization: Bearer {TOKEN}\n"
     assert TOKEN not in (machine.root.parent / "log").read_text(encoding="utf-8")

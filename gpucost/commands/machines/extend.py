@@ -27,7 +27,8 @@ def end_of(run: Deployment) -> tuple[Decimal, bool]:
     outside = any(
         resource.kind == OUTSIDE and resource.state == "made" for resource in run.resources
     )
-    return Decimal(END_S[kind] + (end.outside_s if outside else 0)), kind != "none"
+    by_machine = kind != "none" and CLOUDS[run.provider].by_machine
+    return Decimal(END_S[kind] + (end.outside_s if outside else 0)), by_machine
 
 
 def session_of(journal: Journal, run: str, output: Output) -> tuple[Session, Deployment]:
@@ -65,7 +66,8 @@ def tell(extension: Extension, max_cost: Decimal | None, output: Output) -> None
     output.say(f"  at most {total} by the end of the bill, in total")
     cap = _cap(extension, max_cost)
     output.say(f"  cap: {'none' if cap is None else f'${show(cap)}'}")
-    if not extension.proofs:
+    from_outside = any(resource.kind == OUTSIDE for resource in extension.run.resources)
+    if not extension.proofs and not from_outside and extension.run.self_destroy is False:
         output.say(
             "note: its machines do not end themselves; `gpucost reap` does, past the deadline"
         )

@@ -170,7 +170,7 @@ def command(
     if typed["dry_run"]:
         dry_run(choice, options, job, output)
         return
-    check_self_destroy(choice.provider, self_destroy=options.self_destroy, waits=options.waits)
+    check_self_destroy(choice.provider, options)
     cloud = open_cloud(choice.provider)
     with open_journal():  # makes the folder and the owner's id, or refuses before anything is made
         pass

@@ -25,6 +25,7 @@ from gpucost.files.writing import state_folder
 from gpucost.machines.state import open_cloud
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from pricing.errors import InputError, MissingCredentialsError, RefusedError
+from providers.doks import ender_manifest
 from providers.private_files import private_folder, read_private, write_private
 from providers.redaction import VARIABLES
 from providers.registry import CLOUDS, launchable
@@ -240,6 +241,11 @@ def _systemctl(*words: str) -> str:
 )
 @click.option("--minutes", type=int, default=MINUTES, hidden=True)
 @click.option(
+    "--in-cluster",
+    is_flag=True,
+    help="Print the CronJob that ends node pools from inside a DOKS cluster, for kubectl apply.",
+)
+@click.option(
     "--environment",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -251,6 +257,7 @@ def command(
     context: click.Context,
     install: bool,  # noqa: FBT001 - click's flags
     uninstall: bool,  # noqa: FBT001 - the same
+    in_cluster: bool,  # noqa: FBT001 - the same
     environment: Path | None,
     minutes: int,
     output: Output,
@@ -261,9 +268,11 @@ def command(
     this environment are stored in a file that only you can read (0600). With -q only changes and
     problems are printed.
     """
-    if install and uninstall:
-        raise InputError("give either --install or --uninstall.")
-    if install:
+    if install + uninstall + in_cluster > 1:
+        raise InputError("give one of --install, --uninstall and --in-cluster.")
+    if in_cluster:
+        click.echo(ender_manifest(), nl=False)
+    elif install:
         _install(output, minutes)
     elif uninstall:
         _uninstall(output)

@@ -558,9 +558,10 @@ def _without_own_end(plan: Plan) -> Iterator[Message]:
     for job in plan.jobs:
         option = job.choice
         provider = CLOUDS.get(option.offer.provider) if option and option.provisionable else None
-        if option and provider and provider.end.lacks:
+        if option and provider and provider.end.token:
             usd = show(option.offer.usd_per_hour * option.count * _HOURS_PER_DAY)
-            yield Message("note.no-own-end", job=job.name, provider=provider.title, usd=usd)
+            names = {"provider": provider.title, "token": provider.end.token}
+            yield Message("note.no-own-end", job=job.name, usd=usd, **names)
 
 
 def _read_from(profiles: tuple[Profile, ...]) -> str:

@@ -13,7 +13,7 @@ from gpucost.jobs.steps import JobMachine, StepFailedError, TaskState
 from gpucost.views.output import Output
 from providers.journal.journal import Journal
 from providers.lifecycle.session import Clock, Session
-from providers.offline import MemoryCloud
+from tests.providers.fakes.memory import MemoryCloud
 
 RUNNING = TaskState(word="running")
 

@@ -17,7 +17,7 @@ from pricing.catalog.catalog import Catalog
 from providers.aws.calls import creations
 from providers.interface import MACHINE
 from providers.journal.ledger import price_within, usd_for
-from providers.offline import offline
+from providers.registry import cloud_class
 from templates.bootstrap_deadline import END_S
 from tests.providers.launches import a_spec, an_offer
 
@@ -70,7 +70,7 @@ def _previewed(live: LivePrices | None, **wish: Any) -> Any:
     )
     asked = LaunchOptions(ttl_s=Decimal(8 * 3600), **wish)
     spec = build_spec(choice, asked, AT, live)
-    return preview(offline("aws"), spec, (), live, asked)
+    return preview(cloud_class("aws"), spec, (), live, asked)
 
 
 def test_the_cap_holds_the_bill_to_its_end() -> None:

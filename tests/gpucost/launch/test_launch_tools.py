@@ -4,7 +4,9 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import boto3
 import pytest
+from moto import mock_aws
 
 from providers.aws import policy
 from providers.aws.calls import KINDS as AWS_KINDS
@@ -122,3 +124,23 @@ def test_the_scopes_have_every_kind(call: Call) -> None:
     assert "droplet:delete" in reaper
     assert "droplet:create" not in reaper
     assert os.environ.get("DIGITALOCEAN_TOKEN") is None
+
+
+@mock_aws
+def test_one_command_makes_the_role_that_ends_machines(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At moto's IAM: EventBridge may take it, it ends what is ours alone; twice is no error."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    made = [call("iam-policy", "--provider", "aws-end-role", "--make") for _ in range(2)]
+    assert [ran.code for ran in made] == [0, 0], made[0].err
+    assert made[0].out == made[1].out == "arn:aws:iam::123456789012:role/gpucost-end\n"
+    iam = boto3.client("iam", region_name="us-east-1")
+    trust = iam.get_role(RoleName="gpucost-end")["Role"]["AssumeRolePolicyDocument"]
+    assert trust["Statement"][0]["Principal"] == {"Service": "scheduler.amazonaws.com"}
+    (name,) = iam.list_role_policies(RoleName="gpucost-end")["PolicyNames"]
+    policy = iam.get_role_policy(RoleName="gpucost-end", PolicyName=name)["PolicyDocument"]
+    allowed = [part["Action"] for part in policy["Statement"]]
+    assert allowed == ["ec2:TerminateInstances", "eks:DeleteNodegroup"]
+    assert call("iam-policy", "--make").code == 2

@@ -1,4 +1,4 @@
-"""`gpucost provision` at Lambda, where no machine can end its own bill: from preview to reap."""
+"""`gpucost provision` at Lambda, where a machine ends itself with a key alone: preview to reap."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 import time_machine
 
+from tests.bootstrap.box import parts
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare
-from tests.providers.fakes.account import LAMBDA_KEY, a_lambda
+from tests.providers.fakes.account import LAMBDA_KEY, LAMBDA_REAPER, a_lambda
 from tests.providers.fakes.digitalocean import Fault
 from tests.providers.fakes.lambda_account.account import Lambda
 from tests.providers.fakes.world import World
 
 LAUNCH = ("provision", "--type", "lambda/gpu_1x_a10", "--ttl", "2h", "--yes", "--no-self-destroy")
+ENDS_ITSELF = tuple(word for word in LAUNCH if word != "--no-self-destroy")
 _PATH = "/api/v1/instance-operations/launch"
 _NO_ROOM = (
     b'{"error": {"code": "instance-operations/launch/insufficient-capacity",'
@@ -42,21 +44,41 @@ def _alive(account: Lambda) -> int:
 
 
 def test_the_preview_says_that_nothing_there_ends_it(call: Call, account: Lambda) -> None:
-    """Without --no-self-destroy nothing is launched; with it, what ends the machine is said."""
-    promised = [word for word in LAUNCH if word != "--no-self-destroy"]
-    ran = call(*promised)
+    """Without a key for its end nothing is launched, unless --no-self-destroy says so."""
+    ran = call(*ENDS_ITSELF)
     assert (ran.code, account.requests) == (2, [])
-    assert "a machine at Lambda cannot end itself" in ran.err
-    assert "gpucost watch --install" in ran.err
+    assert "GPUCOST_LAMBDA_REAPER_KEY is not set" in ran.err
+    assert "reaches everything in the account" in ran.err
     dry = call(*LAUNCH, "--dry-run", "-f", "json")
     assert dry.code == 0, dry.err
     assert account.requests == []
     told = " ".join(dry.json["warnings"])
-    assert "an instance that is switched off is still billed" in told
+    assert "gpucost watch --install" in told
     assert "for each day until `gpucost reap` runs" in told
     assert "boothook" not in dry.out
     assert dry.json["total_at_ttl"] == "2.58"
     assert "at the deadline nothing happens by itself" in " ".join(dry.json["ends"])
+
+
+def test_a_machine_with_a_key_ends_itself(
+    call: Call, account: Lambda, no_network: Ready, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key is tried before anything is made and handed over SSH; what it reaches is told."""
+    monkeypatch.setenv("GPUCOST_LAMBDA_REAPER_KEY", "secret_gpucost_wrong")
+    wrong = call(*ENDS_ITSELF)
+    assert wrong.code == 5
+    assert "trying GPUCOST_LAMBDA_REAPER_KEY failed: HTTP 401" in wrong.err
+    assert account.bills == {}
+    monkeypatch.setenv("GPUCOST_LAMBDA_REAPER_KEY", LAMBDA_REAPER)
+    ran = call(*ENDS_ITSELF, "-f", "json")
+    assert ran.code == 0, ran.err
+    assert "that token reaches everything in the account" in ran.err
+    assert "it costs $30.96 for each day until `gpucost reap` runs" in ran.err
+    (id_,) = account.bills
+    assert no_network.delivered == [f"gpucost-{ran.json['run']}-1"]
+    hook = parts(account.user_data[id_])["cloud-boothook"]
+    assert "/api/v1/instance-operations/terminate" in hook
+    assert LAMBDA_REAPER not in ran.out + ran.err + hook
 
 
 def test_a_launch_its_later_deadline_and_its_end(call: Call, account: Lambda) -> None:

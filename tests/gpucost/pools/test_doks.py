@@ -1,10 +1,14 @@
 """`gpucost provision --kubernetes` at DigitalOcean: a node pool from its preview to its end."""
 
+import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import time_machine
+import yaml
 
+from providers.doks import ender, inventory
 from tests.gpucost.conftest import Call
 from tests.providers.fakes.account import TOKEN
 from tests.providers.fakes.clusters import NAME
@@ -20,12 +24,69 @@ def _alive(ocean: DigitalOcean) -> int:
     return sum(ended is None for _, ended in ocean.estate.bills.values())
 
 
+def test_a_pool_that_nothing_in_the_cluster_sees_is_undone(
+    call: Call, ocean: DigitalOcean, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the CronJob a launch that must end by itself leaves nothing, and says what to do."""
+    monkeypatch.setattr("providers.lifecycle.launch._UNSEEN_S", 0.0)
+    ran = call(*ONTO, "--allow-stale")
+    assert ran.code == 5
+    assert "gpucost watch --in-cluster" in ran.err
+    assert "nothing is left" in ran.err
+    assert (_alive(ocean), ocean.estate.clusters.ours) == (0, {})
+
+
+def test_what_stands_in_the_cluster_arms_a_pool_and_ends_it(
+    call: Call, ocean: DigitalOcean, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The program of the manifest, over https: it arms our pool, and ends it at its deadline."""
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    settings = {
+        "API": os.environ["GPUCOST_DIGITALOCEAN_ENDPOINT"],
+        "TOKEN_FILE": str(tmp_path / "token"),
+        "SSL_CERT_FILE": os.environ["GPUCOST_DIGITALOCEAN_CA"],
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    read = inventory.read_pool
+    monkeypatch.setattr(inventory, "read_pool", lambda *a: (ender.look(), read(*a))[1])
+    ran = call(*ONTO, "--allow-stale", "--count", "2", "-f", "json")
+    assert ran.code == 0, ran.err
+    assert "a CronJob in the cluster" in ran.err
+    assert "for each day until `gpucost reap` runs" in ran.err
+    (pool,) = ocean.estate.clusters.ours.values()
+    assert (pool.told["labels"]["gpucost-ender"], pool.told["count"]) == ("armed", 2)
+    monkeypatch.setattr(inventory, "read_pool", read)
+    ender.look()
+    assert len(ocean.estate.clusters.ours) == 1
+    extended = call("extend", ran.json["run"], "1h", "--yes")
+    assert extended.code == 0, extended.err
+    assert "do not end themselves" not in extended.err
+    ocean.world = World(skew_s=2.5 * 3600)
+    ender.look()
+    assert len(ocean.estate.clusters.ours) == 1
+    ocean.world = World(skew_s=3.1 * 3600)
+    ender.look()
+    assert ocean.estate.clusters.ours == {}
+    assert [one.told["name"] for one in ocean.estate.clusters.pools.values() if not one.ended] == [
+        "web"
+    ]
+
+
+def test_the_manifest_holds_what_it_needs_and_no_right(call: Call) -> None:
+    """Strict by the schemas of Kubernetes' own field names: no token of the cluster, no root."""
+    parts = list(yaml.safe_load_all(call("watch", "--in-cluster").out))
+    assert [part["kind"] for part in parts] == ["ServiceAccount", "ConfigMap", "CronJob"]
+    script = parts[1]["data"]["ender.py"]
+    assert compile(script, "ender.py", "exec")
+    assert script.strip() == Path(ender.__file__).read_text(encoding="utf-8").strip()
+    pod = parts[2]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is parts[0]["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+
+
 def test_the_preview_says_what_nobody_ends(call: Call, ocean: DigitalOcean) -> None:
-    """Without --no-self-destroy nothing is made; with it, what ends the pool and costs is said."""
-    ran = call(*ONTO)
-    assert (ran.code, ocean.requests) == (2, [])
-    assert "a node pool at DigitalOcean Kubernetes cannot end itself" in ran.err
-    assert "gpucost watch --install" in ran.err
+    """With --no-self-destroy, what ends the pool and what that costs is said."""
     dry = call(*POOL, "--min", "1", "--max", "3", "--dry-run", "-f", "json")
     assert dry.code == 0, dry.err
     assert ocean.requests == []

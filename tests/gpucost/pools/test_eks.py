@@ -1,5 +1,7 @@
 """`gpucost provision --kubernetes` at AWS: a managed node group from its preview to its end."""
 
+import json
+
 import pytest
 
 from tests.gpucost.conftest import Call
@@ -8,6 +10,7 @@ from tests.providers.fakes.eks import NAME
 from tests.providers.pools.test_eks import SHORT
 
 ONTO = ("provision", "--type", "aws/g6.xlarge/us-east-1", "--kubernetes", NAME, "--ttl", "2h")
+END_ROLE = "arn:aws:iam::123456789012:role/gpucost-end"
 POOL = (*ONTO, "--yes", "--allow-stale", "--no-self-destroy")
 
 
@@ -46,6 +49,29 @@ def test_a_group_its_later_deadline_and_its_end(call: Call, aws: AwsAccount) -> 
     down = call("down", run, "--yes")
     assert down.code == 0, down.err
     assert (aws.eks.groups, aws.alive_ids()) == ({}, [])
+
+
+def test_a_schedule_ends_a_group_and_is_there_before_it(call: Call, aws: AwsAccount) -> None:
+    """With --end-role the order for its end stands first, moves with `extend`, goes with `down`."""
+    ends = (*(word for word in POOL if word != "--no-self-destroy"), "--end-role", END_ROLE)
+    ran = call(*ends, "-f", "json")
+    assert ran.code == 0, ran.err
+    assert "has its order to end the pool before the pool is made" in ran.err
+    made = [one for one in aws.requests if one in ("CreateNodegroup", "POST /schedules")]
+    assert [one["kind"] for one in ran.json["resources"]] == ["schedule", "pool", "node"], made
+    (schedule,) = aws.schedules()
+    (group,) = aws.eks.ours.values()
+    assert schedule.target["Arn"] == "arn:aws:scheduler:::aws-sdk:eks:deleteNodegroup"
+    told = {"ClusterName": NAME, "NodegroupName": group.told["nodegroupName"]}
+    assert json.loads(schedule.target["Input"]) == told
+    before = schedule.schedule_expression
+    extended = call("extend", ran.json["run"], "1h", "--yes")
+    assert extended.code == 0, extended.err
+    assert "do not end themselves" not in extended.err
+    assert aws.schedules()[0].schedule_expression > before
+    down = call("down", ran.json["run"], "--yes")
+    assert down.code == 0, down.err
+    assert (aws.eks.groups, aws.alive_ids(), aws.schedules()) == ({}, [], [])
 
 
 def test_a_group_that_cannot_be_made_is_exit_5(call: Call, aws: AwsAccount) -> None:

@@ -24,6 +24,7 @@ TOKEN = "dop_v1_" + "5ec4e7" * 8
 REAPER = "dop_v1_" + "4ea9e4" * 8
 SPEC = OUTSIDE / "spec" / "digitalocean-openapi-min.json"
 LAMBDA_KEY = "secret_gpucost_" + "7ab3" * 8
+LAMBDA_REAPER = "secret_gpucost_" + "4ea9" * 8
 KEY, SECRET = "AKIA" + "Q" * 16, "5ec4e7" * 7
 CONNECT = socket.socket.connect
 GETADDRINFO = socket.getaddrinfo
@@ -66,7 +67,7 @@ def a_digitalocean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Di
 @contextmanager
 def a_lambda(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lambda]:
     """A Lambda over https that the environment points at; requests must keep to its document."""
-    fake = Lambda(token=LAMBDA_KEY)
+    fake = Lambda(token=LAMBDA_KEY, others=(LAMBDA_REAPER,))
     authority = folder / "lambda-ca.pem"
     with serving(fake, authority) as address:
         monkeypatch.setenv("LAMBDA_API_KEY", LAMBDA_KEY)

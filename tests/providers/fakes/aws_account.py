@@ -268,7 +268,9 @@ class AwsAccount:
                     at = datetime.strptime(f"{one.schedule_expression}Z", "at(%Y-%m-%dT%H:%M:%S)%z")
                     if at <= now:
                         del group.schedules[one.name]
-                        self._terminate(json.loads(one.target["Input"])["InstanceIds"], at)
+                        told = json.loads(one.target["Input"])
+                        self._terminate(told.get("InstanceIds", []), at)
+                        self.eks.end_group(told.get("NodegroupName", ""), at)
 
     def _terminate(self, keys: list[str], at: datetime) -> None:
         ahead = timedelta(seconds=self.world.skew_s)

@@ -188,6 +188,12 @@ class Eks:
             group.told["status"] = "CREATE_FAILED" if self.issues else "ACTIVE"
             group.told["health"] = {"issues": list(self.issues)}
 
+    def end_group(self, name: str, at: datetime) -> None:
+        """A schedule asks for the end of a group at that time."""
+        for group in self.groups.values():
+            if group.told["nodegroupName"] == name and group.ended is None:
+                group.ended, group.told["status"] = at, "DELETING"
+
     def settle(self) -> None:
         """A group that was ended goes after some requests, and not before its time."""
         for key, group in list(self.groups.items()):

@@ -14,7 +14,7 @@ from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Clock, Session
-from providers.offline import Fault, MemoryCloud
+from tests.providers.fakes.memory import Fault, MemoryCloud
 from tests.providers.launches import HASTY, a_session, a_spec
 
 

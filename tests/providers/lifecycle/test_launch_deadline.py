@@ -11,8 +11,8 @@ from providers.interface import Creation, NoCapacityError, Resource, ThrottledEr
 from providers.journal.ledger import usd_for
 from providers.lifecycle.launch import launch
 from providers.lifecycle.session import Clock, Session
-from providers.offline import Fault, MemoryCloud
 from providers.ownership_tags import new_run
+from tests.providers.fakes.memory import Fault, MemoryCloud
 from tests.providers.launches import PENDING, READY, Said, a_session, a_spec
 
 BOTH = ("here", "there")

@@ -21,8 +21,8 @@ from providers.journal.journal import Journal, JournalError
 from providers.lifecycle.end import end_run
 from providers.lifecycle.launch import launch
 from providers.lifecycle.session import Session
-from providers.offline import Fault, MemoryCloud
 from providers.ssh.connection import Status
+from tests.providers.fakes.memory import Fault, MemoryCloud
 from tests.providers.launches import PENDING, READY, Said, a_session, a_spec, an_offer
 
 BOTH = ("here", "there")

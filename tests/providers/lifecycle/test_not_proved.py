@@ -11,8 +11,8 @@ from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Clock, Session
-from providers.offline import MemoryCloud
 from providers.ssh.connection import Login, Proof, Status
+from tests.providers.fakes.memory import MemoryCloud
 from tests.providers.launches import PENDING, READY, Said, a_session, a_spec, no_wait
 
 UNREACHED = Proof(deadline=None, clock=None, fault="cannot be reached", answered=False)

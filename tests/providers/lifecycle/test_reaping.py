@@ -12,9 +12,9 @@ from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import survey, unknown_runs
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Clock, Session
-from providers.offline import MemoryCloud
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.connection import Status
+from tests.providers.fakes.memory import MemoryCloud
 from tests.providers.launches import PENDING, READY, Said, a_session, a_spec, no_wait
 
 

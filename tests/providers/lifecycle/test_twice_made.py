@@ -20,8 +20,8 @@ from providers.lifecycle.launch import launch
 from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import carry_out, judge
 from providers.lifecycle.session import Session
-from providers.offline import Fault, MemoryCloud
 from providers.ownership_tags import OwnershipTags
+from tests.providers.fakes.memory import Fault, MemoryCloud
 from tests.providers.launches import a_session, a_spec
 
 

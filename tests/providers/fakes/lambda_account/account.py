@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http import HTTPStatus
 from typing import Any
@@ -70,6 +70,7 @@ class Lambda:
 
     Attributes:
         token: the API key of the account.
+        others: more keys of it.
         types: what GET /instance-types answers.
         things: by list and id, as the API prints them.
         world: how it misbehaves.
@@ -85,6 +86,7 @@ class Lambda:
     """
 
     token: str
+    others: tuple[str, ...] = ()
     types: Document = field(default_factory=instance_types)
     things: dict[str, dict[str, Document]] = field(default_factory=dict)
     world: World = field(default_factory=World)
@@ -164,7 +166,8 @@ class Lambda:
         return _error(fault.status or HTTPStatus.BAD_GATEWAY, "global/internal-error", "failed")
 
     def _work(self, request: Request) -> Answer:
-        if request.headers.get("Authorization") != f"Bearer {self.token}":
+        bearers = [f"Bearer {token}" for token in (self.token, *self.others)]
+        if request.headers.get("Authorization") not in bearers:
             return _error(401, "global/invalid-api-key", "API key was invalid.")
         path, method = request.path.removeprefix("/api/v1"), request.method
         body: Document = request.get_json() if request.data else {}
@@ -237,7 +240,9 @@ class Lambda:
         return self.world.elsewhere or id_ not in self.things["/instances"]
 
     def end_itself(self, id_: str, at: datetime) -> None:
-        """Nothing: no instance of Lambda ends its own bill."""
+        """An instance has ended by a call of its own at that time."""
+        self.things["/instances"][id_]["status"] = "terminating"
+        self.bills[id_][1] = at + timedelta(seconds=self.world.skew_s)
 
     def _make_key(self, body: Document) -> Answer:
         if any(one["name"] == body["name"] for one in self.things["/ssh-keys"].values()):

@@ -1,11 +1,10 @@
-"""Providers without credentials: they say which calls a launch would make, and can make none."""
+"""A provider in memory, whose calls fail as a test asks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib import import_module
 
-from pricing.errors import MissingCredentialsError, ProviderError
+from pricing.errors import ProviderError
 from providers.interface import (
     MACHINE,
     Cloud,
@@ -20,7 +19,8 @@ from providers.interface import (
     Resource,
 )
 from providers.ownership_tags import OwnershipTags, read_text
-from providers.registry import CLOUDS
+from providers.provider import Provider
+from providers.registry import ROWS
 
 PROVIDER = "memory"
 
@@ -215,67 +215,4 @@ def connect(connection: Connection) -> MemoryCloud:
 
 
 CLOUD = MemoryCloud
-
-
-_DRY = "a dry run asks nothing"
-
-
-def offline(provider: str) -> Cloud:
-    """Return a provider that answers what is pure, and refuses everything else."""
-    return OfflineCloud(provider, import_module(CLOUDS[provider].cloud).CLOUD)
-
-
-class OfflineCloud(Cloud):
-    """The pure half of a provider's class; everything that would call out is refused."""
-
-    def __init__(self, name: str, kind: type[Cloud]) -> None:
-        super().__init__(name=name, kinds=())
-        self.resources_to_create = kind.resources_to_create  # type: ignore[method-assign]
-        self.external_terminators = kind.external_terminators  # type: ignore[method-assign]
-        self.termination_steps = kind.termination_steps  # type: ignore[method-assign]
-
-    @staticmethod
-    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
-        """Refuse; the provider's own takes its place."""
-        raise NotImplementedError(spec, place)
-
-    @staticmethod
-    def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
-        """Refuse; the provider's own takes its place."""
-        raise NotImplementedError(spec)
-
-    def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
-        """Ask nothing."""
-        return spec, ()
-
-    def account(self) -> str:
-        """Ask nothing."""
-        return ""
-
-    def create(self, creation: Creation) -> Resource:
-        """Refuse."""
-        raise MissingCredentialsError(f"{self.name}: a dry run makes no {creation.kind}.")
-
-    def _list(
-        self,
-        regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...],
-        marks_by_run: Mapping[str, OwnershipTags],
-    ) -> Listing:
-        """Ask nothing, and claim nothing."""
-        _ = regions, kinds, marks_by_run
-        return Listing(unasked=(NotQueried(provider=self.name, kind="", region="", why=_DRY),))
-
-    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
-        """Ask nothing."""
-        _ = entry, marks
-        return ExistenceCheck.not_asked(_DRY)
-
-    def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
-        """Refuse."""
-        _ = marks
-        raise MissingCredentialsError(f"{self.name}: a dry run marks no {resource.kind}.")
-
-    def destroy(self, resource: Resource) -> bool:
-        """Refuse."""
-        raise MissingCredentialsError(f"{self.name}: a dry run ends no {resource.kind}.")
+ROWS[PROVIDER] = Provider(name=PROVIDER, title=PROVIDER, cloud=__name__, offered=False)
