@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy fit replay experiments fuzz-telemetry prices-backtest focus-test export-test torch-test loops-test projects-test page-test loop chaos vm-test live-test mcp-test clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy serving fit replay experiments fuzz-telemetry prices-backtest focus-test export-test torch-test loops-test projects-test page-test loop chaos vm-test live-test mcp-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,9 @@ experiments: $(VENV)/.dev ## 10,000 simulated experiments: false proofs, power, 
 
 accuracy: data-given $(VENV)/.dev ## score predictions on DATA left out of their fit, write docs/accuracy.md and what ships
 	$(BIN)/python -m research.accuracy "$(DATA)" --page docs/accuracy.md --scores planner/models/data/accuracy.json
+
+serving: data-given $(VENV)/.dev ## print every bar of `gpucost serve` on the runs in DATA, beside simple baselines
+	$(BIN)/python -m research.serving "$(DATA)"
 
 fit: data-given $(VENV)/.dev ## fit the coefficients of predictions anew on the data sets in DATA
 	$(BIN)/python -m research.fit "$(DATA)" $$(date -u +%F)

@@ -11,6 +11,7 @@ from research import (
     host,
     probed,
     rows,
+    serving,
     several_gpus,
     side_by_side,
     slice_probe,
@@ -23,6 +24,7 @@ from research.score import Section
 
 SECTIONS: tuple[Callable[[Path], Section], ...] = (
     rows.section,
+    serving.section,
     cross_gpu.section,
     small_work.section,
     several_gpus.section,

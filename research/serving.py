@@ -2,14 +2,17 @@
 
     python -m research.serving ../shared/datasets/serving
 
-Runs are 200 requests; lengths are the shape `chat` scaled to each run's means; median of 3 seeds.
+Runs are 200 requests; lengths are ShareGPT's, which the runs drew from, scaled to each run's means;
+median of 3 seeds.
 Each sweep ran from 32 to 1 request a second on one server with the same prompts and prefix caching,
 so that every rate but 32 found its prompts cached where they all fit.
 """
 
 import csv
 import math
+import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +21,17 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from planner.serving.anchor import MeasuredRun, anchored, scaled
+from planner.serving.anchor import MeasuredRun, anchored, scaled, transferred
 from planner.serving.language_model import LanguageModel, model_like, model_named
-from planner.serving.load import MOST_OF_SATURATION, Target, copy_limit, fits, saturated_rate
+from planner.serving.load import Target, copy_limit, fits, saturated_rate
 from planner.serving.search import SPREAD
 from planner.serving.server import Server, server
 from planner.serving.simulation import simulate
 from planner.serving.traffic import Traffic, requests
 from pricing.errors import InputError
 from pricing.hardware import gpus
+from research import cpu_server
+from research.score import Coverage, Errors, Score, Section
 
 METRICS = ("ttft_p50", "ttft_p95", "ttft_p99", "tpot_p50", "tpot_p99")
 GPUS = {"H100-PCIe": "H100-PCIe-80GB", "GeForce-RTX-4090": "RTX-4090", "H200": "H200-SXM-141GB"}
@@ -63,6 +68,7 @@ class Run:
     rate: float
     prompt: float
     output: float
+    reached: float
     measured: Mapping[str, float]
 
     @property
@@ -83,6 +89,7 @@ def read_runs(folder: Path) -> list[Run]:
             rate=float(row["rate"]),
             prompt=float(row["in_mean"]),
             output=float(row["out_mean"]),
+            reached=float(row["req_s"]),
             measured={metric: float(row[metric]) for metric in METRICS},
         )
         for row in rows
@@ -93,7 +100,13 @@ def traffic(run: Run, copy: Server, top_rate: float) -> Traffic:
     """Return what a run answered; prompts of all but the first rate are cached where they fit."""
     fits = 200 * (run.prompt + run.output) < copy.kv_tokens
     cached = 1.0 - _ALL_CACHED_TOKENS / run.prompt if fits and run.rate < top_rate else 0.0
-    return Traffic(rate=run.rate, prompt=run.prompt, output=run.output, cached_fraction=cached)
+    return Traffic(
+        rate=run.rate,
+        prompt=run.prompt,
+        output=run.output,
+        shape="sharegpt",
+        cached_fraction=cached,
+    )
 
 
 def law_copy(run: Run) -> Server:
@@ -181,11 +194,10 @@ def from_other_gpu(runs: Sequence[Run]) -> Iterator[Pair]:
             first_token_s=first.measured["ttft_p50"] / 1000.0,
             token_s=first.measured["tpot_p50"] / 1000.0,
         )
-        anchor, factor = anchored(law, run)
+        anchor, _ = anchored(law, run)
         others = (o for key, o in sweeps.items() if key[0] == model and key[1] != gpu)
         for other in (one for found in others for one in found):
-            copy = scaled(law_copy(other), factor)
-            copy = structs.replace(copy, first_token_s=anchor.first_token_s)
+            copy = transferred(law_copy(other), law, anchor)
             yield Pair(other, predicted(copy, traffic(other, copy, top)), first.measured)
 
 
@@ -201,20 +213,31 @@ def errors(pairs: Sequence[Pair], *, simulated: bool = True) -> dict[str, tuple[
     return table
 
 
-def _row(name: str, pairs: Sequence[Pair], *, simulated: bool = True) -> str:
-    cells = (
-        f"{middle:6.1f}/{mean:<6.1f}"
-        for middle, mean in errors(pairs, simulated=simulated).values()
-    )
-    return f"{name:34}{len(pairs):4} " + " ".join(cells)
-
-
 TTFT_MS, TPOT_MS = (100.0, 200.0, 500.0, 2000.0), (15.0, 25.0, 50.0)
 _DEMANDS = (30.0, 100.0, 300.0)
 
 
 def _keeps(values: Mapping[str, float], ttft_ms: float, tpot_ms: float) -> bool:
     return values["ttft_p99"] <= ttft_ms and values["tpot_p99"] <= tpot_ms
+
+
+def always_yes(pairs: Sequence[Pair]) -> float:
+    """Return the percent of "are both targets kept?" that a constant yes has right."""
+    cases = [_keeps(p.run.measured, t, o) for p in pairs for t in TTFT_MS for o in TPOT_MS]
+    return fmean(100.0 * kept for kept in cases)
+
+
+def seven_tenths(pairs: Sequence[Pair]) -> float:
+    """Return the percent right where a copy takes 0.7 of what it reached at the highest rate."""
+    top: dict[object, float] = {}
+    for pair in pairs:
+        top[pair.run.sweep] = max(top.get(pair.run.sweep, 0.0), pair.run.reached)
+    return fmean(
+        100.0 * (_keeps(run.measured, ttft, tpot) == (run.rate <= 0.7 * top[run.sweep]))
+        for run, _, _ in pairs
+        for ttft in TTFT_MS
+        for tpot in TPOT_MS
+    )
 
 
 def decisions(pairs: Sequence[Pair], *, simulated: bool = True) -> tuple[int, float, float]:
@@ -300,21 +323,23 @@ def _mlperf_copies(model: str, gpu: str, precision: str) -> tuple[Traffic, list[
 def _mlperf_rate(
     model: str, gpu: str, precision: str, targets: tuple[Target, ...], offline: float
 ) -> float:
-    """Return tokens/s of a GPU under targets; the measured Offline is the anchor of the steps."""
+    """Return tokens/s of a GPU under targets, over Offline; Offline anchors each layout.
+
+    A submitter picks the layout of each scenario, and nothing says which one Offline ran on.
+    """
     asked, law_copies = _mlperf_copies(model, gpu, precision)
-    saturated = max(saturated_rate(copy, asked) / copy.tensor_parallel for copy in law_copies)
-    factor = saturated * asked.output / offline
-    best = max(
-        copy_limit(scaled(copy, factor), asked, targets).rate / copy.tensor_parallel
-        for copy in law_copies
-    )
-    return min(best, MOST_OF_SATURATION * saturated / factor) * asked.output
+    best = 0.0
+    for copy in law_copies:
+        factor = saturated_rate(copy, asked) * asked.output / (offline * copy.tensor_parallel)
+        limit = copy_limit(scaled(copy, factor), asked, targets)
+        best = max(best, limit.rate / limit.saturated_rate)
+    return best
 
 
 def mlperf(
     folder: Path, scenario: str, models: Sequence[str] = tuple(_MLPERF_MODELS)
 ) -> list[tuple[str, float, float, float]]:
-    """Return model, measured tokens/s of a scenario, predicted from Offline, and Offline x 0.7."""
+    """Return model, measured tokens/s of a scenario, predicted from Offline, and Offline."""
     with (folder / "mlperf_targets.csv").open(newline="", encoding="utf-8") as file:
         limits = {(row["model"], row["scenario"]): row for row in csv.DictReader(file)}
     with (folder / "mlperf_offline_server_pairs.csv").open(newline="", encoding="utf-8") as file:
@@ -330,57 +355,194 @@ def mlperf(
             for m in ("ttft", "tpot")
         )
         offline = float(row["offline_tok_s_per_gpu"])
-        told = _mlperf_rate(row["model"], row["gpu"], row["precision"], targets, offline)
-        found.append((row["model"], float(measured), told, offline * 0.7))
+        told = offline * _mlperf_rate(row["model"], row["gpu"], row["precision"], targets, offline)
+        found.append((row["model"], float(measured), told, offline))
     return found
 
 
+def interactive(folder: Path) -> list[tuple[str, float, float, float]]:
+    """Return the Interactive rows; what Offline promises too much is learned on other models."""
+    rows = mlperf(folder, "Interactive")
+    told = []
+    for model, measured, predicted_rate, simple in rows:
+        others = [row[2] / row[1] for row in rows if row[0] != model]
+        told.append((model, measured, predicted_rate / median(others), simple))
+    return told
+
+
 def off_percent(
-    rows: Sequence[tuple[str, float, float, float]], *, simulated: bool = True
+    rows: Sequence[tuple[str, float, float, float]], share: float | None = None
 ) -> tuple[float, float]:
-    """Return median and mean error of the predicted rates, or of Offline x 0.7, in percent."""
-    off = [100.0 * abs((row[2] if simulated else row[3]) / row[1] - 1.0) for row in rows]
+    """Return median and mean error of the predicted rates, or of a share of Offline, in percent."""
+    told = [row[2] if share is None else row[3] * share for row in rows]
+    off = [100.0 * abs(rate / row[1] - 1.0) for rate, row in zip(told, rows, strict=True)]
     return median(off), fmean(off)
 
 
-def _say(*words: object) -> None:
-    sys.stdout.write(" ".join(map(str, words)) + "\n")
+def scores(folder: Path) -> list[Score]:
+    """Return the bars that are errors, each beside its simple baseline."""
+    runs = read_runs(folder)
+    one, nothing = list(from_one_run(runs)), list(from_nothing(runs))
+    other, split = list(from_other_gpu(runs)), list(from_nothing(runs, single=False))
+    whole = "fitted on these runs: nothing was left out"
+
+    def row(bar: str, pairs: Sequence[Pair], metric: str, most: float, note: str = "") -> Score:
+        ours, unchanged = (errors(pairs, simulated=told)[metric] for told in (True, False))
+        same = unchanged == ours  # nothing measured: there is nothing to leave unchanged
+        name = metric.replace("_", " ").upper().replace("P", "p").replace("TpOT", "TPOT")
+        return Score(
+            question=f"{bar}: {name}",
+            cases=len(pairs),
+            ours=Errors(median=ours[0], mean=ours[1]),
+            baseline=None
+            if same
+            else ("no change", Errors(median=unchanged[0], mean=unchanged[1])),
+            bar=(most, None),
+            note=note,
+        )
+
+    table = [
+        row("one run, another rate", one, metric, most)
+        for metric, most in zip(METRICS, (11, 8, 12, 5, 10), strict=True)
+    ]
+    table += [
+        row("nothing measured", nothing, metric, most, whole)
+        for metric, most in (("tpot_p50", 8), ("ttft_p50", 14), ("ttft_p99", 18))
+    ]
+    table += [
+        row("one run on another GPU", other, metric, most)
+        for metric, most in (("tpot_p50", 6), ("ttft_p50", 18), ("ttft_p99", 22))
+    ]
+    table.append(row("split over PCIe, nothing measured", split, "tpot_p50", 15, whole))
+    for scenario, rows, bar, share in (
+        ("Server", mlperf(folder, "Server"), (5, 7), 0.9),
+        ("Interactive", interactive(folder), (10, None), 0.7),
+    ):
+        ours, simple = off_percent(rows), off_percent(rows, share=share)
+        table.append(
+            Score(
+                question=f"MLPerf v5.1, {scenario} tokens/s from Offline",
+                cases=len(rows),
+                ours=Errors(median=ours[0], mean=ours[1]),
+                baseline=(f"Offline x {share}", Errors(median=simple[0], mean=simple[1])),
+                bar=bar,
+                note="one factor for short time limits, learned on the other models"
+                if scenario == "Interactive"
+                else "no factor is fitted",
+            )
+        )
+    return table
+
+
+def section(folder: Path) -> Section:
+    """Return what is published of servers: times at other rates, copies, and what is not known."""
+    folder = folder / "serving"
+    runs = read_runs(folder)
+    one, split = list(from_one_run(runs)), list(from_nothing(runs, single=False))
+    held = inside(one, "measured")
+    cases, right, true = decisions(one)
+    counted, few, equal, spend = copies(one)
+    lost = errors(split)["ttft_p50"]
+    return Section(
+        title="Servers of language models (`gpucost serve`)",
+        scores=tuple(scores(folder)),
+        coverages=tuple(
+            Coverage(
+                question=f"one run, another rate: {metric.replace('_', ' ')}",
+                share=held[metric] / 100.0,
+                factor=SPREAD["measured"][metric[:4]][place],
+            )
+            for metric, place in zip(METRICS, (0, 1, 2, 0, 2), strict=True)
+        ),
+        notes=(
+            (
+                f"Are a limit of TTFT p99 and one of TPOT p99 both kept (12 pairs of limits, "
+                f"{cases} cases)? Right in {right:.1f}%, and {true:.1f}% of its yes is true; no "
+                f"change {decisions(one, simulated=False)[1]:.1f}%, 0.7 of the highest rate "
+                f"reached {seven_tenths(one):.1f}%, always yes {always_yes(one):.1f}%. Copies for "
+                f"30, 100 and 300 requests/s ({counted} cases): too few in {few:.1f}%, equal in "
+                f"{equal:.1f}%, spend x{spend:.2f} of the need; no change: too few in "
+                f"{copies(one, simulated=False)[1]:.1f}%."
+            ),
+            (
+                "The runs drew ShareGPT's prompts; until 2026-11-27 they were scored with those of "
+                "OpenOrca (TTFT p95 9.4% instead of 6.7%), which was changed with that score in "
+                "sight. So was, for MLPerf, that Offline anchors each layout of its own."
+            ),
+            (
+                f"No skill: the time to the first token of a model that is split over PCIe "
+                f"(off by {lost[0]:.0f}% in the median: it falls from seconds at 1 request/s to "
+                "90 ms at 8 on the same boards, which no law here explains), and its tail where "
+                "the memory of keys and values is nearly full. Such answers are marked weak. "
+                "Server of llama3.1-405b (prompts of 9,400 tokens) comes out a fifth too high."
+            ),
+            _cpu_note(),
+        ),
+    )
+
+
+def _cpu_note() -> str:
+    off = {metric: list[float]() for metric in METRICS}
+    for path in sorted(cpu_server.RUNS.parent.glob("*.json")):
+        for _, load, told, true in cpu_server.predictions(cpu_server.read(path)):
+            for metric in METRICS:
+                if load < 1.0:
+                    off[metric].append(100.0 * abs(told[metric] / true[metric] - 1.0))
+    figures = ", ".join(f"{name.replace('_', ' ')} {median(off[name]):.0f}%" for name in METRICS)
+    return (
+        "A server of another's that we ran (transformers' continuous batching, a tiny model with "
+        f"random weights, one CPU core), from its lowest rate, n {len(off['ttft_p50'])} rates "
+        f"below saturation, medians: {figures}. Above it the queue is foretold to half."
+    )
+
+
+def _fast_enough() -> str:
+    """Return seconds of 10,000 requests, best of 3."""
+    drawn = requests(Traffic(rate=20.0, prompt=500, output=300), 20.0, 10_000, 0)
+    copy = server(model_named("llama-3.1-8b"), gpus()["H100-SXM-80GB"])
+    took = []
+    for _ in range(3):
+        begin = time.process_time()
+        if copy is not None:
+            simulate(copy, drawn)
+        took.append(time.process_time() - begin)
+    return f"{min(took):.2f} s"
+
+
+def _held_by_tests(word: str) -> str:
+    """Return the last line of the tests that hold a bar."""
+    arguments = (
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "tests/gpucost/planning/test_serve.py",
+        "-k",
+        word,
+    )
+    ran = subprocess.run(  # noqa: S603 - our own tests
+        (sys.executable, *arguments), capture_output=True, text=True, check=False
+    )
+    return ran.stdout.strip().splitlines()[-1]
 
 
 def main() -> None:
-    """Print the table."""
-    runs = read_runs(Path(sys.argv[1]))
-    _say(f"{'median/mean error %':34}{'n':>4} " + " ".join(f"{m:>13}" for m in METRICS))
-    for single in (True, False):
-        named = "1 GPU" if single else "tensor parallel"
-        one = list(from_one_run(runs, single=single))
-        _say(_row(f"one run, {named}", one))
-        _say(_row(f"  no change, {named}", one, simulated=False))
-        nothing = list(from_nothing(runs, single=single))
-        _say(_row(f"nothing measured, {named}", nothing))
-        for name, simulated in (("one run", True), ("no change", False)):
-            _say(
-                f"  {name}: targets kept? n, right %, true of its yes %:",
-                decisions(one, simulated=simulated),
-            )
-            if single:
-                _say(
-                    f"  {name}: copies n, too few %, equal %, spend:",
-                    copies(one, simulated=simulated),
-                )
-    _say(_row("one run on the other GPU", list(from_other_gpu(runs))))
-    _say("inside the printed interval, %:", inside(list(from_one_run(runs)), "measured"))
-    for scenario in ("Server", "Interactive"):
-        rows = mlperf(Path(sys.argv[1]), scenario)
-        _say(
-            f"MLPerf {scenario} from Offline, n {len(rows)}: {off_percent(rows)} % "
-            f"(Offline x 0.7: {off_percent(rows, simulated=False)} %)"
-        )
-        for model in _MLPERF_MODELS:
-            own = [row for row in rows if row[0] == model]
-            if own:
-                told = fmean(row[2] / row[1] for row in own)
-                _say(f"  {model} n {len(own)}: {off_percent(own)}, x{told:.2f}")
+    """Print every bar: what, cases, ours, the simple baseline, what was asked, and the verdict."""
+    folder = Path(sys.argv[1])
+    say, part = sys.stdout.write, section(folder)
+    say(f"{'median / mean error %':58}{'n':>4}  ours          baseline                     bar\n")
+    for score in part.scores:
+        simple = " ".join(map(str, score.baseline)) if score.baseline else "-"
+        cells = f"{score.ours!s:13} {simple:28} {score.bar_text:7}"
+        say(f"{score.question:58}{score.cases:4}  {cells} {score.verdict}\n")
+    for cover in part.coverages:
+        say(f"inside x/÷ {cover.factor:g}: {cover.question} {cover.share:.1%} (85 to 97 %)\n")
+    for note in part.notes:
+        say(f"{note}\n")
+    say(f"10,000 requests: {_fast_enough()} (at most 0.2 s)\n")
+    for name, word in (("money", "money"), ("refusals", "refus"), ("threads", "thread")):
+        say(f"{name}: {_held_by_tests(word)}\n")
 
 
 if __name__ == "__main__":

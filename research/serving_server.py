@@ -9,6 +9,8 @@ another's server. The weights are random: times do not depend on what the tokens
 in turn on one server; one request warms it up.
 """
 
+import collections
+import itertools
 import json
 import random
 import statistics
@@ -21,7 +23,7 @@ import transformers
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
-PROMPT, OUTPUT, REQUESTS = 64, 24, 50
+PROMPT, OUTPUT, REQUESTS = 64, 24, 100
 SHAPE = {
     "hidden_size": 512,
     "intermediate_size": 1408,
@@ -63,11 +65,12 @@ def _run(manager, rate: float, count: int, seed: int) -> dict[str, object]:  # n
         result = manager.get_result(timeout=5.0)
         if result is not None and result.is_finished():
             finished[result.request_id] = result
-    firsts, tokens_s, ends = [], [], []
+    firsts, tokens_s, ends, steps = [], [], [], []
     for name, begin in arrivals.items():
         stamps = finished[name].timestamps
         firsts.append(stamps[0] - begin)
         ends.append(stamps[-1])
+        steps += itertools.pairwise(stamps)
         if len(stamps) > 1:
             tokens_s.append((stamps[-1] - stamps[0]) / (len(stamps) - 1))
     return {
@@ -80,7 +83,31 @@ def _run(manager, rate: float, count: int, seed: int) -> dict[str, object]:  # n
         "arrivals_s": [round(moment - start, 4) for moment in arrivals.values()],
         "ttft_ms": _percentiles(firsts),
         "tpot_ms": _percentiles(tokens_s),
+        "token_ms_by_running": _by_running(steps),
     }
+
+
+def _by_running(steps: list[tuple[float, float]]) -> dict[str, float]:
+    """Return the median time between tokens [ms] by how many requests got one in that step."""
+    running = collections.Counter(round(end, 3) for _, end in steps)
+    grouped = collections.defaultdict(list)
+    for begin, end in steps:
+        grouped[running[round(end, 3)]].append(1000.0 * (end - begin))
+    return {str(n): round(statistics.median(grouped[n]), 2) for n in sorted(grouped)}
+
+
+def _host() -> dict[str, float]:
+    """Return what one thread reaches: GFLOP/s of a matrix product, GB/s of reading memory."""
+    left, right, long = torch.rand(512, 512), torch.rand(512, 512), torch.rand(50_000_000)
+    products, reads = [], []
+    for _ in range(5):
+        begin = time.perf_counter()
+        left @ right
+        products.append(2.0 * 512**3 / (time.perf_counter() - begin) / 1e9)
+        begin = time.perf_counter()
+        long.sum()
+        reads.append(4.0 * len(long) / (time.perf_counter() - begin) / 1e9)
+    return {"gflop_s": round(max(products), 1), "read_gb_s": round(max(reads), 1)}
 
 
 def main() -> None:
@@ -102,6 +129,7 @@ def main() -> None:
         "server": f"transformers {transformers.__version__} continuous batching, CPU, 1 thread",
         "torch": torch.__version__,
         "shape": SHAPE,
+        "host": _host(),
         "runs": runs,
     }
     Path(sys.argv[1]).write_text(json.dumps(document) + "\n", encoding="utf-8")

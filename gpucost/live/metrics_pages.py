@@ -4,7 +4,8 @@ import re
 import time
 import urllib.request
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 from gpucost.api import read_telemetry
@@ -22,49 +23,40 @@ _TIMEOUT_S = 10.0
 _TWICE = 2  # counters are differences
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredCopy:
-    """What is said of the copy beside its figures.
-
-    Attributes:
-        sources: files or URLs.
-        window_s: time between two scrapes; None: not said.
-        gpu: of the copy; None: the source says it.
-        tensor_parallel: its GPUs.
-        model: its name, or the path of its config.json; None: the source says it.
-        parameters: of the model, likewise.
-    """
-
-    sources: Sequence[str]
-    window_s: float | None = None
-    gpu: str | None = None
-    tensor_parallel: int = 1
-    model: str | None = None
-    parameters: float | None = None
-
-
-def measured_profile(copy: MeasuredCopy) -> Profile:
+def measured_profile(  # noqa: PLR0913 - what is said of the copy beside its figures
+    sources: Sequence[str],
+    *,
+    window: Decimal | None = None,
+    gpu: str | None = None,
+    tp: int = 1,
+    model: str | None = None,
+    params: float | None = None,
+) -> Profile:
     """Return the profile of a server: of a file that `import` knows, or of its /metrics pages.
+
+    Args:
+        sources: files or URLs.
+        window: seconds between two scrapes; None: not said.
+        gpu: of the copy; None: the source says it.
+        tp: its GPUs.
+        model: its name, or the path of its config.json; None: the source says it.
+        params: parameters of the model, likewise.
 
     Raises:
         InputError: a page is given alone, or pages without the time between them.
         UnreachableError: a server does not answer.
     """
-    pages = [_page(source) for source in copy.sources]
-    if all(page is None for page in pages):
-        profile = read_telemetry(list(copy.sources))
-    else:
-        profile = _scraped(copy, [page for page in pages if page is not None])
+    pages = [text for source in sources if (text := _page(source)) is not None]
+    profile = _scraped(sources[0], window, pages) if pages else read_telemetry(list(sources))
     hardware, job = profile.hardware, profile.job
-    if copy.gpu is not None:
-        gpu = matching(copy.gpu)[0].name
-        hardware = replace(hardware, gpu=gpu, gpu_count=copy.tensor_parallel)
+    if gpu is not None:
+        hardware = replace(hardware, gpu=matching(gpu)[0].name, gpu_count=tp)
     elif hardware.gpu is None:
         raise InputError("say which GPU the copy runs on: --gpu H100-SXM-80GB.")
-    if copy.model:
-        job = replace(job, serving=replace(job.serving or Serving(), model=copy.model))
-    if copy.parameters:
-        job = replace(job, parameters=copy.parameters)
+    if model:
+        job = replace(job, serving=replace(job.serving or Serving(), model=model))
+    if params:
+        job = replace(job, parameters=params)
     return replace(profile, job=job, hardware=hardware)
 
 
@@ -88,10 +80,10 @@ def _fetch(url: str) -> str:
     return text
 
 
-def _scraped(copy: MeasuredCopy, texts: list[str]) -> Profile:
-    source, window_s = copy.sources[0], copy.window_s
-    if window_s is None:
+def _scraped(source: str, window: Decimal | None, texts: list[str]) -> Profile:
+    if window is None:
         raise InputError("say how far apart the two scrapes of /metrics are: --window 10m.")
+    window_s = float(window)
     if len(texts) < _TWICE and source.startswith("http"):
         time.sleep(window_s)
         texts.append(_fetch(source))

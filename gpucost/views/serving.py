@@ -1,10 +1,14 @@
 """Prints plans, fits, copies and curves of servers of language models."""
 
+from collections.abc import Callable
+
+from msgspec import Struct, structs
+
 from gpucost.views.output import Output, Table, print_json, print_table
 from planner.models.estimate import Estimate
 from planner.serving.fit import CopiesAnswer, ServingCurve, ServingFit
 from planner.serving.search import Layout, ServingPlan
-from pricing.message import Message
+from pricing.message import Message, join
 from pricing.money import show, whole_dollars
 
 ServingAnswer = ServingPlan | ServingFit | CopiesAnswer | ServingCurve
@@ -16,18 +20,14 @@ def print_answer(answer: ServingAnswer, output: Output, lang: str) -> None:
     """Print an answer as `output.format` asks."""
     if output.format == "json":
         print_json(answer)
-    elif isinstance(answer, ServingPlan):
-        _print_plan(answer, output, lang)
-    elif isinstance(answer, ServingFit):
-        _print_fit(answer, output, lang)
-    elif isinstance(answer, CopiesAnswer):
-        _print_copies(answer, output, lang)
     else:
-        _print_curve(answer, output, lang)
+        _PRINTERS[type(answer)](answer, output, lang)
 
 
-def _said(code: str, lang: str, **params: str | float) -> str:
-    return Message(f"serving.{code}", **params).translate_to(lang)
+def _said(code: str, lang: str, answer: Struct | None = None, **params: str | float) -> str:
+    """Return a sentence; its words are the fields of an answer, and what else is given."""
+    fields = structs.asdict(answer) if answer is not None else {}
+    return Message(f"serving.{code}", **fields | params).translate_to(lang)
 
 
 def _gpus(layout: Layout) -> str:
@@ -38,9 +38,11 @@ def _range(estimate: Estimate) -> str:
     return f"{estimate.mid:,.0f} ({estimate.low:,.0f}-{estimate.high:,.0f})"
 
 
-def _print_plan(found: ServingPlan, output: Output, lang: str) -> None:
+def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
     """Print the options, what they rest on, and the tokens of an API beside them."""
-    columns = tuple(_said(f"column-{name}", lang) for name in _COLUMNS)
+    batch = answer.options[0].batch_usd is not None
+    names = ("batch" if batch and name == "month" else name for name in _COLUMNS)
+    columns = tuple(_said(f"column-{name}", lang) for name in names)
     rows = tuple(
         (
             f"{option.machines}x {option.offer.name}",
@@ -49,93 +51,70 @@ def _print_plan(found: ServingPlan, output: Output, lang: str) -> None:
             f"{option.limit.rate:.3g}/s",
             _range(option.ttft_ms[2]),
             _range(option.tpot_ms[2]),
-            f"${whole_dollars(option.usd_per_month)}",
+            f"${whole_dollars(option.usd)}",
             f"${show(option.usd_per_million_output)}",
             f"${show(option.usd_per_million_output_full)}",
         )
-        for option in found.options[:_SHOWN]
+        for option in answer.options[:_SHOWN]
     )
-    title = _said(
-        "title",
-        lang,
-        model=found.model,
-        rate=f"{found.rate:g}",
-        prompt=f"{found.prompt_tokens:.0f}",
-        output=f"{found.output_tokens:.0f}",
-        targets=", ".join(found.targets),
-    )
+    title = _said("title-batch" if batch else "title", lang, answer)
     right, spare = frozenset(columns[2:]), (columns[8], columns[3], columns[7])
     print_table(Table(columns=columns, rows=rows, right=right, title=title, spare=spare), output)
-    best = found.options[0]
-    answer = _said(
-        "answer",
-        lang,
-        where=best.offer.name,
-        copies=best.copies,
-        gpu=_gpus(best.layout),
-        month=show(best.usd_per_month),
-        token=f"{best.usd_per_million_output:.2f}",
-        full=f"{best.usd_per_million_output_full:.2f}",
-        room=f"{best.headroom_fraction:.0%}",
-        stopped=best.limit.stopped_by,
-    )
-    output.say(answer)
-    weak = "; ".join(best.weak) or "-"
-    output.say(_said("basis", lang, basis=best.basis, weak=weak, layouts=found.layouts))
-    for tokens in found.tokens[:1]:
-        month, never = show(tokens.usd_per_month), tokens.break_even_rate is None
-        where = {"provider": tokens.provider, "model": tokens.model, "source": tokens.source}
-        output.say(_said("tokens", lang, month=month, **where))
-        code, rate = "host-never" if never else "host-from", f"{tokens.break_even_rate or 0:.3g}"
-        output.say(_said(code, lang, rate=rate))
+    best = answer.options[0]
+    usd = {"usd": show(best.usd), "where": best.offer.name, "gpu": _gpus(best.layout)}
+    code = "answer-batch" if batch else "answer"
+    output.say(_said(code, lang, best, stopped=best.limit.stopped_by, **usd))
+    output.say(_said("basis", lang, best, layouts=answer.layouts, weak=join(best.weak) or "-"))
+    for tokens in answer.tokens[:1]:
+        output.say(_said("tokens", lang, tokens, month=show(tokens.usd_per_month)))
+        never = tokens.break_even_rate is None
+        output.say(_said("host-never" if never else "host-from", lang, tokens))
 
 
-def _print_fit(found: ServingFit, output: Output, lang: str) -> None:
-    times = (found.ttft_p50_ms, found.tpot_p50_ms)
+def _print_fit(answer: ServingFit, output: Output, lang: str) -> None:
+    times = (answer.ttft_p50_ms, answer.tpot_p50_ms)
     ttft, tpot = ("-" if ms is None else f"{ms:.3g} ms" for ms in times)
     rows = (
-        ("model", found.model),
-        ("gpu", f"{_gpus(found.layout)}, {found.layout.precision}"),
-        ("rate", f"{found.rate:.3g}/s, {found.prompt_tokens:.0f} + {found.output_tokens:.0f}"),
+        ("model", answer.model),
+        ("gpu", f"{_gpus(answer.layout)}, {answer.layout.precision}"),
+        ("rate", f"{answer.rate:.3g}/s, {answer.prompt_tokens:.0f} + {answer.output_tokens:.0f}"),
         ("times", f"{ttft}, {tpot}"),
-        ("running", f"{found.requests_running or 0:.3g}, {found.expected_running:.3g}"),
-        ("steps", f"{found.step_factor:.2f}"),
-        ("load", f"{found.load_fraction:.0%}, {found.saturated_rate:.3g}/s"),
+        ("running", f"{answer.requests_running or 0:.3g}, {answer.expected_running:.3g}"),
+        ("steps", f"{answer.step_factor:.2f}"),
+        ("load", f"{answer.load_fraction:.0%}, {answer.saturated_rate:.3g}/s"),
     )
     table = tuple((_said(f"fit-{name}", lang), value) for name, value in rows)
     print_table(Table(columns=("", _said("fit-value", lang)), rows=table), output)
-    for note in found.notes:
+    for note in answer.notes:
         output.say(f"note: {note}")
 
 
-def _print_copies(found: CopiesAnswer, output: Output, lang: str) -> None:
-    _print_fit(found.fit, output, lang)
-    answer = _said(
-        "copies",
-        lang,
-        copies=found.copies,
-        now=found.copies_now,
-        rate=f"{found.rate:.3g}",
-        targets=", ".join(found.targets),
-        most=f"{found.copy_rate:.3g}",
-        stopped=found.stopped_by,
-    )
-    if found.usd_per_month is not None and found.usd_per_month_now is not None:
-        month, now = show(found.usd_per_month), show(found.usd_per_month_now)
-        answer += " " + _said("copies-usd", lang, month=month, now=now)
-    output.insist(answer)
+def _print_copies(answer: CopiesAnswer, output: Output, lang: str) -> None:
+    _print_fit(answer.fit, output, lang)
+    sentence = _said("copies", lang, answer)
+    if answer.usd_per_month is not None and answer.usd_per_month_now is not None:
+        month, now = show(answer.usd_per_month), show(answer.usd_per_month_now)
+        sentence += " " + _said("copies-usd", lang, month=month, now=now)
+    output.insist(sentence)
 
 
-def _print_curve(found: ServingCurve, output: Output, lang: str) -> None:
+def _print_curve(answer: ServingCurve, output: Output, lang: str) -> None:
     columns = ("requests/s", "running", "TTFT p50", "TTFT p99", "TPOT p50", "TPOT p99", "$/1M")
     rows = []
-    for point in found.points:
+    for point in answer.points:
         ttft, tpot = point.ttft_ms, point.tpot_ms
         usd = point.usd_per_million_output
         times = (f"{ms:,.0f} ms" for ms in (ttft[0], ttft[2], tpot[0], tpot[2]))
         dollars = "-" if usd is None else f"{usd:.2f}"
         rows.append((f"{point.rate:.3g}", f"{point.requests_running:.0f}", *times, dollars))
-    full = f"{found.saturated_rate:.3g}"
-    title = _said("curve", lang, model=found.model, gpu=_gpus(found.layout), rate=full)
+    title = _said("curve", lang, answer, gpu=_gpus(answer.layout))
     right = frozenset(columns)
     print_table(Table(columns=columns, rows=tuple(rows), right=right, title=title), output)
+
+
+_PRINTERS: dict[type, Callable[..., None]] = {
+    ServingPlan: _print_plan,
+    ServingFit: _print_fit,
+    CopiesAnswer: _print_copies,
+    ServingCurve: _print_curve,
+}

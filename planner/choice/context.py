@@ -215,7 +215,7 @@ class JobContext:
 
     def work_cost(self, cost: Decimal | None) -> WorkCost | None:
         """Return what an amount of the job's work costs, of a bill of the period."""
-        unit = self.profile.work.unit if self.profile.work else None
+        unit = self.profile.work.unit if self.profile.work else "output token"  # of a service
         return work_cost(cost, self.work.units, unit)
 
     @cached_property

@@ -162,9 +162,8 @@ def _fits(size: OnSale, context: JobContext) -> Why | None:
         max(1.0, context.profile.gpu_count / total) if splits else 1.0
     )  # shares that one GPU holds
     if context.memory_gib is None and context.work.service is not None:
-        limit = context.work.service.limit_on(
-            offer.gpu, total, nvlink=offer.interconnect in FAST_LINKS
-        )
+        service = context.work.service
+        limit = service.limit_on(service.layout_on(offer, total))
         if limit is not None and limit.stopped_by == "memory":
             return "memory", Message("no.weights")
         return None
@@ -303,9 +302,8 @@ def _overloaded(
     """Return why as many copies of a language model as today would not keep its targets."""
     if candidate.scaling is not None:
         return None  # as many as keep them
-    offer = candidate.offer
-    nvlink = offer.interconnect in FAST_LINKS
-    limit = service.limit_on(offer.gpu, gpus_used(offer, context), nvlink=nvlink)
+    gpus = gpus_used(candidate.offer, context)
+    limit = service.limit_on(service.layout_on(candidate.offer, gpus))
     if limit is None or limit.rate >= service.rate:
         return None
     stop, wanted = limit.stopped_by, service.rate

@@ -28,7 +28,6 @@ from planner.choice.context import (
 )
 from planner.choice.feasibility import (
     BUSIEST,
-    FAST_LINKS,
     checks_of,
     refusal,
     refusal_of_alike,
@@ -484,17 +483,18 @@ def scaling(
     demand, by_hour = _demand(context), _by_hour(offer, context, least.times * margin)
     busy = max(asked / n for asked, n in zip(demand, by_hour, strict=True) if n)
     starts = sum(max(0, n - by_hour[hour - 1]) for hour, n in enumerate(by_hour))
+    service = context.work.service
     found = Scaling(
         by_hour=by_hour if len(set(by_hour)) > 1 else by_hour[:1],
         starts=starts,
         start_s=context.asked.checkpoints.restart_s,
         paid=(sum(by_hour) + starts * _start_h(offer, context)) / len(by_hour),
-        busiest_fraction=(copy.share or 0.0) * busy
-        if context.work.service is None
-        else busy / least.times,
+        busiest_fraction=busy / least.times if service else (copy.share or 0.0) * busy,
         latency_ms=copy.latency_at(busy)
-        if context.work.service is None
-        else _served_latency_ms(offer, context, context.work.service, busy),
+        if service is None
+        else service.latency_ms(
+            service.layout_on(offer, gpus_used(offer, context)), busy * service.rate
+        ),
         limit=least.words,
     )
     ordered = offer.gpu_count * machines(offer, context) * found.peak
@@ -653,8 +653,7 @@ def _limits(offer: Offer, context: JobContext, speed: Estimate, copy: _Copy) -> 
 
 def _by_serving(offer: Offer, context: JobContext, service: MeasuredService) -> Iterator[_Limit]:
     """Yield how many times its measured requests a copy of a language model can take at most."""
-    nvlink = offer.interconnect in FAST_LINKS
-    limit = service.limit_on(offer.gpu, gpus_used(offer, context), nvlink=nvlink)
+    limit = service.limit_on(service.layout_on(offer, gpus_used(offer, context)))
     if limit is None:
         yield _Limit(0.0, Message("limit.gpu-unknown"), "unknown-gpu")
     elif limit.rate <= 0.0:
@@ -663,14 +662,6 @@ def _by_serving(offer: Offer, context: JobContext, service: MeasuredService) -> 
     else:
         words = Message("limit.rate", rate=limit.rate, why=limit.stopped_by)
         yield _Limit(limit.rate / service.rate, words, "latency")
-
-
-def _served_latency_ms(
-    offer: Offer, context: JobContext, service: MeasuredService, busy: float
-) -> float | None:
-    """Return the latency of a copy that answers so many times what it was measured at."""
-    gpus, nvlink = gpus_used(offer, context), offer.interconnect in FAST_LINKS
-    return service.latency_ms(offer.gpu, gpus, busy * service.rate, nvlink=nvlink)
 
 
 def _by_latency(copy: _Copy) -> Iterator[_Limit]:

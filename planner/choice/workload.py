@@ -35,7 +35,8 @@ class Workload:
 
     Attributes:
         hours: hours on today's machine.
-        units: work done in the period, in the profile's unit; None where it was not measured.
+        units: work done in the period, in the profile's unit, else a service's tokens of answers;
+            None where it was not measured.
         fixed_work: whether a faster machine needs fewer hours; else hours are held time and stay.
         egress_bytes: data sent out.
         storage_bytes: data kept, as stated.
@@ -176,6 +177,8 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     month, replicas, demand = period == "month", _replicas(profile), _demand(profile)
     asked = fmean(demand) * float(HOURS_PER_MONTH) / hours.mid if month and demand else replicas
     service = measured_service(profile, notes) if month else None
+    if service is not None and profile.work is None:
+        units = service.rate * service.question.traffic.output * hours.mid * 3600.0
     if profile.job.demand_by_hour is not None and not profile.job.kind.answers:
         notes.append(Message("note.demand-for-sharing", job=profile.job.name))
     storage = _bytes(requirements.storage_bytes, usage.storage_gib if usage and month else None)

@@ -1,17 +1,18 @@
 """One measured run as the anchor of the law: a factor on its steps, a constant on first tokens."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from msgspec import Struct, structs
 
 from planner.serving.server import Server
 from planner.serving.simulation import simulate
-from planner.serving.traffic import Traffic, requests
+from planner.serving.traffic import Requests, Traffic, requests
 
 _TRIES = 6
 _CLOSE = 0.002
-_SCALED = ("weight_s", "kv_s", "token_s", "pair_s", "fixed_s", "sequence_s", "prompt_s")
-_SCALED_LINKS = ("link_s", "link_token_s")
+_NOT_COMPUTED = ("weight_s", "kv_s", "fixed_s", "sequence_s", "prompt_s", "link_s", "link_token_s")
+_SCALED = (*_NOT_COMPUTED, "token_s", "pair_s")
 _FURTHEST = 20.0
 """A factor beyond that says that the model or the GPU is another one."""
 
@@ -32,10 +33,16 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
     requests: int = 200
 
 
-def scaled(server: Server, factor: float) -> Server:
-    """Return a copy whose steps take so many times as long."""
-    names = (*_SCALED, *_SCALED_LINKS)
+def scaled(server: Server, factor: float, names: Sequence[str] = _SCALED) -> Server:
+    """Return a copy whose steps take so many times as long, in the parts that are named."""
     return structs.replace(server, **{name: getattr(server, name) * factor for name in names})
+
+
+def transferred(copy: Server, law: Server, anchor: Server) -> Server:
+    """Return a copy elsewhere, each part of its steps off the law as the anchor's is."""
+    ratios = {n: getattr(anchor, n) / getattr(law, n) for n in _SCALED if getattr(law, n)}
+    parts = {name: getattr(copy, name) * ratio for name, ratio in ratios.items()}
+    return structs.replace(copy, first_token_s=anchor.first_token_s, **parts)
 
 
 @lru_cache(maxsize=256)
@@ -43,18 +50,30 @@ def anchored(server: Server, run: MeasuredRun, seed: int = 0) -> tuple[Server, f
     """Return the copy with the run's median times at the run's rate, and the factor on its steps.
 
     The factor is searched through the simulation, for it also changes how many requests a step has.
+    First tokens that come sooner than the scaled prompts could be computed say that computing is as
+    fast as the law has it: then the factor is of memory and the engine's own work alone.
     """
     drawn = requests(run.traffic, run.traffic.rate, run.requests, seed)
+    for names in (_SCALED, _NOT_COMPUTED):
+        copy, factor = _slowed(server, run, drawn, names)
+        if run.first_token_s is None:
+            break
+        simulated = simulate(copy, drawn).percentile("ttft", 50.0)
+        constant = copy.first_token_s + run.first_token_s - simulated
+        copy = structs.replace(copy, first_token_s=constant)
+        if constant >= 0.0:
+            break
+    return copy, factor
+
+
+def _slowed(
+    server: Server, run: MeasuredRun, drawn: Requests, names: Sequence[str]
+) -> tuple[Server, float]:
     factor, copy = 1.0, server
     for _ in range(_TRIES):
-        copy = scaled(server, factor)
+        copy = scaled(server, factor, names)
         ratio = run.token_s / simulate(copy, drawn).percentile("tpot", 50.0)
         if abs(ratio - 1.0) < _CLOSE:
             break
         factor = min(_FURTHEST, max(1.0 / _FURTHEST, factor * ratio))
-    copy = scaled(server, factor)
-    if run.first_token_s is not None:
-        simulated = simulate(copy, drawn).percentile("ttft", 50.0)
-        constant = copy.first_token_s + run.first_token_s - simulated
-        copy = structs.replace(copy, first_token_s=constant)
-    return copy, factor
+    return scaled(server, factor, names), factor

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from statistics import fmean
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from planner.profile.model import Profile
 from planner.serving.anchor import anchored
@@ -143,19 +143,18 @@ def fit_run(
         )
     notes: list[str] = []
     service = measured_service(profile, notes, targets)
-    if service is None:
+    copy = copy_of(service.question, service.layout) if service else None
+    if service is None or copy is None:
         raise InputError(
             f"{job.name}: too little is measured of a server of a language model: give two scrapes "
             "of its /metrics page, the result of its benchmark, or a profile of kind "
             "inference_online with job.serving."
         )
     question, run = service.question, service.question.measured
-    copy = copy_of(question, service.layout)
-    if copy is None:
-        raise InputError(f"{service.layout.gpu}: its bandwidth or peak is not known.")
     traffic, running = question.traffic, serving.requests_running if serving else None
-    law = copy_of(_unmeasured(question), service.layout) or copy
+    law = copy_of(structs.replace(question, measured=None), service.layout) or copy
     saturated = saturated_rate(copy, traffic)
+    window_s = profile.window.duration_s if profile.window else None
     duration_s = fmean(served(copy, traffic, service.rate, 400).request_s)
     fit = ServingFit(
         model=question.model.name,
@@ -165,7 +164,7 @@ def fit_run(
         output_tokens=traffic.output,
         ttft_p50_ms=1000.0 * run.first_token_s if run and run.first_token_s else None,
         tpot_p50_ms=1000.0 * run.token_s if run else None,
-        requests=_requests(profile, service.rate),
+        requests=round(service.rate * window_s) if window_s else None,
         requests_running=running,
         expected_running=service.rate * duration_s,
         step_factor=anchored(law, run)[1] if run else 1.0,
@@ -173,23 +172,18 @@ def fit_run(
         load_fraction=service.rate / saturated,
         notes=tuple(notes),
     )
-    problems = [*_problems(profile, fit, law, service), *_too_few(fit, targets)]
+    problems = [*_problems(profile, fit, law, service, targets)]
     if problems:
         raise InputError(f"{job.name}: {problem}" for problem in problems)
     return service, fit
 
 
-def _requests(profile: Profile, rate: float) -> int | None:
-    window_s = profile.window.duration_s if profile.window else None
-    return round(rate * window_s) if window_s else None
-
-
-def _unmeasured(question: Question) -> Question:
-    return Question(model=question.model, traffic=question.traffic, targets=question.targets)
-
-
 def _problems(
-    profile: Profile, fit: ServingFit, law: Server, service: MeasuredService
+    profile: Profile,
+    fit: ServingFit,
+    law: Server,
+    service: MeasuredService,
+    targets: Sequence[Target],
 ) -> Iterable[str]:
     """Yield why a run says nothing of the GPU."""
     seen = served(law, service.question.traffic, fit.rate, 400)
@@ -216,8 +210,6 @@ def _problems(
             "of one copy."
         )
 
-
-def _too_few(fit: ServingFit, targets: Sequence[Target]) -> Iterable[str]:
     if fit.requests and fit.requests < _FEWEST_REQUESTS and any(t.percent >= _P99 for t in targets):
         yield (
             f"a p99 of {fit.requests} requests is noise: measure at least {_FEWEST_REQUESTS}, or "
@@ -247,7 +239,7 @@ def copies_answer(
     """
     service, fit = fit_run(profile, targets)
     layout, rate = service.layout, service.rate * copies
-    limit = service.limit_on(layout.gpu, layout.tensor_parallel, nvlink=layout.nvlink)
+    limit = service.limit_on(layout)
     if limit is None or limit.rate <= 0.0:
         least = f": {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load" if limit else ""
         reason = limit.stopped_by if limit else "the targets"

@@ -11,18 +11,21 @@ from planner.profile.model import Profile
 from planner.profile.source import source_gpu
 from planner.profile.trials import Latency, Serving
 from planner.serving.anchor import MeasuredRun
-from planner.serving.language_model import LanguageModel, model_like, model_named
+from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
 from planner.serving.load import CopyLimit, Target, copy_limit, fits, served
-from planner.serving.search import Layout, Question, copy_of
-from planner.serving.server import Server
+from planner.serving.search import Layout, Question, copy_of, is_linked
 from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
+from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import Gpu
 from pricing.message import Message, join
 
-DEFAULT_TARGETS_MS = {"ttft": 500.0, "tpot": 30.0}
-"""p99 limits of llama3.1-8b Interactive in MLPerf Inference v5.1 (mlcommons/inference
+CHAT_TARGETS = (
+    Target(metric="ttft", percent=99.0, limit_s=0.5),
+    Target(metric="tpot", percent=99.0, limit_s=0.03),
+)
+"""Limits of llama3.1-8b Interactive in MLPerf Inference v5.1 (mlcommons/inference
 loadgen/mlperf.conf @001712e9), where no target is stated."""
 RATE_SPREAD = 1.33
 """Factor around what one copy can take that nine of ten published runs keep (as `SPREAD`)."""
@@ -52,24 +55,22 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
     percent: float = 99.0
     measured_over_simulated: float | None = None
 
-    def copy_on(self, gpu: str, gpus: int, *, nvlink: bool) -> Server | None:
-        """Return a copy on other GPUs; None where their figures are not known."""
-        layout = Layout(gpu, gpus, self.layout.precision, nvlink and gpus > 1)
-        return copy_of(self.question, layout)
+    def layout_on(self, offer: Offer, gpus: int) -> Layout:
+        """Return the layout of a copy on GPUs of an offer."""
+        return Layout(offer.gpu, gpus, self.layout.precision, gpus > 1 and is_linked(offer))
 
-    def limit_on(self, gpu: str, gpus: int, *, nvlink: bool) -> CopyLimit | None:
+    def limit_on(self, layout: Layout) -> CopyLimit | None:
         """Return the most that a copy takes there; None where that cannot be said."""
-        copy = self.copy_on(gpu, gpus, nvlink=nvlink)
+        copy, traffic = copy_of(self.question, layout), self.question.traffic
         if copy is None:
             return None
-        traffic, targets = self.question.traffic, self.question.targets
         if not fits(copy, traffic):
             return CopyLimit(rate=0.0, saturated_rate=0.0, stopped_by="memory")
-        return copy_limit(copy, traffic, targets, _COUNT)
+        return copy_limit(copy, traffic, self.question.targets, _COUNT)
 
-    def latency_ms(self, gpu: str, gpus: int, rate: float, *, nvlink: bool) -> float | None:
+    def latency_ms(self, layout: Layout, rate: float) -> float | None:
         """Return the latency of a copy there at a rate; None where none was measured."""
-        copy = self.copy_on(gpu, gpus, nvlink=nvlink)
+        copy = copy_of(self.question, layout)
         if copy is None or self.measured_over_simulated is None:
             return None
         seen = served(copy, self.question.traffic, rate, _COUNT)
@@ -203,9 +204,8 @@ def _model(profile: Profile, gpu: Gpu, precision: str | None, notes: list[str]) 
             notes.append(Message("serving.shape-unknown", model=named))
     parameters = job.parameters
     if parameters is None:
-        bytes_each = {"fp8": 1.0, "int8": 1.0, "int4": 0.5, "fp4": 0.5}.get(precision or "", 2.0)
         room = _WEIGHTS_OF_MEMORY * gpu.memory_gib * profile.gpu_count
-        parameters = room * 2**30 / bytes_each
+        parameters = room * 2**30 / WEIGHT_BYTES.get(precision or "", 2.0)
         notes.append(Message("serving.model-assumed", billions=parameters / 1e9))
     return model_like(parameters)
 
@@ -224,10 +224,11 @@ def _default_targets(serving: Serving, today: Latencies, notes: list[str]) -> tu
     """Return limits of a chat, each at least a fifth above what is seen today."""
     measured = {"ttft": serving.first_token_ms, "tpot": serving.token_ms}
     targets = []
-    for metric, latency in measured.items():
-        seen_s = max(_seconds(latency, tail=True) or 0.0, today.percentile(metric, 99.0))
-        limit_s = max(DEFAULT_TARGETS_MS[metric] / 1000.0, _SLOWER * seen_s)
-        targets.append(Target(metric=metric, percent=99.0, limit_s=limit_s))
+    for target in CHAT_TARGETS:
+        tail_s = _seconds(measured[target.metric], tail=True) or 0.0
+        seen_s = max(tail_s, today.percentile(target.metric, target.percent))
+        limit_s = max(target.limit_s, _SLOWER * seen_s)
+        targets.append(structs.replace(target, limit_s=limit_s))
     stated = join((target.words for target in targets), "and")
     notes.append(Message("serving.targets-assumed", targets=stated))
     return tuple(targets)

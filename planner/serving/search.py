@@ -14,7 +14,7 @@ from operator import itemgetter
 from msgspec import Struct, structs
 
 from planner.models.estimate import Estimate
-from planner.serving.anchor import MeasuredRun, anchored, scaled
+from planner.serving.anchor import MeasuredRun, anchored, transferred
 from planner.serving.language_model import LanguageModel
 from planner.serving.load import (
     MOST_OF_SATURATION,
@@ -32,6 +32,7 @@ from planner.serving.traffic import Traffic
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import Gpu, find
+from pricing.message import Message
 from pricing.money import HOURS_PER_MONTH
 
 SCHEMA = "gpucost.serving-plan/v1"
@@ -76,6 +77,8 @@ class Question(Struct, frozen=True, kw_only=True):
         peak: rate of the busiest minute over the mean.
         measured: a run of one copy, and where; None without.
         measured_on: its layout.
+        batch: requests that are answered once, offline; None: a service.
+        budget_usd: at most, of the batch or of a service's month.
     """
 
     model: LanguageModel
@@ -86,6 +89,8 @@ class Question(Struct, frozen=True, kw_only=True):
     peak: float = 1.0
     measured: MeasuredRun | None = None
     measured_on: Layout | None = None
+    batch: float | None = None
+    budget_usd: Decimal | None = None
 
 
 class ServingOption(Struct, frozen=True, kw_only=True):
@@ -109,6 +114,8 @@ class ServingOption(Struct, frozen=True, kw_only=True):
         usd_per_million_output_full: tokens of answers, with every copy at its most.
         usd_per_million_tokens_full: of both, likewise.
         headroom_fraction: of what the copies can take, what the asked rate leaves.
+        batch_hours: of a batch, until it is done; None for a service.
+        batch_usd: of a batch; None for a service.
         basis: where the times come from.
         weak: why they are weak; empty where they are not.
     """
@@ -132,6 +139,13 @@ class ServingOption(Struct, frozen=True, kw_only=True):
     headroom_fraction: float
     basis: str
     weak: tuple[str, ...]
+    batch_hours: float | None = None
+    batch_usd: Decimal | None = None
+
+    @property
+    def usd(self) -> Decimal:
+        """What it costs: a batch, or a month."""
+        return self.usd_per_month if self.batch_usd is None else self.batch_usd
 
 
 class Unfit(Struct, frozen=True):
@@ -185,13 +199,13 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
         rate: requests a second, mean, of all copies.
         prompt_tokens: mean.
         output_tokens: mean.
+        requests: of a batch; None for a service.
         targets: that every option keeps.
         layouts: that were looked at; of those that cost more than the options by mean values alone
             nothing is told.
         options: the cheapest first, one a layout.
         unfit: layouts that cannot serve.
         tokens: the same tokens bought from an API, the cheapest first.
-        notes: what a reader must know.
     """
 
     schema: str = SCHEMA
@@ -202,12 +216,12 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
     rate: float
     prompt_tokens: float
     output_tokens: float
+    requests: float | None
     targets: tuple[str, ...]
     layouts: int
     options: tuple[ServingOption, ...]
     unfit: tuple[Unfit, ...]
     tokens: tuple[TokenOffer, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingPlan:
@@ -223,7 +237,48 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
     """
     sold = layouts_on_sale(question, offers)
     unfit: list[Unfit] = []
-    best_case: list[tuple[Decimal, Layout, Server]] = []
+    best_case = _best_cases(question, sold, unfit)
+    options: list[ServingOption] = []
+    for number, (lower_bound, layout, copy) in enumerate(sorted(best_case, key=itemgetter(0, 1))):
+        dear = number >= _SIMULATED and lower_bound > min(
+            (o.usd for o in options), default=lower_bound
+        )
+        if dear or (options and number >= _MOST_SIMULATED):
+            break
+        limit = copy_limit(copy, question.traffic, question.targets)
+        if limit.rate <= 0.0:
+            detail = (
+                f"{limit.stopped_by}: {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load"
+            )
+            unfit.append(Unfit(layout, "latency", detail, limit.least))
+            continue
+        offer = min(sold[layout], key=lambda o: _cost(o, layout, question, limit.rate))
+        options.append(option_of(question, layout, copy, limit, offer))
+    options.sort(key=lambda option: (option.usd, option.copies))
+    if not options:
+        raise InputError(_nothing_serves(question, unfit))
+    _check_budget(question, options[0])
+    most = question.budget_usd
+    options = [option for option in options if most is None or option.usd <= most]
+    return ServingPlan(
+        as_of=as_of,
+        model=question.model.name,
+        parameters=question.model.parameters,
+        rate=question.traffic.rate,
+        prompt_tokens=question.traffic.prompt,
+        output_tokens=question.traffic.output,
+        requests=question.batch,
+        targets=tuple(target.words for target in question.targets),
+        layouts=len(sold),
+        options=tuple(options),
+        unfit=tuple(unfit),
+    )
+
+
+def _best_cases(
+    question: Question, sold: Mapping[Layout, Sequence[Offer]], unfit: list[Unfit]
+) -> list[tuple[Decimal, Layout, Server]]:
+    best_case = []
     for layout, its_offers in sold.items():
         copy = copy_of(question, layout)
         if copy is None:
@@ -235,43 +290,16 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
             rate = min(rate, MOST_OF_SATURATION * saturated_rate(copy, question.traffic))
             cheapest = min(_cost(offer, layout, question, rate)[0] for offer in its_offers)
             best_case.append((cheapest, layout, copy))
-    options: list[ServingOption] = []
-    for number, (lower_bound, layout, copy) in enumerate(sorted(best_case, key=itemgetter(0, 1))):
-        found = min((option.usd_per_hour for option in options), default=None)
-        done = found is not None and number >= _SIMULATED and lower_bound > found
-        if done or (found is not None and number >= _MOST_SIMULATED):
-            break
-        limit = copy_limit(copy, question.traffic, question.targets)
-        if limit.rate <= 0.0:
-            unfit.append(_never(layout, limit))
-            continue
-        offer = min(sold[layout], key=lambda o: _cost(o, layout, question, limit.rate))
-        options.append(option_of(question, layout, copy, limit, offer))
-    options.sort(key=lambda option: (option.usd_per_hour, option.copies))
-    if not options:
-        raise InputError(_nothing_serves(question, unfit))
-    return _as_plan(question, options, unfit, len(sold), as_of)
+    return best_case
 
 
-def _as_plan(
-    question: Question,
-    options: Sequence[ServingOption],
-    unfit: Sequence[Unfit],
-    layouts: int,
-    as_of: date,
-) -> ServingPlan:
-    return ServingPlan(
-        as_of=as_of,
-        model=question.model.name,
-        parameters=question.model.parameters,
-        rate=question.traffic.rate,
-        prompt_tokens=question.traffic.prompt,
-        output_tokens=question.traffic.output,
-        targets=tuple(target.words for target in question.targets),
-        layouts=layouts,
-        options=tuple(options),
-        unfit=tuple(unfit),
-    )
+def _check_budget(question: Question, cheapest: ServingOption) -> None:
+    least, most = cheapest.usd, question.budget_usd
+    if most is not None and least > most:
+        raise InputError(
+            f"{question.model.name}: the least is ${least:,.2f} ({cheapest.offer.name}), over "
+            f"the budget of ${most:,.2f}. Raise it, the deadline or the targets."
+        )
 
 
 def _nothing_serves(question: Question, unfit: Sequence[Unfit]) -> str:
@@ -302,15 +330,17 @@ def layouts_on_sale(
     for offer in offers:
         if offer.gpu_count < 1 or find(offer.gpu) is None:
             continue
-        linked = offer.interconnect in _NVLINK or (
-            offer.interconnect is None and "SXM" in offer.gpu
-        )
         for ranks in RANKS:
             if ranks <= offer.gpu_count:
                 for precision in question.precisions or (question.model.native_precision,):
-                    layout = Layout(offer.gpu, ranks, precision, linked and ranks > 1)
+                    layout = Layout(offer.gpu, ranks, precision, ranks > 1 and is_linked(offer))
                     sold.setdefault(layout, []).append(offer)
     return sold
+
+
+def is_linked(offer: Offer) -> bool:
+    """Return whether an offer's GPUs are linked by more than PCIe."""
+    return (offer.interconnect or ("nvlink" if "SXM" in offer.gpu else "")) in _NVLINK
 
 
 def copy_of(question: Question, layout: Layout) -> Server | None:
@@ -326,8 +356,7 @@ def copy_of(question: Question, layout: Layout) -> Server | None:
     measured = _law_copy(question, place, there) if there else None
     if measured is None:
         return copy
-    anchor, factor = anchored(measured, run)
-    return structs.replace(scaled(copy, factor), first_token_s=anchor.first_token_s)
+    return transferred(copy, measured, anchored(measured, run)[0])
 
 
 def _law_copy(question: Question, layout: Layout, gpu: Gpu) -> Server | None:
@@ -349,17 +378,15 @@ def _no_room(copy: Server, traffic: Traffic) -> str:
     )
 
 
-def _never(layout: Layout, limit: CopyLimit) -> Unfit:
-    least = limit.least or 0.0
-    detail = f"{limit.stopped_by}: {1000.0 * least:,.0f} ms at almost no load"
-    return Unfit(layout, "latency", detail, least)
-
-
 def _cost(offer: Offer, layout: Layout, question: Question, rate: float) -> tuple[Decimal, int]:
-    """Return dollars an hour and machines for the copies that a rate of each asks for."""
+    """Return dollars of a month or of the batch, and machines, where a copy takes a rate."""
+    each = int(offer.gpu_count) // layout.tensor_parallel
     copies = copies_for(question.traffic.rate * question.peak, rate) + question.spare
-    machines = math.ceil(copies / (int(offer.gpu_count) // layout.tensor_parallel))
-    return offer.usd_per_hour * machines, machines
+    machines = math.ceil(copies / each)
+    hour = offer.usd_per_hour * machines
+    if question.batch is None:
+        return hour * HOURS_PER_MONTH, machines
+    return hour * Decimal(str(question.batch / (machines * each * rate * _HOUR_S))), machines
 
 
 def option_of(
@@ -368,10 +395,15 @@ def option_of(
     """Return the copies on an offer, with their times at the asked rate and their dollars."""
     traffic = question.traffic
     copies = copies_for(traffic.rate * question.peak, limit.rate)
-    usd_per_hour, machines = _cost(offer, layout, question, limit.rate)
+    usd, machines = _cost(offer, layout, question, limit.rate)
+    usd_per_hour = offer.usd_per_hour * machines
+    if question.batch is not None:  # every GPU that is paid for works
+        copies = machines * (int(offer.gpu_count) // layout.tensor_parallel)
+        traffic = structs.replace(traffic, rate=copies * limit.rate)
     each = traffic.rate * question.peak / copies
     seen = served(copy, traffic, each)
-    kind = "measured" if question.measured is not None else "law"
+    run = question.measured
+    kind = "measured" if run else "law"
 
     def times(metric: str) -> tuple[Estimate, ...]:
         return tuple(
@@ -400,8 +432,10 @@ def option_of(
         usd_per_million_output_full=usd_per_million(usd_per_hour, most * output),
         usd_per_million_tokens_full=usd_per_million(usd_per_hour, most * both),
         headroom_fraction=1.0 - traffic.rate / most,
-        basis=_basis(question),
+        basis=Message("serving.basis-run", n=run.requests) if run else Message("serving.basis-law"),
         weak=tuple(_weak(question, layout, limit, each)),
+        batch_hours=question.batch / traffic.rate / _HOUR_S if question.batch else None,
+        batch_usd=usd if question.batch else None,
     )
 
 
@@ -410,21 +444,15 @@ def usd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:
     return usd_per_hour * _MILLION / (Decimal(str(tokens_per_s)) * _HOUR_S)
 
 
-def _basis(question: Question) -> str:
-    if question.measured is None:
-        return "the law of vLLM 0.8.5 on H100 PCIe and RTX 4090 (2025-06); nothing measured"
-    return f"one measured run ({question.measured.requests} requests)"
-
-
 def _weak(question: Question, layout: Layout, limit: CopyLimit, each: float) -> Iterable[str]:
     gpu = find(layout.gpu)
     if question.measured is None and any(t.metric == "ttft" for t in question.targets):
-        yield "TTFT with nothing measured: within a factor of 4"
+        yield Message("serving.weak-ttft")
     if layout.tensor_parallel > 1 and not layout.nvlink:
-        yield "tensor parallel over PCIe: TTFT within a factor of 10"
+        yield Message("serving.weak-pcie")
     if gpu is not None and gpu.vendor != "NVIDIA":
-        yield "no run on an AMD GPU is behind the law"
+        yield Message("serving.weak-vendor")
     if question.model.weak:
-        yield "the model's shape is doubtful"
+        yield Message("serving.weak-shape")
     if each > MOST_OF_SATURATION * MOST_OF_SATURATION * limit.saturated_rate:
-        yield "close to saturation, where the tail of TTFT is uncertain"
+        yield Message("serving.weak-tail")

@@ -114,6 +114,7 @@ def server(  # noqa: PLR0913 - each a fact of a copy of its own
         kv_bytes_factor: bytes of a key or value over those at 16 bit; 0.5 for an FP8 cache.
     """
     step, limits = law()["step"], law()["limits"]
+    large = gpu.memory_gib >= limits["large_memory_gib"]
     kind = precision or model.native_precision
     peak, bandwidth = peak_tflops(gpu, kind), gpu.memory_bandwidth_gb_s
     if peak is None or bandwidth is None:
@@ -121,7 +122,6 @@ def server(  # noqa: PLR0913 - each a fact of a copy of its own
     byte_s = 1.0 / (1e9 * bandwidth * tensor_parallel)
     reads = step["weight_reads"] * (step["mixture_reads"] if model.is_mixture else 1.0)
     operation_s = step["compute"] / (1e12 * _reached_tflops(peak) * tensor_parallel)
-    # Each GPU keeps whole heads: more GPUs than heads keep copies of them.
     kv_bytes = kv_bytes_factor * model.kv_bytes * max(1.0, tensor_parallel / model.kv_heads)
     link_s, link_token_s = _all_reduces(model, gpu, tensor_parallel, nvlink=nvlink)
     return Server(
@@ -142,20 +142,15 @@ def server(  # noqa: PLR0913 - each a fact of a copy of its own
         first_token_s=step["first_token_s"],
         kv_tokens=_room_bytes(model, gpu, tensor_parallel, kind) / kv_bytes,
         max_sequences=limits["max_sequences"],
-        token_budget=_token_budget(gpu),
+        token_budget=limits["large_token_budget" if large else "token_budget"],
     )
 
 
-def _token_budget(gpu: Gpu) -> int:
-    limits = law()["limits"]
-    large = gpu.memory_gib >= limits["large_memory_gib"]
-    return int(limits["large_token_budget" if large else "token_budget"])
-
-
 def _reached_tflops(peak: float) -> float:
-    """Return what of a peak is reached: less and less of a larger one."""
+    """Return what of a peak is reached: less and less of a larger one, never more of a smaller."""
     step = law()["step"]
-    return float(step["peak_tflops"] * (peak / step["peak_tflops"]) ** step["peak_exponent"])
+    reached = step["peak_tflops"] * (peak / step["peak_tflops"]) ** step["peak_exponent"]
+    return float(min(reached, step["most_of_peak"] * peak))
 
 
 def _room_bytes(model: LanguageModel, gpu: Gpu, ranks: int, precision: str) -> float:

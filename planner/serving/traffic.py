@@ -17,6 +17,7 @@ _OPEN_ORCA = (
     (56, 73, 85, 109, 152, 266, 519, 614, 791, 1021),
     (4, 15, 31, 84, 190, 303, 449, 563, 779, 1016),
 )
+_SHAREGPT = ((1, 7, 12, 29, 72, 162, 323, 432, 570, 614), _OPEN_ORCA[1])  # its prompts
 _CNN = (
     (236, 327, 391, 544, 784, 1109, 1479, 1750, 2118, 2540),
     (31, 43, 50, 57, 74, 96, 123, 140, 180, 2135),
@@ -27,6 +28,7 @@ _LONG = (
 )
 SHAPES: Mapping[str, tuple[Quantiles, Quantiles]] = {
     "chat": _OPEN_ORCA,
+    "sharegpt": _SHAREGPT,
     "summarise": _CNN,
     "rag": _LONG,
     "agent": _LONG,

@@ -1,7 +1,8 @@
 """`gpucost serve`: which GPU, how many copies and what a token costs, under a latency target."""
 
 import csv
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import click
 from msgspec import structs
 
-from gpucost.arguments.command_group import DefaultGroup
+from gpucost.arguments.command_group import DefaultGroup, GroupedCommand, SubCommand
 from gpucost.arguments.parameters import DAY, DOLLARS, DURATION, ParsedType, today
 from gpucost.prices.cache import load_catalog
 from gpucost.prices.token_prices import token_offers
@@ -19,41 +20,38 @@ from planner.profile.model import Profile
 from planner.serving.fit import copies_answer, curve, fit_run
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
 from planner.serving.load import METRICS, Target
+from planner.serving.measured_service import CHAT_TARGETS
 from planner.serving.search import Layout, Question, search
 from planner.serving.traffic import SHAPES, Traffic, check_traffic
 from pricing.catalog.offer import PURCHASES, Offer
 from pricing.catalog.regions import placed
 from pricing.errors import InputError
 from pricing.hardware import matching
-from pricing.message import ENGLISH
+from pricing.message import ENGLISH, Message
 from templates.language.translate import LANGUAGES
 
 _NOT_MODELLED = ("disaggregated", "speculative-decoding", "lora", "expert-parallel")
 _PRECISIONS = click.Choice(tuple(WEIGHT_BYTES))
+_WITH_UNIT = re.compile(r"(\d+\.?\d*|\.\d+)\s*([a-z%]*)")
 _NUMBER = {"s": 1.0, "ms": 0.001, "x": 1.0, "%": 0.01}
+_YEAR_S = 365 * 86_400  # of a batch without a deadline: one machine is enough
 _TARGETS = tuple((metric, percent) for metric in METRICS for percent in (50, 95, 99))
 Command = Callable[..., Any]
 
 
 def _with_unit(*units: str) -> Callable[[str], float]:
-    """Return a parser of a number with one of the units, such as `500ms`; longer ones first."""
+    """Return a parser of a number with one of the units, such as `500ms`."""
 
     def parse(text: str) -> float:
-        unit = next((unit for unit in units if text.endswith(unit)), None)
-        try:
-            value = float(text.removesuffix(unit or " ")) * _NUMBER[unit or " "]
-        except (KeyError, ValueError) as error:
-            raise ValueError(f"{text!r}: write a number with {' or '.join(units)}.") from error
-        if not value >= 0:
-            raise ValueError(f"{text!r} must not be negative.")
-        return value
+        match = _WITH_UNIT.fullmatch(text)
+        if match is None or match[2] not in units:
+            raise ValueError(f"{text!r}: write a number with {' or '.join(units)}.")
+        return float(match[1]) * _NUMBER[match[2]]
 
     return parse
 
 
 _TIME = ParsedType("time", _with_unit("ms", "s"))
-_COPIES = click.IntRange(0, 1000)
-_RANKS = click.IntRange(1, 64)
 # fmt: off
 _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "model": (("--model",), {"metavar": "NAME|config.json", "help": "Language model."}),
@@ -61,37 +59,45 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "layers": (("--layers",), {"type": int, "help": "Layers of the model."}),
     "kv-heads": (("--kv-heads",), {"type": int, "help": "Key-value heads of the model."}),
     "head-dim": (("--head-dim",), {"type": int, "help": "Width of an attention head."}),
-    "prompt": (("--prompt",), {"type": float, "default": 500, "show_default": True, "help": "Mean number of prompt tokens."}),  # noqa: E501
-    "output": (("--output", "answer"), {"type": float, "default": 300, "show_default": True, "help": "Mean number of output tokens."}),  # noqa: E501
-    "shape": (("--shape",), {"type": click.Choice(tuple(SHAPES)), "default": "chat", "show_default": True, "help": "Kind of use; sets the spread of lengths."}),  # noqa: E501
+    "prompt": (("--prompt",), {"type": float, "default": 500, "show_default": True, "help": "Prompt tokens, mean."}),  # noqa: E501
+    "output": (("--output", "answer"), {"type": float, "default": 300, "show_default": True, "help": "Output tokens, mean."}),  # noqa: E501
+    "shape": (("--shape",), {"type": click.Choice(tuple(SHAPES)), "default": "chat", "show_default": True, "help": "How lengths spread."}),  # noqa: E501
     "cache-hit": (("--cache-hit",), {"type": ParsedType("share", _with_unit("%")), "default": "0%", "show_default": True, "help": "Share of prompt tokens found in the prefix cache."}),  # noqa: E501
     "rate": (("--rate",), {"type": float, "default": 0.0, "help": "Requests per second of all copies, mean."}),  # noqa: E501
+    "requests": (("--requests",), {"type": click.FloatRange(min=1), "metavar": "N", "help": "Offline: answer so many requests once."}),  # noqa: E501
+    "deadline": (("--deadline",), {"type": DURATION, "help": "Latest finish of --requests, e.g. 8h."}),  # noqa: E501
+    "budget": (("--budget",), {"type": DOLLARS, "help": "Maximum cost of a month, or of --requests."}),  # noqa: E501
     "trace": (("--trace",), {"metavar": "CSV", "help": "Real requests: arrival, prompt, output."}),
     "peak": (("--peak",), {"type": ParsedType("factor", _with_unit("x")), "metavar": "2.5x", "help": "Rate of the busiest minute over the mean."}),  # noqa: E501
-    "precisions": (("--precision", "precisions"), {"type": _PRECISIONS, "multiple": True, "help": "Precision of the weights (repeatable).  [default: as published]"}),  # noqa: E501
+    "precisions": (("--precision", "precisions"), {"type": _PRECISIONS, "multiple": True, "help": "Weights (repeatable); else as published."}),  # noqa: E501
     "precision": (("--precision",), {"type": _PRECISIONS, "help": "Precision of the weights.  [default: as published]"}),  # noqa: E501
-    "spare": (("--spare",), {"type": _COPIES, "default": 0, "show_default": True, "help": "Copies beyond what the rate needs."}),  # noqa: E501
+    "spare": (("--spare",), {"type": click.IntRange(min=0), "default": 0, "metavar": "N", "help": "Copies beyond what the rate needs."}),  # noqa: E501
     "gpus": (("--gpu", "gpu_names"), {"multiple": True, "help": "Use only this GPU model (repeatable)."}),  # noqa: E501
     "providers": (("--provider", "providers"), {"multiple": True, "help": "Use only this provider (repeatable)."}),  # noqa: E501
-    "regions": (("--region", "regions"), {"multiple": True, "help": "Use only this region: eu, us ... (repeatable)."}),  # noqa: E501
+    "regions": (("--region", "regions"), {"multiple": True, "help": "Use only this region, e.g. eu (repeatable)."}),  # noqa: E501
     "purchase": (("--purchase",), {"type": click.Choice(PURCHASES), "default": "on_demand", "show_default": True, "help": "Purchase type."}),  # noqa: E501
-    "measured": (("--measured",), {"multiple": True, "metavar": "SOURCE", "help": "A run of one copy: a profile or a benchmark's result."}),  # noqa: E501
+    "measured": (("--measured",), {"multiple": True, "metavar": "SOURCE", "help": "Profile or benchmark of one copy."}),  # noqa: E501
     "measured-on": (("--measured-on",), {"metavar": "GPU", "help": "GPU of that run, where it does not say."}),  # noqa: E501
     "with": (("--with", "features"), {"type": click.Choice(_NOT_MODELLED), "multiple": True, "help": "What the server does beyond the law; needs --measured."}),  # noqa: E501
     "tokens": (("--tokens",), {"is_flag": True, "help": "Compare with the price of tokens from APIs."}),  # noqa: E501
     "as-of": (("--as-of",), {"type": DAY, "help": "Use the prices of this day.  [default: today]"}),
     "window": (("--window",), {"type": DURATION, "help": "Time between two scrapes of /metrics."}),
-    "metrics": (("--metrics",), {"multiple": True, "metavar": "URL", "help": "Address of the /metrics page of one copy."}),  # noqa: E501
+    "metrics": (("--metrics",), {"multiple": True, "metavar": "URL", "help": "/metrics page of one copy."}),  # noqa: E501
     "copies": (("--copies",), {"type": click.IntRange(min=1), "default": 1, "show_default": True, "help": "Copies that run now."}),  # noqa: E501
     "gpu": (("--gpu",), {"help": "GPU of the copy, where SOURCE does not say."}),
-    "tp": (("--tp",), {"type": _RANKS, "default": 1, "show_default": True, "help": "GPUs of the copy."}),  # noqa: E501
+    "tp": (("--tp",), {"type": click.IntRange(1, 64), "default": 1, "show_default": True, "help": "GPUs of the copy."}),  # noqa: E501
     "nvlink": (("--nvlink",), {"is_flag": True, "help": "The GPUs are linked by NVLink."}),
     "price": (("--price",), {"type": DOLLARS, "help": "Your hourly price of one copy in USD."}),
     "lang": (("--lang",), {"type": click.Choice(LANGUAGES), "default": ENGLISH, "help": "Language of what is printed."}),  # noqa: E501
-    **{f"{m}-p{p}": ((f"--{m}-p{p}",), {"type": _TIME, "help": f"Limit of the {METRICS[m]} that {p} % keep, e.g. 500ms."}) for m, p in _TARGETS},  # noqa: E501
+    **{f"{m}-p{p}": ((f"--{m}-p{p}",), {"type": _TIME, "help": f"Most {METRICS[m]}, e.g. 500ms."}) for m, p in _TARGETS},  # noqa: E501
 }
 # fmt: on
 _LIMITS = " ".join(f"{metric}-p{percent}" for metric, percent in _TARGETS)
+_RARE = (
+    "--layers --kv-heads --head-dim --cache-hit --peak --ttft-p50 --ttft-p95 --tpot-p50 --tpot-p95 "
+    "--e2e-p50 --e2e-p95 --e2e-p99 --measured-on --with --purchase --as-of --lang --quiet "
+    "--verbose --no-color"
+)
 _MODEL = "model params layers kv-heads head-dim prompt output shape cache-hit"
 
 
@@ -109,11 +115,10 @@ def _options(names: str) -> Callable[[Command], Command]:
 
 def _targets(options: dict[str, Any]) -> tuple[Target, ...]:
     """Take the limits out of a command's options."""
-    limits = [(metric, p, options.pop(f"{metric}_p{p}")) for metric, p in _TARGETS]
     return tuple(
         Target(metric=metric, percent=float(percent), limit_s=limit)
-        for metric, percent, limit in limits
-        if limit is not None
+        for metric, percent in _TARGETS
+        if (limit := options.pop(f"{metric}_p{percent}")) is not None
     )
 
 
@@ -170,10 +175,10 @@ def _read_trace(path: str) -> tuple[tuple[float, int, int], ...]:
         raise InputError(f"{path}: needs the columns {', '.join(known[0] for known in _COLUMNS)}.")
     when, prompt, output = columns
     try:
-        found = sorted((_instant(row[when]), int(row[prompt]), int(row[output])) for row in rows)
+        cells = sorted((_instant(row[when]), int(row[prompt]), int(row[output])) for row in rows)
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: {error}.") from error
-    return tuple((second - found[0][0], taken, told) for second, taken, told in found)
+    return tuple((second - cells[0][0], taken, given) for second, taken, given in cells)
 
 
 def _instant(text: str) -> float:
@@ -212,10 +217,14 @@ def command() -> None:
     """Plan servers of language models: which GPU, how many copies, what a token costs."""
 
 
-@command.command(name="plan", epilog=f"Example: {_PLAN_EXAMPLE}")
+class _PlanCommand(GroupedCommand, SubCommand):
+    """A sub-command with rare options."""
+
+
+@command.command(name="plan", cls=_PlanCommand, rare=_RARE, epilog=f"Example: {_PLAN_EXAMPLE}")
 @_options(
-    f"{_MODEL} rate trace peak {_LIMITS} precisions spare gpus providers regions purchase measured "
-    "measured-on with tokens as-of"
+    f"{_MODEL} rate requests deadline budget trace peak {_LIMITS} precisions spare gpus providers "
+    "regions purchase measured measured-on with tokens as-of"
 )
 @output_options
 def plan(output: Output, as_of: date | None, lang: str, **options: Any) -> None:
@@ -228,38 +237,40 @@ def plan(output: Output, as_of: date | None, lang: str, **options: Any) -> None:
         )
     run = None
     if measured:
-        run = fit_run(_measured(measured, options), targets)[0].question
+        named = options | {"gpu": options["measured_on"]}
+        run = fit_run(_measured(measured, named), targets)[0].question
+    batch = options["requests"]
+    if options["deadline"] and not batch:
+        raise InputError("--deadline is of a batch: add --requests N.")
+    if not (targets or batch):
+        targets = CHAT_TARGETS
+        output.say(Message("serving.chat-assumed").translate_to(lang))
+    rate = batch / float(options["deadline"] or _YEAR_S) if batch else options["rate"]
     question = Question(
         model=_model(options) if run is None or options["model"] else run.model,
-        traffic=_traffic(options, options["rate"], options["trace"]),
+        traffic=_traffic(options, rate, None if batch else options["trace"]),
         targets=targets,
+        batch=batch,
+        budget_usd=options["budget"],
         precisions=options["precisions"],
         spare=options["spare"],
         peak=options["peak"] or 1.0,
         measured=run.measured if run else None,
         measured_on=run.measured_on if run else None,
     )
-    if options["peak"] is None:
+    if options["peak"] is None and not batch:
         check_traffic(question.traffic)
     answer = search(question, _offers(options, day, output.say), day)
-    if options["tokens"]:
+    if options["tokens"] and not batch:
         answer = structs.replace(answer, tokens=token_offers(answer))
     print_answer(answer, output, lang)
 
 
-def _measured(sources: Iterable[str], options: dict[str, Any]) -> Profile:
-    from gpucost.live.metrics_pages import MeasuredCopy, measured_profile  # noqa: PLC0415 - pandas
+def _measured(sources: Sequence[str], options: dict[str, Any]) -> Profile:
+    from gpucost.live.metrics_pages import measured_profile  # noqa: PLC0415 - pandas
 
-    window = options.get("window")
-    copy = MeasuredCopy(
-        sources=tuple(sources),
-        window_s=float(window) if window else None,
-        gpu=options["measured_on"] if "measured_on" in options else options["gpu"],
-        tensor_parallel=options.get("tp", 1),
-        model=options["model"],
-        parameters=options["params"],
-    )
-    return measured_profile(copy)
+    names = ("window", "gpu", "tp", "model", "params")
+    return measured_profile(sources, **{name: options[name] for name in names if name in options})
 
 
 _FIT_EXAMPLE = "gpucost serve fit before.prom after.prom --window 10m --gpu H100-SXM-80GB"
@@ -290,13 +301,9 @@ def copies(sources: tuple[str, ...], output: Output, lang: str, **options: Any) 
     places = (*sources, *options["metrics"])
     if not places:
         raise InputError("give a profile, two scrapes of /metrics, or --metrics URL --window 10m.")
-    targets = _targets(options)
+    numbers = {"copies": options["copies"], "spare": options["spare"]}
     answer = copies_answer(
-        _measured(places, options),
-        targets,
-        copies=options["copies"],
-        spare=options["spare"],
-        usd_per_hour=options["price"],
+        _measured(places, options), _targets(options), usd_per_hour=options["price"], **numbers
     )
     print_answer(answer, output, lang)
 

@@ -12,6 +12,7 @@ from planner.choice.option import Option
 from planner.profile.model import Profile, Statistics, Work
 from planner.profile.trials import Latency, Replicas, Serving
 from planner.serving.measured_service import measured_service
+from planner.serving.search import Layout
 from tests.planner.factories import a_profile, plan, running, sold
 
 H100 = sold("h100", "3.00", gpu="H100-SXM-80GB", gpu_memory_gib=80)
@@ -128,8 +129,8 @@ def test_another_gpu_has_a_load_of_its_own() -> None:
     """An L40S reads its memory at a quarter of the speed, so it takes less."""
     service = measured_service(chat(), [])
     assert service is not None
-    here = service.limit_on("H100-SXM-80GB", 1, nvlink=False)
-    there = service.limit_on("L40S", 1, nvlink=False)
+    here = service.limit_on(Layout("H100-SXM-80GB", 1, "bf16", nvlink=False))
+    there = service.limit_on(Layout("L40S", 1, "bf16", nvlink=False))
     assert here is not None
     assert there is not None
     assert there.rate < here.rate / 2
