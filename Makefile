@@ -140,17 +140,20 @@ loop: $(VENV)/.runtime .venv-torch/.ready ## make a starved PyTorch script faste
 	cd .venv-page && npm pack --silent axe-core@4.14.1 && tar xzf axe-core-4.14.1.tgz
 	@touch $@
 
-page-test: $(VENV)/.runtime .venv-page/.ready ## look at the pages of three plans, one in Chinese too, in Chromium: errors, requests, accessibility, what-if; pictures in build/page
+PAGES := one fleet pods keep many zh
+page-test: $(VENV)/.runtime .venv-page/.ready ## look at the pages of five plans, one in Chinese too, in Chromium: errors, requests, accessibility, what-if; pictures in build/page
 	mkdir -p build/page
+	$(BIN)/python -m tests.page_series examples/visual-search.json build/page/series
+	$(BIN)/python -m tests.page_many 400 build/page/many
 	$(BIN)/gpucost plan examples/visual-search.json -q -o build/page/one.json > build/page/one.txt
 	$(BIN)/gpucost plan examples/fleet -q -o build/page/fleet.json > build/page/fleet.txt
-	$(BIN)/python -m tests.page_series examples/visual-search.json build/page/series
-	$(BIN)/gpucost report build/page/one.json --style html --series build/page/series -q -o build/page/one.html
 	$(BIN)/gpucost plan examples/hard/pods-one-machine -q -o build/page/pods.json > build/page/pods.txt
-	$(BIN)/gpucost report build/page/fleet.json --style html -q -o build/page/fleet.html
-	$(BIN)/gpucost report build/page/pods.json --style html -q -o build/page/pods.html
+	$(BIN)/gpucost plan examples/well-used.json -q -o build/page/keep.json > build/page/keep.txt
+	$(BIN)/gpucost plan build/page/many -q -o build/page/many.json > build/page/many.txt
+	$(BIN)/gpucost report build/page/one.json --style html --series build/page/series -q -o build/page/one.html
 	$(BIN)/gpucost report build/page/one.json --style html --series build/page/series --lang zh -q -o build/page/zh.html
-	.venv-page/bin/python tests/page_check.py .venv-page/package/axe.min.js build/page build/page/one.html build/page/fleet.html build/page/pods.html build/page/zh.html
+	for page in fleet pods keep many; do $(BIN)/gpucost report build/page/$$page.json --style html -q -o build/page/$$page.html || exit 1; done
+	.venv-page/bin/python tests/page_check.py .venv-page/package/axe.min.js build/page $(PAGES:%=build/page/%.html)
 
 test-tools: ## install what the tests need from the system (Debian)
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }

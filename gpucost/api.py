@@ -9,7 +9,6 @@ from typing import Any
 
 from planner import pipeline
 from planner.choice.requirements import Requirements
-from planner.documents.what_if import what_if_table
 from planner.models.document import encode
 from planner.models.estimate import Estimate
 from planner.plan.draft import PlanDraft
@@ -170,5 +169,4 @@ def render_report(plan: Plan, *, style: str = "md", lang: str = "en") -> str:
     """
     from templates.render import render_report as render  # noqa: PLC0415 - jinja2 only here
 
-    table = what_if_table(plan) if style == "html" else None
-    return render(plan, style=style, lang=lang, table=table)
+    return render(plan, style=style, lang=lang)

@@ -54,6 +54,7 @@ _OWN_SIGNALS = ("profile", "run")
 COMMANDS: dict[str, tuple[str, str]] = {
     "profile": ("measuring.profile", "Measure a GPU job: put this in front of its command."),
     "import": ("measuring.import_telemetry", "Turn telemetry files into a profile."),
+    "top": ("measuring.top", "Watch the GPUs of this machine, and what they cost."),
     "run": ("measuring.run", "Run a command with a recipe applied, and measure it."),
     "diagnose": ("measuring.diagnose", "Show what a job wastes and why."),
     "plan": ("planning.plan", "Find the cheapest way to run measured jobs."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -9,31 +10,30 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricing.errors import NotBuiltYetError
 from pricing.money import show
+from templates import report_text
 from templates.language.translate import LANGUAGES, _, gap, translate_text, use_language, word
 from templates.markdown import cell, unbroken, with_commands
 from templates.page.whole_page import render_page
-from templates.reports.comment import change_comment, comment
-from templates.reports.fleet_rows import short
-from templates.reports.whole import markdown_report
+from templates.reports.fleet_rows import names, short
+from templates.reports.whole import MOST_CHARACTERS, markdown_report
 from templates.strangers import for_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from planner.documents.plan_change import PlanChange
+    from planner.documents.plan_change import JobChange, PlanChange
     from planner.plan.plan import Plan
     from planner.proof.verify import Verification
 
 STYLES = ("md", "html", "github-comment")
 
 
-def render_report(  # noqa: PLR0913 - what a style is made of
+def render_report(
     plan: Plan,
     *,
     style: str = "md",
     lang: str = "en",
     change: PlanChange | None = None,
-    table: Mapping[str, Any] | None = None,
     over_time: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> str:
     """Return the report of a plan.
@@ -43,7 +43,6 @@ def render_report(  # noqa: PLR0913 - what a style is made of
         style: `md`, `html` or `github-comment`.
         lang: `en` or `zh`.
         change: what changed since an earlier plan; a comment begins with it.
-        table: the figures that a page works out again; needed for `html`.
         over_time: what was recorded over time, by job, as the fields of a `TimeLine`; a page
             draws it.
 
@@ -57,8 +56,7 @@ def render_report(  # noqa: PLR0913 - what a style is made of
         if style == "github-comment":
             return comment(plan, change, environment())
         if style == "html":
-            figures = table or {"period": plan.period, "jobs": []}
-            return render_page(plan, figures, over_time or {})
+            return render_page(plan, over_time or {})
         return markdown_report(plan, environment())
 
 
@@ -103,3 +101,67 @@ def environment() -> Environment:
 def render_proof(document: Verification) -> str:
     """Return the report of a verification, as markdown to attach to a pull request."""
     return environment().get_template("proof.md.j2").render(v=for_markdown(document), show=show)
+
+
+MARKER = "<!-- gpucost report: this comment is updated in place -->"
+_ROWS = 25  # of a table in a comment: our own choice
+_ZERO = Decimal(0)
+
+
+def comment(plan: Plan, change: PlanChange | None, environment: Environment) -> str:
+    """Return the report of a plan as a comment, what changed first where a base was given."""
+    top = f"{MARKER}\n" + ("" if change is None else change_text(change, environment))
+    return top + markdown_report(plan, environment, most=MOST_CHARACTERS - len(top))
+
+
+def change_comment(change: PlanChange, environment: Environment) -> str:
+    """Return what changed between two plans as a comment of its own."""
+    return f"{MARKER}\n{change_text(change, environment).rstrip()}\n"
+
+
+def change_text(change: PlanChange, environment: Environment) -> str:
+    """Return what changed between two plans in markdown: causes, findings, jobs."""
+    totals = change.totals
+    causes = (
+        (_("price changes (same usage)"), totals.price_usd),
+        (_("usage changes (same prices)"), totals.usage_usd),
+        (_("other machines"), totals.machine_usd),
+        (_("new jobs"), totals.new_jobs_usd),
+        (_("jobs that ended"), totals.gone_jobs_usd),
+    )
+    moved = [row for row in change.jobs if row.what != "stays" or row.before != row.after]
+    moved.sort(key=_moved, reverse=True)
+    return environment.get_template("change.md.j2").render(
+        w=report_text,
+        period=report_text.period_name(change.period),
+        change=change,
+        causes=causes,
+        waste=_waste(change),
+        jobs=moved[:_ROWS],
+        left=max(0, len(moved) - _ROWS),
+        signed=signed,
+        names=names,
+    )
+
+
+def _waste(change: PlanChange) -> list[tuple[str, list[object], int]]:
+    """Return new and gone findings, those that put most at stake first, and how many more."""
+    tables: list[tuple[str, list[object], int]] = []
+    for what in ("new", "gone"):
+        found = [row for row in change.waste if row.what == what]
+        found.sort(key=lambda row: -(row.after or row.before or _ZERO))
+        if found:
+            shown: list[object] = [*found[:_ROWS]]
+            tables.append((what, shown, max(0, len(found) - _ROWS)))
+    return tables
+
+
+def _moved(row: JobChange) -> Decimal:
+    return abs((row.after or _ZERO) - (row.before or _ZERO))
+
+
+def signed(usd: Decimal | None) -> str:
+    """Return `+$12.00`, `-$3.50`; a dash for what is not known."""
+    if usd is None:
+        return "-"
+    return f"{'-' if usd < 0 else '+'}{report_text.dollars(abs(usd))}"

@@ -11,8 +11,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
-WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-LOOKS = (("light", WIDE), ("dark", WIDE), ("light", PHONE), ("dark", PHONE))
+LOOKS = tuple((scheme, width) for width in (390, 768, 1280, 1440) for scheme in ("light", "dark"))
 _SETTINGS = """() => {
   const before = document.getElementById("answer").textContent;
   const hours = document.getElementById("hours");
@@ -25,9 +24,10 @@ _SETTINGS = """() => {
 def looked_at(browser: Browser, page_path: Path, axe: str, folder: Path) -> list[str]:
     """Return what is wrong with a page, at every look of it."""
     wrong: list[str] = []
-    for scheme, size in LOOKS:
+    for scheme, width in LOOKS:
+        size: Any = {"width": width, "height": 900}
         context = browser.new_context(viewport=size, color_scheme=scheme, bypass_csp=True)
-        name = f"{page_path.stem}-{scheme}-{size['width']}"
+        name = f"{page_path.stem}-{scheme}-{width}"
         found = _look(context.new_page(), page_path, axe, folder / f"{name}.png")
         wrong += [f"{name}: {one}" for one in found]
         context.close()
@@ -48,7 +48,7 @@ def _look(page: Page, page_path: Path, axe: str, picture: Path) -> list[str]:
     violations: Any = page.evaluate("axe.run()")["violations"]
     wrong += [f"axe: {one['id']}: {one['nodes'][0]['html'][:120]}" for one in violations]
     before, after, state = page.evaluate(_SETTINGS)
-    if before == after or "h=50" not in state:
+    if before == after or "hours=50" not in state:
         wrong.append(f"half the hours change nothing: {after}")
     return wrong + _jobs(page) + _map(page)
 
@@ -71,8 +71,7 @@ def _jobs(page: Page) -> list[str]:
 
 def _map(page: Page) -> list[str]:
     """Leave every provider out: who moved to share is greyed and named; what stays is not."""
-    away = page.evaluate("data => data.table.packings[1] || []", _data(page))
-    if not away:
+    if not any(group["needs"]["provider"] for group in _data(page)["table"]["groups"]):
         return []
     for box in page.locator('input[name="provider"]').all():
         box.uncheck()

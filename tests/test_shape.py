@@ -49,6 +49,7 @@ FLOATS_OF_MONEY = frozenset(
         "planner/models/costs.py",  # a saving's fraction is a ratio
         "planner/plan/draft.py",  # payback in days is a ratio
         "templates/report_text.py",  # percentages
+        "templates/page/whole_page.py",  # the same
         "templates/reports/first_screen.py",  # the same
     )
 )

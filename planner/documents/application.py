@@ -46,7 +46,10 @@ class Application:
 
 
 def application(
-    recipe: AskedRecipe, command: Sequence[str], environ: Mapping[str, str], here: Surroundings
+    recipe: AskedRecipe,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    surroundings: Surroundings,
 ) -> Application:
     """Return how a recipe is applied to a command.
 
@@ -54,21 +57,21 @@ def application(
         recipe: what is asked for.
         command: the program and its arguments.
         environ: the caller's environment; what it sets stays.
-        here: this machine.
+        surroundings: this machine.
     """
-    started = launch(recipe, command, environ, here)
+    started = launch(recipe, command, environ, surroundings)
     reasons = {
         name: why
         for name, value in recipe.environment.items()
-        if (why := _why_not(name, value, environ, here, started.processes)) is not None
+        if (why := _why_not(name, value, environ, surroundings, started.processes)) is not None
     }
     environment = {n: v for n, v in recipe.environment.items() if n not in reasons}
     changes = [*started.changes]
-    known = {change.action for change in changes} | set(IN_PROCESS)
+    settled = {change.action for change in changes} | set(IN_PROCESS)
     for code in recipe.actions:
-        if code not in known:
+        if code not in settled:
             changes += _settled(code, environment, reasons)
-    changes += _others(recipe, environment, reasons)
+    changes += _variable_changes(recipe, environment, reasons)
     return Application(
         command=started.command,
         environment=environment,
@@ -93,11 +96,13 @@ def in_turns(
         InputError: nothing of the recipe can be switched.
     """
     switched = {code: recipe.actions[code] for code in recipe.actions if code in SWITCHED}
-    left = [code for code in recipe.actions if code not in switched]
+    unswitched = [code for code in recipe.actions if code not in switched]
     if not switched:
-        named = f"{', '.join(left)} {_IN_TURNS}" if left else "the recipe has no actions"
+        named = (
+            f"{', '.join(unswitched)} {_IN_TURNS}" if unswitched else "the recipe has no actions"
+        )
         raise InputError(f"--ab: nothing to try in turns: {named}. What can: {_listed()}.")
-    changes = [Change(action=code, outcome=LEFT, what=_IN_TURNS) for code in left]
+    changes = [Change(action=code, outcome=LEFT, what=_IN_TURNS) for code in unswitched]
     changes += [
         Change(action="environment", outcome=LEFT, what=f"{name}={value} {_IN_TURNS}")
         for name, value in _of_no_action(recipe).items()
@@ -115,7 +120,7 @@ def _listed() -> str:
 
 
 def _why_not(
-    name: str, value: str, environ: Mapping[str, str], here: Surroundings, processes: int
+    name: str, value: str, environ: Mapping[str, str], surroundings: Surroundings, processes: int
 ) -> str | None:
     """Return why a variable is not set; None where it is."""
     if name in environ:
@@ -123,7 +128,7 @@ def _why_not(
     if name == THREADS and processes == 1:  # torchrun sets one of its own
         return f"{name}={value} may change sums in their last bits; set it yourself if you want it"
     top = "/".join(value.split("/")[:2])
-    if value.startswith("/") and not here.exists(top):
+    if value.startswith("/") and not surroundings.exists(top):
         return f"{name} would be {value}, and there is no {top} on this machine"
     return None
 
@@ -149,15 +154,15 @@ def _settled(
     yield Change(action=code, outcome=LEFT, what=words)
 
 
-def _others(
+def _variable_changes(
     recipe: AskedRecipe, environment: Mapping[str, str], reasons: Mapping[str, str]
 ) -> Iterator[Change]:
     """Yield what became of the variables that belong to no action of the recipe."""
     for name in _of_no_action(recipe):
         applied = name in environment
-        what = f"{name}={environment[name]}" if applied else reasons[name]
+        words = f"{name}={environment[name]}" if applied else reasons[name]
         outcome = APPLIED if applied else LEFT
-        yield Change(action="environment", outcome=outcome, what=what)
+        yield Change(action="environment", outcome=outcome, what=words)
 
 
 def _of_no_action(recipe: AskedRecipe) -> dict[str, str]:

@@ -75,8 +75,8 @@ def columns(version: str = VERSIONS[0]) -> tuple[str, ...]:
         version: of VERSIONS. 1.3 adds who provides a service and who hosts it; the two names that
             it deprecates stay, as readers of 1.2 need them.
     """
-    known = VERSIONS[: VERSIONS.index(version) + 1]
-    of_focus = (row["column"] for row in read_csv("focus.csv") if row["since"] in known)
+    included = VERSIONS[: VERSIONS.index(version) + 1]
+    of_focus = (row["column"] for row in read_csv("focus.csv") if row["since"] in included)
     return (*of_focus, *CUSTOM)
 
 
@@ -84,9 +84,11 @@ def rows(plan: Plan, chosen: tuple[Selection, ...]) -> tuple[Row, ...]:
     """Return the forecast as FOCUS rows of all versions, jobs and lines in the plan's order."""
     mark = plan.id
     return tuple(
-        _row(one, line, number, part) | _period(plan, one) | _ours(one, line, mark)
-        for one in chosen
-        for line in one.lines
+        _row(selection, line, number, part)
+        | _period(plan, selection)
+        | _own_columns(selection, line, mark)
+        for selection in chosen
+        for line in selection.lines
         for number, part in enumerate(line.parts or (_whole(line),))
     )
 
@@ -113,16 +115,16 @@ def _whole(line: CostLine) -> PricedPart:
     return PricedPart(quantity=Decimal(1), unit="Units", unit_usd=line.usd)
 
 
-def _row(one: Selection, line: CostLine, number: int, part: PricedPart) -> Row:
-    names = provider_names().get(one.offer.provider, {})
-    provider = names.get("name", one.offer.provider)
+def _row(selection: Selection, line: CostLine, number: int, part: PricedPart) -> Row:
+    names = provider_names().get(selection.offer.provider, {})
+    provider = names.get("name", selection.offer.provider)
     service = _SERVICES.get(line.what, _OTHER)
     machine = line.what in BY_TIME
     cost, price = plain(_WIDE.multiply(part.quantity, part.unit_usd)), plain(part.unit_usd)
     quantity = plain(part.quantity)
-    sku = f"{one.offer.provider}/{one.offer.instance_type if machine else line.what}"
+    sku = f"{selection.offer.provider}/{selection.offer.instance_type if machine else line.what}"
     tier = f"/{number + 1}" if len(line.parts or ()) > 1 else ""
-    purchase = one.offer.purchase if machine else "on_demand"
+    purchase = selection.offer.purchase if machine else "on_demand"
     return {
         **dict.fromkeys(("BilledCost", "EffectiveCost", "ContractedCost", "ListCost"), cost),
         **dict.fromkeys(("ListUnitPrice", "ContractedUnitPrice"), price),
@@ -134,35 +136,35 @@ def _row(one: Selection, line: CostLine, number: int, part: PricedPart) -> Row:
         "BillingCurrency": "USD",
         "ChargeCategory": "Usage",
         "ChargeClass": None,
-        "ChargeDescription": f"Forecast: {line.what} of {one.job}/{one.option}",
+        "ChargeDescription": f"Forecast: {line.what} of {selection.job}/{selection.option}",
         "ChargeFrequency": "Usage-Based",
-        "InvoiceIssuerName": names.get("publisher", one.offer.provider),
+        "InvoiceIssuerName": names.get("publisher", selection.offer.provider),
         "PricingCategory": _PRICING.get(purchase, "Committed"),
-        "PublisherName": names.get("publisher", one.offer.provider),
-        "RegionId": one.region,
+        "PublisherName": names.get("publisher", selection.offer.provider),
+        "RegionId": selection.region,
         "ServiceCategory": service.category,
         "ServiceName": (names.get("compute_service") if service == _MACHINES else "")
         or service.subcategory,
         "ServiceSubcategory": service.subcategory,
         "SkuId": sku,
         "SkuMeter": "Compute Usage" if machine else line.what,
-        "SkuPriceDetails": _details(one) if machine else None,
-        "SkuPriceId": f"{sku}/{one.region or '*'}/{purchase}{tier}",
+        "SkuPriceDetails": _details(selection) if machine else None,
+        "SkuPriceId": f"{sku}/{selection.region or '*'}/{purchase}{tier}",
     }
 
 
-def _details(one: Selection) -> str:
+def _details(selection: Selection) -> str:
     """Return what one machine-hour is of; FOCUS's own keys first, ours begin with x_."""
     details = {
-        "GpuCount": one.offer.gpu_count,
-        "InstanceType": one.offer.instance_type,
-        "x_GpuModel": one.offer.gpu,
-        "x_Purchase": one.offer.purchase,
+        "GpuCount": selection.offer.gpu_count,
+        "InstanceType": selection.offer.instance_type,
+        "x_GpuModel": selection.offer.gpu,
+        "x_Purchase": selection.offer.purchase,
     }
     return json.dumps(details, ensure_ascii=False)
 
 
-def _period(plan: Plan, one: Selection) -> Row:
+def _period(plan: Plan, selection: Selection) -> Row:
     """Return the calendar month of the plan's day; a run begins on that day and takes its hours."""
     start = plan.as_of
     first = datetime(start.year, start.month, 1, tzinfo=UTC)
@@ -171,7 +173,7 @@ def _period(plan: Plan, one: Selection) -> Row:
     begin, end = first, after
     if plan.period == "run":
         begin = datetime(start.year, start.month, start.day, tzinfo=UTC)
-        seconds = (one.hours * 3600).to_integral_value(ROUND_CEILING)
+        seconds = (selection.hours * 3600).to_integral_value(ROUND_CEILING)
         end = begin + timedelta(seconds=int(seconds))
     return {
         "BillingPeriodStart": _stamp(first),
@@ -185,17 +187,17 @@ def _stamp(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _ours(one: Selection, line: CostLine, mark: str) -> Row:
+def _own_columns(selection: Selection, line: CostLine, mark: str) -> Row:
     values: Iterator[str] = iter(
         (
             "true",
             mark,
-            one.job,
-            one.option,
+            selection.job,
+            selection.option,
             line.what,
             line.how,
             CONFIDENCE,
-            *(plain(amount) for amount in (one.low, one.mid, one.high)),
+            *(plain(amount) for amount in (selection.low, selection.mid, selection.high)),
         )
     )
     return dict(zip(CUSTOM, values, strict=True))

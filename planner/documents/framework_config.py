@@ -57,12 +57,12 @@ def framework_config(framework: str, recipe: Recipe) -> FrameworkConfig:
         recipe: of an option.
     """
     flat: dict[str, Value] = {}
-    left = []
-    for one in recipe.actions:
-        found = dict(_settings(framework, one, recipe.launcher))
-        flat |= found
-        if not found:
-            left.append(LeftToDo(code=one.code, how=_how(framework, one)))
+    left_to_do = []
+    for action in recipe.actions:
+        settings = dict(_settings(framework, action, recipe.launcher))
+        flat |= settings
+        if not settings:
+            left_to_do.append(LeftToDo(code=action.code, how=_how(framework, action)))
     if framework == "accelerate" and flat:
         flat = {**_launched(recipe), **flat}
     return FrameworkConfig(
@@ -74,34 +74,34 @@ def framework_config(framework: str, recipe: Recipe) -> FrameworkConfig:
             for name, value in recipe.environment.items()
             if not name.startswith("GPUCOST_")
         },
-        left=tuple(left),
+        left=tuple(left_to_do),
     )
 
 
 def _settings(
-    framework: str, one: RecipeAction, launcher: Mapping[str, float | str]
+    framework: str, action: RecipeAction, launcher: Mapping[str, float | str]
 ) -> Iterator[tuple[str, Value]]:
     """Yield what an action sets; a value that the recipe could not work out is left out."""
-    known = {**launcher, **one.settings}
-    way = ACTIONS[one.code].frameworks.get(framework)
+    values = {**launcher, **action.settings}
+    way = ACTIONS[action.code].frameworks.get(framework)
     for setting, text in way.sets.items() if way else ():
-        value = _value(text if isinstance(text, str) else _chosen(text, known), known)
+        value = _value(text if isinstance(text, str) else _chosen(text, values), values)
         if value is not None:
             yield setting, value
 
 
-def _chosen(values: Mapping[str, str], known: Mapping[str, float | str]) -> str | None:
+def _chosen(by_condition: Mapping[str, str], values: Mapping[str, float | str]) -> str | None:
     """Return the value whose condition, such as `dtype=bf16`, holds; None where none does."""
-    pairs = ((condition.partition("="), value) for condition, value in values.items())
-    return next((v for (name, _, wanted), v in pairs if str(known.get(name)) == wanted), None)
+    pairs = ((condition.partition("="), value) for condition, value in by_condition.items())
+    return next((v for (name, _, expected), v in pairs if str(values.get(name)) == expected), None)
 
 
-def _value(text: str | None, known: Mapping[str, float | str]) -> Value | None:
+def _value(text: str | None, values: Mapping[str, float | str]) -> Value | None:
     """Return a value as JSON has it, with the recipe's own in the place of `{name}`."""
     if text is None:
         return None
     try:
-        filled = text.format_map(known)
+        filled = text.format_map(values)
     except KeyError:
         return None
     try:
@@ -114,37 +114,37 @@ def _value(text: str | None, known: Mapping[str, float | str]) -> Value | None:
 def _launched(recipe: Recipe) -> dict[str, Value]:
     """Return what Accelerate's file must say of machines and processes."""
     launcher = recipe.launcher
-    each, nodes = int(launcher.get("nproc_per_node", 1)), int(launcher.get("nnodes", 1) or 1)
+    per_node, nodes = int(launcher.get("nproc_per_node", 1)), int(launcher.get("nnodes", 1) or 1)
     return {
         "compute_environment": "LOCAL_MACHINE",
-        "distributed_type": "MULTI_GPU" if each * nodes > 1 else "NO",
+        "distributed_type": "MULTI_GPU" if per_node * nodes > 1 else "NO",
         "num_machines": nodes,
-        "num_processes": each * nodes,
+        "num_processes": per_node * nodes,
         "machine_rank": 0,
         "use_cpu": False,
     }
 
 
 def _in_sections(flat: Mapping[str, Value]) -> Sections:
-    found: dict[str, Value | dict[str, Value]] = {}
+    sections: dict[str, Value | dict[str, Value]] = {}
     for name, value in flat.items():
         section, _, inner = name.rpartition(".")
         if not section:
-            found[name] = value
+            sections[name] = value
             continue
-        held = found.setdefault(section, {})
-        if isinstance(held, dict):
-            held[inner] = value
-    return found
+        inner_values = sections.setdefault(section, {})
+        if isinstance(inner_values, dict):
+            inner_values[inner] = value
+    return sections
 
 
-def _how(framework: str, one: RecipeAction) -> str:
+def _how(framework: str, recipe_action: RecipeAction) -> str:
     """Return what is known of an action beside settings: of the framework, of PyTorch, in words."""
-    action = ACTIONS[one.code]
+    action = ACTIONS[recipe_action.code]
     line = action.lines.get(framework, "")
     if line == _BY_ITSELF:
         line = action.lines.get("pytorch", line)
     words = "; ".join(part for part in (line, action.words) if part)
-    values = ", ".join(f"{name} {value}" for name, value in one.settings.items())
-    known = words or f"nothing is known of it for {framework}"
-    return f"{known} ({values})" if values and words else known
+    values = ", ".join(f"{name} {value}" for name, value in recipe_action.settings.items())
+    text = words or f"nothing is known of it for {framework}"
+    return f"{text} ({values})" if values and words else text

@@ -129,7 +129,7 @@ def plan_change(old: Plan, new: Plan) -> PlanChange:
     waste = tuple(
         change for name in names for change in _waste(name, before.get(name), after.get(name))
     )
-    unknown = tuple(job.job for job in jobs if not _is_known(job))
+    unpriced = tuple(job.job for job in jobs if not _is_known(job))
     return PlanChange(
         period=new.period,
         earlier=old.as_of,
@@ -137,7 +137,7 @@ def plan_change(old: Plan, new: Plan) -> PlanChange:
         totals=_totals([job for job in jobs if _is_known(job)], waste),
         jobs=jobs,
         waste=waste,
-        unknown=unknown,
+        unknown=unpriced,
     )
 
 
@@ -146,16 +146,16 @@ def _by_name(plan: Plan) -> Mapping[str, JobPlan]:
 
 
 def _is_known(job: JobChange) -> bool:
-    known = {"new": (job.after,), "gone": (job.before,), "stays": (job.before, job.after)}
-    return None not in known[job.what]
+    bills = {"new": (job.after,), "gone": (job.before,), "stays": (job.before, job.after)}
+    return None not in bills[job.what]
 
 
 def _job(name: str, old: JobPlan | None, new: JobPlan | None) -> JobChange:
     before = old.baseline.cost.total if old else None
     after = new.baseline.cost.total if new else None
     if old is None or new is None:
-        what: What = "new" if old is None else "gone"
-        return JobChange(job=name, what=what, before=before, after=after)
+        kind: What = "new" if old is None else "gone"
+        return JobChange(job=name, what=kind, before=before, after=after)
     if before is None or after is None:
         return JobChange(job=name, what="stays", before=before, after=after)
     price, usage, machine = _causes(old.baseline, new.baseline, after - before)
@@ -203,12 +203,12 @@ def _waste(name: str, old: JobPlan | None, new: JobPlan | None) -> Iterable[Wast
 
 def _findings(job: JobPlan | None) -> Mapping[str, Decimal | None]:
     findings = job.findings if job else ()
-    return {one.code: one.waste_usd for one in findings if one.code != "unmeasured"}
+    return {finding.code: finding.waste_usd for finding in findings if finding.code != "unmeasured"}
 
 
 def _totals(jobs: list[JobChange], waste: tuple[WasteChange, ...]) -> ChangeTotals:
-    def of(name: str, what: What | None = None) -> Decimal:
-        chosen = (job for job in jobs if what in (None, job.what))
+    def of(name: str, kind: What | None = None) -> Decimal:
+        chosen = (job for job in jobs if kind in (None, job.what))
         return sum((getattr(job, name) or _ZERO for job in chosen), _ZERO)
 
     return ChangeTotals(
@@ -219,6 +219,6 @@ def _totals(jobs: list[JobChange], waste: tuple[WasteChange, ...]) -> ChangeTota
         machine_usd=of("machine_usd"),
         new_jobs_usd=of("after", "new"),
         gone_jobs_usd=-of("before", "gone"),
-        new_waste_usd=sum((one.after or _ZERO for one in waste), _ZERO),
-        gone_waste_usd=sum((one.before or _ZERO for one in waste), _ZERO),
+        new_waste_usd=sum((change.after or _ZERO for change in waste), _ZERO),
+        gone_waste_usd=sum((change.before or _ZERO for change in waste), _ZERO),
     )

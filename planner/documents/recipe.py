@@ -80,35 +80,39 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     machine: RecipeMachine
 
 
-def make_recipe(found: FoundOption, numeric: Iterable[str] = ()) -> Recipe:
+def make_recipe(option: FoundOption, numeric: Iterable[str] = ()) -> Recipe:
     """Return the recipe of an option of a plan.
 
     Args:
-        found: the option, or the job as it runs today.
+        option: the option, or the job as it runs today.
         numeric: codes of actions that may change results and were asked for.
 
     Raises:
         InputError: a code is unknown, needs no asking, does not apply to the job, or excludes
             another one; every problem is listed.
     """
-    remedies = _remedies(found)
-    asked = tuple(dict.fromkeys(numeric))
-    problems = [problem for code in asked if (problem := _refusal(code, remedies, found.job.name))]
-    own = [code for code in found.actions if code in remedies]
-    codes = [*own, *(code for code in asked if code not in own)]
-    kept = {one.code for one in compatible(ACTIONS[code] for code in codes if code in ACTIONS)}
+    remedies = _remedies(option)
+    codes_asked = tuple(dict.fromkeys(numeric))
+    problems = [
+        problem for code in codes_asked if (problem := _refusal(code, remedies, option.job.name))
+    ]
+    own = [code for code in option.actions if code in remedies]
+    codes = [*own, *(code for code in codes_asked if code not in own)]
+    allowed = {
+        action.code for action in compatible(ACTIONS[code] for code in codes if code in ACTIONS)
+    }
     problems += [
         f"--numeric {code}: not together with {', '.join(_excluding(code, codes))}; leave one out."
-        for code in asked
-        if code in ACTIONS and code not in kept
+        for code in codes_asked
+        if code in ACTIONS and code not in allowed
     ]
     if problems:
         raise InputError(problems)
-    machine = read_machine(found).also(codes)
-    sharing = found.option.sharing if found.option else None
+    machine = read_machine(option).also(codes)
+    sharing = option.option.sharing if option.option else None
     return Recipe(
-        job=found.job.name,
-        option=found.id,
+        job=option.job.name,
+        option=option.id,
         actions=tuple(remedies[code] for code in codes),
         environment=machine.environment,
         launcher=machine.launcher,
@@ -117,9 +121,9 @@ def make_recipe(found: FoundOption, numeric: Iterable[str] = ()) -> Recipe:
     )
 
 
-def _remedies(found: FoundOption) -> dict[str, RecipeAction]:
+def _remedies(option: FoundOption) -> dict[str, RecipeAction]:
     """Return the actions that apply, with what they set on the option's machine."""
-    today = {remedy.code: remedy for remedy in found.job.remedies}
+    today = {remedy.code: remedy for remedy in option.job.remedies}
     return {
         code: RecipeAction(
             code=code,
@@ -129,7 +133,7 @@ def _remedies(found: FoundOption) -> dict[str, RecipeAction]:
             by=action.by,
             how={**action.lines, **({"also": action.words} if action.words else {})},
         )
-        for code, settings in found.settings.items()
+        for code, settings in option.settings.items()
         if (action := ACTIONS.get(code)) is not None
     }
 
@@ -148,14 +152,14 @@ def _not_numeric(code: str) -> str | None:
     action = ACTIONS.get(code)
     if action is not None and action.kind == "numeric":
         return None
-    known = ", ".join(c for c, one in ACTIONS.items() if one.kind == "numeric")
+    numeric = ", ".join(c for c, action in ACTIONS.items() if action.kind == "numeric")
     words = "no action code" if action is None else f"{action.kind}, so it needs no asking"
-    return f"--numeric {code}: {words}; numeric are {known}."
+    return f"--numeric {code}: {words}; numeric are {numeric}."
 
 
 def _excluding(code: str, codes: Iterable[str]) -> Iterable[str]:
     excluded = ACTIONS[code].excludes
-    return (other for other in codes if other in excluded)
+    return (excluded_code for excluded_code in codes if excluded_code in excluded)
 
 
 _ANY_LOADER = "dataloader-workers"
@@ -187,12 +191,12 @@ class AskedRecipe:
         Raises:
             InputError: a code is not a numeric action, or excludes another one; every problem.
         """
-        asked = tuple(dict.fromkeys(numeric))
-        problems = [problem for code in asked if (problem := _excluded(code, self.actions))]
+        codes_asked = tuple(dict.fromkeys(numeric))
+        problems = [problem for code in codes_asked if (problem := _excluded(code, self.actions))]
         if problems:
             raise InputError(problems)
-        added: dict[str, Settings] = {code: {} for code in asked if code not in self.actions}
-        if _ANY_LOADER in asked:
+        added: dict[str, Settings] = {code: {} for code in codes_asked if code not in self.actions}
+        if _ANY_LOADER in codes_asked:
             added[_ANY_LOADER] = {**self.actions.get(_ANY_LOADER, {}), "any_loader": 1}
         variables = {
             name: text
@@ -228,7 +232,9 @@ def read_recipe(text: str, origin: str) -> AskedRecipe:
         raise InputError(problems)
     return AskedRecipe(
         job=raw.get("job"),
-        actions={one["code"]: one.get("settings") or {} for one in raw.get("actions") or ()},
+        actions={
+            action["code"]: action.get("settings") or {} for action in raw.get("actions") or ()
+        },
         environment=raw.get("environment") or {},
         launcher=raw.get("launcher") or {},
     )
@@ -242,11 +248,11 @@ def _problems(raw: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(actions, list):
         yield "actions is not a list"
         actions = []
-    for i, one in enumerate(actions):
-        code = one.get("code") if isinstance(one, dict) else None
+    for i, action in enumerate(actions):
+        code = action.get("code") if isinstance(action, dict) else None
         if not isinstance(code, str) or code not in ACTIONS:
             yield f"actions[{i}].code is not an action code"
-        elif not _plain(one.get("settings") or {}):
+        elif not _plain(action.get("settings") or {}):
             yield f"actions[{i}].settings holds more than numbers and words"
     odd = [name for name in ("environment", "launcher") if not _plain(raw.get(name) or {})]
     yield from (f"{name} holds more than numbers and words" for name in odd)
@@ -269,13 +275,13 @@ def _plain(values: object) -> bool:
     )
 
 
-def _excluded(code: str, others: Mapping[str, Settings]) -> str | None:
+def _excluded(code: str, actions: Mapping[str, Settings]) -> str | None:
     """Return why a code cannot be asked for beside the others; None where it can."""
     if code == _ANY_LOADER:
         return None
     if (refusal := _not_numeric(code)) is not None:
         return refusal
-    excluded = [other for other in others if other in ACTIONS[code].excludes]
+    excluded = [excluding for excluding in actions if excluding in ACTIONS[code].excludes]
     if excluded:
         return f"--numeric {code}: not together with {', '.join(excluded)}; leave one out."
     return None

@@ -62,26 +62,26 @@ def select(plan: Plan, named: Iterable[str] = ()) -> tuple[tuple[Selection, ...]
     Raises:
         InputError: a name fits no option, two are given for one job, or no job has a known cost.
     """
-    wanted = _wanted(plan, named)
-    shared = _shared(plan, wanted)
+    named_options = _named_options(plan, named)
+    shared = _shared(plan, named_options)
     packed = {name for place in shared for name in place.jobs}
-    chosen, unknown = [_placed(place) for place in shared], []
+    chosen, unpriced = [_placed(place) for place in shared], []
     for job in plan.jobs:
         if job.name in packed:
             continue
-        found = wanted.get(job.name) or FoundOption(job=job, option=job.choice)
-        if found.offer is None or found.cost is None:
-            unknown.append(f"{found.name}: its cost is not known; it is left out.")
+        option = named_options.get(job.name) or FoundOption(job=job, option=job.choice)
+        if option.offer is None or option.cost is None:
+            unpriced.append(f"{option.name}: its cost is not known; it is left out.")
             continue
-        if found.cost.at_least:
-            parts = ", ".join(found.cost.unknown)
-            unknown.append(
-                f"{found.name}: no price is known of {parts}; it costs at least so much."
+        if option.cost.at_least:
+            parts = ", ".join(option.cost.unknown)
+            unpriced.append(
+                f"{option.name}: no price is known of {parts}; it costs at least so much."
             )
-        chosen.append(_alone(found, found.offer, found.cost))
+        chosen.append(_alone(option, option.offer, option.cost))
     if not chosen:
-        raise InputError(unknown or ["the plan has no job; plan one with `gpucost plan`."])
-    return tuple(chosen), tuple(unknown)
+        raise InputError(unpriced or ["the plan has no job; plan one with `gpucost plan`."])
+    return tuple(chosen), tuple(unpriced)
 
 
 def recommended_usd(plan: Plan) -> Decimal:
@@ -92,40 +92,42 @@ def recommended_usd(plan: Plan) -> Decimal:
     """
     total = plan.recommended
     if total is None:  # a plan of an earlier version
-        found, unknown = select(plan)
-        if unknown:
-            raise InputError(unknown)
-        return sum((one.mid for one in found), Decimal(0))
+        selections, unpriced = select(plan)
+        if unpriced:
+            raise InputError(unpriced)
+        return sum((selection.mid for selection in selections), Decimal(0))
     if total.unknown:
         raise InputError(f"{name}: its cost is not known." for name in total.unknown)
     return total.cost.mid
 
 
-def _wanted(plan: Plan, named: Iterable[str]) -> dict[str, FoundOption]:
+def _named_options(plan: Plan, named: Iterable[str]) -> dict[str, FoundOption]:
     """Return the named option of each job; the problems of all names are raised together."""
-    wanted: dict[str, FoundOption] = {}
+    options: dict[str, FoundOption] = {}
     problems: list[str] = []
     for name in named:
         try:
-            found = find_option(plan, name)
+            option = find_option(plan, name)
         except InputError as error:
             problems.extend(error.problems)
             continue
-        if found.job.name in wanted:
-            problems.append(f"{name!r}: --option names {found.job.name} twice; a job runs one way.")
-        wanted[found.job.name] = found
+        if option.job.name in options:
+            problems.append(
+                f"{name!r}: --option names {option.job.name} twice; a job runs one way."
+            )
+        options[option.job.name] = option
     if problems:
         raise InputError(problems)
-    return wanted
+    return options
 
 
-def _shared(plan: Plan, wanted: Mapping[str, object]) -> list[Placement]:
+def _shared(plan: Plan, named_options: Mapping[str, object]) -> list[Placement]:
     """Return the placements of jobs that are recommended to share, no option of theirs named."""
     packed = {job.name for job in plan.jobs if job.placement is not None}
     return [
         place
         for place in (plan.fleet.recommended if plan.fleet else ())
-        if packed.issuperset(place.jobs) and not wanted.keys() & set(place.jobs)
+        if packed.issuperset(place.jobs) and not named_options.keys() & set(place.jobs)
     ]
 
 
@@ -144,13 +146,13 @@ def _placed(place: Placement) -> Selection:
     )
 
 
-def _alone(found: FoundOption, offer: RentedOffer, cost: OptionCost) -> Selection:
+def _alone(option: FoundOption, offer: RentedOffer, cost: OptionCost) -> Selection:
     return Selection(
-        job=found.job.name,
-        option=found.id,
+        job=option.job.name,
+        option=option.id,
         offer=offer,
-        machines=found.count,
-        hours=_exact(found.hours.mid),
+        machines=option.count,
+        hours=_exact(option.hours.mid),
         low=cost.low,
         mid=cost.mid,
         high=cost.high,
@@ -236,70 +238,75 @@ class FleetRequest:
     queue: str | None = None
 
 
-def shared_gpus(plan: Plan, cluster: str, asked: FleetRequest) -> tuple[SharedGpu, ...]:
+def shared_gpus(plan: Plan, cluster: str, request: FleetRequest) -> tuple[SharedGpu, ...]:
     """Return the GPUs on which the plan puts several jobs.
 
     Args:
         plan: read back.
         cluster: one of CLUSTERS.
-        asked: what runs there.
+        request: what runs there.
 
     Raises:
         InputError: nothing is shared, something was not said, or the cluster cannot do it; all at
             once.
     """
-    packed = [one for one in plan.fleet.recommended if len(one.jobs) > 1] if plan.fleet else []
+    packed = (
+        [place for place in plan.fleet.recommended if len(place.jobs) > 1] if plan.fleet else []
+    )
     if not packed:
         raise InputError(
             "the plan puts no two jobs on one GPU: there is nothing to share. Export one job with "
             "--to kubernetes --option JOB/ID."
         )
-    problems = [*_unsaid(plan, packed, cluster, asked), *_impossible(packed, cluster, asked)]
+    problems = [*_unsaid(plan, packed, cluster, request), *_impossible(packed, cluster, request)]
     if problems:
         raise InputError(problems)
-    names = [task_name(job) for one in packed for job in one.jobs]
-    alike = sorted({name for name in names if names.count(name) > 1})
-    if alike:
+    names = [task_name(job) for place in packed for job in place.jobs]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
         raise InputError(
-            f"several jobs would be called {', '.join(alike)} in the cluster, which takes letters, "
-            "digits and dashes: give them other names (`gpucost import --name`)."
+            f"several jobs would be called {', '.join(repeated)} in the cluster, which takes "
+            "letters, digits and dashes: give them other names (`gpucost import --name`)."
         )
-    return tuple(_gpu(one, plan, asked) for one in packed)
+    return tuple(_gpu(place, plan, request) for place in packed)
 
 
 def _unsaid(
-    plan: Plan, packed: list[Placement], cluster: str, asked: FleetRequest
+    plan: Plan, packed: list[Placement], cluster: str, request: FleetRequest
 ) -> Iterator[str]:
-    if not asked.command.strip():
+    if not request.command.strip():
         yield "what runs there? Give --run, such as --run 'python serve.py {job}'."
-    if cluster == "kubernetes" and asked.image is None:
+    if cluster == "kubernetes" and request.image is None:
         yield "in which container? Give --image, such as --image 'registry/{job}:1'."
-    if asked.ttl_s is None and not all(_serves(plan, job) for one in packed for job in one.jobs):
+    if request.ttl_s is None and not all(
+        _serves(plan, job) for place in packed for job in place.jobs
+    ):
         yield "how long at most? Give --ttl, such as --ttl 8h: nothing runs for ever."
 
 
-def _impossible(packed: list[Placement], cluster: str, asked: FleetRequest) -> Iterator[str]:
-    queue = asked.queue
-    if cluster != "kubernetes" and (asked.by or queue):
+def _impossible(packed: list[Placement], cluster: str, request: FleetRequest) -> Iterator[str]:
+    queue = request.queue
+    if cluster != "kubernetes" and (request.by or queue):
         yield f"--by and --queue are for --to kubernetes, not for {cluster}."
         return
-    if asked.by == "dra" and queue is not None:
+    if request.by == "dra" and queue is not None:
         yield "--queue: a claim of DRA has none; give --by device-plugin (Kueue) or --by kai."
     if queue is not None and not _NAME.fullmatch(queue):
         yield f"--queue {queue!r}: a name has lower-case letters, digits and dashes, at most 63."
-    foreign = [one for one in packed if not _is_nvidia(one.offer.gpu)]
+    foreign = [place for place in packed if not _is_nvidia(place.offer.gpu)]
     if cluster == "kubernetes" and foreign:
         yield (
-            f"GPU {', '.join(str(one.id) for one in foreign)}: what is exported to Kubernetes "
+            f"GPU {', '.join(str(place.id) for place in foreign)}: what is exported to Kubernetes "
             f"configures sharing by NVIDIA's drivers, and this is a {foreign[0].offer.gpu}. "
             "`--to slurm` and `gpucost provision --placement N` can share it."
         )
-    of_several = [one.id for one in packed if one.offer.gpu_count > 1]
-    if cluster == "kubernetes" and of_several and asked.by != "dra":
+    of_several = [place.id for place in packed if place.offer.gpu_count > 1]
+    if cluster == "kubernetes" and of_several and request.by != "dra":
         yield (
             f"GPU {', '.join(map(str, of_several))}: stands in a machine of several GPUs, and "
-            f"{'KAI' if asked.by == 'kai' else 'the device plugin'} cannot be told which of them. "
-            "`--by dra` can share one of several, and so can `gpucost provision --placement N`."
+            f"{'KAI' if request.by == 'kai' else 'the device plugin'} cannot be told which of "
+            "them. `--by dra` can share one of several, and so can "
+            "`gpucost provision --placement N`."
         )
 
 
@@ -309,11 +316,11 @@ def _is_nvidia(name: str) -> bool:
 
 
 def _serves(plan: Plan, name: str) -> bool:
-    job = next(one for one in plan.jobs if one.name == name)
+    job = next(job for job in plan.jobs if job.name == name)
     return JobKind(job.kind).answers
 
 
-def _gpu(placement: Placement, plan: Plan, asked: FleetRequest) -> SharedGpu:
+def _gpu(placement: Placement, plan: Plan, request: FleetRequest) -> SharedGpu:
     slices = (placement.slice or "").split(",") if placement.mode == "mig" else [""]
     slices = slices * len(placement.jobs) if len(slices) == 1 else slices
     offer = placement.offer
@@ -329,9 +336,9 @@ def _gpu(placement: Placement, plan: Plan, asked: FleetRequest) -> SharedGpu:
             SharedJob(
                 name=task_name(job),
                 planned=job,
-                command=asked.command.replace(_OF_JOB, shlex.quote(job)),
-                image=asked.image.replace(_OF_JOB, task_name(job)) if asked.image else None,
-                serves=_serves(plan, job) and asked.ttl_s is None,
+                command=request.command.replace(_OF_JOB, shlex.quote(job)),
+                image=request.image.replace(_OF_JOB, task_name(job)) if request.image else None,
+                serves=_serves(plan, job) and request.ttl_s is None,
                 slice=piece or None,
                 slowest=placement.relative_speed[job].low,
             )

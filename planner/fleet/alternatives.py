@@ -33,77 +33,82 @@ Place = tuple[str, str, str, str]
 def find_alternatives(
     jobs: Sequence[Movable],
     fleet: Fleet,
-    asked: Requirements,
+    requirements: Requirements,
     catalog: Catalog,
-    known: PackedBefore,
+    packed_before: PackedBefore,
 ) -> tuple[Alternative, ...]:
     """Return the machine types on which the fleet would cost less than `fleet`, cheapest first.
 
     None where the number of moves is limited, or the time is up. Machine types that no job moves
-    from or to are packed as in `fleet`, of which `known` is.
+    from or to are packed as in `fleet`, of which `packed_before` is.
     """
-    if asked.max_moves is not None or asked.ends_search():
+    if requirements.max_moves is not None or requirements.ends_search():
         return ()
     tenants = {
-        one.name: known.tenant(one.profile, one.baseline, one.home, asked, quick=True)
-        for one in jobs
+        job.name: packed_before.tenant(
+            job.profile, job.baseline, job.home, requirements, quick=True
+        )
+        for job in jobs
     }
     free = [
-        one
-        for one in jobs
-        if one.elsewhere
-        and not tenants[one.name].is_isolated
-        and why_alone(tenants[one.name], asked) is None
+        job
+        for job in jobs
+        if job.elsewhere
+        and not tenants[job.name].is_isolated
+        and why_alone(tenants[job.name], requirements) is None
     ]
     promising = _promising(free, tenants, fleet)
     tried = [(offer, _away(jobs, moving, catalog)) for offer, moving in promising]
-    packings = _packed(jobs, [away for _, away in tried], asked, catalog, known, quick=True)
-    found = [
-        (packed, offer, away)
-        for packed, (offer, away) in zip(packings, tried, strict=True)
+    packings = _packed(
+        jobs, [moves for _, moves in tried], requirements, catalog, packed_before, quick=True
+    )
+    cheaper = [
+        (packed, offer, moves)
+        for packed, (offer, moves) in zip(packings, tried, strict=True)
         if packed.cost_after < fleet.cost_after
     ]
-    found.sort(key=lambda one: (one[0].cost_after, one[1].place, one[1].purchase))
-    first, listed = len(fleet.placements), found[:LISTED]
-    known.away.update((_place(offer), away) for _, offer, away in listed)
-    return tuple(_alternative(jobs, *one, first) for one in listed)
+    cheaper.sort(key=lambda job: (job[0].cost_after, job[1].place, job[1].purchase))
+    first, listed = len(fleet.placements), cheaper[:LISTED]
+    packed_before.away.update((_place(offer), moves) for _, offer, moves in listed)
+    return tuple(_alternative(jobs, *job, first) for job in listed)
 
 
 def searched(
-    found: Alternative,
+    alternative: Alternative,
     jobs: Sequence[Movable],
-    asked: Requirements,
+    requirements: Requirements,
     catalog: Catalog,
-    known: PackedBefore,
+    packed_before: PackedBefore,
 ) -> Alternative:
     """Return an alternative as a search packs it; as it is where that would cost more.
 
-    In those that are listed the jobs that move are packed by first fit alone. `known` is of them.
+    In those that are listed the jobs that move are packed by first fit alone, as in
+    `packed_before`.
     """
-    away = known.away[_place(found.offer)]
-    (packed,) = _packed(jobs, [away], asked, catalog, known, quick=False)
-    if packed.cost_after > found.fleet.cost_after:
-        return found
-    first = min(one.id for one in found.fleet.placements) - 1
-    return _alternative(jobs, packed, found.offer, away, first)
+    moves = packed_before.away[_place(alternative.offer)]
+    (packed,) = _packed(jobs, [moves], requirements, catalog, packed_before, quick=False)
+    if packed.cost_after > alternative.fleet.cost_after:
+        return alternative
+    first = min(placement.id for placement in alternative.fleet.placements) - 1
+    return _alternative(jobs, packed, alternative.offer, moves, first)
 
 
 def _away(
     jobs: Iterable[Movable], moving: Mapping[str, Elsewhere], catalog: Catalog
 ) -> dict[str, Away]:
     return {
-        one.name: Away(job=one, to=moving[one.name], catalog=catalog)
-        for one in jobs
-        if one.name in moving
+        job.name: Away(job=job, to=moving[job.name], catalog=catalog)
+        for job in jobs
+        if job.name in moving
     }
 
 
 def _packed(  # noqa: PLR0913 - what a packing is made of
     jobs: Sequence[Movable],
     tried: Sequence[Mapping[str, Away]],
-    asked: Requirements,
+    requirements: Requirements,
     catalog: Catalog,
-    known: PackedBefore,
+    packed_before: PackedBefore,
     *,
     quick: bool,
 ) -> list[Draft]:
@@ -111,34 +116,36 @@ def _packed(  # noqa: PLR0913 - what a packing is made of
 
     How close to a bound they are is told of the fleet at home alone.
     """
-    homes = [{one.name: away.get(one.name, one.home) for one in jobs} for away in tried]
-    pairs = [(one.profile, one.baseline) for one in jobs]
-    return drafts(pairs, asked, homes, catalog, quick=quick, known=known, proves=False)
+    homes = [{job.name: moves.get(job.name, job.home) for job in jobs} for moves in tried]
+    pairs = [(job.profile, job.baseline) for job in jobs]
+    return drafts(
+        pairs, requirements, homes, catalog, quick=quick, packed_before=packed_before, proves=False
+    )
 
 
 def _alternative(
-    jobs: Iterable[Movable], packed: Draft, offer: Offer, away: Mapping[str, Away], first: int
+    jobs: Iterable[Movable], packed: Draft, offer: Offer, moves: Mapping[str, Away], first: int
 ) -> Alternative:
     """Return a packing with everything that is said of it, numbered on from so many placements."""
     fleet = packed.fleet(first)
     return Alternative(
         offer=offer,
-        jobs=tuple(sorted(away)),
-        fleet=replace(fleet, together=_tied(fleet, jobs, away)),
-        unknown=tuple(sorted(name for name, home in away.items() if home.moving_usd is None)),
+        jobs=tuple(sorted(moves)),
+        fleet=replace(fleet, together=_tied(fleet, jobs, moves)),
+        unknown=tuple(sorted(name for name, home in moves.items() if home.moving_usd is None)),
     )
 
 
-def _tied(fleet: Fleet, jobs: Iterable[Movable], away: Mapping[str, Home]) -> tuple[Together, ...]:
+def _tied(fleet: Fleet, jobs: Iterable[Movable], moves: Mapping[str, Home]) -> tuple[Together, ...]:
     """Return the groups to be packed all or none; jobs of one machine leave it together.
 
     Who stayed on it would be billed for all of it.
     """
     groups = dict(enumerate(fleet.together))
     of_job = {name: number for number, group in groups.items() for name in group.jobs}
-    where = {job: one for one in fleet.placements for job in one.jobs}
+    where = {job: item for item in fleet.placements for job in item.jobs}
     free = count(len(groups))
-    leaving = {frozenset((one.name, *one.beside)) for one in jobs if one.name in away}
+    leaving = {frozenset((item.name, *item.beside)) for item in jobs if item.name in moves}
     for machine in sorted(leaving, key=sorted):
         names = [name for name in sorted(machine) if name in where]
         if len(names) == 1:
@@ -146,7 +153,7 @@ def _tied(fleet: Fleet, jobs: Iterable[Movable], away: Mapping[str, Home]) -> tu
         for name in names:
             if name not in of_job:
                 of_job[name] = next(free)
-                groups[of_job[name]] = _on_its_own(where[name], away.get(name))
+                groups[of_job[name]] = _on_its_own(where[name], moves.get(name))
         numbers = sorted({of_job[name] for name in names})
         groups[numbers[0]] = _joined([groups.pop(number) for number in numbers])
         of_job.update(dict.fromkeys(groups[numbers[0]].jobs, numbers[0]))
@@ -169,14 +176,14 @@ def _on_its_own(place: Placement, home: Home | None) -> Together:
 def _joined(groups: Sequence[Together]) -> Together:
     """Return groups as one that is packed all or none."""
     return Together(
-        jobs=tuple(sorted(name for one in groups for name in one.jobs)),
-        placements=tuple(id_ for one in groups for id_ in one.placements),
-        cost=sum((one.cost for one in groups), _NOTHING),
-        low=sum((one.low for one in groups), _NOTHING),
-        high=sum((one.high for one in groups), _NOTHING),
-        effort_hours=sum(one.effort_hours for one in groups),
-        moving_usd=sum((one.moving_usd for one in groups), _NOTHING),
-        others=tuple(line for one in groups for line in one.others),
+        jobs=tuple(sorted(name for group in groups for name in group.jobs)),
+        placements=tuple(id_ for group in groups for id_ in group.placements),
+        cost=sum((group.cost for group in groups), _NOTHING),
+        low=sum((group.low for group in groups), _NOTHING),
+        high=sum((group.high for group in groups), _NOTHING),
+        effort_hours=sum(group.effort_hours for group in groups),
+        moving_usd=sum((group.moving_usd for group in groups), _NOTHING),
+        others=tuple(line for group in groups for line in group.others),
     )
 
 
@@ -192,34 +199,34 @@ def _promising(
     bills = {job: p.cost / len(p.jobs) for p in fleet.placements for job in p.jobs}
     saves: dict[Place, dict[Place, Decimal]] = {}
     moving: dict[Place, dict[str, tuple[Movable, Place, Elsewhere]]] = {}
-    for one in jobs:
-        here = tenants[one.name]
-        if here.home is None:
+    for job in jobs:
+        tenant = tenants[job.name]
+        if tenant.home is None:
             continue
-        cost, leaves = bills.get(one.name, here.home.usd), _place(here.home.offer)
-        for to in one.elsewhere:
+        cost, leaves = bills.get(job.name, tenant.home.usd), _place(tenant.home.offer)
+        for to in job.elsewhere:
             place = _place(to.offer)
             gains = saves.setdefault(place, {})
-            gains[leaves] = gains.get(leaves, _NOTHING) + cost - to.usd * _part(here, to)
-            moving.setdefault(place, {})[one.name] = (one, leaves, to)
+            gains[leaves] = gains.get(leaves, _NOTHING) + cost - to.usd * _part(tenant, to)
+            moving.setdefault(place, {})[job.name] = (job, leaves, to)
     best = {place: sum((g for g in by.values() if g > 0), _NOTHING) for place, by in saves.items()}
-    found: list[tuple[Offer, dict[str, Elsewhere]]] = []
+    promising: list[tuple[Offer, dict[str, Elsewhere]]] = []
     for place in sorted((p for p in best if best[p] > 0), key=lambda p: (-best[p], p)):
         going = {name for name, (_, leaves, _) in moving[place].items() if saves[place][leaves] > 0}
         whole = {n: moving[place][n] for n in going if going.issuperset(moving[place][n][0].beside)}
-        if whole and len(found) < _TRIED:
-            there = {name: whole[name][2] for name in sorted(whole)}
-            found.append((next(iter(there.values())).offer, there))
-    return found
+        if whole and len(promising) < _TRIED:
+            moves = {name: whole[name][2] for name in sorted(whole)}
+            promising.append((next(iter(moves.values())).offer, moves))
+    return promising
 
 
 def _place(offer: Offer) -> Place:
     return offer.provider, offer.instance_type, offer.region, offer.purchase
 
 
-def _part(one: Tenant, to: Elsewhere) -> Decimal:
+def _part(tenant: Tenant, to: Elsewhere) -> Decimal:
     """Return the part of a GPU that a job takes there, were it as full as limits allow."""
-    memory = (one.memory_gib or 0.0) + CONTEXT_GIB
-    busy = min(1.0, (one.share or 0.0) * to.factor)
+    memory = (tenant.memory_gib or 0.0) + CONTEXT_GIB
+    busy = min(1.0, (tenant.share or 0.0) * to.factor)
     filled = max(busy / BUSIEST, memory / (USABLE * gpu_memory_gib(to.offer)))
     return Decimal(min(1.0, filled))

@@ -65,9 +65,9 @@ class Left:
     bill: Quote
     notes: tuple[str, ...]
 
-    def lines(self, held: int) -> tuple[QuoteLine, ...]:
+    def lines(self, gpus: int) -> tuple[QuoteLine, ...]:
         """Return the bill of so many of the GPUs."""
-        return part_of(self.bill, held, self.shares).lines
+        return part_of(self.bill, gpus, self.shares).lines
 
 
 def machines_left(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None) -> Left:
@@ -103,7 +103,9 @@ def machines_left(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalo
         return quote(size, use)
 
     bills = [(size, bill(size)) for size in sizes]
-    size, chosen = min(bills, key=lambda one: (one[1].exact, one[0] is not today, one[0].place))
+    size, chosen = min(
+        bills, key=lambda priced: (priced[1].exact, priced[0] is not today, priced[0].place)
+    )
     notes = tuple(_notes(today, size, chosen.usage.count, machines, needed))
     shares = len(bins) + sum(t.profile.gpu_count for t in alone)
     return Left(offer=size, shares=shares, bill=chosen, notes=notes)
@@ -114,26 +116,26 @@ def gpus_held(tenants: list[Tenant]) -> int:
 
     Jobs of one machine that hold more together take turns.
     """
-    held, machines = 0, dict[tuple[str, ...], list[Tenant]]()
-    for one in tenants:
-        tenancy, offer = one.baseline.tenancy, one.baseline.offer
+    gpus, machines = 0, dict[tuple[str, ...], list[Tenant]]()
+    for tenant in tenants:
+        tenancy, offer = tenant.baseline.tenancy, tenant.baseline.offer
         if tenancy is None or not tenancy.beside or offer is None:
-            held += one.profile.gpu_count * one.baseline.replicas
+            gpus += tenant.profile.gpu_count * tenant.baseline.replicas
         else:
-            names = tuple(sorted((one.name, *tenancy.beside)))
-            machines.setdefault(names, []).append(one)
+            names = tuple(sorted((tenant.name, *tenancy.beside)))
+            machines.setdefault(names, []).append(tenant)
     for group in machines.values():
         offer = group[0].baseline.offer
         size = round(offer.gpu_count) if offer else 0
         devices = frozenset[str]().union(*(devices_of(t.profile) for t in group))
-        held += min(sum(t.profile.gpu_count for t in group), max(size, len(devices), 1))
-    return held
+        gpus += min(sum(t.profile.gpu_count for t in group), max(size, len(devices), 1))
+    return gpus
 
 
-def _hours(one: Tenant) -> float:
+def _hours(tenant: Tenant) -> float:
     """Return how long the machine is held by the job or by those beside it."""
-    tenancy = one.baseline.tenancy
-    return max(one.baseline.hours.mid, tenancy.hours if tenancy else 0.0)
+    tenancy = tenant.baseline.tenancy
+    return max(tenant.baseline.hours.mid, tenancy.hours if tenancy else 0.0)
 
 
 def _machines_today(tenants: list[Tenant]) -> int:
@@ -148,11 +150,11 @@ def _machines_today(tenants: list[Tenant]) -> int:
 def _smaller(today: Offer, tenants: list[Tenant], needed: int, catalog: Catalog) -> Iterator[Offer]:
     """Yield sizes with fewer of the same GPUs, in the same place, that have the cores and RAM."""
     for offer in catalog.offers:
-        alike = all(
+        same_kind = all(
             getattr(offer, key) == getattr(today, key)
             for key in ("provider", "region", "gpu", "purchase", "host")
         )
-        if alike and 1 <= offer.gpu_count < today.gpu_count:
+        if same_kind and 1 <= offer.gpu_count < today.gpu_count:
             count = math.ceil(needed / offer.gpu_count)
             if _host_fits(tenants, offer, count):
                 yield offer
@@ -166,8 +168,8 @@ def _host_fits(tenants: list[Tenant], offer: Offer, count: int) -> bool:
     need = together(host_need(t.profile) for t in tenants)
     vcpus = None if offer.vcpus is None else offer.vcpus * count
     ram_gib = None if offer.ram_gib is None else offer.ram_gib * count
-    unknown = host_unknown(need, vcpus, ram_gib)
-    return unknown is None and host_lacks(need, vcpus, ram_gib) is None
+    unmeasured = host_unknown(need, vcpus, ram_gib)
+    return unmeasured is None and host_lacks(need, vcpus, ram_gib) is None
 
 
 def _notes(today: Offer, size: Offer, count: int, machines: int, needed: int) -> Iterator[str]:
@@ -176,9 +178,9 @@ def _notes(today: Offer, size: Offer, count: int, machines: int, needed: int) ->
         yield Message("fleet.other-size", n=count, to=size.place, before=machines, machine=was)
         return
     total = count * round(today.gpu_count)
-    gone, free = machines - count, total - needed
-    if gone:
-        yield Message("fleet.machines-free", n=gone, before=machines, machine=today.name)
+    freed, free = machines - count, total - needed
+    if freed:
+        yield Message("fleet.machines-free", n=freed, before=machines, machine=today.name)
     if free > 0:
         yield Message("fleet.gpus-free", n=free, of=total, count=count, machine=today.name)
 
@@ -227,9 +229,9 @@ class Draft:
     @property
     def cost_after(self) -> Decimal:
         """The bill after packing, dollars of the period, exact."""
-        return sum((one.cost for one in self._gpus), self._kept)
+        return sum((gpu.cost for gpu in self._gpus), self._kept)
 
-    def fleet(self, taken: int = 0) -> Fleet:
+    def fleet(self, numbered: int = 0) -> Fleet:
         """Return the fleet, its placements numbered on from those that are taken."""
         return Fleet(
             gpus_before=gpus_held(self._tenants),
@@ -239,10 +241,10 @@ class Draft:
             cost_before=sum((t.baseline.cost or Decimal(0) for t in self._tenants), Decimal(0)),
             cost_after=self.cost_after,
             placements=tuple(
-                _placement(one, number) for number, one in enumerate(self._gpus, taken + 1)
+                _placement(item, number) for number, item in enumerate(self._gpus, numbered + 1)
             ),
             unmoved=tuple(sorted(self.unmoved, key=lambda u: u.job)),
-            together=tuple(_together(one, taken) for one in self._joined),
+            together=tuple(_together(item, numbered) for item in self._joined),
             notes=tuple(self._notes),
         )
 
@@ -255,30 +257,30 @@ class Draft:
             self._add_gpus(packing.groups)
             self.add_alone(alone)
             return
-        left = machines_left(packing.groups, alone, catalog)
+        machines = machines_left(packing.groups, alone, catalog)
         before = sum((t.baseline.cost or Decimal(0) for t in everyone), Decimal(0))
-        after = left.bill.exact + sum(
+        after = machines.bill.exact + sum(
             (total(t.home.data_lines if t.home else ()) for t in everyone), Decimal(0)
         )
         if after > before:
-            self._leave(everyone, left, after - before)
+            self._leave(everyone, machines, after - before)
         else:
             self._bound += packing.bound
-            self._add_machines(packing.groups, alone, left)
+            self._add_machines(packing.groups, alone, machines)
 
-    def _leave(self, everyone: list[Tenant], left: Left, dearer: Decimal) -> None:
+    def _leave(self, everyone: list[Tenant], machines: Left, dearer: Decimal) -> None:
         """Leave the jobs of machines that would cost more once they are packed."""
         self._kept += sum((t.baseline.cost or Decimal(0) for t in everyone), Decimal(0))
         self._held += gpus_held(everyone)
         self._notes.append(
-            Message("fleet.stay", machine=left.offer.name, usd=whole_dollars(dearer))
+            Message("fleet.stay", machine=machines.offer.name, usd=whole_dollars(dearer))
         )
 
     def add_alone(self, tenants: Iterable[Tenant]) -> None:
         """Count jobs that stay as they are."""
-        for one in tenants:
-            self._kept += one.baseline.cost or Decimal(0)
-            self._held += one.profile.gpu_count * one.baseline.replicas
+        for tenant in tenants:
+            self._kept += tenant.baseline.cost or Decimal(0)
+            self._held += tenant.profile.gpu_count * tenant.baseline.replicas
 
     def _add_gpus(self, bins: list[list[Tenant]]) -> None:
         """Place jobs on GPUs that are rented one by one, or as a part of a machine."""
@@ -287,27 +289,27 @@ class Draft:
             home = longest.home
             if home is None:
                 raise ValueError("only jobs with a priced machine are packed")
-            others = [line for t in group if t is not longest for line in _data(t)]
-            cost = self._place(group, home.offer, 0, (*home.quote.lines, *others))
+            data_lines = [line for t in group if t is not longest for line in _data(t)]
+            cost = self._place(group, home.offer, 0, (*home.quote.lines, *data_lines))
             if len(group) > 1:
                 self._joined.append(_Joined(_by_name(group), (len(self._gpus),), cost))
 
-    def _add_machines(self, bins: list[list[Tenant]], alone: list[Tenant], left: Left) -> None:
+    def _add_machines(self, bins: list[list[Tenant]], alone: list[Tenant], machines: Left) -> None:
         """Place jobs on machines of several GPUs whose bill they share."""
-        self._notes.extend(left.notes)
-        size, cost, first = round(left.offer.gpu_count), Decimal(0), len(self._gpus) + 1
+        self._notes.extend(machines.notes)
+        size, cost, first = round(machines.offer.gpu_count), Decimal(0), len(self._gpus) + 1
         for number, group in enumerate(bins):
             data = [line for t in group for line in _data(t)]
-            cost += self._place(group, left.offer, number % size, (*left.lines(1), *data))
+            cost += self._place(group, machines.offer, number % size, (*machines.lines(1), *data))
         self._held += gpus_held(alone)
-        others: list[QuoteLine] = []
-        for one in alone:
-            own = (*left.lines(one.profile.gpu_count), *_data(one))
+        own_lines: list[QuoteLine] = []
+        for tenant in alone:
+            own = (*machines.lines(tenant.profile.gpu_count), *_data(tenant))
             self._kept, cost = self._kept + total(own), cost + total(own)
-            others.extend(own)
+            own_lines.extend(own)
         everyone = _by_name([*(t for group in bins for t in group), *alone])
         gpus = tuple(range(first, len(self._gpus) + 1))
-        self._joined.append(_Joined(everyone, gpus, cost, tuple(others)))
+        self._joined.append(_Joined(everyone, gpus, cost, tuple(own_lines)))
 
     def _place(
         self, group: list[Tenant], offer: Offer, gpu: int, lines: tuple[QuoteLine, ...]
@@ -321,68 +323,71 @@ def _by_name(group: list[Tenant]) -> list[Tenant]:
     return sorted(group, key=lambda t: t.name)
 
 
-def _placement(one: _Gpu, number: int) -> Placement:
-    group = one.group
+def _placement(gpu: _Gpu, number: int) -> Placement:
+    group = gpu.group
     pieces = slices_of(group) if by_slices(group) else ()
     return Placement(
         id=number,
-        offer=one.offer,
-        gpu=one.gpu,
-        mode=None if len(group) == 1 else "mig" if pieces else side_by_side(one.offer),
-        slices=tuple(one.profile for one in pieces if not isinstance(one, str)),
+        offer=gpu.offer,
+        gpu=gpu.gpu,
+        mode=None if len(group) == 1 else "mig" if pieces else side_by_side(gpu.offer),
+        slices=tuple(piece.profile for piece in pieces if not isinstance(piece, str)),
         jobs=tuple(t.name for t in group),
         speed=speeds(group) if len(group) > 1 else {group[0].name: exactly(1.0, "alone")},
         hours=max(t.home.hours for t in group if t.home),
-        lines=one.lines,
+        lines=gpu.lines,
         busy_fraction=_busy(group),
     )
 
 
-def _together(one: _Joined, taken: int) -> Together:
+def _together(joined: _Joined, numbered: int) -> Together:
     """Return jobs that are packed all or none.
 
     A GPU's bill is that of whoever holds it longest, so it is at most as much dearer than expected
     as the dearest of its jobs may get.
     """
-    homes = [t.home for t in one.group if t.home]
+    homes = [t.home for t in joined.group if t.home]
     off = [[end - home.usd for end in home.ends] for home in homes]
     return Together(
-        jobs=tuple(t.name for t in one.group),
-        placements=tuple(gpu + taken for gpu in one.gpus),
-        cost=one.cost,
-        low=max(Decimal(0), one.cost + min(low for low, _ in off)),
-        high=one.cost + max(high for _, high in off),
+        jobs=tuple(t.name for t in joined.group),
+        placements=tuple(gpu + numbered for gpu in joined.gpus),
+        cost=joined.cost,
+        low=max(Decimal(0), joined.cost + min(low for low, _ in off)),
+        high=joined.cost + max(high for _, high in off),
         effort_hours=sum(_SHARE_H + home.effort_hours for home in homes),
         moving_usd=sum((home.moving_usd or Decimal(0) for home in homes), Decimal(0)),
-        others=one.others,
+        others=joined.others,
     )
 
 
-def _has_neighbours(one: Tenant) -> bool:
-    tenancy = one.baseline.tenancy
+def _has_neighbours(tenant: Tenant) -> bool:
+    tenancy = tenant.baseline.tenancy
     return (
-        tenancy is not None and bool(tenancy.beside) and one.home is not None and not one.home.moved
+        tenancy is not None
+        and bool(tenancy.beside)
+        and tenant.home is not None
+        and not tenant.home.moved
     )
 
 
 def _busy(group: Iterable[Tenant]) -> float | None:
-    loads = [one.home.profile.busy_fraction if one.home else None for one in group]
-    known = [load for load in loads if load is not None]
-    return min(1.0, sum(known)) if len(known) == len(loads) else None
+    loads = [tenant.home.profile.busy_fraction if tenant.home else None for tenant in group]
+    shares = [load for load in loads if load is not None]
+    return min(1.0, sum(shares)) if len(shares) == len(loads) else None
 
 
-def _data(one: Tenant) -> tuple[QuoteLine, ...]:
-    return one.home.data_lines if one.home else ()
+def _data(tenant: Tenant) -> tuple[QuoteLine, ...]:
+    return tenant.home.data_lines if tenant.home else ()
 
 
 def consolidate(  # noqa: PLR0913 - what a packing is made of
     jobs: Iterable[tuple[Profile, Baseline]],
-    asked: Requirements,
+    requirements: Requirements,
     homes: Mapping[str, Home | None] | None = None,
     catalog: Catalog | None = None,
     *,
     quick: bool = False,
-    known: PackedBefore | None = None,
+    packed_before: PackedBefore | None = None,
 ) -> Fleet:
     """Return the fleet on fewer GPUs; without homes each job is packed where it runs today.
 
@@ -390,68 +395,81 @@ def consolidate(  # noqa: PLR0913 - what a packing is made of
     """
     pairs = list(jobs)
     at = {p.job.name: today(p, b) for p, b in pairs} if homes is None else homes
-    (found,) = drafts(pairs, asked, [at], catalog, quick=quick, known=known or PackedBefore())
-    return found.fleet()
+    (draft,) = drafts(
+        pairs,
+        requirements,
+        [at],
+        catalog,
+        quick=quick,
+        packed_before=packed_before or PackedBefore(),
+    )
+    return draft.fleet()
 
 
 def drafts(  # noqa: PLR0913 - what a packing is made of
     jobs: Sequence[tuple[Profile, Baseline]],
-    asked: Requirements,
+    requirements: Requirements,
     homes: Sequence[Mapping[str, Home | None]],
     catalog: Catalog | None,
     *,
     quick: bool,
-    known: PackedBefore,
+    packed_before: PackedBefore,
     proves: bool = True,
 ) -> list[Draft]:
     """Return the fleet on fewer GPUs, packed and with its bill, once for each choice of homes.
 
     Args:
         jobs: what was measured, and what runs it today.
-        asked: the limits of sharing.
+        requirements: the limits of sharing.
         homes: the machine on whose GPU each job would share, by its name; several such choices.
         catalog: where smaller machines are looked for; without it machines stay as they are.
         quick: first fit, without a search, a bound, or why who stays cannot join others.
-        known: what was searched for before: the same jobs of a machine type are packed as then.
+        packed_before: by which the same jobs of a machine type are packed as then.
         proves: whether a good bound is worth work that finds no better packing.
     """
-    from planner.fleet.packing import unmoved, with_fewer_moves  # noqa: PLC0415 - numpy comes in with it
+    from planner.fleet.packing import unmoved, with_fewer_moves  # noqa: PLC0415 - imports numpy
 
-    each = [
-        _Pools([known.tenant(p, b, at[p.job.name], asked, quick=quick) for p, b in jobs], asked)
+    choices = [
+        _Pools(
+            [
+                packed_before.tenant(p, b, at[p.job.name], requirements, quick=quick)
+                for p, b in jobs
+            ],
+            requirements,
+        )
         for at in homes
     ]
-    pools = [pool for one in each for pool in one.sharing]
-    packings = iter(known.packed(pools, asked, quick=quick, proves=proves))
-    found = []
-    for one in each:
-        packed = list(islice(packings, len(one.groups)))
-        if asked.max_moves is not None:
-            with_fewer_moves(packed, asked.max_moves)
-        made = Draft(one.tenants, one.alone.values())
-        for group, packing in zip(one.groups, packed, strict=True):
-            made.add(packing, [t for t in group if t.name in one.alone], catalog)
+    sharing = [pool for choice in choices for pool in choice.sharing]
+    packings = iter(packed_before.packed(sharing, requirements, quick=quick, proves=proves))
+    result = []
+    for choice in choices:
+        packed = list(islice(packings, len(choice.groups)))
+        if requirements.max_moves is not None:
+            with_fewer_moves(packed, requirements.max_moves)
+        draft = Draft(choice.tenants, choice.alone.values())
+        for group, packing in zip(choice.groups, packed, strict=True):
+            draft.add(packing, [t for t in group if t.name in choice.alone], catalog)
             if not quick:
-                made.unmoved.extend(unmoved(packing, asked))
-        made.add_alone(t for t in one.tenants if t.home is None)
-        found.append(made)
-    return found
+                draft.unmoved.extend(unmoved(packing, requirements))
+        draft.add_alone(t for t in choice.tenants if t.home is None)
+        result.append(draft)
+    return result
 
 
 class _Pools:
     """The jobs of a fleet by machine type, and who takes no part in packing."""
 
-    def __init__(self, tenants: list[Tenant], asked: Requirements) -> None:
+    def __init__(self, tenants: list[Tenant], requirements: Requirements) -> None:
         self.tenants = tenants
-        self.alone = {t.name: reason for t in tenants if (reason := why_alone(t, asked))}
+        self.alone = {t.name: reason for t in tenants if (reason := why_alone(t, requirements))}
         self.groups = _by_machine(tenants)
         self.sharing = [[t for t in group if t.name not in self.alone] for group in self.groups]
 
 
 def _by_machine(tenants: list[Tenant]) -> list[list[Tenant]]:
     groups: dict[tuple[str, str, str, str], list[Tenant]] = defaultdict(list)
-    for one in tenants:
-        if one.home is not None:
-            offer = one.home.offer
-            groups[offer.provider, offer.instance_type, offer.region, offer.purchase].append(one)
+    for tenant in tenants:
+        if tenant.home is not None:
+            offer = tenant.home.offer
+            groups[offer.provider, offer.instance_type, offer.region, offer.purchase].append(tenant)
     return [groups[key] for key in sorted(groups)]

@@ -35,16 +35,16 @@ from planner.signals.thresholds import USABLE
 from pricing.message import Message
 
 
-def wanted_by_hour(one: Tenant) -> tuple[float, ...]:
+def wanted_by_hour(tenant: Tenant) -> tuple[float, ...]:
     """Return the share of the GPU that a job takes in each hour of a day or week, each at least 0.
 
     It is the measured share, times the demand of the hour over the requests that were measured.
     Empty where demand by the hour, requests or GPU use are not known.
     """
-    demand, measured = hourly_demand(one.profile), measured_requests_per_s(one.profile)
-    if demand is None or not measured or one.share is None:
+    demand, measured = hourly_demand(tenant.profile), measured_requests_per_s(tenant.profile)
+    if demand is None or not measured or tenant.share is None:
         return ()
-    return tuple(one.share * rate / measured for rate in demand)
+    return tuple(tenant.share * rate / measured for rate in demand)
 
 
 def wanted_together(group: Sequence[Tenant]) -> tuple[float, ...]:
@@ -52,21 +52,21 @@ def wanted_together(group: Sequence[Tenant]) -> tuple[float, ...]:
 
     A day beside a week is known: every day of the week is then like that day.
     """
-    each = [wanted_by_hour(one) for one in group]
-    longest = max((len(one) for one in each), default=0)
-    if not longest or not all(each):
+    shares = [wanted_by_hour(tenant) for tenant in group]
+    longest = max(map(len, shares), default=0)
+    if not longest or not all(shares):
         return ()
-    whole = [one * (longest // len(one)) for one in each]
+    whole = [share * (longest // len(share)) for share in shares]
     return reduce(lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), whole)
 
 
 _ROUNDING = 1e-9
 
 
-def refuses(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
+def refuses(group: list[Tenant], requirements: Requirements) -> tuple[Reason, str] | None:
     """Return why these jobs cannot share one GPU; None when they can."""
     checks = _ON_SLICES if by_slices(group) else _ON_ONE
-    return next((refusal for check in checks if (refusal := check(group, asked))), None)
+    return next((refusal for check in checks if (refusal := check(group, requirements))), None)
 
 
 def _slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
@@ -74,18 +74,18 @@ def _slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     isolated = sorted(t.name for t in group if t.is_isolated)
     if len(isolated) < len(group):
         return "capability", Message("share.must-be-isolated", jobs=isolated)
-    found = slices_of(group)
+    pieces = slices_of(group)
     return (
-        ("capability", Message("share.jobs", n=len(group), why=found))
-        if isinstance(found, str)
+        ("capability", Message("share.jobs", n=len(group), why=pieces))
+        if isinstance(pieces, str)
         else None
     )
 
 
 def _memory(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    unknown = [t.name for t in group if t.memory_gib is None]
-    if unknown:
-        return "memory", Message("share.memory-unmeasured", jobs=sorted(unknown))
+    unmeasured = [t.name for t in group if t.memory_gib is None]
+    if unmeasured:
+        return "memory", Message("share.memory-unmeasured", jobs=sorted(unmeasured))
     need = sum((t.memory_gib or 0.0) + CONTEXT_GIB for t in group)
     room = room_gib(group)
     if need <= room:
@@ -104,22 +104,24 @@ def _host(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
 
 def _latency(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     with_target = [t for t in group if t.profile.job.latency_slo_ms is not None]
-    found = speeds(group) if with_target else {}
-    for one in sorted(with_target, key=lambda t: t.name):
-        target, measured = one.profile.job.latency_slo_ms or 0.0, one.latency_ms
+    speed_of = speeds(group) if with_target else {}
+    for tenant in sorted(with_target, key=lambda t: t.name):
+        target, measured = tenant.profile.job.latency_slo_ms or 0.0, tenant.latency_ms
         if measured is None:
-            return "latency", Message("share.no-latency", job=one.name, ms=target)
-        joint = _peak_on_slice(one, found[one.name].low) if one.is_isolated else None
-        longer = stretch(one.peak, sum(t.peak for t in group) if joint is None else joint) - 1.0
-        queued = measured + _queueing_ms(one, measured) * longer
-        worst = max(measured / found[one.name].low, queued)
+            return "latency", Message("share.no-latency", job=tenant.name, ms=target)
+        joint = _peak_on_slice(tenant, speed_of[tenant.name].low) if tenant.is_isolated else None
+        longer = stretch(tenant.peak, sum(t.peak for t in group) if joint is None else joint) - 1.0
+        queued = measured + _queueing_ms(tenant, measured) * longer
+        worst = max(measured / speed_of[tenant.name].low, queued)
         if worst > target * (1.0 + _ROUNDING):
-            return "latency", Message("share.latency", job=one.name, ms=worst, target=target)
+            return "latency", Message("share.latency", job=tenant.name, ms=worst, target=target)
     return None
 
 
-def _queueing_ms(one: Tenant, measured_ms: float) -> float:
-    return on_gpu_ms(measured_ms, one.profile.job.requests_per_s, one.share or 0.0, one.peak)
+def _queueing_ms(tenant: Tenant, measured_ms: float) -> float:
+    return on_gpu_ms(
+        measured_ms, tenant.profile.job.requests_per_s, tenant.share or 0.0, tenant.peak
+    )
 
 
 def _peaks(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
@@ -140,18 +142,18 @@ def _busiest_hour(by_hour: Sequence[float]) -> tuple[Reason, str] | None:
     return "slowdown", Message("share.busiest-hour", hour=hour, share=most)
 
 
-def _peak_on_slice(one: Tenant, speed: float) -> float:
+def _peak_on_slice(tenant: Tenant, speed: float) -> float:
     """Return the share of its slice's time that a job takes at the 95th percentile.
 
     Its rate of requests stays; the time that the GPU is busy with it grows.
     """
-    share = one.share or 0.0
-    return one.peak * (1.0 + (1.0 / speed - 1.0) / share) if share else 0.0
+    share = tenant.share or 0.0
+    return tenant.peak * (1.0 + (1.0 / speed - 1.0) / share) if share else 0.0
 
 
 def _peaks_on_slices(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    found = speeds(group)
-    peaks = {t.name: _peak_on_slice(t, found[t.name].mid) for t in group}
+    speed_of = speeds(group)
+    peaks = {t.name: _peak_on_slice(t, speed_of[t.name].mid) for t in group}
     full = sorted(
         t.name for t in group if t.profile.job.kind.answers and peaks[t.name] > 1.0 + _ROUNDING
     )
@@ -169,12 +171,12 @@ def _other_parts(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | N
 
 
 def _unmeasured(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
-    unknown = sorted(t.name for t in group if t.share is None)
-    return ("slowdown", Message("share.use-unmeasured", jobs=unknown)) if unknown else None
+    names = sorted(t.name for t in group if t.share is None)
+    return ("slowdown", Message("share.use-unmeasured", jobs=names)) if names else None
 
 
-def _slowdown(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
-    return _busy(group) or _slowest(group, asked)
+def _slowdown(group: list[Tenant], requirements: Requirements) -> tuple[Reason, str] | None:
+    return _busy(group) or _slowest(group, requirements)
 
 
 def _busy(group: list[Tenant]) -> tuple[Reason, str] | None:
@@ -184,9 +186,9 @@ def _busy(group: list[Tenant]) -> tuple[Reason, str] | None:
     return "slowdown", Message("share.busy", part="GPU", share=total, limit=BUSIEST)
 
 
-def _slowest(group: list[Tenant], asked: Requirements) -> tuple[Reason, str] | None:
+def _slowest(group: list[Tenant], requirements: Requirements) -> tuple[Reason, str] | None:
     slowest = min(s.mid for s in speeds(group).values())
-    if slowest < 1.0 / asked.max_slowdown:
+    if slowest < 1.0 / requirements.max_slowdown:
         return "slowdown", Message("share.slowest", speed=slowest)
     return None
 
@@ -201,90 +203,92 @@ def room_gib(group: list[Tenant]) -> float:
     return USABLE * min(gpu_memory_gib(t.home.offer) for t in group if t.home)
 
 
-def shares_with_nobody(one: Tenant) -> bool:
+def shares_with_nobody(tenant: Tenant) -> bool:
     """Return whether no limit could hold beside any other job."""
-    if one.memory_gib is None or one.share is None:
+    if tenant.memory_gib is None or tenant.share is None:
         return True
-    target, measured = one.profile.job.latency_slo_ms, one.latency_ms
+    target, measured = tenant.profile.job.latency_slo_ms, tenant.latency_ms
     late = target is not None and (measured is None or measured > target)
-    if one.is_isolated:
-        return late or isinstance(slices_of([one, one]), str)
-    full = one.share > BUSIEST or one.memory_gib + 2 * CONTEXT_GIB > room_gib([one])
+    if tenant.is_isolated:
+        return late or isinstance(slices_of([tenant, tenant]), str)
+    full = tenant.share > BUSIEST or tenant.memory_gib + 2 * CONTEXT_GIB > room_gib([tenant])
     return late or full
 
 
-def sizes_of(group: list[Tenant], asked: Requirements) -> Sizes:
+def sizes_of(group: list[Tenant], requirements: Requirements) -> Sizes:
     """Return jobs of one machine type that may share as rows: memory, compute, host RAM, cores."""
     room = room_gib(group)
     by_hour, vcpus = wanted_together(group), vcpus_of(group)
-    rows = [_row(one, vcpus, room, len(by_hour), asked.max_slowdown) for one in group]
+    rows = [_row(tenant, vcpus, room, len(by_hour), requirements.max_slowdown) for tenant in group]
     return Sizes(
         takes=np.array([[takes for takes, _ in row] for row in rows]),
         limits=np.array([[limit for _, limit in row] for row in rows]),
-        hours=np.array([one.home.hours if one.home else 0.0 for one in group]),
+        hours=np.array([tenant.home.hours if tenant.home else 0.0 for tenant in group]),
     )
 
 
 def _row(
-    one: Tenant, vcpus: float | None, room: float, hours: int, slowdown: float
+    tenant: Tenant, vcpus: float | None, room: float, hours: int, slowdown: float
 ) -> list[tuple[float, float]]:
     """Return what a job takes of each resource, and the most for it and those beside it.
 
     Args:
-        one: the job.
+        tenant: the job.
         vcpus: cores of the host; None: not known.
         room: memory of the GPU that may be filled, GiB.
         hours: in which every job's share is known, a resource each; 0: its peak counts.
         slowdown: the most that is expected of any job.
     """
-    share = one.share or 0.0
+    share = tenant.share or 0.0
     # A job on the GPU for a time t is expected to take max(1, t + what others take) as long.
-    most = min(BUSIEST, share + _most_beside(one), share + max(0.0, slowdown - one.time_on_gpu))
+    most = min(
+        BUSIEST, share + _most_beside(tenant), share + max(0.0, slowdown - tenant.time_on_gpu)
+    )
     cores, ram = (math.inf, math.inf)
-    home = one.home
+    home = tenant.home
     if home is not None and home.offer.gpu_count == 1:
         cores, ram = (
             math.inf if most is None else most for most in shared_host(vcpus, home.offer.ram_gib)
         )
-    need = need_beside_others(one.profile)
+    need = need_beside_others(tenant.profile)
     takes_and_most = [
-        ((one.memory_gib or 0.0) + CONTEXT_GIB, room),
+        ((tenant.memory_gib or 0.0) + CONTEXT_GIB, room),
         (share, most),
         # A job that needs the reserve, too, stands alone.
         (min(need.ram_gib or 0.0, ram), ram),
         (min(need.cores or 0.0, cores), cores),
-        *_at_peak(one, hours),
-        *((part(one.profile) or 0.0, BUSIEST) for _, part in PARTS),
+        *_at_peak(tenant, hours),
+        *((part(tenant.profile) or 0.0, BUSIEST) for _, part in PARTS),
     ]
     # What a job takes beyond its limit alone does not forbid it a GPU of its own.
     return [(min(takes, limit), limit) for takes, limit in takes_and_most]
 
 
-def _at_peak(one: Tenant, hours: int) -> list[tuple[float, float]]:
+def _at_peak(tenant: Tenant, hours: int) -> list[tuple[float, float]]:
     """Return what a job takes of the GPU's time at its busiest, or in each hour."""
     if not hours:
-        return [(one.peak, _most_at_peak(one))]
-    wanted = wanted_by_hour(one)
-    return [(share, 1.0) for share in wanted * (hours // len(wanted))]
+        return [(tenant.peak, _most_at_peak(tenant))]
+    shares = wanted_by_hour(tenant)
+    return [(share, 1.0) for share in shares * (hours // len(shares))]
 
 
-def _most_beside(one: Tenant) -> float:
+def _most_beside(tenant: Tenant) -> float:
     """Return the share of a GPU that others may take before a latency target is missed."""
-    target, measured = one.profile.job.latency_slo_ms, one.latency_ms
+    target, measured = tenant.profile.job.latency_slo_ms, tenant.latency_ms
     if target is None or not measured:
         return math.inf
-    return most_beside(measured / target, in_turns=one.takes_turns)
+    return most_beside(measured / target, in_turns=tenant.takes_turns)
 
 
-def _most_at_peak(one: Tenant) -> float:
+def _most_at_peak(tenant: Tenant) -> float:
     """Return the share that all may want at their peaks: 1 beside a service, less for a target."""
-    target, measured = one.profile.job.latency_slo_ms, one.latency_ms
-    most = 1.0 if one.profile.job.kind.answers else math.inf
-    queued = _queueing_ms(one, measured) if measured else 0.0
+    target, measured = tenant.profile.job.latency_slo_ms, tenant.latency_ms
+    most = 1.0 if tenant.profile.job.kind.answers else math.inf
+    queued = _queueing_ms(tenant, measured) if measured else 0.0
     if target is None or not measured or not queued:
         return most
     longest = 1.0 + (target - measured) / queued
-    return min(most, busiest(one.peak, longest))
+    return min(most, busiest(tenant.peak, longest))
 
 
 Groups = list[list[Tenant]]
@@ -312,7 +316,7 @@ class Packing:
 
 def pack_all(
     pools: Sequence[list[Tenant]],
-    asked: Requirements,
+    requirements: Requirements,
     stop: StopSearch,
     executor: Executor | None,
     *,
@@ -325,27 +329,27 @@ def pack_all(
     """
     if sum(map(len, pools)) < FEWEST_JOBS:
         executor = None
-    divided = [_divide(pool, asked) for pool in pools]
-    sizes = {n: sizes_of(pool.rest, asked) for n, pool in enumerate(divided) if pool.rest}
+    divided = [_divide(pool, requirements) for pool in pools]
+    sizes = {n: sizes_of(pool.rest, requirements) for n, pool in enumerate(divided) if pool.rest}
     largest_first = sorted(sizes, key=lambda number: -len(pools[number]))
     most = [n for n in largest_first if 2 * len(pools[n]) > sum(map(len, pools))]
     rows = {n: pack_rows(sizes[n], stop, executor, proves=proves) for n in most}
-    others = [n for n in largest_first if n not in rows]
+    smaller = [n for n in largest_first if n not in rows]
     work = partial(pack_rows, stop=stop, proves=proves)
-    packed = map_on(executor, work, [sizes[n] for n in others])
-    rows.update(zip(others, packed, strict=True))
-    return [_packing(pool, rows.get(n), asked) for n, pool in enumerate(divided)]
+    packed = map_on(executor, work, [sizes[n] for n in smaller])
+    rows.update(zip(smaller, packed, strict=True))
+    return [_packing(pool, rows.get(n), requirements) for n, pool in enumerate(divided)]
 
 
 def pack(
     group: list[Tenant],
-    asked: Requirements,
+    requirements: Requirements,
     stop: StopSearch = lambda: False,
     *,
     proves: bool = True,
 ) -> Packing:
     """Return the packing with the fewest dollars, then GPUs, that the search finds."""
-    return pack_all([group], asked, stop, None, proves=proves)[0]
+    return pack_all([group], requirements, stop, None, proves=proves)[0]
 
 
 class _Divided(NamedTuple):
@@ -362,8 +366,8 @@ class _Divided(NamedTuple):
     bound: int
 
 
-def _divide(group: list[Tenant], asked: Requirements) -> _Divided:
-    isolated = _pack_slices([t for t in group if t.is_isolated], asked)
+def _divide(group: list[Tenant], requirements: Requirements) -> _Divided:
+    isolated = _pack_slices([t for t in group if t.is_isolated], requirements)
     jobs = sorted((t for t in group if not t.is_isolated), key=lambda t: t.name)
     alone = [[t] for t in jobs if shares_with_nobody(t)]
     return _Divided(
@@ -373,33 +377,35 @@ def _divide(group: list[Tenant], asked: Requirements) -> _Divided:
     )
 
 
-def _packing(pool: _Divided, found: Packed | None, asked: Requirements) -> Packing:
-    if found is None:
+def _packing(pool: _Divided, packed: Packed | None, requirements: Requirements) -> Packing:
+    if packed is None:
         return Packing(groups=pool.alone, bound=pool.bound)
-    rest = pool.rest
-    together = list(_that_hold([[rest[row] for row in rows] for rows in found.bins], asked))
-    groups = [sorted(one, key=lambda t: t.name) for one in (*together, *pool.alone)]
-    groups.sort(key=lambda one: (-len(one), one[0].name))
-    bound = min(found.bound, len(together)) + pool.bound
-    return Packing(groups=groups, bound=bound, stopped=found.stopped)
+    movable = pool.rest
+    together = list(
+        _that_hold([[movable[row] for row in rows] for rows in packed.bins], requirements)
+    )
+    groups = [sorted(members, key=lambda t: t.name) for members in (*together, *pool.alone)]
+    groups.sort(key=lambda members: (-len(members), members[0].name))
+    bound = min(packed.bound, len(together)) + pool.bound
+    return Packing(groups=groups, bound=bound, stopped=packed.stopped)
 
 
-def _pack_slices(group: list[Tenant], asked: Requirements) -> Packing:
+def _pack_slices(group: list[Tenant], requirements: Requirements) -> Packing:
     """Put jobs that must be isolated on GPUs cut into slices, the largest memory first."""
     largest_first = sorted(group, key=lambda t: (-(t.memory_gib or 0.0), t.name))
     groups: Groups = []
-    for one in largest_first:
-        shares = () if shares_with_nobody(one) else groups
-        found = next((g for g in shares if _takes(g, one, asked)), None)
-        if found is None:
-            groups.append([one])
+    for tenant in largest_first:
+        shares = () if shares_with_nobody(tenant) else groups
+        target = next((g for g in shares if _takes(g, tenant, requirements)), None)
+        if target is None:
+            groups.append([tenant])
         else:
-            found.append(one)
+            target.append(tenant)
     return Packing(groups=groups, bound=_fewest_cut(group))
 
 
-def _takes(group: list[Tenant], one: Tenant, asked: Requirements) -> bool:
-    return not shares_with_nobody(group[0]) and refuses([*group, one], asked) is None
+def _takes(group: list[Tenant], tenant: Tenant, requirements: Requirements) -> bool:
+    return not shares_with_nobody(group[0]) and refuses([*group, tenant], requirements) is None
 
 
 def _fewest_cut(group: list[Tenant]) -> int:
@@ -409,19 +415,19 @@ def _fewest_cut(group: list[Tenant]) -> int:
     return alone + math.ceil(round(sum(sizes), 6))
 
 
-def _that_hold(groups: Groups, asked: Requirements) -> Iterator[list[Tenant]]:
+def _that_hold(groups: Groups, requirements: Requirements) -> Iterator[list[Tenant]]:
     """Yield groups within every limit as it is said to the user; who breaks one stands apart."""
     for group in groups:
-        if len(group) == 1 or refuses(group, asked) is None:
+        if len(group) == 1 or refuses(group, requirements) is None:
             yield group
             continue
-        kept: list[Tenant] = []
-        for one in group:
-            if kept and refuses([*kept, one], asked):
-                yield [one]
+        fitting: list[Tenant] = []
+        for tenant in group:
+            if fitting and refuses([*fitting, tenant], requirements):
+                yield [tenant]
             else:
-                kept.append(one)
-        yield kept
+                fitting.append(tenant)
+        yield fitting
 
 
 def holder(group: list[Tenant]) -> Tenant:
@@ -435,22 +441,22 @@ def with_fewer_moves(packings: list[Packing], most: int) -> None:
     The holder of a GPU stays; who saves least by moving is taken back first.
     """
     moves = [
-        (one.home.usd if one.home else 0, one.name, packing, number)
+        (tenant.home.usd if tenant.home else 0, tenant.name, packing, number)
         for packing in packings
         for number, group in enumerate(packing.groups)
-        for one in group
-        if one is not holder(group)
+        for tenant in group
+        if tenant is not holder(group)
     ]
     moves.sort(key=lambda move: (-move[0], move[1]))
     for _, name, packing, number in moves[most:]:
         group = packing.groups[number]
-        one = next(t for t in group if t.name == name)
-        packing.groups[number] = [t for t in group if t is not one]
-        packing.groups.append([one])
+        tenant = next(t for t in group if t.name == name)
+        packing.groups[number] = [t for t in group if t is not tenant]
+        packing.groups.append([tenant])
         packing.kept.add(name)
 
 
-def unmoved(packing: Packing, asked: Requirements) -> Iterator[Unmoved]:
+def unmoved(packing: Packing, requirements: Requirements) -> Iterator[Unmoved]:
     """Yield for each GPU why its job cannot join the emptiest other one."""
     groups = packing.groups
     open_to = [g for g in groups if not any(shares_with_nobody(t) for t in g)]
@@ -459,9 +465,11 @@ def unmoved(packing: Packing, asked: Requirements) -> Iterator[Unmoved]:
         key=lambda g: (sum(t.share or 0.0 for t in g), sum(t.memory_gib or 0.0 for t in g)),
     )
     for group in groups if len(groups) > 1 else ():
-        one = holder(group)
-        other = next(g for g in fullest_last if g is not group)
-        if one.name in packing.kept:
-            yield Unmoved(job=one.name, reason="moves", detail=Message("share.max-moves"))
-        elif found := refuses([one, *other], asked) or refuses([*group, *other], asked):
-            yield Unmoved(job=one.name, reason=found[0], detail=found[1])
+        tenant = holder(group)
+        target = next(g for g in fullest_last if g is not group)
+        if tenant.name in packing.kept:
+            yield Unmoved(job=tenant.name, reason="moves", detail=Message("share.max-moves"))
+        elif refusal := refuses([tenant, *target], requirements) or refuses(
+            [*group, *target], requirements
+        ):
+            yield Unmoved(job=tenant.name, reason=refusal[0], detail=refusal[1])

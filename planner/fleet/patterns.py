@@ -61,15 +61,15 @@ def classes_of(sizes: Sizes) -> Classes:
 def that_pair(sizes: Sizes, classes: Classes) -> NDArray[np.bool_]:
     """Return for each job whether it fits on one GPU with any other."""
     some = sizes.of(classes.firsts)
-    found = np.zeros(len(some), dtype=bool)
+    pairs = np.zeros(len(some), dtype=bool)
     # Who takes least fits beside most others, and they beside it: few are left to be looked at.
     for number in np.argsort(fullness(some).max(axis=1), kind="stable"):
-        if not found[number]:
+        if not pairs[number]:
             fits = some.beside(int(number))
             fits[number] = fits[number] and len(classes.members[number]) > 1
-            found |= fits
-            found[number] = fits.any()
-    paired: NDArray[np.bool_] = found[classes.of]
+            pairs |= fits
+            pairs[number] = fits.any()
+    paired: NDArray[np.bool_] = pairs[classes.of]
     return paired
 
 
@@ -78,11 +78,11 @@ def enough_of_each(sizes: Sizes, classes: Classes) -> NDArray[np.intp]:
     some = sizes.of(classes.firsts)
     takes = np.maximum(some.takes, ROUNDING)
     most = np.floor((some.bounds / takes).min(axis=1) + ROUNDING)
-    kept = [
+    counts = [
         rows[: int(max(1.0, min(m, len(rows))))]
         for m, rows in zip(most, classes.members, strict=True)
     ]
-    return np.array(sorted(row for rows in kept for row in rows), dtype=np.intp)
+    return np.array(sorted(row for rows in counts for row in rows), dtype=np.intp)
 
 
 Group = tuple[int, ...]
@@ -146,17 +146,17 @@ class Columns:
 
     def whole(self, relaxed: Relaxed, least: float) -> Bins:
         """Return the jobs of groups that are used whole, or at least such a part of once more."""
-        groups, left = list(self.groups), [list(reversed(rows)) for rows in self.members]
-        kept: Bins = []
+        groups, free = list(self.groups), [list(reversed(rows)) for rows in self.members]
+        bins: Bins = []
         for at in np.argsort(-relaxed.parts, kind="stable"):
             part = float(relaxed.parts[at])
             if part < least:
                 break
             needs = Counter(groups[at])
             for _ in range(floor(part) + (part - floor(part) >= least)):
-                if all(len(left[one]) >= often for one, often in needs.items()):
-                    kept.append([left[one].pop() for one in groups[at]])
-        return kept
+                if all(len(free[kind]) >= often for kind, often in needs.items()):
+                    bins.append([free[kind].pop() for kind in groups[at]])
+        return bins
 
     def _matrix(self) -> Any:  # noqa: ANN401 - scipy has no types
         from scipy.sparse import csc_matrix  # noqa: PLC0415
@@ -164,9 +164,9 @@ class Columns:
         ends = np.cumsum([0, *(len(group) for group in self.groups)])
         rows = np.concatenate([np.array(group) for group in self.groups])
         shape = (len(self.members), len(self.groups))
-        found = csc_matrix((np.ones(len(rows)), rows, ends), shape=shape)
-        found.sum_duplicates()
-        return found
+        matrix = csc_matrix((np.ones(len(rows)), rows, ends), shape=shape)
+        matrix.sum_duplicates()
+        return matrix
 
 
 GRIDS = ((0.45, (6000, 1)), (0.7, (360, 16)), (float("inf"), (90, 64)))
@@ -235,7 +235,7 @@ def best_groups(grid: Grid, values: Numbers) -> tuple[float, list[list[int]]]:
     count = len(grid.order)
     first, second = grid.steps
     best: Numbers = np.zeros((first + 1, second + 1))
-    taken = np.zeros((count, first + 1, second + 1), dtype=bool)
+    chosen = np.zeros((count, first + 1, second + 1), dtype=bool)
     tops = np.zeros(count)
     for number in range(count):
         wide, high = grid.takes[number]
@@ -248,11 +248,11 @@ def best_groups(grid: Grid, values: Numbers) -> tuple[float, list[list[int]]]:
         better = with_it > room + ROUNDING
         tops[number] = float(with_it[-1, -1])
         np.copyto(room, with_it, where=better)
-        taken[number, wide : limit + 1, high:] = better
-    return float(tops.max(initial=0.0)), _groups(grid, taken, tops)
+        chosen[number, wide : limit + 1, high:] = better
+    return float(tops.max(initial=0.0)), _groups(grid, chosen, tops)
 
 
-def _groups(grid: Grid, taken: NDArray[np.bool_], tops: Numbers) -> list[list[int]]:
+def _groups(grid: Grid, chosen: NDArray[np.bool_], tops: Numbers) -> list[list[int]]:
     """Return the groups behind `tops`, walking all of them back at once."""
     count = len(grid.order)
     groups: list[list[int]] = [[] for _ in range(count)]
@@ -267,7 +267,7 @@ def _groups(grid: Grid, taken: NDArray[np.bool_], tops: Numbers) -> list[list[in
         later = ends[ends > number]
         if not len(later):
             continue
-        takes = later[taken[number, at[later, 0], at[later, 1]]]
+        takes = later[chosen[number, at[later, 0], at[later, 1]]]
         at[takes] -= grid.takes[number]
         for end in takes:
             groups[end].append(int(grid.order[number]))

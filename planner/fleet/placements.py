@@ -222,29 +222,34 @@ def find_elsewhere(
     one_gpu = context.profile.gpu_count == 1 and context.work.replicas == 1
     if home is None or not one_gpu or not may_move(context):
         return ()
-    here = (home.offer.provider, home.offer.instance_type, home.offer.region, home.offer.purchase)
+    today_offer = (
+        home.offer.provider,
+        home.offer.instance_type,
+        home.offer.region,
+        home.offer.purchase,
+    )
     return tuple(
         Elsewhere(
-            offer=one.offer,
-            hours=one.hours_mid,
-            causes=one.causes,
-            usd=one.expected,
-            speed=one.speed,
-            factor=_busier(context, one),
-            price=one.moved,
-            effort_hours=effort_hours(one, context),
+            offer=item.offer,
+            hours=item.hours_mid,
+            causes=item.causes,
+            usd=item.expected,
+            speed=item.speed,
+            factor=_busier(context, item),
+            price=item.moved,
+            effort_hours=effort_hours(item, context),
         )
-        for one in candidates
-        if not one.actions
-        and one.scaling is None
-        and one.offer.gpu_count == 1
-        and one.count == 1
-        and one.offer.purchase != "spot"
-        and one.offer.dated
-        and not one.speed.weak
-        and not one.at_least
-        and (one.offer.provider, one.offer.instance_type, one.offer.region, one.offer.purchase)
-        != here
+        for item in candidates
+        if not item.actions
+        and item.scaling is None
+        and item.offer.gpu_count == 1
+        and item.count == 1
+        and item.offer.purchase != "spot"
+        and item.offer.dated
+        and not item.speed.weak
+        and not item.at_least
+        and (item.offer.provider, item.offer.instance_type, item.offer.region, item.offer.purchase)
+        != today_offer
     )
 
 
@@ -356,14 +361,14 @@ class Away:
     @cached_property
     def ends(self) -> tuple[Decimal, Decimal]:
         """The bill at the low and at the high end."""
-        found = self._bill.usd_range
-        return found.low, found.high
+        bill = self._bill.usd_range
+        return bill.low, bill.high
 
     @cached_property
     def moving_usd(self) -> Decimal | None:
         """What it costs to bring its data there, once; None: not known."""
-        one = self.job
-        return moving_usd(one.profile, one.baseline, one.work, self.offer, self.catalog)
+        job = self.job
+        return moving_usd(job.profile, job.baseline, job.work, self.offer, self.catalog)
 
     @cached_property
     def _bill(self) -> Candidate:

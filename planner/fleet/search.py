@@ -215,11 +215,11 @@ class _Search:
         """Take the best packing of some orders by both rules, one order after the other."""
         rules = (first_fit, best_fit)
         tries = [(rule, order) for order in orders for rule in rules]
-        found = map_on(executor, partial(_by_rule, self.sizes), tries)
+        packings = map_on(executor, partial(_by_rule, self.sizes), tries)
         for _ in orders:
             if self._done(stop):
                 return
-            for bins in islice(found, len(rules)):
+            for bins in islice(packings, len(rules)):
                 self._offer(bins, alike=False)  # thousands of groups that prove nothing more
 
     def _generate(self, stop: StopSearch) -> Relaxed | None:
@@ -229,15 +229,15 @@ class _Search:
             by_class = prices[self.classes.firsts]
             self._grow(grid, by_class, by_class)
         most = STEPS if self.sizes.one_length else STEPS_OF_BOUND
-        relaxed, left, steps = None, WORK, most // len(self.classes.members)
+        relaxed, effort, steps = None, WORK, most // len(self.classes.members)
         for _ in range(ROUNDS):
-            left -= len(self.classes.members) + self.alike.entries
-            if left < 0 or self._done(stop) or self.fewest <= self.bound:
+            effort -= len(self.classes.members) + self.alike.entries
+            if effort < 0 or self._done(stop) or self.fewest <= self.bound:
                 break
-            found = self.alike.relaxed(steps) if steps > 0 else None
-            if found is None:
+            solved = self.alike.relaxed(steps) if steps > 0 else None
+            if solved is None:
                 break
-            relaxed, now, steps = found, found.prices, steps - found.steps
+            relaxed, now, steps = solved, solved.prices, steps - solved.steps
             tried = STEADY * self.steady + (1.0 - STEADY) * now
             if not self._grow(grid, tried, now) and not self._grow(grid, now, now):
                 break
@@ -267,7 +267,7 @@ class _Search:
         """Add a group; return whether no group like it was there."""
         if self._by_hours:
             self.single.add(rows, float(self.sizes.hours[rows].max()))
-        return alike and self.alike.add([int(one) for one in self.classes.of[rows]], 1.0)
+        return alike and self.alike.add([int(kind) for kind in self.classes.of[rows]], 1.0)
 
     def _grow(self, grid: Grid, tried: Numbers, now: Numbers) -> bool:
         """Raise the bound by prices, add groups that are worth it now; return whether it helped."""
@@ -299,16 +299,16 @@ class _Search:
             return rows
         return self.sizes.those_that_fit(sorted(rows, key=lambda r: (-now[r], r)))
 
-    def _complete(self, kept: Bins) -> None:
+    def _complete(self, bins: Bins) -> None:
         """Take such groups with the other jobs packed by rule, where that is better."""
-        seen = {row for rows in kept for row in rows}
-        rest = np.array([row for row in range(len(self.sizes)) if row not in seen], dtype=np.intp)
-        if not len(rest):
-            self._offer(kept)
+        placed = {row for rows in bins for row in rows}
+        free = np.array([row for row in range(len(self.sizes)) if row not in placed], dtype=np.intp)
+        if not len(free):
+            self._offer(bins)
             return
-        for order in decreasing(self.sizes.of(rest)):
+        for order in decreasing(self.sizes.of(free)):
             for rule in (first_fit, best_fit):
-                self._offer(rule(self.sizes, rest[order], kept))
+                self._offer(rule(self.sizes, free[order], bins))
 
 
 def _plain_prices(sizes: Sizes) -> Iterator[Numbers]:

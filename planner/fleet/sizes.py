@@ -43,8 +43,8 @@ class Sizes:
     one_length: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        both = np.hstack([self.takes, self.limits])
-        _, kinds = np.unique(both, axis=0, return_inverse=True)
+        columns = np.hstack([self.takes, self.limits])
+        _, kinds = np.unique(columns, axis=0, return_inverse=True)
         object.__setattr__(self, "bounds", self.limits + _slack(self.limits))
         object.__setattr__(self, "kinds", kinds.reshape(-1))
         spread, longest = (
@@ -66,20 +66,20 @@ class Sizes:
 
     def those_that_fit(self, rows: list[int]) -> list[int]:
         """Return the jobs that fit on one GPU with those before them that do, in order."""
-        kept: list[int] = []
-        taken, least = np.zeros(self.takes.shape[1]), np.full(self.takes.shape[1], np.inf)
+        fitting: list[int] = []
+        used, least = np.zeros(self.takes.shape[1]), np.full(self.takes.shape[1], np.inf)
         for row in rows:
-            more, bound = taken + self.takes[row], np.minimum(least, self.bounds[row])
+            more, bound = used + self.takes[row], np.minimum(least, self.bounds[row])
             if (more <= bound).all():
-                kept.append(row)
-                taken, least = more, bound
-        return kept
+                fitting.append(row)
+                used, least = more, bound
+        return fitting
 
     def beside(self, row: int) -> NDArray[np.bool_]:
         """Return which jobs fit on one GPU with a job like this one."""
         least = np.minimum(self.bounds, self.bounds[row])
-        found: NDArray[np.bool_] = (self.takes + self.takes[row] <= least).all(axis=1)
-        return found
+        fits: NDArray[np.bool_] = (self.takes + self.takes[row] <= least).all(axis=1)
+        return fits
 
     def cost(self, bins: Bins) -> float:
         """Return the hours of GPUs that a packing holds: of each as long as its longest job."""
@@ -113,8 +113,8 @@ class OpenBins:
     """
 
     def __init__(self, sizes: Sizes, bins: Bins, watched: int = 0) -> None:
-        taken, limited = (sizes.takes > 0.0).any(axis=0), np.isfinite(sizes.limits).any(axis=0)
-        decides: NDArray[np.bool_] = np.logical_and(taken, limited)
+        used, limited = (sizes.takes > 0.0).any(axis=0), np.isfinite(sizes.limits).any(axis=0)
+        decides: NDArray[np.bool_] = np.logical_and(used, limited)
         decides[watched] = True
         self.bins: Bins = []
         self._takes: Numbers = np.ascontiguousarray(sizes.takes[:, decides])
@@ -128,69 +128,72 @@ class OpenBins:
         self._open: list[int] = []
         self._looked_at = _FEW
         for rows in bins:
-            taken, most = self._takes[rows].sum(axis=0), self._most[rows].min(axis=0)
+            used, most = self._takes[rows].sum(axis=0), self._most[rows].min(axis=0)
             limit = float(sizes.limits[rows, watched].min())
-            self._add(list(rows), taken.tolist(), most.tolist(), limit)
+            self._add(list(rows), used.tolist(), most.tolist(), limit)
 
     def fitting(self, row: int) -> NDArray[np.intp]:
         """Return the places of GPUs that a job may join, in order; good until one is opened."""
         used = len(self._open)
         least = np.minimum(self._bounds[:, :used], self._most[row][:, np.newaxis])
         fits = self._taken[:, :used] + self._takes[row][:, np.newaxis] <= least
-        found: NDArray[np.intp] = np.flatnonzero(fits.all(axis=0))
-        return found
+        places: NDArray[np.intp] = np.flatnonzero(fits.all(axis=0))
+        return places
 
     def room(self, at: NDArray[np.intp]) -> Numbers:
         """Return what is left of the watched resource on GPUs at such places."""
-        left: Numbers = self._limits[at] - self._taken[self._watched, at]
-        return left
+        room: Numbers = self._limits[at] - self._taken[self._watched, at]
+        return room
 
-    def open(self, alike: deque[int]) -> None:
+    def open(self, run: deque[int]) -> None:
         """Put the first of jobs that are alike on a GPU of its own, and those that fit beside it.
 
         They are taken off the jobs.
         """
-        row = alike.popleft()
+        row = run.popleft()
         takes, most, limits = self._of_job
         self._add([row], takes[row], most[row], limits[row])
-        if alike:
-            self.fill(len(self._open) - 1, alike)
+        if run:
+            self.fill(len(self._open) - 1, run)
 
-    def fill(self, at: int, alike: deque[int]) -> None:
+    def fill(self, at: int, run: deque[int]) -> None:
         """Put jobs that are alike on a GPU, as many as may join it; they are taken off the jobs."""
-        takes, most, limit = (of_job[alike[0]] for of_job in self._of_job)
-        taken: list[float] = self._taken[:, at].tolist()
+        takes, most, limit = (of_job[run[0]] for of_job in self._of_job)
+        used: list[float] = self._taken[:, at].tolist()
         least = list(map(min, self._bounds[:, at].tolist(), most))
-        more, joined = list(map(add, taken, takes)), self.bins[self._open[at]]
+        more, joined = list(map(add, used, takes)), self.bins[self._open[at]]
         before = len(joined)
-        while alike and all(map(le, more, least)):
-            joined.append(alike.popleft())
-            taken, more = more, list(map(add, more, takes))
+        while run and all(map(le, more, least)):
+            joined.append(run.popleft())
+            used, more = more, list(map(add, more, takes))
         if len(joined) > before:
-            self._hold(at, taken, least, min(float(self._limits[at]), limit))
+            self._hold(at, used, least, min(float(self._limits[at]), limit))
 
-    def _add(self, rows: list[int], taken: list[float], least: list[float], limit: float) -> None:
+    def _add(self, rows: list[int], used: list[float], least: list[float], limit: float) -> None:
         if len(self._open) >= self._looked_at:
             self._close()
         self._open.append(len(self.bins))
         self.bins.append(rows)
-        self._hold(len(self._open) - 1, taken, least, limit)
+        self._hold(len(self._open) - 1, used, least, limit)
 
-    def _hold(self, at: int, taken: list[float], least: list[float], limit: float) -> None:
-        self._taken[:, at] = taken
+    def _hold(self, at: int, used: list[float], least: list[float], limit: float) -> None:
+        self._taken[:, at] = used
         self._bounds[:, at] = least
         self._limits[at] = limit
 
     def _close(self) -> None:
         """Look no more at GPUs that no job can join."""
-        used = len(self._open)
-        taken, bounds = self._taken[:, :used], self._bounds[:, :used]
-        has_room = np.flatnonzero((taken + self._least <= bounds).all(axis=0))
-        left = len(has_room)
-        self._taken[:, :left], self._bounds[:, :left] = taken[:, has_room], bounds[:, has_room]
-        self._limits[:left] = self._limits[has_room]
+        opened = len(self._open)
+        used, bounds = self._taken[:, :opened], self._bounds[:, :opened]
+        has_room = np.flatnonzero((used + self._least <= bounds).all(axis=0))
+        open_bins = len(has_room)
+        self._taken[:, :open_bins], self._bounds[:, :open_bins] = (
+            used[:, has_room],
+            bounds[:, has_room],
+        )
+        self._limits[:open_bins] = self._limits[has_room]
         self._open = [self._open[at] for at in has_room]
-        self._looked_at = left + _FEW
+        self._looked_at = open_bins + _FEW
 
 
 Rows = NDArray[np.intp]
@@ -208,8 +211,8 @@ _SOME, _BEST = 400, 4
 def fullness(sizes: Sizes) -> NDArray[np.float64]:
     """Return the share of a GPU that each job takes of each resource, by the job's own limit."""
     limits = np.where(sizes.limits > 0.0, sizes.limits, np.inf)
-    found: NDArray[np.float64] = sizes.takes / limits
-    return found
+    shares: NDArray[np.float64] = sizes.takes / limits
+    return shares
 
 
 def decreasing(sizes: Sizes) -> list[Rows]:
@@ -228,10 +231,10 @@ def by_length(sizes: Sizes, ways: Sequence[Way] = WAYS) -> Iterator[Rows]:
 
     One class fills GPUs best, many waste fewest hours of who leaves early. No order comes twice.
     """
-    seen: set[bytes] = set()
+    orders: set[bytes] = set()
     for order in _orders(sizes, ways):
-        if (told := order.tobytes()) not in seen:
-            seen.add(told)
+        if (key := order.tobytes()) not in orders:
+            orders.add(key)
             yield order
 
 
@@ -269,20 +272,20 @@ def _main(share: NDArray[np.float64]) -> list[int]:
 
 def first_fit(sizes: Sizes, order: Rows, begun: Bins | None = None) -> Bins:
     """Return a packing: each job joins the first GPU with room for it."""
-    found = OpenBins(sizes, begun or [])
-    for alike in _runs(sizes, order):
-        _join(found, alike, found.fitting(alike[0]))
-    return found.bins
+    bins = OpenBins(sizes, begun or [])
+    for run in _runs(sizes, order):
+        _join(bins, run, bins.fitting(run[0]))
+    return bins.bins
 
 
 def best_fit(sizes: Sizes, order: Rows, begun: Bins | None = None) -> Bins:
     """Return a packing: each job joins the GPU on which it leaves least of the main resource."""
-    found = OpenBins(sizes, begun or [], watched=_main(fullness(sizes))[0])
-    for alike in _runs(sizes, order):
-        fitting = found.fitting(alike[0])
-        fullest = np.argsort(found.room(fitting), kind="stable")
-        _join(found, alike, fitting[fullest])
-    return found.bins
+    bins = OpenBins(sizes, begun or [], watched=_main(fullness(sizes))[0])
+    for run in _runs(sizes, order):
+        fitting = bins.fitting(run[0])
+        fullest = np.argsort(bins.room(fitting), kind="stable")
+        _join(bins, run, fitting[fullest])
+    return bins.bins
 
 
 def _runs(sizes: Sizes, order: Rows) -> Iterator[deque[int]]:
@@ -294,14 +297,14 @@ def _runs(sizes: Sizes, order: Rows) -> Iterator[deque[int]]:
             yield deque(rows[start:end])
 
 
-def _join(found: OpenBins, alike: deque[int], fitting: Rows) -> None:
+def _join(bins: OpenBins, run: deque[int], fitting: Rows) -> None:
     """Put jobs that are alike on GPUs: fill one after the other, then open new ones.
 
     So each job goes where it would go if all GPUs were looked at again for it.
     """
     for number in fitting:
-        found.fill(int(number), alike)
-        if not alike:
+        bins.fill(int(number), run)
+        if not run:
             return
-    while alike:
-        found.open(alike)
+    while run:
+        bins.open(run)

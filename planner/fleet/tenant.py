@@ -131,7 +131,7 @@ class PackedBefore:
         profile: Profile,
         baseline: Baseline,
         home: Home | None,
-        asked: Requirements,
+        requirements: Requirements,
         *,
         quick: bool,
     ) -> Tenant:
@@ -140,20 +140,25 @@ class PackedBefore:
         Those of a quick look are not kept: the machine that they are on is gone soon.
         """
         key = id(profile), id(home)
-        found = self.tenants.get(key)
-        if found is None:
-            found = self._first(profile, baseline, asked).at(home)
-        return found if quick else self.tenants.setdefault(key, found)
+        tenant = self.tenants.get(key)
+        if tenant is None:
+            tenant = self._first(profile, baseline, requirements).at(home)
+        return tenant if quick else self.tenants.setdefault(key, tenant)
 
-    def _first(self, profile: Profile, baseline: Baseline, asked: Requirements) -> Tenant:
+    def _first(self, profile: Profile, baseline: Baseline, requirements: Requirements) -> Tenant:
         """Return the job as it was first seen, wherever that was."""
-        found = self.firsts.get(id(profile))
-        if found is None:
-            found = self.firsts[id(profile)] = tenant(profile, baseline, None, asked.probes)
-        return found
+        first = self.firsts.get(id(profile))
+        if first is None:
+            first = self.firsts[id(profile)] = tenant(profile, baseline, None, requirements.probes)
+        return first
 
     def packed(
-        self, pools: Sequence[list[Tenant]], asked: Requirements, *, quick: bool, proves: bool
+        self,
+        pools: Sequence[list[Tenant]],
+        requirements: Requirements,
+        *,
+        quick: bool,
+        proves: bool,
     ) -> "list[Packing]":
         """Return the jobs of each machine type as they were packed before, else packed now.
 
@@ -161,14 +166,14 @@ class PackedBefore:
         """
         from planner.fleet.packing import pack_all  # noqa: PLC0415 - numpy comes in with it
 
-        keys = [tuple(id(one) for one in pool) for pool in pools]
+        keys = [tuple(id(tenant) for tenant in pool) for pool in pools]
         new = {key: pool for key, pool in zip(keys, pools, strict=True) if key not in self.packings}
-        stop = _stop_now if quick else asked.ends_search
-        packings = pack_all(list(new.values()), asked, stop, self.executor, proves=proves)
-        found = self.packings | dict(zip(new, packings, strict=True))
+        stop = _stop_now if quick else requirements.ends_search
+        packings = pack_all(list(new.values()), requirements, stop, self.executor, proves=proves)
+        known_packings = self.packings | dict(zip(new, packings, strict=True))
         if not quick:
-            self.packings.update(found)
-        return [found[key] for key in keys]
+            self.packings.update(known_packings)
+        return [known_packings[key] for key in keys]
 
 
 def _stop_now() -> bool:
@@ -177,13 +182,13 @@ def _stop_now() -> bool:
 
 def speeds(group: list[Tenant]) -> dict[str, Estimate]:
     """Return each job's speed relative to running alone, by its name."""
-    found = _on_slices(group) or shared_speed(
-        [one.there for one in group], in_turns=group[0].takes_turns
+    speed_of = _on_slices(group) or shared_speed(
+        [tenant.there for tenant in group], in_turns=group[0].takes_turns
     )
-    busy = host_share([one.profile for one in group], vcpus_of(group))
+    busy = host_share([tenant.profile for tenant in group], vcpus_of(group))
     return {
-        one.name: speed if busy == 1.0 else msgspec.structs.replace(speed, low=speed.low * busy)
-        for one, speed in zip(group, found, strict=True)
+        tenant.name: speed if busy == 1.0 else msgspec.structs.replace(speed, low=speed.low * busy)
+        for tenant, speed in zip(group, speed_of, strict=True)
     }
 
 
@@ -192,35 +197,35 @@ def slices_of(group: list[Tenant]) -> tuple[MigProfile, ...] | str:
     gpu = group[0].gpu
     if gpu is None:
         return Message("share.gpu-unknown")
-    return cut(gpu, [one.there for one in group], _probed(group, gpu))
+    return cut(gpu, [tenant.there for tenant in group], _probed(group, gpu))
 
 
 def _probed(group: list[Tenant], gpu: Gpu) -> Probes:
     """Return the speeds on slices of this GPU that were measured, by job."""
     return {
-        one.name: one.on_slice
-        for one in group
-        if one.on_slice is not None and source_gpu(one.profile).name == gpu.name
+        tenant.name: tenant.on_slice
+        for tenant in group
+        if tenant.on_slice is not None and source_gpu(tenant.profile).name == gpu.name
     }
 
 
-def least_slice(one: Tenant) -> float:
+def least_slice(tenant: Tenant) -> float:
     """Return the share of a GPU's compute that the smallest slice for a job takes, at most 1."""
-    gpu = one.gpu
-    found = smallest(gpu, one.there) if gpu is not None else None
-    return 1.0 if gpu is None or found is None else compute_of(gpu, found)
+    gpu = tenant.gpu
+    slice_ = smallest(gpu, tenant.there) if gpu is not None else None
+    return 1.0 if gpu is None or slice_ is None else compute_of(gpu, slice_)
 
 
 def by_slices(group: list[Tenant]) -> bool:
     """Return whether jobs share a GPU cut into slices, not one that is whole."""
-    return len(group) > 1 and any(one.is_isolated for one in group)
+    return len(group) > 1 and any(tenant.is_isolated for tenant in group)
 
 
 def _on_slices(group: list[Tenant]) -> tuple[Estimate, ...] | None:
     gpu, pieces = group[0].gpu, slices_of(group) if by_slices(group) else ""
     if gpu is None or isinstance(pieces, str):
         return None
-    return speeds_on(gpu, [one.there for one in group], pieces, _probed(group, gpu))
+    return speeds_on(gpu, [tenant.there for tenant in group], pieces, _probed(group, gpu))
 
 
 def vcpus_of(group: list[Tenant]) -> float | None:
@@ -231,8 +236,8 @@ def vcpus_of(group: list[Tenant]) -> float | None:
     home = group[0].home
     if home is None or home.offer.gpu_count != 1:
         return None
-    seen = [t.profile.hardware.cpu_cores for t in group if t.profile.hardware.cpu_cores]
-    return home.offer.vcpus or min(seen, default=None)
+    cores = [t.profile.hardware.cpu_cores for t in group if t.profile.hardware.cpu_cores]
+    return home.offer.vcpus or min(cores, default=None)
 
 
 def tenant(
@@ -246,29 +251,34 @@ def tenant(
         home: the machine.
         probes: jobs measured elsewhere; those on slices of the job's GPU tell how fast it is there.
     """
-    held = memory_need_gib(profile)
+    need_gib = memory_need_gib(profile)
     return Tenant(
         profile=profile,
         baseline=baseline,
         home=None,
         share=None,
-        memory_gib=None if held is None else held * memory_growth(profile),
+        memory_gib=None if need_gib is None else need_gib * memory_growth(profile),
         on_slice=speed_on_slice(profile, probes) if probes else None,
     ).at(home)
 
 
-def why_alone(one: Tenant, asked: Requirements) -> Unmoved | None:
+def why_alone(tenant: Tenant, requirements: Requirements) -> Unmoved | None:
     """Return why a job takes no part in packing at all."""
-    home, copies = one.home, one.baseline.replicas
-    elsewhere = bool(asked.providers or asked.regions or asked.gpus or asked.purchases)
-    shared = one.baseline.tenancy is not None
-    limited = elsewhere and one.baseline.offer is not None
+    home, copies = tenant.home, tenant.baseline.replicas
+    elsewhere = bool(
+        requirements.providers
+        or requirements.regions
+        or requirements.gpus
+        or requirements.purchases
+    )
+    shared = tenant.baseline.tenancy is not None
+    limited = elsewhere and tenant.baseline.offer is not None
     lacks = Message("share.no-machine" if limited else "share.no-price")
     part = home is not None and home.offer.gpu_count != 1 and not (shared and not home.moved)
     reasons = (
         (home is None, "unavailable", lacks),
         (
-            one.profile.gpu_count > 1 or part,
+            tenant.profile.gpu_count > 1 or part,
             "gpu-count",
             Message("share.not-one-gpu"),
         ),
@@ -278,24 +288,24 @@ def why_alone(one: Tenant, asked: Requirements) -> Unmoved | None:
             Message("share.replicas", n=copies),
         ),
         (
-            one.is_isolated and not (one.gpu is not None and one.gpu.mig),
+            tenant.is_isolated and not (tenant.gpu is not None and tenant.gpu.mig),
             "capability",
-            Message("share.isolated", why=_uncut(one)),
+            Message("share.isolated", why=_uncut(tenant)),
         ),
     )
-    found = next(((reason, detail) for holds, reason, detail in reasons if holds), None)
-    return Unmoved(job=one.name, reason=found[0], detail=found[1]) if found else None  # type: ignore[arg-type]
+    reason = next(((reason, detail) for holds, reason, detail in reasons if holds), None)
+    return Unmoved(job=tenant.name, reason=reason[0], detail=reason[1]) if reason else None  # type: ignore[arg-type]
 
 
-def _uncut(one: Tenant) -> str:
+def _uncut(tenant: Tenant) -> str:
     """Return why a job gets no part of a GPU of its own; partitions were measured on nothing."""
-    modes = partition_modes(one.gpu) if one.gpu is not None else ()
-    if one.gpu is None or not modes:
+    modes = partition_modes(tenant.gpu) if tenant.gpu is not None else ()
+    if tenant.gpu is None or not modes:
         return Message("share.no-slices")
-    found = partitioned(one.gpu, (one.there, one.there))
-    if isinstance(found, str):
-        return found
-    return Message("share.partition-unmeasured", mode=found.name, memory=found.own_memory or "")
+    pieces = partitioned(tenant.gpu, (tenant.there, tenant.there))
+    if isinstance(pieces, str):
+        return pieces
+    return Message("share.partition-unmeasured", mode=pieces.name, memory=pieces.own_memory or "")
 
 
 def side_by_side(offer: Offer) -> str:

@@ -126,7 +126,7 @@ def _pack(
     jobs: Sequence[Movable], asked: Requirements, catalog: Catalog, known: PackedBefore
 ) -> Fleet:
     pairs, homes = [(job.profile, job.baseline) for job in jobs], {j.name: j.home for j in jobs}
-    fleet = consolidate(pairs, asked, homes, catalog, known=known)
+    fleet = consolidate(pairs, asked, homes, catalog, packed_before=known)
     if not any(job.elsewhere for job in jobs):
         return fleet
     return replace(fleet, alternatives=find_alternatives(jobs, fleet, asked, catalog, known))

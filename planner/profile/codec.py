@@ -59,13 +59,15 @@ def possible(profile: Profile) -> Profile:
     What a damaged source says may be beyond what a profile can hold: written, it would be refused.
     """
     problems: list[str] = []
-    found = _parse_one(to_json(profile), _Reader(problems, ""))
+    cleaned = _parse_one(to_json(profile), _Reader(problems, ""))
     if not problems:
         return profile
-    left_out = tuple(f"left out: {one}" for one in problems[:_SHOWN])
-    told = found.provenance
+    left_out = tuple(f"left out: {problem}" for problem in problems[:_SHOWN])
+    provenance = cleaned.provenance
     return replace(
-        found, series=profile.series, provenance=replace(told, notes=(*told.notes, *left_out))
+        cleaned,
+        series=profile.series,
+        provenance=replace(provenance, notes=(*provenance.notes, *left_out)),
     )
 
 
@@ -113,8 +115,8 @@ def _is_ours(item: dict[str, Any]) -> bool:
     """
     provenance = item.get("provenance")
     sources = provenance.get("sources") if isinstance(provenance, dict) else None
-    known = sources if isinstance(sources, list) else []
-    return any(isinstance(source, dict) and source.get("sha256") for source in known)
+    listed = sources if isinstance(sources, list) else []
+    return any(isinstance(source, dict) and source.get("sha256") for source in listed)
 
 
 class _Reader:
@@ -126,13 +128,13 @@ class _Reader:
         self.foreign: list[str] | None = None
         """Fields of another version, where the file was written by gpucost; None: by a person."""
 
-    def unknown(self, path: str, name: str, known: Collection[str], what: str) -> None:
+    def unknown(self, path: str, name: str, names: Collection[str], kind: str) -> None:
         """Tell that a name is not known, with the nearest one that is.
 
         Where another version of gpucost wrote it, it is noted and left alone.
         """
-        near = difflib.get_close_matches(name, known, 1, 0.0)
-        words = f"is not a known {what}; did you mean {near[0]}?" if near else "is not known."
+        near = difflib.get_close_matches(name, names, 1, 0.0)
+        words = f"is not a known {kind}; did you mean {near[0]}?" if near else "is not known."
         if self.foreign is None:
             self.report(path, words)
         else:
@@ -147,12 +149,12 @@ class _Reader:
         if not isinstance(raw, dict):
             self.report(path, f"is {_brief(raw)}: an object is wanted.")
             return cls()
-        known = rules(cls)
-        for key in islice((key for key in raw if key not in known), _MOST_UNKNOWN):
-            self.unknown(_join(path, key), key, known, "field")
+        declared = rules(cls)
+        for key in islice((key for key in raw if key not in declared), _MOST_UNKNOWN):
+            self.unknown(_join(path, key), key, declared, "field")
         values = {
             name: self._value(rule, raw[name], _join(path, name))
-            for name, rule in known.items()
+            for name, rule in declared.items()
             if raw.get(name) is not None
         }
         return cls(**{name: value for name, value in values.items() if value is not None})
@@ -266,13 +268,13 @@ class _Reader:
         if not isinstance(raw, dict):
             self.report(path, f"is {_brief(raw)}: an object from slot to statistics is wanted.")
             return None
-        found: dict[str, Statistics] = {}
+        metrics: dict[str, Statistics] = {}
         for name in sorted(raw):
             if name not in SLOTS:
                 self.unknown(_join(path, name), name, SLOTS, "metric")
             elif raw[name] is not None:
-                found[name] = self._statistics(_of_slot(name), raw[name], _join(path, name))
-        return {name: value for name, value in found.items() if value != _NO_STATISTICS}
+                metrics[name] = self._statistics(_of_slot(name), raw[name], _join(path, name))
+        return {name: value for name, value in metrics.items() if value != _NO_STATISTICS}
 
     def _statistics(self, rule: FieldRule, raw: object, path: str) -> Statistics:
         if isinstance(raw, int | float) and not isinstance(raw, bool):
@@ -284,20 +286,20 @@ class _Reader:
             if key not in _STATISTICS:
                 self.report(_join(path, key), f"is not one of {', '.join(_STATISTICS)}.")
         values = {
-            name: self._number(rule, one, f"{path}.{name}")
+            name: self._number(rule, number, f"{path}.{name}")
             for name in _STATISTICS
-            if (one := raw.get(name)) is not None
+            if (number := raw.get(name)) is not None
         }
         self._check_order(values, path)
         return Statistics(**values)
 
     def _check_order(self, values: dict[str, float | None], path: str) -> None:
-        known = [(name, v) for name in _QUANTILES if (v := values.get(name)) is not None]
-        pairs = list(pairwise(known))
+        given = [(name, v) for name in _QUANTILES if (v := values.get(name)) is not None]
+        pairs = list(pairwise(given))
         mean = values.get("mean")
-        if mean is not None and known:
-            pairs += [(one, ("mean", mean)) for one in known[:1] if one[0] == "min"]
-            pairs += [(("mean", mean), one) for one in known[-1:] if one[0] == "max"]
+        if mean is not None and given:
+            pairs += [(edge, ("mean", mean)) for edge in given[:1] if edge[0] == "min"]
+            pairs += [(("mean", mean), edge) for edge in given[-1:] if edge[0] == "max"]
         for (low_name, low), (high_name, high) in pairs:
             if low > high and low > high + _ORDER_TOLERANCE * max(abs(low), abs(high), 1.0):
                 self.report(path, f"has {low_name} {low:g} above {high_name} {high:g}.")
@@ -505,13 +507,13 @@ def _statistics(
     name = "-".join(("Statistics", *words))
     if name not in definitions:
         rule = FieldRule(kind="number", doc="", low=low, high=high)
-        each: dict[str, object] = {"type": ["number", "null"], **_limits(rule)}
+        numbers: dict[str, object] = {"type": ["number", "null"], **_limits(rule)}
         body = {
             "type": "object",
-            "properties": {f.name: each for f in fields(Statistics)},
+            "properties": {f.name: numbers for f in fields(Statistics)},
             "additionalProperties": False,
         }
-        definitions[name] = {"anyOf": [body, each]}
+        definitions[name] = {"anyOf": [body, numbers]}
     return {"$ref": f"#/$defs/{name}"}
 
 

@@ -147,7 +147,7 @@ def family(framework: str | None) -> str | None:
     text = f" {_plain(framework)} "
     if not text.strip():
         return None
-    return next((one for name, one in _BY_LENGTH if f" {name} " in text), OTHER)
+    return next((pattern for name, pattern in _BY_LENGTH if f" {name} " in text), OTHER)
 
 
 def preallocates(framework: str | None) -> bool:

@@ -135,8 +135,8 @@ def kinds(holds: Callable[[JobKind], bool], *, or_unknown: bool = False) -> tupl
         holds: the question; an unknown kind is not asked.
         or_unknown: whether an unknown kind counts, too.
     """
-    known = (kind for kind in JobKind if kind is not JobKind.UNKNOWN and holds(kind))
-    return (*known, JobKind.UNKNOWN) if or_unknown else tuple(known)
+    named = (kind for kind in JobKind if kind is not JobKind.UNKNOWN and holds(kind))
+    return (*named, JobKind.UNKNOWN) if or_unknown else tuple(named)
 
 
 def ways(holds: Callable[[Parallelism], bool]) -> tuple[Parallelism, ...]:

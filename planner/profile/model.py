@@ -70,8 +70,8 @@ class Statistics:
     @property
     def peak(self) -> float | None:
         """The greatest value known."""
-        known = [value for value in _ALL(self) if value is not None]
-        return max(known) if known else None
+        values = [value for value in _ALL(self) if value is not None]
+        return max(values) if values else None
 
 
 _ALL = attrgetter(*(one.name for one in fields(Statistics)))
@@ -431,9 +431,9 @@ class Profile:
 
     def mean(self, slot: str) -> float | None:
         """Return the mean over GPUs of a slot's typical value; None when no GPU reported it."""
-        found = [gpu.metrics.get(slot) for gpu in self.gpus]  # most are asked of what none read
-        known = [value for one in found if one and (value := one.typical) is not None]
-        return sum(known) / len(known) if known else None
+        values = [gpu.metrics.get(slot) for gpu in self.gpus]  # most are asked of what none read
+        means = [value for gpu in values if gpu and (value := gpu.typical) is not None]
+        return sum(means) / len(means) if means else None
 
     @property
     def busy_fraction(self) -> float | None:
@@ -443,6 +443,6 @@ class Profile:
 
     def peak(self, slot: str) -> float | None:
         """Return the greatest value of a slot on any GPU; None when no GPU reported it."""
-        found = [gpu.metrics.get(slot) for gpu in self.gpus]
-        known = [value for one in found if one and (value := one.peak) is not None]
-        return max(known, default=None)
+        values = [gpu.metrics.get(slot) for gpu in self.gpus]
+        peaks = [value for gpu in values if gpu and (value := gpu.peak) is not None]
+        return max(peaks, default=None)

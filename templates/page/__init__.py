@@ -1,1 +1,1 @@
-"""The page of a plan: one file that works offline, drawn by Chart.js, which lies beside it."""
+"""The page of a plan: one file that works offline; Python draws it, its script scales bills."""

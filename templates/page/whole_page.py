@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
+from collections import Counter
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
@@ -25,238 +26,118 @@ from templates.language.translate import (
     translate_text,
     word,
 )
-from templates.report_text import place
-from templates.reports.decision import decision, named_options, year_words
+from templates.page.gpu_map import map_after, map_before
+from templates.page.pieces import engineer_usd, what_if_table
+from templates.reports.decision import paid_back, year, year_words
 from templates.reports.first_screen import first_screen
 from templates.reports.fleet_rows import (
     Alike,
     alike,
     alternative,
-    fleet_rows,
     group_row,
     held,
     sureness,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from planner.plan.bill import RentedOffer
+    from planner.plan.bill import CostLine, CostRange, OptionCost
     from planner.plan.job import JobPlan
-    from planner.plan.option import Baseline, Option
-    from planner.plan.plan import Placement, Plan
+    from planner.plan.option import Option
+    from planner.plan.plan import Plan
 
-    Way = Baseline | Option
+    Cost = CostRange | OptionCost | Decimal | None
+
 
 # A unit is used from twice its length on.
-_UNITS = ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes"))
+_UNITS = ((86_400.0, "{n} days"), (3_600.0, "{n} h"), (60.0, "{n} min"), (1.0, "{n} s"))
+_COLOURS = 5  # of phases
 
 
-def drawn(line: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a time line for the page; None where nothing was recorded over time."""
-    if line is None:
-        return None
-    points = len(line["busy"])
-    unit_s, unit = _unit(line["point_s"] * points)
-    return {
-        "gpus": line["gpus"],
-        "unit": unit,
-        "point": float(f"{line['point_s'] / unit_s:.6g}"),
-        **{
-            name: [_percent(share) for share in line[name]]
-            for name in ("busy", "least", "most", "host")
-        },
-        "phases": _stretches(line["phases"]),
-    }
-
-
-def _unit(length_s: float) -> tuple[float, str]:
-    return next(((s, name) for s, name in _UNITS if length_s >= 2 * s), (1.0, "seconds"))
-
-
-def _percent(share: float | UnsetType | None) -> int | None:
-    return None if share is None or share is UNSET else round(100 * share)
-
-
-def _stretches(phases: Sequence[str | None]) -> list[list[Any]]:
-    """Return each phase in words, the point that it begins with and the one that it ends before."""
-    found, at = [], 0
-    for kind, members in groupby(phases):
-        end = at + len(list(members))
-        if kind is not None:
-            found.append([word("phase", kind), at, end])
-        at = end
-    return found
-
-
-_MOST_CELLS = 16  # of one job; more GPUs are counted in one cell
+_TOLD = 10  # kinds of jobs of which the details are on the page: our own choice
+_NOTES = 200
+_FULL, _NOTHING = Decimal(100), Decimal(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """A GPU on the map.
+class Tile:
+    """A figure that is read first: what it is, how much, and what belongs to it."""
+
+    label: str
+    value: str
+    note: str
+    good: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """An amount as a bar, in percent of the widest.
 
     Attributes:
-        jobs: who runs on it; empty where it is free.
-        percent: of the time that kernels run; None where it is not known.
-        mode: how jobs share it; None for one alone.
-        gpus: that the cell stands for.
-        placement: its number in the plan; None where nobody is to share it.
+        label: what it is.
+        text: the amount in words.
+        notes: what belongs to it, one below the other.
+        percent: of the expected amount.
+        low_percent: of its low end; None where there is no range.
+        high_percent: of its high end.
+        kind: `today`, `chosen` or empty; its colour.
     """
 
-    jobs: tuple[str, ...]
-    percent: int | None
-    mode: str | None = None
-    gpus: int = 1
-    placement: int | None = None
+    label: str
+    text: str
+    notes: tuple[str, ...] = ()
+    percent: float
+    low_percent: float | None = None
+    high_percent: float | None = None
+    kind: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
-    """A machine on the map, or several alike: where it is rented, and its GPUs."""
-
-    title: str
-    cells: tuple[Cell, ...]
-
-
-def before(plan: Plan) -> list[Box]:
-    """Return the machines of today."""
-    return list(_today(plan.jobs))
-
-
-def after(plan: Plan) -> list[Box]:
-    """Return the machines as recommended: GPUs that are shared first, then each job's own."""
-    taken = {job.placement for job in plan.jobs} - {None}
-    places = plan.fleet.recommended if plan.fleet else ()
-    boxes = list(_shared(item for item in places if item.id in taken))
-    own = [job for job in plan.jobs if job.placement is None]
-    boxes += [_box(job, job.choice, UNSET) for job in own if job.choice is not None]
-    return [*boxes, *_today([job for job in own if job.choice is None])]
-
-
-def _shared(places: Iterable[Placement]) -> Iterator[Box]:
-    """Yield machines of GPUs that are shared; GPUs are numbered on within one."""
-    machine: list[Placement] = []
-    for item in places:
-        if machine and (item.offer != machine[0].offer or item.gpu <= machine[-1].gpu):
-            yield _machine(machine)
-            machine = []
-        machine.append(item)
-    if machine:
-        yield _machine(machine)
-
-
-def _machine(places: list[Placement]) -> Box:
-    cells = tuple(
-        Cell(
-            jobs=item.jobs,
-            percent=_percent(item.busy_fraction),
-            mode=item.mode,
-            placement=item.id if item.mode else None,
-        )
-        for item in places
-    )
-    return Box(title=_title(places[0].offer, 1), cells=cells)
-
-
-def _today(jobs: Iterable[JobPlan]) -> Iterator[Box]:
-    """Yield today's machines; jobs of one machine stand in one box, with what none holds."""
-    known = {job.name: job for job in jobs}
-    while known:
-        job = known.pop(next(iter(known)))
-        share = job.baseline.share
-        if share is None:
-            yield _box(job, job.baseline, job.busy_fraction)
-            continue
-        beside = [known.pop(name) for name in share.beside if name in known]
-        cells = [cell for item in (job, *beside) for cell in _held(item)]
-        offer = job.baseline.offer
-        # Without a neighbour that is known the rest of the machine is somebody else's.
-        gpus = round(offer.gpu_count) if offer and share.beside else 0
-        nobody = [Cell(jobs=(), percent=0)] * max(0, gpus - sum(cell.gpus for cell in cells))
-        yield Box(title=_title(job.baseline.offer, 1), cells=(*cells, *nobody))
-
-
-def _held(job: JobPlan) -> list[Cell]:
-    held = job.baseline.share.held if job.baseline.share else 1
-    return _cells(job, max(1, round(held)), job.busy_fraction)
-
-
-def _box(job: JobPlan, way: Baseline | Option, busy: float | UnsetType) -> Box:
-    gpus = max(1, round(way.offer.gpu_count * way.count)) if way.offer else way.count
-    return Box(title=_title(way.offer, way.count), cells=tuple(_cells(job, gpus, busy)))
-
-
-def _cells(job: JobPlan, gpus: int, busy: float | UnsetType) -> list[Cell]:
-    percent = _percent(busy)
-    if gpus > _MOST_CELLS:
-        return [Cell(jobs=(job.name,), percent=percent, gpus=gpus)]
-    return [Cell(jobs=(job.name,), percent=percent)] * gpus
-
-
-def _title(offer: RentedOffer | None, count: int) -> str:
-    """Return where a machine is rented, and the GPUs of one."""
-    if offer is None:
-        return _("a machine without a known price")
-    gpus = f"{offer.gpu_count:g}x {offer.gpu}" if offer.gpu_count != 1 else offer.gpu
-    return f"{place(offer, count)}: {gpus}"
-
-
-_TOLD = 10  # jobs of which the causes are told: our own choice
-_NOTES = 200
-_RATE_CENTS = 10_000  # an hour, where the plan does not say
-
-
-def render_page(
-    plan: Plan, table: Mapping[str, Any], over_time: Mapping[str, Mapping[str, Any]]
-) -> str:
+def render_page(plan: Plan, over_time: Mapping[str, Mapping[str, Any]]) -> str:
     """Return one HTML file that works offline.
 
     Args:
         plan: made now, or read back.
-        table: the figures that can be worked out again, as `what_if_table` gives them.
         over_time: what was recorded over time, by job.
     """
     single = len(plan.jobs) == 1
-    notes = [translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
     groups = alike(plan)
+    detailed = [group.first for group in groups[:_TOLD]]
+    numbers = {job.name: number for number, job in enumerate(plan.jobs)}
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
             plan=plan,
             w=report_text,
+            single=single,
             title=plan.jobs[0].name if single else _("{n} jobs", n=len(plan.jobs)),
             language=current_language(),
-            rate_words=rate_words(),
-            held=held,
-            sureness=sureness,
-            lead=_lead(plan),
             period=report_text.period_words(plan),
             year=year_words(plan),
-            rows=decision(plan.jobs[0], plan) if single else fleet_rows(plan),
-            rows_say_where=single,
-            rate=table.get("rate_cents", _RATE_CENTS) // 100,
-            before=before(plan),
-            after=after(plan),
+            rate_words=rate_words(),
+            tiles=tiles(plan),
+            pair=pair(plan),
+            lines=_lines(plan),
+            steps=steps(plan),
+            rate=int(engineer_usd(plan)),
+            before=map_before(plan) if plan.fleet else [],
+            after=map_after(plan) if plan.fleet else [],
+            held=held,
+            alternative=alternative,
             ticks=_ticks(plan),
-            groups=groups[:_TOLD],
+            details_of=[_details(g, plan, numbers, over_time) for g in groups[:_TOLD]],
+            job_heads=_job_heads(plan),
             job_rows=[(job, group_row(Alike(jobs=(job,)), plan)) for job in plan.jobs],
-            notes=notes[:_NOTES],
+            notes=[translate_text(note) for note in (*plan.assumptions, *plan.warnings)][:_NOTES],
             data=_safe_json(
                 {
-                    "table": table,
-                    "jobs": [
-                        {**_job(job), "over_time": drawn(over_time.get(job.name))}
-                        for job in plan.jobs
-                    ],
+                    "table": what_if_table(plan, {job.name for job in detailed}),
+                    "period": report_text.period_words(plan),
                     "words": page_words(current_language()),
                 }
             ),
             css=_part("page.css"),
-            library=_part("chart.umd.min.js"),
-            what_if=_part("what_if.js"),
-            alternative=alternative,
             script=_part("page.js"),
         )
     )
@@ -279,11 +160,6 @@ def _purchase(name: str) -> str:
     return word("purchase", name.replace("_", " "))
 
 
-def _short(title: str) -> str:
-    """Return a title up to its colon."""
-    return re.split("[:\uff1a]", title)[0]
-
-
 @cache
 def _part(name: str) -> Markup:
     """Return a file that is put into the page, without the address of its source map."""
@@ -300,10 +176,6 @@ def _safe_json(value: object) -> Markup:
     return Markup(text)  # noqa: S704 - no sign of markup is left
 
 
-def _lead(plan: Plan) -> list[str]:
-    return [f"{line.label}{_(': ')}{line.text}" for line in first_screen(plan).lines]
-
-
 def _ticks(plan: Plan) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Return what may be taken: providers, purchases and cures of the options."""
     options = [option for job in plan.jobs for option in job.options]
@@ -318,40 +190,316 @@ def _ticks(plan: Plan) -> list[tuple[str, str, list[tuple[str, str]]]]:
     ]
 
 
-def _job(job: JobPlan) -> dict[str, Any]:
-    named = named_options(job)
-    wanted = job.choice or job.option(job.cheapest)
-    bill = [{"title": _("today"), "lines": _lines(job.baseline)}]
-    for id_, (_titles, option) in named.items():
-        title = _("{id} (at least)", id=id_) if option.cost.at_least else id_
-        bill.append({"title": title, "lines": _lines(option)})
-    return {
-        "hours": _ends(job.baseline),
-        "about": wanted.id if wanted else None,
-        "ladder": [[_short(titles[0]), id_] for id_, (titles, _option) in named.items()],
-        "bill": bill,
-        "options": [_option(option) for option in job.options],
-    }
+def tiles(plan: Plan) -> list[Tile]:
+    """Return what is paid, what could be, and what that saves."""
+    found = plan.recommended
+    if found is None or not _is_known(plan):
+        unknown = _("unknown")
+        return [Tile(label=_("You pay"), value=unknown, note=_use(plan))]
+    before = found.cost_before
+    cost: CostRange | OptionCost = found.cost
+    now = _cure_alone(plan)
+    if now is not None:
+        cost, note = now.cost, _("expected, by a change on today's machine")
+    else:
+        note = _range_words(cost)
+    least = ">= " if found.at_least else ""
+    saves = before - cost.mid
+    paid = Tile(
+        label=_("You pay"),
+        value=least + report_text.whole_dollars(before),
+        note=_("{period}; {use}", period=report_text.period_words(plan), use=_use(plan)),
+    )
+    if not saves:
+        return [paid]
+    return [
+        paid,
+        Tile(label=_("You could pay"), value=report_text.whole_dollars(cost.mid), note=note),
+        Tile(
+            label=_("That saves {period}", period=year_words(plan)),
+            value=year(saves, plan),
+            note=_("{share}; pays back: {time}", share=_share(saves, before), time=_back(plan)),
+            good=saves > 0,
+        ),
+    ]
 
 
-def _option(option: Option) -> dict[str, Any]:
-    cost, offer = option.cost, option.offer
-    parts = ("by_hours", "by_price", "by_speed", "by_cure", "by_use")
-    ends = {**{name: getattr(cost, name) for name in parts}, "cost": cost}
-    return {
-        "id": option.id,
-        "where": report_text.place(offer, option.count),
-        "gpu": f"{offer.gpu_count}x {offer.gpu}",
-        "hours": _ends(option),
-        "at_least": cost.at_least,
-        "mid": str(cost.mid),
-        **{name: [str(e.low), str(e.high)] if e else None for name, e in ends.items()},
-    }
+def _is_known(plan: Plan) -> bool:
+    return any(job.baseline.cost.total is not None for job in plan.jobs)
 
 
-def _ends(way: Way) -> list[float]:
-    return [way.hours.low, way.hours.mid, way.hours.high]
+def _cure_alone(plan: Plan) -> Option | None:
+    """Return the change on today's machine of one job that stays on it; else None."""
+    job = plan.jobs[0]
+    if len(plan.jobs) > 1 or job.choice is not None:
+        return None
+    actions = first_screen(plan, saved_as="plan.json").actions
+    return job.option(actions[0].id) if actions else None
 
 
-def _lines(way: Way) -> list[list[str]]:
-    return [[word("line", line.what), str(line.usd)] for line in way.cost.lines]
+def _use(plan: Plan) -> str:
+    if plan.fleet is not None:
+        return held(plan.fleet)
+    busy = plan.jobs[0].busy_fraction if len(plan.jobs) == 1 else UNSET
+    if busy is UNSET:
+        return _("GPU use unknown")
+    return _("the GPU is busy {share} of the time", share=report_text.percent(busy))
+
+
+def _share(saves: Decimal, before: Decimal) -> str:
+    return report_text.percent(float(saves / before)) if before else "-"
+
+
+def _back(plan: Plan) -> str:
+    if len(plan.jobs) == 1:
+        option = plan.jobs[0].choice or _cure_alone(plan)
+        return paid_back(option, plan) if option else "-"
+    days = plan.roi.payback_days
+    return "-" if days is None else _("{n} days", n=f"{days:.0f}")
+
+
+def _range_words(cost: CostRange | OptionCost) -> str:
+    low, high = report_text.whole_dollars(cost.low), report_text.whole_dollars(cost.high)
+    if low == high:
+        return _("expected")
+    return _("expected; {low} to {high} in nine cases out of ten", low=low, high=high)
+
+
+def _bars(rows: Iterable[tuple[str, Cost, tuple[str, ...], str]], full: Decimal) -> list[Bar]:
+    """Return amounts as bars of one scale: label, amount, notes and kind of each.
+
+    Args:
+        rows: the amounts.
+        full: what a full bar is, unless a row is more.
+    """
+    known = [(label, _range(cost), notes, kind) for label, cost, notes, kind in rows]
+    widest = max((high for _label, (_low, _mid, high), _notes, _kind in known), default=full)
+    scale = _FULL / max(widest, full) if max(widest, full) else _FULL
+    bars = []
+    for label, (low, mid, high), notes, kind in known:
+        bar = Bar(
+            label=label,
+            text=report_text.beside(mid) if mid else "",
+            notes=notes,
+            percent=_place(mid * scale),
+            low_percent=_place(low * scale) if low != high else None,
+            high_percent=_place(high * scale) if low != high else None,
+            kind=kind,
+        )
+        bars.append(bar)
+    return bars
+
+
+def _range(cost: Cost) -> tuple[Decimal, Decimal, Decimal]:
+    if cost is None:
+        return _NOTHING, _NOTHING, _NOTHING
+    return (cost, cost, cost) if isinstance(cost, Decimal) else (cost.low, cost.mid, cost.high)
+
+
+def _place(percent: Decimal) -> float:
+    return float(round(percent, 1))
+
+
+def pair(plan: Plan) -> list[Bar]:
+    """Return today and what is advised, as two bars; empty where they are the same."""
+    found, now = plan.recommended, _cure_alone(plan)
+    if found is None or not _is_known(plan):
+        return []
+    cost: CostRange | OptionCost = now.cost if now is not None else found.cost
+    if cost.mid == found.cost_before:
+        return []
+    return _bars(
+        [(_("today"), found.cost_before, (), "today"), (_("as advised"), cost, (), "chosen")],
+        found.cost_before,
+    )
+
+
+def _lines(plan: Plan) -> list[str]:
+    """Return the lines of the first screen but for what is paid and what to do."""
+    screen = first_screen(plan, saved_as="plan.json")
+    lines = [line for line in (*screen.facts, *screen.notes) if line.kind != "pay"]
+    return [*(f"{line.label}{_(': ')}{line.text}" for line in lines), sureness(plan)]
+
+
+def steps(plan: Plan) -> list[Bar]:
+    """Return the numbered things to do, each with its bill; a full bar is what is paid today."""
+    total = plan.recommended
+    job, single = plan.jobs[0], len(plan.jobs) == 1
+    today = job.baseline.cost.total if single else total.cost_before if total else None
+    rows: list[tuple[str, Cost, tuple[str, ...], str]] = []
+    for number, action in enumerate(first_screen(plan, saved_as="plan.json").actions, start=1):
+        option = job.option(action.id) if single else None
+        cost = option.cost if option else _fleet_cost(number, plan)
+        kind = "chosen" if option is not None and option.id == job.recommended else ""
+        rows.append((f"{number} {action.label}{_(': ')}{action.text}", cost, action.figures, kind))
+    return _bars(rows, today or _NOTHING)
+
+
+def _fleet_cost(number: int, plan: Plan) -> Cost:
+    """Return the bill of all jobs after an action of the first screen; None where it has none."""
+    fleet, total = plan.fleet, plan.recommended
+    if len(plan.jobs) == 1 or total is None:
+        return None
+    if number == 1 and fleet is not None and fleet.cost_after < fleet.cost_before:
+        return fleet.cost_after
+    return total.cost if total.saves.fraction else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A curve: what it shows, its path in a box of 100 by 100, and its kind."""
+
+    label: str
+    path: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """What is said of one job, or of several that are alike.
+
+    Attributes:
+        title: of the section.
+        job: the one that is told.
+        number: of it in the plan.
+        bill: kind of cost, and dollars today and as advised.
+        doubts: what the range of the advised option comes from: label, words, start and width in
+            percent.
+        curves: GPU and host use over time; empty where there is no recording.
+        ends: words below the curves: begin and end.
+        phases: of the recording: name, its colour's number, start and width in percent.
+        shares: of each kind of phase, in words.
+        changes: what most of its options have to change.
+    """
+
+    title: str
+    job: JobPlan
+    number: int
+    bill: list[tuple[str, str, str]]
+    doubts: list[tuple[str, str, float, float]]
+    curves: list[Line]
+    ends: tuple[str, str]
+    phases: list[tuple[str, int, float, float]]
+    shares: list[str]
+    changes: str
+
+
+def _details(
+    group: Alike, plan: Plan, numbers: Mapping[str, int], over_time: Mapping[str, Any]
+) -> Details:
+    job = group.first
+    curves, ends, phases = _drawn(over_time.get(job.name))
+    widths: dict[str, float] = {}
+    for name, _colour, _start, width in phases:
+        widths[name] = widths.get(name, 0.0) + width
+    return Details(
+        title=group.title,
+        job=job,
+        number=numbers[job.name],
+        bill=_bill(job),
+        doubts=_doubts(job),
+        curves=curves,
+        ends=ends,
+        phases=phases,
+        shares=[f"{name} {report_text.percent(width / 100)}" for name, width in widths.items()],
+        changes=_common(report_text.changes(option, plan) for option in job.options),
+    )
+
+
+def _common(words: Iterable[str]) -> str:
+    """Return the words that come most often."""
+    return next((most for most, _often in Counter(words).most_common(1)), "")
+
+
+def _job_heads(plan: Plan) -> tuple[str, ...]:
+    """Return the heads of the table of jobs."""
+    saves = _("saves {period}", period=year_words(plan))
+    names = (_("job"), _("today"), _("cause"), _("do"), _("cost"))
+    return (*names, saves, _("confidence"))
+
+
+def _bill(job: JobPlan) -> list[tuple[str, str, str]]:
+    """Return the bills of today and of the advised option line by line."""
+    today, option = job.baseline.cost.lines, job.choice
+    sides = (today, option.cost.lines if option else ())
+    names = list(dict.fromkeys(line.what for lines in sides for line in lines))
+
+    def usd(lines: Iterable[CostLine], what: str) -> str:
+        amounts = [line.usd for line in lines if line.what == what]
+        return report_text.dollars(sum(amounts, Decimal(0))) if amounts else "-"
+
+    return [(word("line", name), usd(sides[0], name), usd(sides[1], name)) for name in names]
+
+
+def _doubts(job: JobPlan) -> list[tuple[str, str, float, float]]:
+    """Return how far speed, changes, use and price move the bill that is advised."""
+    option = job.choice or job.option(job.cheapest)
+    if option is None:
+        return []
+    cost = option.cost
+    causes = (
+        (_("speed on the target machine"), cost.by_speed),
+        (_("changes"), cost.by_cure),
+        (_("hours in use"), cost.by_use),
+        (_("price since it was read"), cost.by_price),
+    )
+    known = [(name, ends) for name, ends in causes if ends is not None and ends is not UNSET]
+    rows = [(name, ends.low, ends.high) for name, ends in known if ends.high > ends.low]
+    rows.sort(key=lambda row: row[1] - row[2])
+    low = min((row[1] for row in rows), default=_NOTHING)
+    width = max((row[2] for row in rows), default=_NOTHING) - low
+    scale = _FULL / width if width else _NOTHING
+    return [
+        (
+            name,
+            f"{report_text.whole_dollars(a)}-{report_text.whole_dollars(b)[1:]}",
+            _place((a - low) * scale),
+            _place((b - a) * scale),
+        )
+        for name, a, b in rows
+    ]
+
+
+def _drawn(
+    line: Mapping[str, Any] | None,
+) -> tuple[list[Line], tuple[str, str], list[tuple[str, int, float, float]]]:
+    """Return the curves of a recording, the words at its ends, and its phases."""
+    if line is None:
+        return [], ("", ""), []
+    several = line["gpus"] > 1
+    rows = [(_("GPUs, mean") if several else _("GPU"), "busy", "mean")]
+    if several:
+        rows += [(_("busiest GPU"), "most", "edge"), (_("least busy GPU"), "least", "edge")]
+    if line["host"]:
+        rows.append((_("host"), "host", "host"))
+    points = len(line["busy"])
+    curves = [Line(label=label, path=_path(line[name]), kind=kind) for label, name, kind in rows]
+    length_s = line["point_s"] * points
+    unit_s, words = next(unit for unit in _UNITS if length_s >= 2 * unit[0] or unit[0] == 1.0)
+    end = _(words, n=f"{length_s / unit_s:.3g}")
+    return curves, ("0", end), _stretches(line["phases"], points)
+
+
+def _path(shares: Sequence[float | UnsetType | None]) -> str:
+    """Return the path of shares in a box of 100 by 100, its y downwards; unknown ones are gaps."""
+    step, parts, pen = 100 / max(1, len(shares)), [], "M"
+    for at, share in enumerate(shares):
+        if share is None or share is UNSET:
+            pen = "M"
+            continue
+        parts.append(f"{pen}{(at + 0.5) * step:.2f} {100 - 100 * share:.1f}")
+        pen = "L"
+    return "".join(parts)
+
+
+def _stretches(phases: Sequence[str | None], points: int) -> list[tuple[str, int, float, float]]:
+    """Return each phase: its name, the number of its colour, start and width in percent."""
+    found, at = [], 0
+    kinds = [kind for kind in dict.fromkeys(phases) if kind is not None]
+    for kind, members in groupby(phases):
+        length = len(list(members))
+        if kind is not None:
+            start, width = 100 * at / points, 100 * length / points
+            found.append((word("phase", kind), kinds.index(kind) % _COLOURS, start, width))
+        at += length
+    return found

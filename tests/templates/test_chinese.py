@@ -16,7 +16,6 @@ from planner.actions import ACTIONS
 from planner.choice.requirements import Reason
 from planner.diagnosis.rules import RULES
 from planner.documents.plan_change import plan_change
-from planner.documents.what_if import what_if_table
 from planner.models.document import to_text
 from planner.plan.plan import Plan
 from planner.plan.read import read_plan
@@ -45,6 +44,8 @@ _USERS = re.compile(
 # Kept in a name before it is said.
 _SAID_OF_A_NAME = {
     "a month",
+    "{n} min",
+    "{n} s",
     "a run",
 }
 _SOURCES = re.compile(
@@ -99,10 +100,9 @@ def test_every_sentence_of_the_page_has_a_chinese_one() -> None:
     script = (ROOT / "templates/page/page.js").read_text()
     said = re.findall(r'say\(\s*"([^"]*)"', script)
     known = page_words("zh")
-    of_a_name = {f"{unit} since it began" for unit in ("seconds", "minutes", "hours", "days")}
-    assert len(said) > 20
+    assert len(said) >= 10
     assert sorted(set(said) - set(known)) == []
-    assert set(known) - set(said) == {"a month", "a run", *of_a_name}
+    assert sorted(set(known) - set(said)) == []
 
 
 def test_every_cause_action_reason_and_reading_has_chinese_words() -> None:
@@ -118,8 +118,7 @@ def test_every_cause_action_reason_and_reading_has_chinese_words() -> None:
 
 
 def _render(plan: Plan, style: str, lang: str = "zh") -> str:
-    table = what_if_table(plan) if style == "html" else None
-    return render_report(plan, style=style, lang=lang, table=table)
+    return render_report(plan, style=style, lang=lang)
 
 
 @pytest.mark.parametrize("style", ["md", "github-comment"])

@@ -5,29 +5,27 @@ import random
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from planner.documents.what_if import WhatIf, exact, what_if, what_if_table
 from planner.plan.making import to_plan
 from planner.plan.plan import Plan
+from pricing.money import cents
 from templates.render import render_report
 from tests.conftest import ROOT
 from tests.gpucost.documents import HOSTILE, training
+from tests.page_table import page_table, page_total, usd
 from tests.planner.factories import TODAY, plan, sold
 from tests.planner.packing.test_one_answer import EIGHT, cheap, four, job
 from tests.templates.documents import CASES, planned
 
-SETTINGS = 1_000
-MOST_BYTES = 500_000
+MOST_BYTES = 150_000
 _RUN = """
 const whatIf = require(process.argv[1]);
 const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
-console.log(JSON.stringify(asked.settings.map(([at, one]) => whatIf(asked.tables[at], one))));
+console.log(JSON.stringify(asked.map(([table, settings]) => whatIf(table, settings))));
 """
 
 
@@ -64,7 +62,7 @@ def _fleets() -> list[Plan]:
 
 
 def _page(made: Plan) -> str:
-    return render_report(made, style="html", table=what_if_table(made))
+    return render_report(made, style="html")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -86,129 +84,112 @@ def test_names_are_text() -> None:
     assert tags.findall(plain) == tags.findall(hostile)
 
 
-def test_as_planned_the_figures_are_the_plans(plans: dict[str, Plan]) -> None:
-    """With nothing changed: today, low, mid, high and net benefit are those of plan.json."""
-    made = plans["visual-search"]
-    (known,) = made.jobs
-    rate = 10_000
-    (found,) = what_if(what_if_table(made), WhatIf(rate_cents=rate))["jobs"]
-    assert found["today"] == known.baseline.cost.total * 100
-    for option, one in zip(known.options, found["options"], strict=True):
-        cost, worth = option.cost, option.benefit
-        assert (one["low"], one["mid"], one["high"]) == (
-            cost.low * 100,
-            cost.mid * 100,
-            cost.high * 100,
-        )
-        assert worth is not None
-        assert worth.net_usd is not None
-        assert abs(one["net"] - worth.net_usd * 100) <= 6  # of ends rounded before six months
+@pytest.fixture(scope="module")
+def every(plans: dict[str, Plan]) -> list[Plan]:
+    """Return the plans of all cases, and of fleets drawn at random."""
+    return [*plans.values(), *_fleets()]
+
+
+def test_as_planned_the_figures_are_the_plans(every: list[Plan]) -> None:
+    """The pieces of every option sum up to its low end, expected bill and high end, to the cent."""
+    for made in every:
+        for planned_job, of_job in zip(made.jobs, page_table(made)["jobs"], strict=True):
+            today = of_job["today"]
+            assert (today and cents(usd(today))) == planned_job.baseline.cost.total
+            for option, of_option in zip(planned_job.options, of_job["options"], strict=True):
+                cost = option.cost
+                assert [cents(usd(end)) for end in of_option["usd"]] == [
+                    cost.low,
+                    cost.mid,
+                    cost.high,
+                ]
+
+
+def test_as_planned_the_total_is_the_plans(every: list[Plan]) -> None:
+    """Groups that share and the jobs alone sum up to the one total."""
+    for made in every:
+        assert made.recommended is not None
+        assert page_total(made) == (made.recommended.cost_before, made.recommended.cost.mid)
 
 
 def test_half_the_hours_halve_what_is_billed_by_time(plans: dict[str, Plan]) -> None:
     """Compute, boot disk and address halve; the volume of the month stays."""
     made = plans["visual-search"]
-    (known,) = made.jobs
-    (found,) = what_if(what_if_table(made), WhatIf(hours_percent=50))["jobs"]
-    lines = {line.what: Fraction(line.usd) for line in known.baseline.cost.lines}
-    kept = lines.pop("disk")
-    assert found["today"] == round((kept + sum(lines.values()) / 2) * 100)
+    (job,) = made.jobs
+    lines = {line.what: Decimal(line.usd) for line in job.baseline.cost.lines}
+    volume = lines.pop("disk")
+    (of_job,) = page_table(made)["jobs"]
+    assert cents(usd(of_job["today"], hours=Decimal("0.5"))) == cents(
+        volume + sum(lines.values()) / 2
+    )
 
 
-def _drawn(plans: list[Plan]) -> list[tuple[int, WhatIf]]:
-    """Return settings drawn at random, the same each time."""
-    draw = random.Random(16)  # noqa: S311 - a test's settings
-
-    def some(values: set[str]) -> frozenset[str] | None:
-        kept = frozenset(value for value in sorted(values) if draw.random() < 0.7)
-        return kept if draw.random() < 0.5 else None
-
-    found = []
-    for _ in range(SETTINGS):
-        at = draw.randrange(len(plans))
-        options = [option for one in plans[at].jobs for option in one.options]
-        one = WhatIf(
-            hours_percent=draw.randint(1, 200),
-            price_percent=draw.randint(-60, 150),
-            rate_cents=draw.randint(0, 40_000),
-            providers=some({option.offer.provider for option in options}),
-            purchases=some({option.offer.purchase for option in options}),
-            cures=some({code for option in options for code in option.actions}),
-        )
-        found.append((at, one))
-    return found
-
-
-def other_way(table: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Return whether some job is told something else than in the plan."""
-    jobs = zip(table["jobs"], found["jobs"], strict=True)
-    return any(told["advice"] != job["recommended"] for job, told in jobs)
-
-
-def test_as_planned_the_total_is_the_plans(plans: dict[str, Plan]) -> None:
-    """With nothing changed: the one total, who shares, and what each job is told."""
-    for plan_made in [*plans.values(), *_fleets()]:
-        table = what_if_table(plan_made)
-        found = what_if(table, WhatIf(rate_cents=table["rate_cents"]))
-        total = plan_made.recommended
-        assert total is not None
-        assert found["total"] == total.cost.mid * 100
-        assert found["today"] == total.cost_before * 100
-        assert tuple(found["packed"]) == total.packed
-        assert [job["advice"] for job in found["jobs"]] == [j.recommended for j in plan_made.jobs]
-
-
-def test_sharing_ends_where_it_costs_more_or_is_left_out() -> None:
-    """At home a job's own way may get cheaper; elsewhere the price or the provider may be out."""
-    offers = (TODAY, cheap("0.50"))
-    made = plan(*four(), offers=offers, engineer_usd_per_hour=Decimal(0))
-    table = what_if_table(to_plan(made))
-    assert made.recommended.alternative is not None
-    moved = what_if(table, WhatIf(rate_cents=0))
-    assert (moved["packing"], moved["packed"]) == (1, ["j0", "j1", "j2", "j3"])
-    dear = what_if(table, WhatIf(rate_cents=0, price_percent=400))
-    assert (dear["packing"], dear["total"]) == (0, made.fleet.cost_after * 100 if made.fleet else 0)
-    here = what_if(table, WhatIf(rate_cents=0, providers=frozenset()))
-    assert (here["packing"], here["total"]) == (0, dear["total"])
-    assert [one["out"] for one in here["groups"][1]] == ["provider"]
-
-
-def test_amounts_are_written_exactly() -> None:
-    """A sum of amounts keeps every digit, whatever its size and sign."""
-    for text in ("0", "0.1", "-12.345678901234567890123456789012", "1000000", "-0.05"):
-        assert exact(Decimal(text)) == text
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_page_works_out_what_python_works_out(plans: dict[str, Plan]) -> None:
-    """1,000 random settings over all cases: every cent, best option and reason is the same."""
-    every = [*plans.values(), *_fleets()]
-    tables = [what_if_table(plan) for plan in every]
-    drawn = _drawn(every)
-    names = WhatIf.__slots__
-    asked = [
-        (at, {n: sorted(v) if isinstance(v := getattr(one, n), frozenset) else v for n in names})
-        for at, one in drawn
-    ]
-    script = str(ROOT / "templates/page/what_if.js")
+def _what_if(asked: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return what the page's own script says of tables at settings."""
+    plain = {"hours": 1, "price": 1, "provider": None, "purchase": None, "cure": None}
+    given = [(table, {**plain, "rate": table["rate"], **settings}) for table, settings in asked]
     ran = subprocess.run(
-        [str(shutil.which("node")), "-e", _RUN, script],
-        input=json.dumps({"tables": tables, "settings": asked}),
+        [str(shutil.which("node")), "-e", _RUN, str(ROOT / "templates/page/page.js")],
+        input=json.dumps(given),
         capture_output=True,
         text=True,
         check=True,
     )
-    own = [what_if(tables[at], one) for at, one in drawn]
-    assert json.loads(ran.stdout) == own
-    assert {one["packing"] for one in own} == {None, 0, 1}
-    assert any(group["out"] for one in own for groups in one["groups"] for group in groups)
-    assert any(job["advice"] not in {"o0", job["best"]} for one in own for job in one["jobs"])
-    assert any(other_way(tables[at], found) for (at, _), found in zip(drawn, own, strict=True))
+    found: list[dict[str, Any]] = json.loads(ran.stdout)
+    return found
 
 
-def test_the_library_is_the_published_one_with_its_licence() -> None:
-    """Chart.js lies beside its licence, and says its version."""
-    folder = ROOT / "templates/page"
-    assert "MIT" in (folder / "chart-licence.md").read_text(encoding="utf-8")
-    assert "Chart.js v4.6.1" in (folder / "chart.umd.min.js").read_text(encoding="utf-8")[:200]
+def _cents(amount: float) -> Decimal:
+    return cents(Decimal(str(round(amount, 6))))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_script_begins_with_the_plan(every: list[Plan]) -> None:
+    """Nothing moved: the script shows the plan's total, who shares, and each job's advice."""
+    found = _what_if([(page_table(made), {}) for made in every])
+    for made, shown in zip(every, found, strict=True):
+        total = made.recommended
+        assert total is not None
+        assert (_cents(shown["today"]), _cents(shown["mid"])) == (total.cost_before, total.cost.mid)
+        assert tuple(sorted(job["name"] for job in shown["jobs"] if job["shares"])) == total.packed
+        advice = [job["own"]["id"] if job["own"] else "o0" for job in shown["jobs"]]
+        assert advice == [job.recommended for job in made.jobs]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_sliders_and_ticks_move_what_they_say(plans: dict[str, Plan]) -> None:
+    """Hours scale by time, the price scales other machines, an unticked seller is out."""
+    made = plans["visual-search"]
+    table = page_table(made)
+    job = made.jobs[0]
+    assert job.choice is not None
+    seller = job.choice.offer.provider
+    sellers = sorted({option.offer.provider for option in job.options} - {seller})
+    half, dear, without = _what_if(
+        [(table, {"hours": 0.5}), (table, {"price": 100}), (table, {"provider": sellers})]
+    )
+    assert _cents(half["today"]) == cents(usd(table["jobs"][0]["today"], hours=Decimal("0.5")))
+    assert {
+        way["id"] for way in dear["jobs"][0]["ways"] if way["leaves"] and way["net"] > 0
+    } == set()
+    assert {way["id"] for way in without["jobs"][0]["ways"] if way["out"] == "provider"} == {
+        option.id for option in job.options if option.offer.provider == seller
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_sharing_ends_where_it_costs_more_or_is_left_out() -> None:
+    """Elsewhere the price or the provider may be out: each job goes its own way again."""
+    offers = (TODAY, cheap("0.50"))
+    made = to_plan(plan(*four(), offers=offers, engineer_usd_per_hour=Decimal(0)))
+    table = page_table(made)
+    planned, dear, left_out = _what_if(
+        [(table, {}), (table, {"price": 100}), (table, {"provider": []})]
+    )
+    assert [job["shares"] for job in planned["jobs"]] == [True] * 4
+    for other in (dear, left_out):
+        assert [job["shares"] for job in other["jobs"]] == [False] * 4
+        assert _cents(other["mid"]) == _cents(other["today"])

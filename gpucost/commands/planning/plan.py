@@ -59,7 +59,6 @@ from planner.choice.requirements import (
     Requirements,
     Site,
 )
-from planner.documents.what_if import what_if_table
 from planner.models.interruption import CheckpointCosts
 from planner.plan.making import plan_text, to_plan
 from planner.plan.plan import Plan
@@ -548,9 +547,8 @@ def _text(plan: Plan, kind: str, words: tuple[str, ExchangeRate | None], output:
     from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
     lang, rate = words
-    table = what_if_table(plan) if kind == "html" else None
     with showing(rate):
-        return render_report(plan, style=kind, lang=lang, table=table)
+        return render_report(plan, style=kind, lang=lang)
 
 
 def _without_own_end(plan: Plan) -> Iterator[Message]:

@@ -14,7 +14,6 @@ from gpucost.files.writing import kind_of_file, write_file
 from gpucost.profiling.series_read import time_lines
 from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
-from planner.documents.what_if import what_if_table
 from planner.plan.plan import Plan
 from pricing.errors import InputError
 from templates.language.translate import ExchangeRate, showing
@@ -75,12 +74,9 @@ def report(
     gate = CostGate(limit_usd=fail_over, increase=fail_over_increase, base=against)
     plan = load_plan(plan_path)
     change = _change(base, plan) if style == "github-comment" else None
-    table = what_if_table(plan) if style == "html" else None
     over_time = _over_time(plan_path, series, plan, style)
     with showing(rate):
-        text = render_report(
-            plan, style=style, lang=lang, change=change, table=table, over_time=over_time
-        )
+        text = render_report(plan, style=style, lang=lang, change=change, over_time=over_time)
     write_file(target, text)
     if target != "-":
         output.say(f"wrote {target}")

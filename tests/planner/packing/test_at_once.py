@@ -133,6 +133,6 @@ def test_parts_made_elsewhere_are_the_same_packing(
         pairs.append((running(profile, offer), a_baseline(profile, offer)))
     homes: dict[str, Home | None] = {p.job.name: today(p, b) for p, b in pairs}
     elsewhere = Elsewhere()
-    found = consolidate(pairs, ASKED, homes, known=PackedBefore(executor=elsewhere))
+    found = consolidate(pairs, ASKED, homes, packed_before=PackedBefore(executor=elsewhere))
     assert found == consolidate(pairs, ASKED, homes)
     assert elsewhere.calls > 0
