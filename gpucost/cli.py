@@ -92,9 +92,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 FIRST = ("plan", "profile", "prices", "report", "provision")
 GROUPS = {
-    "Understand": "diagnose explain import capacity demo examples",
+    "Understand": "diagnose explain top import capacity demo examples",
     "Price": "compare quote bill",
-    "Run": "run list logs ssh extend down reap",
+    "Run": "run list logs ssh extend down reap watch",
     "Prove": "verify loop diff accuracy",
     "Hand over": "export mcp schema serve",
     "Administer": "init doctor iam-policy completion help",

@@ -79,7 +79,10 @@ def redact(text: str, environment: Mapping[str, str] = os.environ) -> str:
         for span in _parts(text, spelling, least)
     ]
     for start, end in reversed(_merged(spans)):
-        text = text[:start] + HIDDEN + text[end:]
+        # An escape goes as a whole: half of one would break the JSON or the shell word around it.
+        before = text[:start].rstrip("\\")
+        after = text[end + 1 :] if text[end - 1] == "\\" else text[end:]
+        text = before + HIDDEN + after
     return _SHAPES.sub(HIDDEN, text) if any(_holds(text, word) for word in _IN_SHAPES) else text
 
 
@@ -116,7 +119,9 @@ def _written(secret: str) -> Iterator[str]:
     yield repr(secret)[1:-1]
     yield ascii(secret)[1:-1]
     yield repr(raw)[2:-1]
-    yield secret.replace("'", "'\"'\"'")  # a shell's single quotes
+    quoted = secret.replace("'", "'\"'\"'")  # a shell's single quotes
+    yield quoted
+    yield json.dumps(quoted)[1:-1]
     yield html.escape(secret)
     yield " ".join(secret.split())
     yield "".join(letter if letter.isprintable() else " " for letter in secret)

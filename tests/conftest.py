@@ -1,7 +1,10 @@
 """What every test may use, and which tests are slow."""
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +21,11 @@ sys.dont_write_bytecode = False
 
 # What is printed is as wide as a pipe, whatever terminal the tests were started from.
 os.environ.pop("COLUMNS", None)
+
+# Prices that tests refresh are theirs: nothing of them gets into the cache of who runs the tests,
+# not even from a thread that outlives its test.
+os.environ["GPUCOST_CACHE_DIR"] = tempfile.mkdtemp(prefix="gpucost-tests-")
+atexit.register(shutil.rmtree, os.environ["GPUCOST_CACHE_DIR"], ignore_errors=True)
 
 # Property tests are never timed, for a machine may be busy, and draw the same cases each run: what
 # CI says of a commit is said of that commit. GPUCOST_HYPOTHESIS=random draws others.

@@ -241,7 +241,7 @@ def summarize(job: JobDraft, text: bytes) -> JobDraft:
     ids = {option.id for option in options}
     return replace(
         job,
-        findings=(),
+        findings=job.findings[:1],  # the verdict, which the first screen names
         options=options,
         rejected=() if job.feasible else job.rejected,
         named=Named(),

@@ -33,7 +33,7 @@ from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import Gpu, find
 from pricing.message import Message
-from pricing.money import HOURS_PER_MONTH
+from pricing.money import HOURS_PER_MONTH, show
 
 SCHEMA = "gpucost.serving-plan/v1"
 RANKS = (1, 2, 4, 8)
@@ -297,8 +297,8 @@ def _check_budget(question: Question, cheapest: ServingOption) -> None:
     least, most = cheapest.usd, question.budget_usd
     if most is not None and least > most:
         raise InputError(
-            f"{question.model.name}: the least is ${least:,.2f} ({cheapest.offer.name}), over "
-            f"the budget of ${most:,.2f}. Raise it, the deadline or the targets."
+            f"{question.model.name}: the least is ${show(least)} ({cheapest.offer.name}), over "
+            f"the budget of ${show(most)}. Raise it, the deadline or the targets."
         )
 
 

@@ -188,7 +188,7 @@ def _table(
     total = sum((meter.usd for meter in meters.values()), Decimal(0))
     idle = sum((meter.idle_usd for meter in meters.values()), Decimal(0))
     priced = any(meter.usd_per_hour is not None for meter in meters.values())
-    spent = f"${total:.4f} in {elapsed_s:.0f} s, ${idle:.4f} of it idle" if priced else "no price"
+    spent = f"{total:.4f} USD in {elapsed_s:.0f} s, {idle:.4f} of it idle" if priced else "no price"
     table = Table(
         title=title,
         title_justify="left",

@@ -107,7 +107,7 @@ def test_the_preview_says_what_a_role_changes(call: Call) -> None:
     assert any("--end-role lets EventBridge Scheduler do it" in one for one in plain["warnings"])
     (told,) = [one for one in seen["warnings"] if "until EventBridge Scheduler" in one]
     assert "for each day" in told
-    assert any("EventBridge Scheduler terminates what is still there" in o for o in seen["ends"])
+    assert any("EventBridge Scheduler ends what is still there" in o for o in seen["ends"])
 
 
 @pytest.mark.parametrize(
