@@ -137,7 +137,7 @@ def _groups(plan: Plan, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
     return [
         _group(group, fleet, plan, numbers)
         for group in _recommended(fleet)
-        if packed.issuperset(group.jobs)
+        if packed.issuperset(group.jobs) and numbers.keys() >= set(group.jobs)
     ]
 
 
