@@ -51,7 +51,7 @@ class CostGate:
         if total.unknown:
             raise InputError(
                 f"--fail-over cannot be checked: the cost of {', '.join(total.unknown)} is not "
-                "known; name today's machine with --current, or its hourly price with "
+                "known; name today's machine with --machine, or its hourly price with "
                 "--price."
             )
         if total.at_least:

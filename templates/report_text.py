@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # the words need to know the values' types, not the planner
     from decimal import Decimal
 
     from planner.models.estimate import Estimate
-    from planner.plan.bill import CostRange, OptionCost, RentedOffer, TodayCost
-    from planner.plan.job import JobPlan, Proof
+    from planner.plan.bill import OptionCost, RentedOffer, TodayCost
+    from planner.plan.job import JobPlan
     from planner.plan.option import Baseline, Option
     from planner.plan.plan import Plan
     from planner.signals.finding import Finding, Reading
@@ -95,14 +95,18 @@ def times(estimate: Estimate) -> str:
     return f"{mid}x" if low == high else f"{mid}x ({low}-{high})"
 
 
-def place(offer: RentedOffer | None, count: int = 1) -> str:
-    """Return `2x provider/type, region`, or `provider (manual)` for names nobody can rent by."""
+def place(offer: RentedOffer | None, count: int = 1, *, is_manual: bool = True) -> str:
+    """Return `2x provider/type, region`, or `provider (manual)` for names nobody can rent by.
+
+    Where a tool rents it, `is_manual` is False, and the provider is all that is said of those.
+    """
     if offer is None:
         return _("unknown")
     name = f"{offer.provider}/{offer.instance_type}"
     if offer.by_hand_at:
         community = _(", community") if offer.host == "community" else ""
-        name = _("{provider}{community} (manual)", provider=offer.provider, community=community)
+        name = f"{offer.provider}{community}"
+        name = _("{where} (manual)", where=name) if is_manual else name
     region = "" if offer.region == "*" else f", {offer.region}"
     return f"{count}x {name}{region}" if count > 1 else f"{name}{region}"
 
@@ -127,36 +131,22 @@ def _in_percent(number: str) -> str:
     return _("{n} %", n=number)
 
 
-def _at_least(cost: OptionCost | TodayCost | CostRange) -> str:
-    """Return `>= ` before a total of which a part has no known price."""
-    return ">= " if getattr(cost, "at_least", False) else ""
-
-
 def today_cost(cost: TodayCost) -> str:
     """Return what is paid today: `$1,235`, `>= $1,235` where a part has no known price."""
-    return _at_least(cost) + beside(cost.total)
+    return (">= " if cost.at_least else "") + beside(cost.total)
 
 
-def cost_range(option: Option) -> str:
+def cost_range(cost: OptionCost) -> str:
     """Return `$266 ($231-318)`."""
-    cost = option.cost
-    low, high = whole_dollars(cost.low), whole_dollars(cost.high)
-    mid, other = _at_least(cost) + whole_dollars(cost.mid), other_currency(cost.mid)
-    return (mid if low == high else f"{mid} ({low}-{high.removeprefix('$')})") + other
+    usd = money_range(cost.low, cost.mid, cost.high, at_least=cost.at_least)
+    return usd + other_currency(cost.mid)
 
 
-def saving(option: Option, today: Decimal | None) -> str | None:
-    """Return `58-87 % less`, or what it costs more; None where today's cost is unknown."""
-    if not today:
-        return None
-    low, high = sorted(_less(cost, today) for cost in (option.cost.high, option.cost.low))
-    if round(low) == round(high):
-        return change(low)
-    if low < 0.0 < high:
-        return _("between {one} and {other}", one=change(high), other=change(low))
-    ends = sorted((abs(low), abs(high)))
-    shares = {"low": f"{ends[0]:.0f}", "high": f"{ends[1]:.0f}"}
-    return _("{low}-{high} % less", **shares) if low >= 0.0 else _("{low}-{high} % more", **shares)
+def money_range(*ends: Decimal, at_least: bool) -> str:
+    """Return `$172 ($147-243)` of the low, the expected and the high end."""
+    low, mid, high = map(whole_dollars, ends)
+    least = ">= " if at_least else ""
+    return f"{least}{mid}" if low == high else f"{least}{mid} ({low}-{high.removeprefix('$')})"
 
 
 def share_saved(option: Option) -> str | None:
@@ -165,17 +155,6 @@ def share_saved(option: Option) -> str | None:
     if fraction is None:
         return None
     return ("<= " if option.cost.at_least else "") + percent(fraction)
-
-
-def change(less: float) -> str:
-    """Return `12 % less` or `12 % more`, of percent that it is less."""
-    if less >= 0.0:
-        return _("{share} % less", share=f"{less:.0f}")
-    return _("{share} % more", share=f"{-less:.0f}")
-
-
-def _less(cost: Decimal, today: Decimal) -> float:
-    return float(_HUNDRED * (1.0 - float(cost / today)))
 
 
 def missing(job: JobPlan) -> list[Finding]:
@@ -301,21 +280,6 @@ def reading(name: str, value: float | str, unit: str | None) -> str:
     if isinstance(value, str):
         return f"{name} {translate_text(value)}"
     return f"{name} {percent(value) if unit == _SHARE else f'{value:.4g}'}"
-
-
-def probe(proposal: Proof) -> str:
-    """Return the measurement that would settle what is open, what it costs and what it gains."""
-    if proposal.factor_now is None or proposal.factor_after is None:
-        return _("{what}: {command}", what=translate_text(proposal.what), command=proposal.command)
-    return _(
-        "to narrow the run time of {option} from within a factor of {now} to {after}, "
-        "{what} ({cost}).",
-        option=proposal.option,
-        now=factor(proposal.factor_now),
-        what=translate_text(proposal.what),
-        cost=whole_dollars(proposal.usd) if proposal.usd else _("free"),
-        after=factor(proposal.factor_after),
-    )
 
 
 def factor(value: float) -> str:

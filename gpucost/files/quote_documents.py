@@ -369,7 +369,7 @@ def plan_document(path: str, option_id: str) -> PrintedQuote:
     plan = load_plan(path)
     found = find_option(plan, option_id)
     if found.offer is None or found.cost is None:
-        raise InputError(f"{found.name}: its cost is not known; say --current, or --price.")
+        raise InputError(f"{found.name}: its cost is not known; say --machine, or --price.")
     return PrintedQuote(
         schema=SCHEMA,
         as_of=plan.as_of,

@@ -166,7 +166,7 @@ def _print_whole_job(job: JobPlan, plan: Plan, output: Output) -> None:
     if len(plan.jobs) > 1:
         screen = job_screen(job, plan)
         print_prose(screen.title)
-        for line in screen.facts:
+        for line in screen.facts if plan.placement_of(job) else screen.lines:
             print_prose(f"{line.label}: {line.text}", indent="  ")
     if output.verbose:
         print_prose(_("Confidence {sure}.", sure=report_text.confidence(job)))
@@ -183,8 +183,6 @@ def _print_whole_job(job: JobPlan, plan: Plan, output: Output) -> None:
         chosen=ids.index(job.recommended) if job.recommended in ids else None,
     )
     print_table(table, output)
-    if job.answer.proof:
-        print_prose(_("probe: {what}", what=report_text.probe(job.answer.proof)), indent="  ")
 
 
 def _columns(plan: Plan) -> tuple[str, ...]:
@@ -209,7 +207,7 @@ def _option_rows(job: JobPlan) -> list[tuple[str, ...]]:
         (report_text.STAY, today, how, report_text.today_cost(today.cost), "")
     ]
     for option in job.options:
-        cost, saved = report_text.cost_range(option), report_text.share_saved(option)
+        cost, saved = report_text.cost_range(option.cost), report_text.share_saved(option)
         ways.append((option.id, option, report_text.changes(option), cost, saved or _("unknown")))
     return [
         (

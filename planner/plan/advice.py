@@ -27,7 +27,7 @@ from planner.signals.finding import Finding, Saved
 from pricing.billing.lines import BY_TIME
 from pricing.catalog.offer import Offer
 from pricing.message import Message, join
-from pricing.money import cents, whole_dollars
+from pricing.money import cents
 
 MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies
 _AFTER_TRIAL = 1.07  # the run-to-run spread that remains
@@ -116,7 +116,7 @@ def _chosen(option: Option, context: JobContext) -> Now:
         fixed, hours = context.work.fixed_work, option.hours.mid / context.baseline.hours.mid
         saves = Saved(low=least, mid=mid, high=most, time_factor=digits(hours) if fixed else None)
     command = f"gpucost run plan.json --option {_named(context, option.id)} -- COMMAND"
-    if not any(ACTIONS[code].in_process for code in option.actions):
+    if option.actions and not any(ACTIONS[code].in_process for code in option.actions):
         command = _way(ACTIONS[option.actions[0]])
     return _step(option.actions, command, saves, option.benefit.effort_hours, context)
 
@@ -135,10 +135,9 @@ def _step(
         effort = effort_usd(effort_hours, context.asked.engineer_usd_per_hour)
         ratio = effort / saves.mid if saves.mid > 0 else None
         pays_back = None if ratio is None else float(ratio)
-    titles = join((ACTIONS[code].title for code in codes), "words")
     return Now(
         kind="try",
-        what=_attempt(titles, effort_hours, context),
+        what=join((ACTIONS[code].title for code in codes), "words"),
         actions=codes,
         command=command,
         usd=paid,
@@ -151,13 +150,6 @@ def _step(
 
 def _named(context: JobContext, option: str) -> str:
     return quote(f"{context.profile.job.name}/{option}")
-
-
-def _attempt(title: str, hours: float, context: JobContext) -> str:
-    if not hours:
-        return Message("first.switch", title=title)
-    dollars = whole_dollars(context.asked.engineer_usd_per_hour * round(hours * 4) / 4)
-    return Message("first.try", title=title, hours=hours, usd=dollars)
 
 
 def _way(cure: Action) -> str:

@@ -107,7 +107,11 @@ class JobDraft:
     @property
     def choice(self) -> Option | None:
         """The recommended option; None for "leave it"."""
-        return recommended_option(self.options, self.recommended)
+        return self.option(self.recommended)
+
+    def option(self, id_: str) -> Option | None:
+        """Return the option with an id; None for today's machine."""
+        return recommended_option(self.options, id_)
 
     @property
     def alone(self) -> JobAlone:

@@ -100,7 +100,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: `end` the job, or `try` a cure.
-        what: one sentence, without its full stop.
+        what: in words, without a full stop.
         actions: codes of what it does.
         command: what to type; None where nothing starts it.
         usd: of the period with it; None where that is not known, as the next three.
@@ -262,12 +262,6 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     def choice(self) -> Option | None:
         """The recommended option; None for "leave it"."""
         return self.option(self.recommended)
-
-    @property
-    def first_step(self) -> Now | Proof | None:
-        """What to do here before anything else: the cure, else a measurement that costs nothing."""
-        proof = self.answer.proof if self.choice is None else None
-        return self.answer.now or (None if proof is None or proof.usd else proof)
 
     @property
     def verdict(self) -> Finding | None:

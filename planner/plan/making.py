@@ -270,12 +270,16 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
 
 def _answer(document: JobPlan, job: JobDraft) -> Answer:
     """Return what the plan answers: now, next, the cheapest, what proves it, why it stays."""
-    choice, cheapest = document.choice, document.option(document.cheapest)
-    moves = job.choice is not None and not job.baseline.is_here(job.choice.offer)
+    choice, cheapest, now = job.choice, job.option(job.named.cheapest), job.now
+    moves = choice is not None and not job.baseline.is_here(choice.offer)
+    is_said = cheapest is None or cheapest is choice
+    if now is not None and cheapest is not None and not is_said:
+        is_same = cheapest.actions == now.actions and job.baseline.is_here(cheapest.offer)
+        is_said = now.kind == "end" or is_same
     return Answer(
-        now=job.now,
-        next=_way(choice if moves else None, job),
-        cheapest=_way(None if cheapest == choice else cheapest, job),
+        now=now,
+        next=_way(document.choice if moves else None, job),
+        cheapest=None if is_said else _way(document.option(document.cheapest), job),
         proof=job.proof,
         reason=job.reason,
     )

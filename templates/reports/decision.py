@@ -7,11 +7,12 @@ its months.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from templates.language.translate import _, gap, join, translate_text, word
+from templates.language.translate import _, join, translate_text, word
 from templates.report_text import (
     STAY,
     beside,
@@ -80,14 +81,6 @@ def decision(job: JobPlan, plan: Plan) -> list[Row]:
         same = first != option.id and how != _("unchanged")
         words = _("with the changes of {id}", id=first) if same else how
         rows.append(_row(join(titles), option, words, job, plan))
-    if job.first_launchable is None and job.choice is not None:
-        rows.append(
-            Row(
-                title=_("launchable with gpucost"),
-                what=_("none"),
-                cost=_NONE,
-            )
-        )
     return rows
 
 
@@ -96,7 +89,6 @@ def named_options(job: JobPlan) -> dict[str, tuple[list[str], Option]]:
     smallest = job.option(job.smallest_change)
     named = (
         (_("recommended"), job.choice),
-        (_("software only, same machine"), software_only(job)),
         (_("least effort that pays"), smallest),
         (_("cheapest"), job.option(job.cheapest)),
         (_("launchable with gpucost"), job.option(job.first_launchable)),
@@ -116,15 +108,11 @@ def columns(job: JobPlan) -> list[tuple[str, Option]]:
     return [(join(titles), option) for titles, option in options.values()]
 
 
-def software_only(job: JobPlan) -> Option | None:
-    """Return the cheapest option on the very machine of today; None where there is none."""
-    same = [option for option in job.options if is_today(option, job.baseline)]
-    return min(same, key=lambda option: option.cost.mid, default=None)
-
-
 def is_today(option: Option, today: Baseline) -> bool:
     """Return whether an option is on the very machine of today."""
-    return today.offer is not None and machine_of(option) == machine_of(today)
+    parts = operator.attrgetter("provider", "instance_type", "region", "purchase")
+    same = today.offer is not None and parts(option.offer) == parts(today.offer)
+    return same and option.count == today.count
 
 
 def _today(job: JobPlan) -> Row:
@@ -156,7 +144,7 @@ def _row(title: str, option: Option, how: str, job: JobPlan, plan: Plan) -> Row:
     return Row(
         title=_("{title} ({id})", title=title, id=option.id),
         what=_("{where}, {how}", where=_with_gpu(option.offer, option.count), how=how),
-        cost=cost_range(option),
+        cost=cost_range(option.cost),
         saves=year(option.saves.usd, plan, at_most=option.cost.at_least),
         work=work_hours(worth.effort_hours) if worth else _("unknown"),
         paid_back=paid_back(option, plan),
@@ -194,12 +182,28 @@ def year_words(plan: Plan) -> str:
 def paid_back(option: Option, plan: Plan) -> str:
     """Return after how long the expected saving has paid for the work and the move."""
     worth = option.benefit
-    if worth is None:
+    if worth is None or (worth.pays_back_periods is None and option.saves.usd is None):
         return _("unknown")
-    if worth.pays_back_periods is None:
-        return _("does not pay back") if option.saves.usd is not None else _("unknown")
-    time = after(worth.pays_back_periods, plan)
-    return _("{time} at least", time=time) if worth.moving_usd is None else time
+    return _paid_back(worth.pays_back_periods, plan, is_least=worth.moving_usd is None)
+
+
+def payback(periods: float | None, plan: Plan, *, is_least: bool) -> str:
+    """Return `payback 71 days`, `does not pay back` for None.
+
+    Args:
+        periods: of the plan.
+        plan: for the length of its period.
+        is_least: whether what the move costs is unknown.
+    """
+    time = _paid_back(periods, plan, is_least=is_least)
+    return time if periods is None else _("payback {time}", time=time)
+
+
+def _paid_back(periods: float | None, plan: Plan, *, is_least: bool) -> str:
+    if periods is None:
+        return _("does not pay back")
+    time = after(periods, plan)
+    return _("{time} at least", time=time) if is_least else time
 
 
 def after(periods: float, plan: Plan) -> str:
@@ -243,44 +247,24 @@ def _day(by_hour: Sequence[int]) -> str:
     return join(parts)
 
 
-def _first(job: JobPlan) -> list[str]:
-    """Return the sentence on what to do first here; empty where nothing is worth it."""
-    step = job.first_step
-    if step is None:
-        return []
-    text = f"{sentence(step)[0].lower()}{sentence(step)[1:]}"
-    return [_("First {step}.", step=text)]
-
-
-def machine_of(way: Baseline | Option) -> tuple[object, ...]:
-    """Return what is rented and how many; empty where that is unknown."""
-    offer = way.offer
-    if offer is None:
-        return ()
-    return offer.provider, offer.instance_type, offer.region, offer.purchase, way.count
-
-
 def stay(job: JobPlan) -> str:
-    """Return why the job is to stay as it is, and what to do first."""
-    if job.baseline.cost.total is None:
-        return gap().join(
-            [_("Set today's machine with --current to see the savings."), *_first(job)]
-        )
-    if job.baseline.breaks and not job.baseline.broken_limits and job.options:
-        wishes = join(sorted({word("reason", b.reason) for b in job.baseline.breaks}))
-        kept = _("Keep it: nothing that was asked for ({wishes}) is surely cheaper.", wishes=wishes)
-        return gap().join([kept, *_first(job)])
-    if job.baseline.breaks:
-        broken = join(sorted({word("reason", b.reason) for b in job.baseline.breaks}))
+    """Return why the job is to stay as it is, or that it is to end."""
+    today, now = job.baseline, job.answer.now
+    if now is not None and now.kind == "end":
+        return _("{step}.", step=sentence(now))
+    if today.cost.total is None:
+        return _("Set today's machine with --machine to see the savings.")
+    if today.breaks and not today.broken_limits and job.options:
+        wishes = join(sorted({word("reason", b.reason) for b in today.breaks}))
+        return _("Keep it: nothing that was asked for ({wishes}) is surely cheaper.", wishes=wishes)
+    if today.breaks:
+        broken = join(sorted({word("reason", b.reason) for b in today.breaks}))
         return _(
             "No option meets every limit: today's machine breaks {limits}, "
             "and so do all the others.",
             limits=broken,
         )
-    now = job.answer.now
-    if now is not None and now.kind == "end":
-        return _("{step}.", step=sentence(now))
-    return gap().join([translate_text(job.answer.reason or _("Keep it.")), *_first(job)])
+    return translate_text(job.answer.reason or _("Keep it."))
 
 
 def sentence(step: Now | Proof) -> str:

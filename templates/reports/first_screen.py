@@ -15,20 +15,27 @@ from msgspec import UNSET
 from pricing.catalog.price_age import OLD_DAYS
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
-from templates.report_text import beside, cost_range, period_words, place, whole_dollars
+from templates.report_text import (
+    STAY,
+    beside,
+    cost_range,
+    money_range,
+    period_words,
+    place,
+    whole_dollars,
+)
 from templates.reports.decision import (
     copies,
     is_today,
-    paid_back,
+    payback,
     sentence,
-    software_only,
     stay,
     work_hours,
 )
-from templates.reports.fleet_rows import alike, group_row, money_range, names
+from templates.reports.fleet_rows import alike, group_row, names
 
 if TYPE_CHECKING:
-    from planner.plan.job import JobPlan, Proof
+    from planner.plan.job import JobPlan, Now, Proof, Way
     from planner.plan.option import Option
     from planner.plan.plan import Alternative, Plan
     from templates.reports.fleet_rows import Alike
@@ -37,7 +44,6 @@ _GROUPS_SHOWN = 5
 _TEAMS_SHOWN = 3
 _SAME_TIME = 1.05
 _ZERO = Decimal(0)
-_WORK_KINDS = ("training", "data_preparation", "inference_offline")  # of others hours are held time
 _MONTH_H = 744.0
 
 
@@ -140,23 +146,26 @@ def job_screen(
     actions = _actions(job, plan)
     if option is None:
         facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
+    elif not actions:
+        again = _("unknown (run gpucost plan again)")
+        facts.append(Line(label=_("Advice"), text=again, kind="advice"))
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
     notes = [Line(label=_("Note"), text=text) for text in _warnings(job, plan)]
     if option is not None and option.scaling:
         notes.append(Line(label=_("Copies"), text=copies(option.scaling.by_hour)))
-    if launchable := _first_launchable(job, option):
+    if launchable := _launchable(job):
         notes.append(Line(label=_("Or launch"), text=launchable))
-    if (proof := job.answer.proof) is not None and proof is not job.first_step:
-        notes.append(Line(label=_("Settle it"), text=_experiment(proof, actions)))
-    notes.append(Line(label=_("Run"), text=_command(job, saved_as)))
+    if (proof := job.answer.proof) is not None:
+        notes.append(Line(label=_("Settle it"), text=_settle(job, proof)))
+    notes.append(Line(label=_("Run"), text=_command(job, plan, saved_as)))
     return FirstScreen(
         title=f"{job.name}: {where}{read_from}",
         facts=tuple(facts),
         busy_fraction=busy,
         actions=tuple(actions),
         notes=tuple(notes),
-        more=_more(job),
+        more=_more(job.answer.now),
     )
 
 
@@ -218,145 +227,161 @@ def _wasted(job: JobPlan) -> Line:
 
 
 def _actions(job: JobPlan, plan: Plan) -> list[Action]:
-    """Return what to do now here, what next elsewhere, and the cheapest, equal ones once."""
-    now, best = software_only(job), job.choice
-    now = now if now is not None and _pays(now) else None
-    candidates = ((_("Now"), now), (_("Next"), best), (_("Cheapest"), job.option(job.cheapest)))
-    actions: list[Action] = []
-    shown: list[Option] = []
-    for label, option in candidates:
-        if option is not None and option not in shown and (_saves(option) or option is best):
-            actions.append(_action(label, option, job, plan, shown))
-            shown.append(option)
-    if now is None and job.first_step is not None and best is not None:
-        actions.insert(0, Action(label=_("Now"), text=f"{sentence(job.first_step)}"))
+    """Return what to do now here, what next elsewhere, and the cheapest where it saves."""
+    answer, actions, done = job.answer, list[Action](), list[tuple[str, ...]]()
+    if answer.now is not None and answer.now.kind == "try":
+        actions.append(_here(answer.now, job, plan))
+        done.append(answer.now.actions)
+    for label, way in ((_("Next"), answer.next), (_("Cheapest"), answer.cheapest)):
+        option = job.option(way.option) if way is not None else None
+        if way is None or option is None or (way is not answer.next and not _saves(way)):
+            continue
+        todo = _todo(tuple(report_text.own_changes(option)), plan, done)
+        if not is_today(option, job.baseline):
+            where = _where(option, is_manual=not way.start)
+            todo = _("{where}, {todo}", where=where, todo=todo) if todo else where
+        if doubts := _("; ").join(_doubts(way, option)):
+            todo = _("{text} ({doubts})", text=todo, doubts=doubts)
+        saved = _saved(way.saves.fraction, at_most=option.cost.at_least)
+        figures = (cost_range(option.cost), saved, _work(way, plan))
+        actions.append(Action(label=label, id=option.id, text=todo, figures=figures))
+        done.append(tuple(report_text.own_changes(option)))
     return actions
 
 
-def _saves(option: Option) -> bool:
-    return option.saves.usd is not None and option.saves.usd > 0
+def _here(now: Now, job: JobPlan, plan: Plan) -> Action:
+    """Return the cure on today's machine; it is an option where it is what is recommended."""
+    today, id_ = job.baseline.cost, job.recommended if job.answer.next is None else STAY
+    figures: tuple[str, ...] = (_("saving unknown"), work_hours(now.effort_hours or 0))
+    if (usd := now.usd) and now.saves and today.total:
+        usd_range = money_range(usd.low, usd.mid, usd.high, at_least=today.at_least)
+        saved = _saved(float(now.saves.mid / today.total), at_most=today.at_least)
+        figures = (usd_range, saved, _work(now, plan))
+    text = _todo(now.actions, plan, [])
+    return Action(label=_("Now"), id=None if id_ == STAY else id_, text=text, figures=figures)
 
 
-def _pays(option: Option) -> bool:
-    return _saves(option) and bool(option.benefit and option.benefit.pays_back_periods is not None)
-
-
-def _action(label: str, option: Option, job: JobPlan, plan: Plan, before: list[Option]) -> Action:
-    todo, where = _todo(option, plan, before), place(option.offer, option.count)
-    if is_today(option, job.baseline):
-        text = todo or _("keep as is")
-    else:
-        text = _("{where}, {todo}", where=where, todo=todo) if todo else where
-        if doubts := _doubts(option):
-            text = _("{text} ({doubts})", text=text, doubts=_("; ").join(doubts))
-    return Action(label=label, id=option.id, text=text, figures=_figures(option, job, plan))
-
-
-def _todo(option: Option, plan: Plan, before: list[Option]) -> str:
-    """Return the changes of an option; those of an action above by its number."""
-    codes, above = report_text.own_changes(option), ""
-    for number, option_above in enumerate(before, start=1):
-        shared = report_text.own_changes(option_above)
-        if shared and set(shared) <= set(codes):
-            above = _("with {n}", n=number)
-            codes = [code for code in codes if code not in shared]
-            break
-    titles = [report_text.action(code, plan) for code in codes]
-    return _(" + ").join([above, *titles] if above else titles)
-
-
-def _doubts(option: Option) -> list[str]:
-    """Return what keeps a reader from taking an option at once."""
-    offer, doubts = option.offer, list[str]()
-    if not option.provisionable and not offer.by_hand_at:
-        doubts.append(_("manual"))
-    if offer.purchase != "on_demand":
-        doubts.append(word("purchase", offer.purchase.replace("_", " ")))
-    if isinstance(offer.age_days, int) and offer.age_days > OLD_DAYS:
-        doubts.append(_("price {days} days old", days=offer.age_days))
-    return doubts
-
-
-def _figures(option: Option, job: JobPlan, plan: Plan) -> tuple[str, ...]:
-    worth = option.benefit
-    parts = [] if worth is None else [work_hours(worth.effort_hours)]
-    if worth is not None and worth.pays_back_periods:
-        parts.append(_("payback {time}", time=paid_back(option, plan)))
-    elif worth is None or worth.pays_back_periods is None:
-        parts.append(paid_back(option, plan))
-    parts.append(_run_time(option, job))
-    return (cost_range(option), _saved(option), join(filter(None, parts)))
-
-
-def _saved(option: Option) -> str:
-    share = option.saves.fraction
-    if share is None:
-        return _("saving unknown")
-    most = "<= " if option.cost.at_least else ""
-    return _saves_share(share, most)
-
-
-def _saves_share(share: float, most: str = "") -> str:
-    if share < 0:
-        return _("{share} more", share=report_text.percent(-share))
-    return _("saves {share}", share=most + report_text.percent(share))
-
-
-def _run_time(option: Option, job: JobPlan) -> str:
-    """Return how long the same work takes against today; empty where it takes as long."""
-    now, then = job.baseline.hours.mid, option.hours.mid
-    if not now or not then or option.scaling or job.kind not in _WORK_KINDS:
-        return ""
-    if then >= now * _SAME_TIME:
-        return _("{times}x today's time", times=f"{then / now:.2g}")
-    return _("{times}x as fast", times=f"{now / then:.2g}") if now >= then * _SAME_TIME else ""
-
-
-def _experiment(test: Proof, actions: list[Action]) -> str:
-    """Return the test that would narrow the plan most, its option by the number of the action."""
-    number = next((n for n, row in enumerate(actions, start=1) if row.id == test.option), None)
-    offer = test.offer
-    if test.factor_now is None or test.factor_after is None:
-        return sentence(test)
-    return _(
-        "{minutes} min of {option} on {where} ({cost}; --probe): range {now}x -> {after}x",
-        minutes=test.minutes,
-        option=number or test.option,
-        where=f"{offer.provider}/{offer.instance_type}" if offer else _("today's machine"),
-        cost=whole_dollars(test.usd) if test.usd else _("free"),
-        after=report_text.factor(test.factor_after),
-        now=report_text.factor(test.factor_now),
+def _where(option: Option, *, is_manual: bool) -> str:
+    """Return where an option runs, with its GPU where the place does not name the machine."""
+    offer, count = option.offer, option.count
+    where = place(offer, count, is_manual=is_manual)
+    gpus = round(offer.gpu_count * count)
+    return (
+        _("{n}x {gpu} on {where}", n=gpus, gpu=offer.gpu, where=where)
+        if offer.by_hand_at
+        else where
     )
 
 
-def _first_launchable(job: JobPlan, choice: Option | None) -> str:
-    """Return what gpucost can start in place of a choice that it cannot."""
-    if choice is None or choice.provisionable or is_today(choice, job.baseline):
+def _saves(way: Way) -> bool:
+    return way.saves.usd is not None and way.saves.usd > 0
+
+
+def _todo(codes: tuple[str, ...], plan: Plan, done: list[tuple[str, ...]]) -> str:
+    """Return the changes of an option; those of an action above by its number."""
+    parts = [above for above in done if above and set(above) <= set(codes)]
+    most = max(parts, key=len, default=())
+    titles = [report_text.action(code, plan) for code in codes if code not in most]
+    titles = [title.partition(" (")[0] for title in titles] if done else titles
+    return _(" + ").join([_("with {n}", n=done.index(most) + 1), *titles] if most else titles)
+
+
+def _doubts(way: Way, option: Option) -> list[str]:
+    """Return what keeps a reader from taking an option at once."""
+    doubts: list[str] = []
+    if not way.start and not option.offer.by_hand_at:
+        doubts.append(_("manual"))
+    elif way.start and way.start[0] != "provision":
+        doubts.append(_("via {tool}", tool=way.start[0]))
+    if way.purchase != "on_demand":
+        doubts.append(word("purchase", way.purchase.replace("_", " ")))
+    if way.price_age_days > OLD_DAYS:
+        doubts.append(_("price {days} d old", days=way.price_age_days))
+    return doubts
+
+
+def _work(step: Now | Way, plan: Plan) -> str:
+    """Return the hours of work, when they are paid back, and how long the job takes then."""
+    parts, factor = [work_hours(step.effort_hours or 0)], step.time_factor or 1.0
+    if step.pays_back_periods != 0:
+        is_least = getattr(step, "move_usd", _ZERO) is None
+        parts.append(payback(step.pays_back_periods, plan, is_least=is_least))
+    if factor >= _SAME_TIME:
+        parts.append(_("{times}x today's time", times=f"{factor:.2g}"))
+    elif factor * _SAME_TIME <= 1:
+        parts.append(_("{times}x as fast", times=f"{1 / factor:.2g}"))
+    return join(parts)
+
+
+def _saved(share: float | None, *, at_most: bool = False) -> str:
+    if share is None:
+        return _("saving unknown")
+    if share < 0:
+        return _("{share} more", share=report_text.percent(-share))
+    return _("saves {share}", share=("<= " if at_most else "") + report_text.percent(share))
+
+
+def _launchable(job: JobPlan) -> str:
+    """Return what gpucost can start in place of a choice that nothing can; empty if no need."""
+    first, way = job.option(job.first_launchable), job.answer.next
+    if first is None or way is None or way.start:
         return ""
-    first = job.option(job.first_launchable)
-    if first is None:
-        return _("gpucost can launch none of these options.")
-    where = place(first.offer, first.count)
-    return _("{where}: {cost}, {saved}", where=where, cost=cost_range(first), saved=_saved(first))
+    where, saved = _where(first, is_manual=False), _saved(first.saves.fraction)
+    return _("{where}: {cost}, {saved}", where=where, cost=cost_range(first.cost), saved=saved)
 
 
-def _more(job: JobPlan) -> str:
-    step = job.first_step
-    if job.choice is not None and step is not None and step.command:
-        return _("How: {command}   All options: --all   Why: -v", command=step.command)
+def _is_run(job: JobPlan) -> bool:
+    """Return whether the proof is a short run of what is next, so that one command is both."""
+    proof, way = job.answer.proof, job.answer.next
+    option = job.option(way.option) if way else None
+    return proof is not None and option is not None and proof.offer == option.offer
+
+
+def _settle(job: JobPlan, proof: Proof) -> str:
+    """Return what would narrow the plan most, and what to type for it unless `Run` is that."""
+    if proof.offer is None or proof.factor_now is None or proof.factor_after is None:
+        return sentence(proof)
+    what = _(
+        "{minutes} min on {where} ({cost}): range {now}x -> {after}x",
+        minutes=proof.minutes,
+        where=f"{proof.offer.provider}/{proof.offer.instance_type}",
+        cost=whole_dollars(proof.usd) if proof.usd else _("free"),
+        now=report_text.factor(proof.factor_now),
+        after=report_text.factor(proof.factor_after),
+    )
+    if proof.command is None or _is_run(job):
+        return what
+    return _("{what}: {command}", what=what, command=proof.command)
+
+
+def _more(now: Now | None) -> str:
+    if now is not None and now.command:
+        return _("How: {command}   All options: --all   Why: -v", command=now.command)
     return _("All options: --all   Why: -v   Report: --report FILE")
 
 
-def _command(job: JobPlan, saved_as: str | None) -> str:
-    """Return what to type next."""
-    option, step = job.choice, job.first_step
-    if option is None:
+def _command(job: JobPlan, plan: Plan, saved_as: str | None) -> str:
+    """Return what to type next, else where a person rents it."""
+    way, now, proof = job.answer.next, job.answer.now, job.answer.proof
+    option = job.option(way.option) if way else None
+    if way is None or option is None:
+        if now is not None and now.kind == "end":
+            return "gpucost profile -o profile.json -- COMMAND"
+        step = now or proof
         return step.command if step and step.command else "gpucost prices --sort gpu-price"
-    plan = "" if saved_as in {None, "plan.json"} else f" {shlex.quote(saved_as or '')}"
-    command = f"gpucost quote{plan} --option {option.id}"
-    if option.provisionable:
-        command = f"gpucost provision{plan} --option {option.id} --ttl 8h --dry-run"
-    return command if saved_as else _("-o plan.json, then {command}", command=command)
+    if not way.start and option.offer.by_hand_at:
+        return translate_text(option.offer.by_hand_at)
+    path = "" if saved_as in {None, "plan.json"} else f" {shlex.quote(saved_as or '')}"
+    named = option.id if len(plan.jobs) == 1 else shlex.quote(f"{job.name}/{option.id}")
+    ttl = "1h" if _is_run(job) else "8h"
+    command = f"gpucost quote{path} --option {named}"
+    if way.start and way.start[0] == "provision":
+        what = "--run COMMAND" if ttl == "1h" else "--dry-run"
+        command = f"gpucost provision{path} --option {named} --ttl {ttl} {what}"
+    elif way.start:
+        command = f"gpucost export{path} --to {way.start[0]} --option {named} --ttl {ttl}"
+        command += " --run COMMAND"
+    return command if saved_as else _("-o plan.json; {command}", command=command)
 
 
 def _of_fleet(plan: Plan, read_from: str, saved_as: str | None) -> FirstScreen:
@@ -455,13 +480,13 @@ def _fleet_actions(plan: Plan) -> list[Action]:
         proven = fleet.gpus_after == fleet.gpus_lower_bound
         text = _("share today's GPUs (proven minimum)") if proven else _("share today's GPUs")
         usd = fleet.cost_after
-        figures = (whole_dollars(usd), _saves_share(_share(usd, before)))
+        figures = (whole_dollars(usd), _saved(_share(usd, before)))
         actions.append(Action(label=_("At home"), text=text, figures=figures))
     if cost.mid != before and not (actions and fleet and cost.mid == fleet.cost_after):
         text = _("as recommended job by job")
         text = _all_to(fleet.taken, plan) if fleet and fleet.taken else text
         usd_range = money_range(cost.low, cost.mid, cost.high, at_least=total.at_least)
-        figures = (usd_range, _saves_share(_share(cost.mid, before)))
+        figures = (usd_range, _saved(_share(cost.mid, before)))
         actions.append(Action(label=_("In all"), text=text, figures=figures))
     if not actions:
         return [Action(label=_("Now"), text=_("keep as is"))]
@@ -472,7 +497,7 @@ def _fleet_actions(plan: Plan) -> list[Action]:
     cheaper = [a for a in (fleet.alternatives if fleet else ()) if a.cost_after < cost.mid]
     if cheaper and len(actions) == 1:
         best = min(cheaper, key=lambda a: a.cost_after)
-        last = (whole_dollars(best.cost_after), _saves_share(_share(best.cost_after, before)))
+        last = (whole_dollars(best.cost_after), _saved(_share(best.cost_after, before)))
         actions.append(Action(label=_("Cheapest"), text=_all_to(best, plan), figures=last))
     return actions
 
@@ -492,4 +517,4 @@ def _fleet_command(plan: Plan, saved_as: str | None) -> str:
     packed = plan.recommended is not None and bool(plan.recommended.packed)
     tool = "kubernetes" if packed else "skypilot"
     export = f"gpucost export {shlex.quote(saved_as or 'plan.json')} --to {tool}"
-    return export if saved_as else _("-o plan.json, then {command}", command=export)
+    return export if saved_as else _("-o plan.json; {command}", command=export)

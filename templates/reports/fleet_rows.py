@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
-from templates.report_text import (
-    changes,
-    dollars,
-    period_words,
-    place,
-)
+from templates.report_text import changes, dollars, money_range, period_words, place
 from templates.reports.decision import Row, level, paid_back, work_hours, year
 
 if TYPE_CHECKING:
@@ -177,13 +172,6 @@ def fleet_rows(plan: Plan) -> list[Row]:
         chosen=True,
     )
     return [*rows, row]
-
-
-def money_range(*ends: Decimal, at_least: bool) -> str:
-    """Return `$172 ($147-243)` of the low, the expected and the high end."""
-    low, mid, high = (report_text.whole_dollars(end) for end in ends)
-    least = ">= " if at_least else ""
-    return f"{least}{mid}" if low == high else f"{least}{mid} ({low}-{high.removeprefix('$')})"
 
 
 def group_row(group: Alike, plan: Plan) -> Row:

@@ -215,7 +215,7 @@ def copies_over_numa(ran: Ran) -> Iterator[bool]:
 def own_machine(ran: Ran) -> Iterator[bool]:
     yield ran.job["baseline"]["cost"]["total"] is None
     yield ran.option is None
-    yield "--current" in ran.text
+    yield "--machine" in ran.text
 
 
 def narrow_links(ran: Ran) -> Iterator[bool]:

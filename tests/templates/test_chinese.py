@@ -49,7 +49,7 @@ _SAID_OF_A_NAME = {
     "a run",
 }
 _SOURCES = re.compile(
-    r"`[^`]*`|gpucost (?:(?:recipe|run|verify) [\w.-]+|explain [a-z-]+)|"
+    r"`[^`]*`|gpucost (?:(?:export|provision|recipe|run|verify) [\w.-]+|explain [a-z-]+)|"
     r"美元/小时[^\n]*|请核对[^\n]*|秒为单位计费（[^\n]*|依据原文：[^）]*）|<!--.*?-->",
     re.DOTALL,
 )

@@ -119,7 +119,6 @@ def test_words_are_explained_where_they_first_stand() -> None:
     """Each strange word has its meaning at its first use and never again; commands keep theirs."""
     report = render_report(planned(*CASES["visual-search"]))
     assert report.count("*90 % interval*: nine times in ten") == 1
-    assert report.count("(a short measured run of the job elsewhere)") == 1
     assert report.index("90 % interval") < report.index("*90 % interval*") < report.index("## Why")
     text = "# a probe\n\nUse `--probe FILE`, a probe, or a probe.\n"
     assert glossed(text) == (

@@ -23,7 +23,8 @@ SOURCES = (
 # Three words of English side by side, as no code, name or unit is written.
 ENGLISH = re.compile(r"(?<![\w/.=(-])[A-Za-z][a-z']+,? [a-z][a-z']+ [a-z][a-z']+")
 COMMAND = re.compile(
-    r"gpucost (?:prices update|(?:export|recipe|run) [\w.-]+(?: [\w.-]+)?|explain [a-z-]+)"
+    r"gpucost (?:prices update|explain [a-z-]+|"
+    r"(?:export|profile|provision|quote|recipe|run|verify) [\w.-]+(?: [\w.-]+)?)"
 )
 RATE = ("--fx", "CNY=7.1@2026-11-20")
 

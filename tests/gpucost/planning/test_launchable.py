@@ -55,21 +55,33 @@ def _values(call: Call, path: str) -> Plan:
 
 
 @pytest.mark.parametrize("path", EXAMPLES)
-def test_the_first_screen_names_what_can_be_started(path: str, call: Call) -> None:
-    """Where the best cannot be started, it says so, and which is the first that can."""
+def test_the_first_screen_says_how_the_next_machine_is_started(path: str, call: Call) -> None:
+    """By gpucost, by a tool that is named, or by hand: then the first that gpucost can launch."""
     plan = _values(call, path)
     for job in plan.jobs:
-        best, first = job.choice, job.option(job.first_launchable)
+        way, first = job.answer.next, job.option(job.first_launchable)
         texts = {line.label: line.text for line in job_screen(job, plan).lines}
-        today = job.baseline.offer
-        stays = today and best and today.instance_type == best.offer.instance_type
-        if best is None or best.provisionable or stays:
-            assert "Or launch" not in texts
-        elif first is not None:
-            assert texts["Or launch"].startswith(f"{first.offer.provider}/")
-            assert f"launchable with gpucost ({first.id})" in render_report(plan)
+        following = next((text for label, text in texts.items() if label.endswith("Next")), "")
+        assert ("Or launch" in texts) == (way is not None and not way.start and first is not None)
+        if way is None:
+            assert following == ""
+        elif not way.start:
+            assert "manual" in following
+            assert first is None or f"launchable with gpucost ({first.id})" in render_report(plan)
+        elif way.start[0] == "provision":
+            assert "gpucost provision --option" in texts["Run"]
+            assert "manual" not in following
         else:
-            assert texts["Or launch"] == "gpucost can launch none of these options."
+            assert f"via {way.start[0]}" in following
+            assert f"gpucost export --to {way.start[0]} --option" in texts["Run"]
+
+
+def test_nothing_is_offered_elsewhere_to_a_job_that_hangs(call: Call) -> None:
+    """It would do nothing there, too: no action, and nothing to rent."""
+    plan = _values(call, "examples/hard/nccl-hang.json")
+    screen = job_screen(plan.jobs[0], plan)
+    assert screen.actions == ()
+    assert "no other machine would help" in " ".join(line.text for line in screen.lines)
 
 
 @pytest.mark.parametrize("tool", ["skypilot", "dstack", "terraform"])

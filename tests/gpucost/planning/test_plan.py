@@ -260,10 +260,10 @@ def test_a_run_without_end_is_refused(call: Call, write: Write) -> None:
 
 
 def test_another_machine_than_the_profile_says_is_told(call: Call, write: Write) -> None:
-    """Where --current contradicts the machine that was profiled, a warning says who won."""
+    """Where --machine contradicts the machine that was profiled, a warning says who won."""
     write("profile.json", training())
     plan = _plan(call, "--current", "digitalocean/gpu-h100x8-640gb")
-    assert any("--current" in warning for warning in plan["warnings"])
+    assert any("--machine" in warning for warning in plan["warnings"])
 
 
 def test_money_is_text_and_nothing_is_nan(call: Call, write: Write) -> None:

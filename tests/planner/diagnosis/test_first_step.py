@@ -88,7 +88,7 @@ def test_a_cure_that_does_not_surely_pay_is_tried_first() -> None:
     step = planned(starved).now
     assert step is not None
     assert step.kind == "try"
-    assert "4 h, $400" in step.what
+    assert step.effort_hours == 4
     assert step.saves is not None
     assert step.saves.low * 6 < 400 < step.saves.mid * 6
     cheap = a_profile({BUSY: 0.3, HELD: 9.0}, host={"cpu_util": 0.95}, unit="image", hours=9.0)

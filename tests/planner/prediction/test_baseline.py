@@ -76,7 +76,7 @@ def test_an_unknown_price_is_unknown() -> None:
     """Nobody sells it: no cost, no zero, and a way to say what it costs."""
     baseline = found(a_profile(gpu="Tesla K80"), TODAY)
     assert baseline.offer is baseline.quote is baseline.cost is None
-    assert "--current" in baseline.notes[0]
+    assert "--machine" in baseline.notes[0]
     assert baseline.hours.mid == 100.0
 
 
