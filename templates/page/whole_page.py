@@ -328,9 +328,8 @@ def steps(plan: Plan) -> list[Bar]:
     today = job.baseline.cost.total if single else total.cost_before if total else None
     rows: list[tuple[str, Cost, tuple[str, ...], str]] = []
     for number, action in enumerate(first_screen(plan, saved_as="plan.json").actions, start=1):
-        option = job.option(action.id) if single else None
-        cost = option.cost if option else _fleet_cost(number, plan)
-        kind = "chosen" if option is not None and option.id == job.recommended else ""
+        cost = action.cost if single else _fleet_cost(number, plan)
+        kind = "chosen" if single and action.id == job.recommended else ""
         rows.append((f"{number} {action.label}{_(': ')}{action.text}", cost, action.figures, kind))
     return _bars(rows, today or _NOTHING)
 
@@ -338,7 +337,7 @@ def steps(plan: Plan) -> list[Bar]:
 def _fleet_cost(number: int, plan: Plan) -> Cost:
     """Return the bill of all jobs after an action of the first screen; None where it has none."""
     fleet, total = plan.fleet, plan.recommended
-    if len(plan.jobs) == 1 or total is None:
+    if total is None:
         return None
     if number == 1 and fleet is not None and fleet.cost_after < fleet.cost_before:
         return fleet.cost_after

@@ -16,7 +16,6 @@ from pricing.catalog.price_age import OLD_DAYS
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
 from templates.report_text import (
-    STAY,
     beside,
     cost_range,
     money_range,
@@ -35,6 +34,7 @@ from templates.reports.decision import (
 from templates.reports.fleet_rows import alike, group_row, names
 
 if TYPE_CHECKING:
+    from planner.plan.bill import CostRange
     from planner.plan.job import JobPlan, Now, Proof, Way
     from planner.plan.option import Option
     from planner.plan.plan import Alternative, Plan
@@ -71,12 +71,14 @@ class Action:
         id: of the option; None where it is none.
         text: where, and with which changes.
         figures: dollars with their range, the saving, then work, payback and run time.
+        cost: of the period; None of a fleet, or where it is unknown.
     """
 
     label: str
     id: str | None = None
     text: str
     figures: tuple[str, ...] = ()
+    cost: CostRange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,21 +246,23 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
             todo = _("{text} ({doubts})", text=todo, doubts=doubts)
         saved = _saved(way.saves.fraction, at_most=option.cost.at_least)
         figures = (cost_range(option.cost), saved, _work(way, plan))
-        actions.append(Action(label=label, id=option.id, text=todo, figures=figures))
+        action = Action(label=label, id=way.option, text=todo, figures=figures, cost=way.usd)
+        actions.append(action)
         done.append(tuple(report_text.own_changes(option)))
     return actions
 
 
 def _here(now: Now, job: JobPlan, plan: Plan) -> Action:
     """Return the cure on today's machine; it is an option where it is what is recommended."""
-    today, id_ = job.baseline.cost, job.recommended if job.answer.next is None else STAY
+    today, options = job.baseline.cost, [o for o in job.options if is_today(o, job.baseline)]
+    id_ = next((option.id for option in options if option.actions == now.actions), None)
     figures: tuple[str, ...] = (_("saving unknown"), work_hours(now.effort_hours or 0))
     if (usd := now.usd) and now.saves and today.total:
         usd_range = money_range(usd.low, usd.mid, usd.high, at_least=today.at_least)
         saved = _saved(float(now.saves.mid / today.total), at_most=today.at_least)
         figures = (usd_range, saved, _work(now, plan))
     text = _todo(now.actions, plan, [])
-    return Action(label=_("Now"), id=None if id_ == STAY else id_, text=text, figures=figures)
+    return Action(label=_("Now"), id=id_, text=text, figures=figures, cost=now.usd)
 
 
 def _where(option: Option, *, is_manual: bool) -> str:
@@ -341,7 +345,7 @@ def _settle(job: JobPlan, proof: Proof) -> str:
     """Return what would narrow the plan most, and what to type for it unless `Run` is that."""
     if proof.offer is None or proof.factor_now is None or proof.factor_after is None:
         return sentence(proof)
-    what = _(
+    text = _(
         "{minutes} min on {where} ({cost}): range {now}x -> {after}x",
         minutes=proof.minutes,
         where=f"{proof.offer.provider}/{proof.offer.instance_type}",
@@ -350,8 +354,8 @@ def _settle(job: JobPlan, proof: Proof) -> str:
         after=report_text.factor(proof.factor_after),
     )
     if proof.command is None or _is_run(job):
-        return what
-    return _("{what}: {command}", what=what, command=proof.command)
+        return text
+    return _("{what}: {command}", what=text, command=proof.command)
 
 
 def _more(now: Now | None) -> str:
@@ -376,8 +380,8 @@ def _command(job: JobPlan, plan: Plan, saved_as: str | None) -> str:
     ttl = "1h" if _is_run(job) else "8h"
     command = f"gpucost quote{path} --option {named}"
     if way.start and way.start[0] == "provision":
-        what = "--run COMMAND" if ttl == "1h" else "--dry-run"
-        command = f"gpucost provision{path} --option {named} --ttl {ttl} {what}"
+        flags = "--run COMMAND" if ttl == "1h" else "--dry-run"
+        command = f"gpucost provision{path} --option {named} --ttl {ttl} {flags}"
     elif way.start:
         command = f"gpucost export{path} --to {way.start[0]} --option {named} --ttl {ttl}"
         command += " --run COMMAND"

@@ -150,30 +150,6 @@ def sureness(plan: Plan) -> str:
     return _("Confidence of the advice: {levels}.", levels=join(sentence))
 
 
-def fleet_rows(plan: Plan) -> list[Row]:
-    """Return what all jobs cost today, by sharing alone, and as recommended."""
-    found, fleet = plan.recommended, plan.fleet
-    if found is None:
-        return []
-    rows = [Row(title=_("today"), what="", cost=report_text.whole_dollars(found.cost_before))]
-    if fleet is not None and fleet.gpus_after < fleet.gpus_before:
-        saves = year(fleet.cost_before - fleet.cost_after, plan)
-        cost = report_text.whole_dollars(fleet.cost_after)
-        rows.append(Row(title=_("sharing today's GPUs"), what="", cost=cost, saves=saves))
-    days = plan.roi.payback_days
-    back = "-" if days is None else _("{n} days", n=f"{days:.0f}")
-    row = Row(
-        title=_("recommended"),
-        what="",
-        cost=money_range(found.cost.low, found.cost.mid, found.cost.high, at_least=found.at_least),
-        saves=year(found.cost_before - found.cost.mid, plan, at_most=found.at_least),
-        work=work_hours(plan.roi.effort_hours),
-        paid_back=back,
-        chosen=True,
-    )
-    return [*rows, row]
-
-
 def group_row(group: Alike, plan: Plan) -> Row:
     """Return the row of jobs that are alike: dollars and hours are of all of them together.
 

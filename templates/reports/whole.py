@@ -27,7 +27,6 @@ from templates.reports.first_screen import first_screen, job_screen
 from templates.reports.fleet_rows import (
     Alike,
     alike,
-    fleet_rows,
     group_row,
     names,
     risks,
@@ -230,7 +229,6 @@ def _summary(plan: Plan, groups: list[Alike], environment: Environment, rows: in
         groups=groups,
         rows=rows,
         sureness=sureness,
-        fleet_rows=fleet_rows,
         group_row=group_row,
         jobs_in=lambda some: sum(len(group.jobs) for group in some),
     )
