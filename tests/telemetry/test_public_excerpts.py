@@ -1,7 +1,8 @@
 """What people post: short excerpts and forms of public sources, with figures worked out by hand.
 
-Each was found and read on 2026-11-27, and its figures written down before it was read by the
-product. Cells are those of the source where it shows any; names of hosts and people are not kept.
+Each was found and read on 2026-11-27. The figures of the first 33 were written down before the
+product read them; those of the later ones were checked by hand after it had. Cells are those of the
+source where it shows any; names of hosts and people are not kept.
 `says` is a word of the notes; `refused` one of the sentence that refuses it.
 """
 
