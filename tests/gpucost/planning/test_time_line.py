@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pandas as pd
@@ -24,10 +23,20 @@ def _series(target: str, readings: int = 900, gpus: int = 1) -> None:
     duckdb.from_df(pd.DataFrame(rows)).write_parquet(target)
 
 
-def _drawn(page: str) -> list[Any]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
-    assert found
-    return [job["over_time"] for job in json.loads(found[1])["jobs"]]
+def _curves(page: str) -> dict[str, list[float]]:
+    """Return the use in percent at each point of every curve, by its kind."""
+    return {
+        kind: [100.0 - float(point.split(" ")[1]) for point in re.split("[ML]", path)[1:]]
+        for kind, path in re.findall(r'<path class="(\w+)" d="([^"]*)"', page)
+    }
+
+
+def _phases(page: str) -> list[tuple[str, float, float]]:
+    """Return the phases below the curves: name, start and width in percent."""
+    spans = re.findall(
+        r'class="phase p\d" style="left:([\d.]+)%;width:([\d.]+)%" title="(.+?)"', page
+    )
+    return [(name, float(left), float(width)) for left, width, name in spans]
 
 
 @pytest.fixture
@@ -41,18 +50,19 @@ def plan(call: Call, write: Write) -> None:
 def test_series_beside_the_plan_are_drawn(call: Call) -> None:
     """900 readings of 2 GPUs are 400 points, with the host's load and the phases."""
     _series("train.samples.parquet", gpus=2)
-    (line,) = _drawn(call(*PAGE).out)
-    assert (line["gpus"], line["unit"]) == (2, "minutes")
-    assert line["busy"] == [50] * 400
-    assert set(line["host"]) == {25}
-    assert line["phases"] == [["steady", 0, 400]]
+    page = call(*PAGE).out
+    curves = _curves(page)
+    assert curves["mean"] == [50.0] * 400
+    assert set(curves["host"]) == {25.0}
+    assert _phases(page) == [("steady", 0.0, 100.0)]
+    assert "<span>15 min</span>" in page
 
 
 @pytest.mark.usefixtures("plan")
 def test_without_a_series_the_page_says_so(call: Call) -> None:
     """Nothing is drawn that was not recorded, and what would record it is named."""
     page = call(*PAGE).out
-    assert _drawn(page) == [None]
+    assert _curves(page) == {}
     assert "This job has no recording over time" in page
 
 
@@ -68,8 +78,8 @@ def test_series_may_lie_elsewhere(series: str, call: Call) -> None:
     _series(str(folder / "train.samples.parquet"))
     step = {"t_s": 1.7e9 + 899, "step": 1, "n": 1, "step_s": 0.5, "evaluation_s": 500.0}
     (folder / "train.steps.jsonl").write_text(json.dumps(step) + "\n")
-    (line,) = _drawn(call(*PAGE, "--series", series).out)
-    assert "evaluation" in {kind for kind, _, _ in line["phases"]}
+    page = call(*PAGE, "--series", series).out
+    assert "evaluation" in {kind for kind, _, _ in _phases(page)}
 
 
 @pytest.mark.usefixtures("plan")
@@ -105,7 +115,7 @@ def test_a_series_of_another_job_is_not_drawn(call: Call, write: Write) -> None:
     """What lies beside the plan and is of no job of it is left alone."""
     write("other.json", training("other"))
     _series("other.samples.parquet")
-    assert _drawn(call(*PAGE).out) == [None]
+    assert _curves(call(*PAGE).out) == {}
 
 
 @pytest.mark.usefixtures("plan")
@@ -115,6 +125,6 @@ def test_a_long_series_is_averaged_as_it_is_read(
     """Above the most rows the mean of short stretches is read, and the same is drawn."""
     monkeypatch.setattr("gpucost.profiling.series_read._MOST_ROWS", 450)
     _series("train.samples.parquet")
-    (line,) = _drawn(call(*PAGE).out)
-    assert set(line["busy"]) == {50}
-    assert 300 < len(line["busy"]) <= 400
+    busy = _curves(call(*PAGE).out)["mean"]
+    assert set(busy) == {50.0}
+    assert 300 < len(busy) <= 400
