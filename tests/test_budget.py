@@ -24,13 +24,13 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # hostile results, ends, stacks from outside, flavors, ledger. From here each may only fall again,
 # but for the catalog that publishes itself, which its task gave up to 400 lines.
 LIMITS: Mapping[str, int] = {
-    "lines of code": 70_593,
+    "lines of code": 70_576,
     "files": 469,
     "modules with one importer": 79,
     "public classes": 732,
     "document classes": 14,
     "memo dictionaries in frozen values": 14,
-    "vague names": 1_029,
+    "vague names": 1_028,
     "uses of Any": 646,
 }
 

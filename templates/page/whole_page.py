@@ -28,8 +28,8 @@ from templates.language.translate import (
 )
 from templates.page.gpu_map import map_after, map_before
 from templates.page.pieces import engineer_usd, what_if_table
-from templates.reports.decision import paid_back, year, year_words
-from templates.reports.first_screen import first_screen
+from templates.reports.decision import paid_back, time_to_pay_back, year, year_words
+from templates.reports.first_screen import FirstScreen, first_screen
 from templates.reports.fleet_rows import (
     Alike,
     alike,
@@ -42,12 +42,11 @@ from templates.reports.fleet_rows import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from planner.plan.bill import CostLine, CostRange, OptionCost
-    from planner.plan.job import JobPlan
-    from planner.plan.option import Option
-    from planner.plan.plan import Plan
+    from planner.plan.bill import CostLine, CostRange
+    from planner.plan.job import JobPlan, Now
+    from planner.plan.plan import Plan, RecommendedTotal
 
-    Cost = CostRange | OptionCost | Decimal | None
+    Cost = CostRange | Decimal | None
 
 
 # A unit is used from twice its length on.
@@ -100,9 +99,8 @@ def render_page(plan: Plan, over_time: Mapping[str, Mapping[str, Any]]) -> str:
         plan: made now, or read back.
         over_time: what was recorded over time, by job.
     """
-    single = len(plan.jobs) == 1
+    single, screen = len(plan.jobs) == 1, first_screen(plan, saved_as="plan.json")
     groups = alike(plan)
-    detailed = [group.first for group in groups[:_TOLD]]
     numbers = {job.name: number for number, job in enumerate(plan.jobs)}
     return (
         _environment()
@@ -118,8 +116,8 @@ def render_page(plan: Plan, over_time: Mapping[str, Mapping[str, Any]]) -> str:
             rate_words=rate_words(),
             tiles=tiles(plan),
             pair=pair(plan),
-            lines=_lines(plan),
-            steps=steps(plan),
+            lines=_lines(screen, plan),
+            steps=steps(screen, plan),
             rate=int(engineer_usd(plan)),
             before=map_before(plan) if plan.fleet else [],
             after=map_after(plan) if plan.fleet else [],
@@ -132,7 +130,7 @@ def render_page(plan: Plan, over_time: Mapping[str, Mapping[str, Any]]) -> str:
             notes=[translate_text(note) for note in (*plan.assumptions, *plan.warnings)][:_NOTES],
             data=_safe_json(
                 {
-                    "table": what_if_table(plan, {job.name for job in detailed}),
+                    "table": what_if_table(plan, {group.first.name for group in groups[:_TOLD]}),
                     "period": report_text.period_words(plan),
                     "words": page_words(current_language()),
                 }
@@ -156,16 +154,11 @@ def _environment() -> Environment:
     return filled
 
 
-def _purchase(name: str) -> str:
-    return word("purchase", name.replace("_", " "))
-
-
 @cache
 def _part(name: str) -> Markup:
-    """Return a file that is put into the page, without the address of its source map."""
+    """Return a file that is put into the page."""
     text = files(__package__).joinpath(name).read_text(encoding="utf-8")
-    kept = (line for line in text.splitlines() if not line.startswith("//# sourceMappingURL"))
-    return Markup("\n".join(kept))  # noqa: S704 - our own files, no text of a plan
+    return Markup(text)  # noqa: S704 - our own files, no text of a plan
 
 
 def _safe_json(value: object) -> Markup:
@@ -185,7 +178,11 @@ def _ticks(plan: Plan) -> list[tuple[str, str, list[tuple[str, str]]]]:
     purchases = sorted({option.offer.purchase for option in options})
     return [
         ("provider", _("Providers"), [(name, name) for name in providers]),
-        ("purchase", _("Purchase"), [(name, _purchase(name)) for name in purchases]),
+        (
+            "purchase",
+            _("Purchase"),
+            [(n, word("purchase", n.replace("_", " "))) for n in purchases],
+        ),
         ("cure", _("Changes"), [(code, report_text.action(code, plan)) for code in used]),
     ]
 
@@ -194,15 +191,11 @@ def tiles(plan: Plan) -> list[Tile]:
     """Return what is paid, what could be, and what that saves."""
     found = plan.recommended
     if found is None or not _is_known(plan):
-        unknown = _("unknown")
-        return [Tile(label=_("You pay"), value=unknown, note=_use(plan))]
-    before = found.cost_before
-    cost: CostRange | OptionCost = found.cost
-    now = _cure_alone(plan)
-    if now is not None:
-        cost, note = now.cost, _("expected, by a change on today's machine")
-    else:
-        note = _range_words(cost)
+        return [Tile(label=_("You pay"), value=_("unknown"), note=_use(plan))]
+    before, cost = found.cost_before, _advised(plan, found)
+    note = _range_words(cost)
+    if _cure_alone(plan):
+        note = _("expected, by a change on today's machine")
     least = ">= " if found.at_least else ""
     saves = before - cost.mid
     paid = Tile(
@@ -228,13 +221,17 @@ def _is_known(plan: Plan) -> bool:
     return any(job.baseline.cost.total is not None for job in plan.jobs)
 
 
-def _cure_alone(plan: Plan) -> Option | None:
+def _cure_alone(plan: Plan) -> Now | None:
     """Return the change on today's machine of one job that stays on it; else None."""
-    job = plan.jobs[0]
-    if len(plan.jobs) > 1 or job.choice is not None:
-        return None
-    actions = first_screen(plan, saved_as="plan.json").actions
-    return job.option(actions[0].id) if actions else None
+    job, now = plan.jobs[0], plan.jobs[0].answer.now
+    alone = len(plan.jobs) == 1 and job.choice is None
+    return now if alone and now is not None and now.usd is not None else None
+
+
+def _advised(plan: Plan, total: RecommendedTotal) -> CostRange:
+    """Return what would be paid: with that change, else as recommended."""
+    now = _cure_alone(plan)
+    return total.cost if now is None or now.usd is None else now.usd
 
 
 def _use(plan: Plan) -> str:
@@ -251,14 +248,16 @@ def _share(saves: Decimal, before: Decimal) -> str:
 
 
 def _back(plan: Plan) -> str:
+    if now := _cure_alone(plan):
+        return time_to_pay_back(now.pays_back_periods, plan, is_least=False)
     if len(plan.jobs) == 1:
-        option = plan.jobs[0].choice or _cure_alone(plan)
+        option = plan.jobs[0].choice
         return paid_back(option, plan) if option else "-"
     days = plan.roi.payback_days
     return "-" if days is None else _("{n} days", n=f"{days:.0f}")
 
 
-def _range_words(cost: CostRange | OptionCost) -> str:
+def _range_words(cost: CostRange) -> str:
     low, high = report_text.whole_dollars(cost.low), report_text.whole_dollars(cost.high)
     if low == high:
         return _("expected")
@@ -275,9 +274,8 @@ def _bars(rows: Iterable[tuple[str, Cost, tuple[str, ...], str]], full: Decimal)
     known = [(label, _range(cost), notes, kind) for label, cost, notes, kind in rows]
     widest = max((high for _label, (_low, _mid, high), _notes, _kind in known), default=full)
     scale = _FULL / max(widest, full) if max(widest, full) else _FULL
-    bars = []
-    for label, (low, mid, high), notes, kind in known:
-        bar = Bar(
+    return [
+        Bar(
             label=label,
             text=report_text.beside(mid) if mid else "",
             notes=notes,
@@ -286,8 +284,8 @@ def _bars(rows: Iterable[tuple[str, Cost, tuple[str, ...], str]], full: Decimal)
             high_percent=_place(high * scale) if low != high else None,
             kind=kind,
         )
-        bars.append(bar)
-    return bars
+        for label, (low, mid, high), notes, kind in known
+    ]
 
 
 def _range(cost: Cost) -> tuple[Decimal, Decimal, Decimal]:
@@ -302,46 +300,28 @@ def _place(percent: Decimal) -> float:
 
 def pair(plan: Plan) -> list[Bar]:
     """Return today and what is advised, as two bars; empty where they are the same."""
-    found, now = plan.recommended, _cure_alone(plan)
+    found = plan.recommended
     if found is None or not _is_known(plan):
         return []
-    cost: CostRange | OptionCost = now.cost if now is not None else found.cost
-    if cost.mid == found.cost_before:
-        return []
-    return _bars(
-        [(_("today"), found.cost_before, (), "today"), (_("as advised"), cost, (), "chosen")],
-        found.cost_before,
-    )
+    before, cost = found.cost_before, _advised(plan, found)
+    today, advised = (_("today"), before, (), "today"), (_("as advised"), cost, (), "chosen")
+    return [] if cost.mid == before else _bars((today, advised), before)
 
 
-def _lines(plan: Plan) -> list[str]:
+def _lines(screen: FirstScreen, plan: Plan) -> list[str]:
     """Return the lines of the first screen but for what is paid and what to do."""
-    screen = first_screen(plan, saved_as="plan.json")
     lines = [line for line in (*screen.facts, *screen.notes) if line.kind != "pay"]
     return [*(f"{line.label}{_(': ')}{line.text}" for line in lines), sureness(plan)]
 
 
-def steps(plan: Plan) -> list[Bar]:
+def steps(screen: FirstScreen, plan: Plan) -> list[Bar]:
     """Return the numbered things to do, each with its bill; a full bar is what is paid today."""
-    total = plan.recommended
-    job, single = plan.jobs[0], len(plan.jobs) == 1
-    today = job.baseline.cost.total if single else total.cost_before if total else None
-    rows: list[tuple[str, Cost, tuple[str, ...], str]] = []
-    for number, action in enumerate(first_screen(plan, saved_as="plan.json").actions, start=1):
-        cost = action.cost if single else _fleet_cost(number, plan)
-        kind = "chosen" if single and action.id == job.recommended else ""
-        rows.append((f"{number} {action.label}{_(': ')}{action.text}", cost, action.figures, kind))
-    return _bars(rows, today or _NOTHING)
-
-
-def _fleet_cost(number: int, plan: Plan) -> Cost:
-    """Return the bill of all jobs after an action of the first screen; None where it has none."""
-    fleet, total = plan.fleet, plan.recommended
-    if total is None:
-        return None
-    if number == 1 and fleet is not None and fleet.cost_after < fleet.cost_before:
-        return fleet.cost_after
-    return total.cost if total.saves.fraction else None
+    rows = []
+    for number, action in enumerate(screen.actions, start=1):
+        label = f"{number} {action.label}{_(': ')}{action.text}"
+        is_chosen = len(plan.jobs) == 1 and action.id == plan.jobs[0].recommended
+        rows.append((label, action.cost, action.figures, "chosen" if is_chosen else ""))
+    return _bars(rows, plan.recommended.cost_before if plan.recommended else _NOTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

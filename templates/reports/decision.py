@@ -184,7 +184,7 @@ def paid_back(option: Option, plan: Plan) -> str:
     worth = option.benefit
     if worth is None or (worth.pays_back_periods is None and option.saves.usd is None):
         return _("unknown")
-    return _paid_back(worth.pays_back_periods, plan, is_least=worth.moving_usd is None)
+    return time_to_pay_back(worth.pays_back_periods, plan, is_least=worth.moving_usd is None)
 
 
 def payback(periods: float | None, plan: Plan, *, is_least: bool) -> str:
@@ -195,11 +195,12 @@ def payback(periods: float | None, plan: Plan, *, is_least: bool) -> str:
         plan: for the length of its period.
         is_least: whether what the move costs is unknown.
     """
-    time = _paid_back(periods, plan, is_least=is_least)
+    time = time_to_pay_back(periods, plan, is_least=is_least)
     return time if periods is None else _("payback {time}", time=time)
 
 
-def _paid_back(periods: float | None, plan: Plan, *, is_least: bool) -> str:
+def time_to_pay_back(periods: float | None, plan: Plan, *, is_least: bool) -> str:
+    """Return `71 days`, `does not pay back` for None; the arguments are those of `payback`."""
     if periods is None:
         return _("does not pay back")
     time = after(periods, plan)

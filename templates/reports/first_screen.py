@@ -71,14 +71,14 @@ class Action:
         id: of the option; None where it is none.
         text: where, and with which changes.
         figures: dollars with their range, the saving, then work, payback and run time.
-        cost: of the period; None of a fleet, or where it is unknown.
+        cost: of the period; None where it is unknown, or nothing changes.
     """
 
     label: str
     id: str | None = None
     text: str
     figures: tuple[str, ...] = ()
-    cost: CostRange | None = None
+    cost: CostRange | Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -485,13 +485,13 @@ def _fleet_actions(plan: Plan) -> list[Action]:
         text = _("share today's GPUs (proven minimum)") if proven else _("share today's GPUs")
         usd = fleet.cost_after
         figures = (whole_dollars(usd), _saved(_share(usd, before)))
-        actions.append(Action(label=_("At home"), text=text, figures=figures))
+        actions.append(Action(label=_("At home"), text=text, figures=figures, cost=usd))
     if cost.mid != before and not (actions and fleet and cost.mid == fleet.cost_after):
         text = _("as recommended job by job")
         text = _all_to(fleet.taken, plan) if fleet and fleet.taken else text
         usd_range = money_range(cost.low, cost.mid, cost.high, at_least=total.at_least)
         figures = (usd_range, _saved(_share(cost.mid, before)))
-        actions.append(Action(label=_("In all"), text=text, figures=figures))
+        actions.append(Action(label=_("In all"), text=text, figures=figures, cost=cost))
     if not actions:
         return [Action(label=_("Now"), text=_("keep as is"))]
     work, days = work_hours(plan.roi.effort_hours), plan.roi.payback_days
@@ -501,8 +501,9 @@ def _fleet_actions(plan: Plan) -> list[Action]:
     cheaper = [a for a in (fleet.alternatives if fleet else ()) if a.cost_after < cost.mid]
     if cheaper and len(actions) == 1:
         best = min(cheaper, key=lambda a: a.cost_after)
-        last = (whole_dollars(best.cost_after), _saved(_share(best.cost_after, before)))
-        actions.append(Action(label=_("Cheapest"), text=_all_to(best, plan), figures=last))
+        usd, text = best.cost_after, _all_to(best, plan)
+        figures = (whole_dollars(usd), _saved(_share(usd, before)))
+        actions.append(Action(label=_("Cheapest"), text=text, figures=figures, cost=usd))
     return actions
 
 

@@ -13,7 +13,9 @@ import pytest
 from planner.plan.making import to_plan
 from planner.plan.plan import Plan
 from pricing.money import cents
+from templates.page.whole_page import steps, tiles
 from templates.render import render_report
+from templates.reports.first_screen import first_screen
 from tests.conftest import ROOT
 from tests.gpucost.documents import HOSTILE, training
 from tests.page_table import page_table, page_total, usd
@@ -75,6 +77,23 @@ def test_a_page_is_small_and_asks_nobody(case: str, plans: dict[str, Plan]) -> N
     assert not re.search(r"(src|href|srcset|action)\s*=|url\(|@import", markup)
     assert "default-src 'none'" in page
     assert "sourceMappingURL" not in page
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_action_stands_beside_its_own_dollars(case: str, plans: dict[str, Plan]) -> None:
+    """A bar shows the expected bill of the action that it belongs to, as the first screen does."""
+    screen = first_screen(plans[case])
+    for action, bar in zip(screen.actions, steps(screen, plans[case]), strict=True):
+        if action.cost is not None:
+            assert action.figures[0].removeprefix(">= ").startswith(bar.text)
+
+
+def test_a_machine_elsewhere_is_no_change_on_todays() -> None:
+    """A job that stays, and has no cure here, is not told what another machine would cost."""
+    offers = (TODAY, sold("other", "1.90", provider="elsewhere"))
+    made = to_plan(plan(job("j", busy=0.99, gib=60.0, on=TODAY), offers=offers))
+    assert [action.label for action in first_screen(made).actions] == ["Cheapest"]
+    assert [tile.label for tile in tiles(made)] == ["You pay"]
 
 
 def test_names_are_text() -> None:

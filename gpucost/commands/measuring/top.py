@@ -95,7 +95,7 @@ def command(
         raise InputError(f"--interval {interval}s: give at least {_SHORTEST_S}s.")
     offer = _offer(machine, metadata=not no_metadata)
     with NvmlReader() as reader:
-        whole = [gpu for gpu in reader.identities if ":" not in gpu.key]
+        whole = [gpu for gpu in reader.identities if gpu.partition is None]
         hourly = price if price is not None else offer.usd_per_hour if offer else None
         count = max(len(whole), round(offer.gpu_count) if offer and price is None else 1)
         each = None if hourly is None else hourly / count
