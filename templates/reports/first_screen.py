@@ -23,14 +23,7 @@ from templates.report_text import (
     place,
     whole_dollars,
 )
-from templates.reports.decision import (
-    copies,
-    is_today,
-    payback,
-    sentence,
-    stay,
-    work_hours,
-)
+from templates.reports.decision import copies, is_today, payback, sentence, stay, work_hours
 from templates.reports.fleet_rows import alike, group_row, names
 
 if TYPE_CHECKING:
@@ -149,8 +142,7 @@ def job_screen(
     if option is None:
         facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
     elif not actions:
-        again = _("unknown (run gpucost plan again)")
-        facts.append(Line(label=_("Advice"), text=again, kind="advice"))
+        actions = [_recommended(option, plan)]
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
     notes = [Line(label=_("Note"), text=text) for text in _warnings(job, plan)]
@@ -250,6 +242,13 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
         actions.append(action)
         done.append(tuple(report_text.own_changes(option)))
     return actions
+
+
+def _recommended(option: Option, plan: Plan) -> Action:
+    """Return what a plan of an earlier version, which has no answer, recommends."""
+    text = f"{place(option.offer, option.count)}, {report_text.changes(option, plan)}"
+    figures = cost_range(option.cost), _saved(option.saves.fraction)
+    return Action(label=_("Next"), id=option.id, text=text, figures=figures, cost=option.cost.mid)
 
 
 def _here(now: Now, job: JobPlan, plan: Plan) -> Action:
@@ -367,23 +366,24 @@ def _more(now: Now | None) -> str:
 def _command(job: JobPlan, plan: Plan, saved_as: str | None) -> str:
     """Return what to type next, else where a person rents it."""
     way, now, proof = job.answer.next, job.answer.now, job.answer.proof
-    option = job.option(way.option) if way else None
-    if way is None or option is None:
+    option = job.option(way.option) if way else None if now else job.choice
+    start = way.start if way else ()
+    if option is None:
         if now is not None and now.kind == "end":
             return "gpucost profile -o profile.json -- COMMAND"
         step = now or proof
         return step.command if step and step.command else "gpucost prices --sort gpu-price"
-    if not way.start and option.offer.by_hand_at:
+    if not start and option.offer.by_hand_at:
         return translate_text(option.offer.by_hand_at)
     path = "" if saved_as in {None, "plan.json"} else f" {shlex.quote(saved_as or '')}"
     named = option.id if len(plan.jobs) == 1 else shlex.quote(f"{job.name}/{option.id}")
     ttl = "1h" if _is_run(job) else "8h"
     command = f"gpucost quote{path} --option {named}"
-    if way.start and way.start[0] == "provision":
+    if "provision" in start[:1]:
         flags = "--run COMMAND" if ttl == "1h" else "--dry-run"
         command = f"gpucost provision{path} --option {named} --ttl {ttl} {flags}"
-    elif way.start:
-        command = f"gpucost export{path} --to {way.start[0]} --option {named} --ttl {ttl}"
+    elif start:
+        command = f"gpucost export{path} --to {start[0]} --option {named} --ttl {ttl}"
         command += " --run COMMAND"
     return command if saved_as else _("-o plan.json; {command}", command=command)
 

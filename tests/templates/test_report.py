@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.models.document import to_text
+from planner.plan.job import Answer
 from planner.plan.plan import Plan
 from planner.plan.read import read_plan
 from pricing.errors import NotBuiltYetError
@@ -272,3 +274,15 @@ def test_a_report_is_the_same_made_now_and_read_back(case: str, plans: dict[str,
     """Byte for byte: the report of a plan and the report of its file."""
     back = read_plan(to_text(plans[case]), "plan.json")
     assert render_report(back) == render_report(plans[case])
+
+
+def test_a_plan_of_an_earlier_version_still_says_what_it_recommends() -> None:
+    """Without an answer in the file the first lines name the recommended option and its command."""
+    made = planned(*CASES["visual-search"])
+    (job,) = made.jobs
+    earlier = msgspec.structs.replace(job, answer=Answer())
+    report = render_report(msgspec.structs.replace(made, jobs=(earlier,)))
+    assert job.choice is not None
+    first = report[: report.index("\n|")]
+    assert job.choice.offer.instance_type in first
+    assert f"--option {job.choice.id}" in first
