@@ -292,7 +292,7 @@ def plan_job(
     machine, baseline = how_it_runs_today(context), context.baseline
     home = find_home(context, candidates)
     remedies, priced = _remedies(context, machine)
-    now = cure_now(context, priced, best)
+    now = cure_now(context, priced, best, ranking.options)
     return JobDraft(
         profile=context.profile,
         baseline=context.baseline,
@@ -342,7 +342,8 @@ def assess(  # noqa: PLR0913 - what a job is planned from
     work = workload(profile, asked, period)
     baseline = find_baseline(profile, work, catalog, asked, tenancy)
     profile = with_gpu(profile, baseline)
-    signals = read_signals(profile, egress=baseline.egress_fraction)
+    spare = work.service.spare_fraction(work.replicas, work.demand) if work.service else None
+    signals = read_signals(profile, egress=baseline.egress_fraction, spare_copies=spare)
     findings = diagnose(profile, cost=baseline.machine_cost, signals=signals)
     return JobContext(
         profile=profile,

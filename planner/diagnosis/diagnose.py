@@ -144,7 +144,7 @@ def _share_out(hits: list[tuple[Case, Finding]], signals: Signals) -> list[Findi
     outside = (
         f.waste_fraction
         for c, f in hits
-        if c.waste and c.waste.pool == "outside" and f.confidence == "measured"
+        if c.waste and c.waste.pool == "outside" and f.confidence != "possible"
     )
     within = 1.0 - min(1.0, sum(share or 0.0 for share in outside))
     waiting = any(

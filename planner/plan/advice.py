@@ -5,7 +5,7 @@ cure may not surely pay, or no machine may help it because it does nothing.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from shlex import quote
@@ -44,23 +44,31 @@ _GAINS = 1.1  # on its part of the time; less is not worth a try
 _RECORD = "gpucost profile -o profile.json -- COMMAND"
 
 
-def cure_now(context: JobContext, priced: Mapping[str, Saved], choice: Option | None) -> Now | None:
+def cure_now(
+    context: JobContext,
+    priced: Mapping[str, Saved],
+    choice: Option | None,
+    options: Sequence[Option],
+) -> Now | None:
     """Return what to do here and now; None where nothing is worth it, or known.
 
-    What is recommended, where that stays on today's machine. Else the cure that saves most after
-    its work, of the first finding that has one; else one of unknown gain, where all of the waste
-    over the horizon would pay for its work.
+    What is recommended, where that stays on today's machine, or else fewer copies there. Else the
+    cure that saves most after its work, of the first finding that has one; else one of unknown
+    gain, where all of the waste over the horizon would pay for its work.
 
     Args:
         context: of the job.
         priced: what each action saves alone on today's machine, by its code.
         choice: the recommended option; None for "leave it".
+        options: that are listed.
     """
     findings = context.findings
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
-    if choice is not None and context.baseline.is_here(choice.offer):
-        return _chosen(choice, context)
+    scaled = (o for o in options if choice is not None and o.scaling)
+    staying = next((o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer)), None)
+    if staying is not None:
+        return _chosen(staying, context)
     best = next((code for one in findings if (code := _best(one, priced, context))), None)
     if best is not None:
         return _try(action(best, context.signals), context, priced[best])

@@ -4,6 +4,9 @@ The load of a copy is its rate over the most it can take under the targets, neve
 server runs kernels all the time while one request is in it.
 """
 
+from collections.abc import Sequence
+from statistics import fmean
+
 from msgspec import Struct, structs
 
 from planner.models.gpu_speed import serves_language_model
@@ -12,7 +15,7 @@ from planner.profile.source import source_gpu
 from planner.profile.trials import Latency, Serving
 from planner.serving.anchor import MeasuredRun
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
-from planner.serving.load import CopyLimit, Target, copy_limit, fits, served
+from planner.serving.load import CopyLimit, Target, copies_for, copy_limit, fits, served
 from planner.serving.search import Layout, Question, copy_of, is_linked
 from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
@@ -68,6 +71,20 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
             return CopyLimit(rate=0.0, saturated_rate=0.0, stopped_by="memory")
         return copy_limit(copy, traffic, self.question.targets, _COUNT)
 
+    def spare_fraction(self, copies: int, demand: Sequence[float] | None) -> float | None:
+        """Return the share of its copies, on what they run on, that no request needs.
+
+        Args:
+            copies: that run all the time.
+            demand: of the hours, over what the measured copy answered; None: `copies` always.
+        """
+        limit = self.limit_on(self.layout)
+        if copies == 1 or limit is None or limit.rate <= 0.0:
+            return None
+        hours = demand or (float(copies),)
+        needed = fmean(copies_for(hour * self.rate, limit.rate) for hour in hours)
+        return max(0.0, 1.0 - needed / copies)
+
     def latency_ms(self, layout: Layout, rate: float) -> float | None:
         """Return the latency of a copy there at a rate; None where none was measured."""
         copy = copy_of(self.question, layout)
@@ -111,6 +128,8 @@ def measured_service(
         targets = asked
     elif job.latency_slo_ms is None:
         targets = _default_targets(serving, today, notes)
+    elif ratio is None and _is_of_first_token(job.latency_slo_ms, serving, today):
+        targets = _first_token_target(job.latency_slo_ms, serving, today, notes)
     else:
         targets = (_stated_target(job.latency_slo_ms, percent, ratio),)
     assumed.extend(Message("note.about", job=job.name, note=note) for note in notes)
@@ -218,6 +237,22 @@ def _stated_target(slo_ms: float, percent: float, ratio: float | None) -> Target
     """
     limit_s = slo_ms / (1000.0 if ratio is None else ratio)
     return Target(metric="e2e", percent=percent, limit_s=limit_s, stated_ms=slo_ms)
+
+
+def _is_of_first_token(slo_ms: float, serving: Serving, today: Latencies) -> bool:
+    """Return whether no answer keeps a target today, while the measured first tokens do."""
+    first_s = _seconds(serving.first_token_ms, tail=True) or _seconds(serving.first_token_ms)
+    return first_s is not None and 1000.0 * first_s <= slo_ms < 1000.0 * today.percentile("e2e", 50)
+
+
+def _first_token_target(
+    slo_ms: float, serving: Serving, today: Latencies, notes: list[str]
+) -> tuple[Target, ...]:
+    """Return a target that is taken for the first token's, beside the default one of a token."""
+    notes.append(Message("serving.slo-first-token", ms=slo_ms, s=today.percentile("e2e", 50)))
+    _, token = _default_targets(serving, today, [])
+    first = Target(metric="ttft", percent=99.0, limit_s=slo_ms / 1000.0)
+    return first, token
 
 
 def _default_targets(serving: Serving, today: Latencies, notes: list[str]) -> tuple[Target, ...]:

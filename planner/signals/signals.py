@@ -25,15 +25,18 @@ _RUNTIME_GIB = 2.0  # CUDA context, graphs and buffers of a server; our estimate
 _QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p90", 0.90), ("p75", 0.75), ("p50", 0.50))
 
 
-def read_signals(profile: Profile, *, egress: float | None = None) -> Mapping[str, Value]:
+def read_signals(
+    profile: Profile, *, egress: float | None = None, spare_copies: float | None = None
+) -> Mapping[str, Value]:
     """Return every signal of the profile by name; None where it was not measured.
 
     Args:
         profile: what was measured.
         egress: share of today's bill that is for data sent out, 0-1; None where no bill is known.
+        spare_copies: share of a service's copies that no request needs, 0-1; None where unknown.
     """
     read = {name: signal.read(profile) for name, signal in SIGNALS.items()}
-    return MappingProxyType({**read, "bill.egress": egress})
+    return MappingProxyType({**read, "bill.egress": egress, "serving.spare_copies": spare_copies})
 
 
 def is_snapshot(profile: Profile) -> bool:
@@ -315,6 +318,7 @@ def _serving(part: str) -> Callable[[Profile], float | None]:
 
 SIGNALS: dict[str, Signal] = {
     "bill.egress": Signal(lambda _: None, "data sent out, of the bill", FRACTION),
+    "serving.spare_copies": Signal(lambda _: None, "copies that no request needs", FRACTION),
     "job.kind": Signal(lambda p: p.job.kind, "kind of job"),
     "job.precision": Signal(lambda p: p.job.precision, "precision"),
     "job.batch_per_gpu": Signal(lambda p: p.job.batch_per_gpu, "batch per GPU"),

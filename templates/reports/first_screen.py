@@ -5,6 +5,7 @@ The terminal, report.md and the comment begin with these lines; each draws them 
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -27,6 +28,8 @@ from templates.reports.decision import copies, is_today, payback, sentence, stay
 from templates.reports.fleet_rows import alike, group_row, names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.plan.bill import CostRange
     from planner.plan.job import JobPlan, Now, Proof, Way
     from planner.plan.option import Option
@@ -147,7 +150,7 @@ def job_screen(
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
     notes = [Line(label=_("Note"), text=text) for text in _warnings(job, plan)]
     if option is not None and option.scaling:
-        notes.append(Line(label=_("Copies"), text=copies(option.scaling.by_hour)))
+        notes.append(Line(label=_("Copies"), text=_scaled(option, option.scaling.by_hour)))
     if launchable := _launchable(job):
         notes.append(Line(label=_("Or launch"), text=launchable))
     if (proof := job.answer.proof) is not None:
@@ -181,7 +184,8 @@ def _warnings(job: JobPlan, plan: Plan) -> list[str]:
     if option is None:
         return texts
     hours = option.hours
-    if plan.period == "month" and hours.high > _MONTH_H and hours.high > today.hours.mid:
+    monthly = plan.period == "month" and not option.scaling
+    if monthly and hours.high > _MONTH_H and hours.high > today.hours.mid:
         texts.append(_("It may take up to {hours} h of a month.", hours=f"{hours.high:.0f}"))
     if today.broken_limits and option.saves.usd is not None and option.saves.usd < 0:
         broken = join(sorted({word("reason", b.reason) for b in today.broken_limits}))
@@ -189,6 +193,14 @@ def _warnings(job: JobPlan, plan: Plan) -> list[str]:
             _("It costs more, and keeps what today's machine breaks: {limits}.", limits=broken)
         )
     return texts
+
+
+def _scaled(option: Option, by_hour: Sequence[int]) -> str:
+    """Return the copies by the hour, and how many where they take less than expected."""
+    text, most = copies(by_hour), math.ceil(option.count * option.hours.high / _MONTH_H)
+    if len(by_hour) > 1 or most <= option.count:
+        return text
+    return _("{text}; up to {n} if each takes less than predicted", text=text, n=most)
 
 
 def _gpus(job: JobPlan) -> int:

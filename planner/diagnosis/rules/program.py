@@ -98,6 +98,26 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        code="spare-copies",
+        meaning="More copies of a service run than its requests need.",
+        source="what one copy takes under the latency targets, by its measured run "
+        "(`gpucost serve copies`)",
+        actions=("scale-down",),
+        severity="high",
+        cases=(
+            Case(
+                confidence="likely",
+                cause=Message("cause.spare-copies"),
+                tests=(is_("serving.spare_copies", ">=", STEP_SHARE),),
+                waste=Waste(
+                    pool="outside",
+                    share=lambda signals: number(signals, "serving.spare_copies"),
+                    words="copies that no request needs, of all that run",
+                ),
+            ),
+        ),
+    ),
+    Rule(
         code="start-up",
         meaning="Start-up, or steps that are slow at first, take a large part of the run.",
         source="phases of the recording; the change in the length of steps that divides them best",

@@ -91,6 +91,32 @@ def test_a_target_by_flag_and_in_the_file_is_one_number() -> None:
         assert flagged.baseline.broken == filed.baseline.broken
 
 
+def test_a_target_that_only_first_tokens_can_keep_is_theirs() -> None:
+    """200 ms and answers of 2.4 s: what was measured says which of the two is meant."""
+    stated = chat(latency_ms=None, latency_slo_ms=200.0)
+    (job,) = plan(stated, offers=(H100,)).jobs
+    assert any("taken for the first token" in note for note in job.baseline.notes)
+    assert any(option.count == 1 for option in job.options)
+    service = measured_service(stated, [])
+    assert service is not None
+    assert next(target.words for target in service.question.targets) == "TTFT p99 200 ms"
+
+
+def test_spare_copies_are_what_is_wasted_and_what_is_cured_now() -> None:
+    """Seven of eight copies answer nobody: 7/8 of the bill, and the cure is here."""
+    cheap = sold("elsewhere", "1.50", gpu="H100-SXM-80GB", gpu_memory_gib=80)
+    (job,) = plan(chat(), offers=(H100, cheap)).jobs
+    first = job.findings[0]
+    assert (first.code, first.actions) == ("spare-copies", ("scale-down",))
+    assert first.waste_fraction == pytest.approx(7 / 8)
+    assert job.now is not None
+    assert job.now.actions == ("scale-down",)
+    assert job.now.usd is not None
+    assert job.now.usd.mid == pytest.approx(Decimal(3 * 730), abs=Decimal("0.01"))
+    (busy,) = plan(chat(replicas=Replicas(now=1)), offers=(H100,)).jobs
+    assert all(finding.code != "spare-copies" for finding in busy.findings)
+
+
 def test_an_impossible_target_is_not_answered_with_more_copies() -> None:
     """200 ms for an answer of 300 tokens: no copy of any number keeps it."""
     latency = Latency(p50=2400.0, p99=6000.0)
