@@ -24,19 +24,6 @@ def read_csv(name: str) -> list[dict[str, str]]:
     Raises:
         InputError: the file is empty or a row has another number of fields than the header.
     """
-    header, rows = read_lines(name)
-    return [dict(zip(header, row, strict=True)) for row in rows]
-
-
-def read_lines(name: str) -> tuple[list[str], list[list[str]]]:
-    """Return header and rows of a bundled CSV file in file order, each a list of text.
-
-    Args:
-        name: path below `pricing/data`.
-
-    Raises:
-        InputError: as `read_csv`.
-    """
     path = DATA / name
     with path.open(newline="", encoding="utf-8") as file:
         lines = csv.reader(file)
@@ -51,22 +38,29 @@ def read_lines(name: str) -> tuple[list[str], list[list[str]]]:
             for number, row in enumerate(rows, start=2)
             if len(row) != width
         )
-    return header, rows
+    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 _Value = TypeVar("_Value")
 
 
 def from_row(kind: type[_Value], row: Mapping[str, str], **values: object) -> _Value:
-    """Return the dataclass of a row: its cells go to the fields of their names, as their types.
+    """Return the value of a row: its cells go to the fields of their names, as their types.
 
     Args:
-        kind: the dataclass; an empty cell is the default of its field.
+        kind: its class; an empty cell is the default of its field.
         row: of a bundled file; columns without a field are left out.
         values: of fields that are not in the row as they are.
+
+    Raises:
+        ValueError: a cell is not of its field's type, or missing.
     """
     cells = {name: cell for name, cell in row.items() if cell}
-    return msgspec.convert({**cells, **values}, kind, strict=False)
+    try:
+        return msgspec.convert({**cells, **values}, kind, strict=False)
+    except msgspec.ValidationError as error:
+        field = str(error).rpartition("$.")[2].rstrip("`")
+        raise ValueError(f"{field} is {row.get(field)!r}: {error}") from None
 
 
 def read_toml(name: str) -> dict[str, Any] | None:

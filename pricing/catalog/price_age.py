@@ -54,16 +54,6 @@ def read_date(text: str) -> tuple[date, bool]:
     return min(days), False
 
 
-@cache
-def read_day(text: str) -> date | None:
-    """Return a full date, or None where the cell is empty.
-
-    Raises:
-        ValueError: the text is not a full date.
-    """
-    return date.fromisoformat(text) if text else None
-
-
 Sellers = Literal["hyperscaler", "specialist", "auction", "spot"]
 
 _HYPERSCALERS = frozenset(("aws", "azure", "gcp", "oci"))

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 
 from pricing.errors import InputError
 from pricing.feeds.documents import rows_of
+from pricing.feeds.feeds import FEEDS
 from pricing.refresh.feed_rows import FeedPage, FeedRow, our_name, to_reading
 from pricing.refresh.reading import (
     FeedReading,
@@ -23,19 +23,6 @@ from pricing.refresh.reading import (
     read_parts,
     whole,
 )
-
-PUBLISHED = (
-    "aws",
-    "azure",
-    "cloudrift",
-    "gcp",
-    "lambdalabs",
-    "nebius",
-    "oci",
-    "runpod",
-    "verda",
-)
-"""The providers whose archives are published."""
 
 MOST_BYTES = 256 * 2**20
 """An archive that unpacks to more is refused; the largest published table has about 30 MB."""
@@ -54,20 +41,6 @@ _COLUMNS = frozenset(
     }
 )
 
-_FLAGS: Mapping[str, str] = MappingProxyType(
-    {
-        "gcp-a4": "",
-        "gcp-g4": "",
-        "lambda-arm": "",
-        "oci-spot": "",
-        "gcp-dws-calendar-mode": "reserved for dates ahead (DWS calendar mode), not on demand",
-        "gcp-g4-preview": "the same machine again, for an older dstack",
-        "runpod-cluster": "sold in clusters of 2 to 8 machines",
-        "runpod-cpu": "no GPU",
-    }
-)
-"""Flag -> why a line with it is not an offer; empty where it is one."""
-
 _HOST = "n1-standard-"  # of the machines that GPUs are attached to, one row of sizes
 _OLDEST = 2020  # archives print 1980 where no time was kept
 _COUNTRY = 2  # letters of a country's code
@@ -80,7 +53,7 @@ def read(request: FeedRequest) -> FeedReading:
         raise InputError("no catalog of gpuhunt: it is catalog.zip or PROVIDER.csv.")
     if files:
         return read_parts(part for path in files for part in _of_file(path, request))
-    names = [name for name in PUBLISHED if request.wants(our_name(name))]
+    names = [name for name in FEEDS["gpuhunt"].parts if request.wants(our_name(name))]
     return read_parts((f"gpuhunt {name}", _of_server(name, request)) for name in names)
 
 
@@ -174,8 +147,8 @@ def _lines(name: str, data: bytes, left_out: Counter[str]) -> Iterator[FeedRow]:
 
 def _reasons(row: Mapping[str, str]) -> Iterator[str]:
     for flag in (row.get("flags") or "").split():
-        why = _FLAGS.get(flag, f"flag {flag[:40]} is not known and may mean another way of selling")
-        if why:
+        strange = f"flag {flag[:40]} is not known and may mean another way of selling"
+        if why := FEEDS["gpuhunt"].skipped.get(flag, strange):
             yield why
     if (row.get("gpu_vendor") or "nvidia") not in ("nvidia", "amd") or not row["gpu_name"]:
         yield "an accelerator that is not a GPU"

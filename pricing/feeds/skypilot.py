@@ -18,43 +18,11 @@ from typing import Any
 
 from pricing.errors import InputError, ProviderError
 from pricing.feeds.documents import rows_of
+from pricing.feeds.feeds import FEEDS
 from pricing.hardware import find, has_memory
 from pricing.money import plain, usd
 from pricing.refresh.feed_rows import FeedPage, FeedRow, our_name, to_reading
 from pricing.refresh.reading import FeedReading, FeedRequest, PriceReading, Question, read_parts
-
-CLOUDS = (
-    "aws",
-    "azure",
-    "cudo",
-    "do",
-    "gcp",
-    "hyperbolic",
-    "hyperstack",
-    "jarvislabs",
-    "lambda",
-    "nebius",
-    "oci",
-    "paperspace",
-    "runpod",
-    "verda",
-)
-"""The clouds whose tables are read where a server answers."""
-
-LEFT_OUT: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("mithril", "primeintellect", "shadeform", "spheron"),
-            "a reseller: the names are not those by which the owner rents the machines",
-        ),
-        **dict.fromkeys(
-            ("daytona", "kubernetes", "lium", "slurm", "vast", "yotta"),
-            "no list prices: what is free at the moment, or one's own machines",
-        ),
-        "seeweb": "prices in another currency than US dollars",
-    }
-)
-"""Clouds whose tables are not list prices of a provider, and why."""
 
 HISTORY = "https://api.github.com/repos/skypilot-org/skypilot-catalog/commits"
 """Tells the day of a table: ?path=...&per_page=1."""
@@ -74,7 +42,7 @@ def read(request: FeedRequest) -> FeedReading:
             "no catalog of SkyPilot; it has CLOUD/vms.csv files, such as "
             "~/.sky/catalogs/v8/aws/vms.csv, and its folder is ~/.sky/catalogs/v8."
         )
-    tables = {path.parent.name: path for path in files} or dict.fromkeys(CLOUDS)
+    tables = {path.parent.name: path for path in files} or dict.fromkeys(FEEDS["skypilot"].parts)
     return read_parts(
         (str(path or f"SkyPilot {cloud}"), _reader_of(cloud, path, request))
         for cloud, path in sorted(tables.items())
@@ -86,8 +54,8 @@ def _reader_of(
     cloud: str, path: Path | None, request: FeedRequest
 ) -> Callable[[], PriceReading | None]:
     def read_one() -> PriceReading | None:
-        if cloud in LEFT_OUT:
-            raise InputError(f"SkyPilot {cloud}: left out: {LEFT_OUT[cloud]}.")
+        if reason := FEEDS["skypilot"].skipped.get(cloud):
+            raise InputError(f"SkyPilot {cloud}: left out: {reason}.")
         name = f"{cloud}/vms.csv"
         where = path
         if where is None:

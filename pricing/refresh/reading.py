@@ -171,6 +171,8 @@ class Feed:
         module: in pricing.feeds, with `read(request) -> FeedReading`.
         providers: whose prices it tells, as far as is known.
         takes: what `--from` takes beside an address.
+        parts: what it publishes by provider, in its own names; empty: all in one.
+        skipped: parts and flags of its rows, with why they are not offers; empty: they are.
         most_mib: the largest document, unpacked.
         most_s: the longest time for all of it.
         asked_only: read only where its provider is named: too large for every day.
@@ -183,6 +185,8 @@ class Feed:
     module: str
     providers: frozenset[str]
     takes: str
+    parts: tuple[str, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
     most_mib: int = 64
     most_s: int = 120
     asked_only: bool = False

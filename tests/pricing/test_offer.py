@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing.catalog.price_age import read_date, read_day
+from pricing.catalog.price_age import read_date
 from pricing.errors import InputError
 from tests.pricing.factories import an_offer
 
@@ -84,12 +84,6 @@ def test_dates_without_a_year_are_refused(text: str) -> None:
     """A text from which no day follows is an error, not a guess."""
     with pytest.raises(ValueError, match=r"year|month|day"):
         read_date(text)
-
-
-def test_an_empty_day_is_open() -> None:
-    """An empty window cell means no limit."""
-    assert read_day("") is None
-    assert read_day("2026-08-01") == date(2026, 8, 1)
 
 
 @given(st.dates(date(2000, 1, 1), date(2100, 1, 1)))
