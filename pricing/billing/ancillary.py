@@ -1,19 +1,17 @@
 """Ancillary charges of a use at one place, beside machine time and traffic: storage and services.
 
-Each is an item that is looked up without its time, so that uses which differ by their time alone
-share it. An item gives its dollars where many bills are compared, and the same dollars with their
-line where one is written. Traffic is not among them: how much of it is free depends on the life of
+An item gives its dollars where many bills are compared, and the same dollars with their line where
+one is written. Traffic is not among them: how much of it is free depends on the life of
 the machines in more than one way.
 """
 
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from pricing.billing.billing_rule import BYTES_PER_UNIT, BillingRule, caveats
 from pricing.billing.lines import (
-    Amount,
     ByHour,
     Charge,
     QuoteLine,
@@ -21,7 +19,6 @@ from pricing.billing.lines import (
     about,
     by_month,
     by_size,
-    together,
     words_of,
 )
 from pricing.billing.provider_rules import ProviderRules
@@ -33,25 +30,6 @@ from pricing.money import EXACT, price_text, quantity_text
 _ZERO = Decimal(0)
 
 
-class Item(Protocol):
-    """One thing that was asked for."""
-
-    @property
-    def what(self) -> str:
-        """Its kind of line."""
-
-    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal | None:
-        """Return its dollars, exact; None where it has no known price.
-
-        Args:
-            life_s: how long the machines live.
-            start: when they are created; None where that is not known.
-        """
-
-    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
-        """Return the same as a line, with what must be said beside it."""
-
-
 class HourlyCharge(NamedTuple):
     """What is billed by its time.
 
@@ -61,6 +39,8 @@ class HourlyCharge(NamedTuple):
         words: what it is called in the rule of its line.
         terms: the rules behind it, whose caveats are said.
         more: what the rule of its line says beside its price.
+        pieces: how many disks of a size that is sold; 0: it is sold by size.
+        kept_s: how long it is kept; None: as long as the machines live.
     """
 
     what: str
@@ -68,22 +48,24 @@ class HourlyCharge(NamedTuple):
     words: str
     terms: tuple[BillingRule, ...]
     more: str = ""
+    pieces: int = 0
+    kept_s: Decimal | None = None
 
     def usd(self, life_s: Decimal, start: datetime | None) -> Decimal:
         """Return its dollars, exact."""
-        return self.rate.usd(life_s, start)
+        return self.rate.usd(life_s if self.kept_s is None else self.kept_s, start)
 
     def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
         """Return the same as a line, with what must be said beside it."""
-        rule = join((words_of(self.rate.price, self.words), self.more), "phrases")
-        return self.charge_as(rule, offer, self.rate.amount(life_s, start))
-
-    def charge_as(self, rule: str, offer: Offer, amount: Amount) -> Charge:
-        """Return the line of an amount under a rule in words."""
-        provider = offer.provider
-        warnings = tuple([about(self.what, text, provider) for text in amount.warnings])
-        line = amount.line(self.what, self.rate.price, rule)
-        return Charge((line,), warnings + caveats(self.terms))
+        price = self.rate.price
+        rule = join((words_of(price, self.words), self.more), "phrases")
+        if self.pieces:
+            gib, usd = quantity_text(price.each_gib or _ZERO), price_text(price.amount)
+            name = price.product or price.kind
+            rule = Message("bill.disks", n=self.pieces, gib=gib, name=name, usd=usd)
+        amount = self.rate.amount(life_s if self.kept_s is None else self.kept_s, start)
+        warnings = tuple([about(self.what, text, offer.provider) for text in amount.warnings])
+        return Charge((amount.line(self.what, price, rule),), warnings + caveats(self.terms))
 
 
 class Included(NamedTuple):
@@ -124,21 +106,9 @@ class Unpriced(NamedTuple):
         return Charge((), (self.text,), (self.what,))
 
 
-class FixedCharge(NamedTuple):
-    """What costs the same however long the machines live: it is kept for a time of its own."""
-
-    what: str
-    always_usd: Decimal | None
-    item: Item
-    kept_s: Decimal
-
-    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal | None:  # noqa: ARG002 - as of every item
-        """Return its dollars, exact; None where it has no known price."""
-        return self.always_usd
-
-    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:  # noqa: ARG002 - as of every item
-        """Return the same as a line, with what must be said beside it."""
-        return self.item.charge(offer, self.kept_s, start)
+Item = HourlyCharge | Included | Unpriced
+"""One thing that was asked for: its kind of line, its dollars for a life and a start (None: it has
+no known price), and the same as a line with what must be said beside it."""
 
 
 _GIB = BYTES_PER_UNIT["GiB"]
@@ -169,11 +139,8 @@ def kept_data(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     if usage.snapshot_bytes:
         items.append(_item(_SNAPSHOT, offer, usage, rules))
     if usage.object_storage_bytes:
-        items.append(_objects(offer, usage, rules))
-    if usage.storage_h is None:
-        return items
-    kept_s, start = usage.kept_s, usage.start
-    return [FixedCharge(item.what, item.usd(kept_s, start), item, kept_s) for item in items]
+        items += _objects(offer, usage, rules)
+    return items
 
 
 def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
@@ -202,7 +169,7 @@ def _item(
     if terms[0].each_gib is not None:
         return _in_pieces(storage, terms, usage, 1)
     rate = by_size(terms, _quantity(storage, usage, terms))
-    return HourlyCharge(storage.what, rate, storage.words, terms)
+    return HourlyCharge(storage.what, rate, storage.words, terms, kept_s=usage.kept_apart_s)
 
 
 def _quantity(storage: _Kept, usage: Usage, terms: tuple[BillingRule, ...]) -> Decimal:
@@ -236,28 +203,9 @@ def _where(offer: Offer) -> str:
     return offer.provider if offer.region == EVERYWHERE else f"{offer.provider}/{offer.region}"
 
 
-class _Disks(NamedTuple):
-    """Storage that is sold in disks of some sizes."""
-
-    fees: HourlyCharge
-    number: int
-
-    @property
-    def what(self) -> str:
-        return self.fees.what
-
-    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal:
-        return self.fees.usd(life_s, start)
-
-    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
-        price = self.fees.rate.price
-        name = price.product or price.kind
-        gib, usd = quantity_text(price.each_gib or _ZERO), price_text(price.amount)
-        rule = Message("bill.disks", n=self.number, gib=gib, name=name, usd=usd)
-        return self.fees.charge_as(rule, offer, self.fees.rate.amount(life_s, start))
-
-
-def _in_pieces(storage: _Kept, sizes: tuple[BillingRule, ...], usage: Usage, times: int) -> _Disks:
+def _in_pieces(
+    storage: _Kept, sizes: tuple[BillingRule, ...], usage: Usage, times: int
+) -> HourlyCharge:
     """Return disks of the size that costs least, whole ones for each of so many times the size."""
     asked_bytes: int = getattr(usage, storage.field)
 
@@ -267,87 +215,75 @@ def _in_pieces(storage: _Kept, sizes: tuple[BillingRule, ...], usage: Usage, tim
 
     price = min(sizes, key=lambda size: pieces(size) * size.amount)
     number = pieces(price)
+    kept_s = None if storage is _BOOT else usage.kept_apart_s
     rate = by_month(price, number)
-    return _Disks(HourlyCharge(storage.what, rate, storage.words, (price,)), number)
+    return HourlyCharge(storage.what, rate, storage.words, (price,), pieces=number, kept_s=kept_s)
 
 
-class _Objects(NamedTuple):
-    """A base fee with its included size, where there is one, and what is kept beyond it."""
-
-    parts: list[HourlyCharge]
-    terms: tuple[BillingRule, ...]
-    what: str = _OBJECTS.what
-
-    def usd(self, life_s: Decimal, start: datetime | None) -> Decimal:
-        return sum([part.usd(life_s, start) for part in self.parts], _ZERO)
-
-    def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
-        charge = together(part.charge(offer, life_s, start) for part in self.parts)
-        return charge._replace(warnings=caveats(self.terms) + charge.warnings)
-
-
-def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
+def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
+    """Return the base fee with its included size, where there is one, and what is kept beyond."""
     terms = rules.terms(_OBJECTS.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
-        return _unpriced(_OBJECTS, "", offer, rules)
+        return [_unpriced(_OBJECTS, "", offer, rules)]
     if terms[0].each_gib is not None:
-        return _in_pieces(_OBJECTS, terms, usage, 1)
+        return [_in_pieces(_OBJECTS, terms, usage, 1)]
     base, included = rules.rule("object_storage_base"), rules.rule("object_storage_included")
-    beyond, more, parts = _quantity(_OBJECTS, usage, terms), "", []
+    beyond, more = _quantity(_OBJECTS, usage, terms), ""
+    rates: list[tuple[Tariff, str, str]] = []
     if included is not None:
         beyond = max(_ZERO, beyond - included.amount)
         size = f"{quantity_text(included.amount)} {included.per}"
         more = Message("bill.beyond-base", size=size)
     if base is not None:
-        parts.append(HourlyCharge(_OBJECTS.what, by_month(base, 1), Message("bill.base-price"), ()))
+        rates.append((by_month(base, 1), Message("bill.base-price"), ""))
     if beyond:
-        rate = by_size(terms, beyond)
-        parts.append(HourlyCharge(_OBJECTS.what, rate, _OBJECTS.words, (), more))
-    return _Objects(parts, tuple(filter(None, (*terms, base, included))))
+        rates.append((by_size(terms, beyond), _OBJECTS.words, more))
+    behind, kept_s = tuple(filter(None, (*terms, base, included))), usage.kept_apart_s
+    return [
+        HourlyCharge(_OBJECTS.what, rate, words, () if n else behind, rule_more, kept_s=kept_s)
+        for n, (rate, words, rule_more) in enumerate(rates)
+    ]
 
 
-_ADDRESS = Message("bill.address")
+_ADDRESS, _NAT = Message("bill.address"), Message("bill.nat")
 USUAL_PLANE = "standard"
 """The control plane that a provider sells without a further name."""
 
 
-class _Service(NamedTuple):
-    """One service: its line, how many are asked for, its price's rule and kind, and its name."""
-
-    what: str
-    wanted: int
-    rule: str
-    kind: str
-    words: str
-
-
 def services(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     """Return the services that live as long as the machines; only what was asked for."""
-    requested = []
-    if usage.addresses:
-        requested.append(_Service("address", usage.addresses, "ipv4", "", _ADDRESS))
-    if usage.nat_gateways:
-        requested.append(
-            _Service("address", usage.nat_gateways, "nat_gateway_hour", "", Message("bill.nat"))
-        )
-    if usage.control_plane:
-        kind = "" if usage.control_plane == USUAL_PLANE else usage.control_plane
-        words = Message("bill.control-plane", kind=usage.control_plane)
-        requested.append(_Service("control-plane", 1, "k8s_control_plane", kind, words))
-    return [_service_item(service, offer, usage, rules) for service in requested]
-
-
-def _service_item(service: _Service, offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
-    terms = rules.terms(
-        service.rule, region=offer.region, kind=service.kind, purchase=offer.purchase
+    plane = usage.control_plane
+    kind = "" if plane == USUAL_PLANE else plane
+    words = Message("bill.control-plane", kind=plane) if plane else ""
+    asked = (
+        ("address", usage.addresses, "ipv4", "", _ADDRESS),
+        ("address", usage.nat_gateways, "nat_gateway_hour", "", _NAT),
+        ("control-plane", bool(plane), "k8s_control_plane", kind, words),
     )
+    return [
+        _service(what, int(number), words, rule, kind, offer, usage, rules)
+        for what, number, rule, kind, words in asked
+        if number
+    ]
+
+
+def _service(  # noqa: PLR0913, PLR0917 - what is asked for, and where
+    what: str,
+    number: int,
+    words: str,
+    rule: str,
+    kind: str,
+    offer: Offer,
+    usage: Usage,
+    rules: ProviderRules,
+) -> Item:
+    terms = rules.terms(rule, region=offer.region, kind=kind, purchase=offer.purchase)
     if not terms:
-        kinds = rules.kinds(service.rule)
-        return _unpriced_service(service.what, service.words, offer.provider, kinds)
+        return _unpriced_service(what, words, offer.provider, rules.kinds(rule))
     price = _for_so_many(terms, usage.count)
-    count = service.wanted * (usage.count if price.per_machine else 1)
+    count = number * (usage.count if price.per_machine else 1)
     rate = by_month(price, count) if price.unit == "USD/month" else ByHour(price, count)
-    return HourlyCharge(service.what, rate, price.product or service.words, (price,))
+    return HourlyCharge(what, rate, price.product or words, (price,))
 
 
 def _for_so_many(terms: tuple[BillingRule, ...], count: int) -> BillingRule:
@@ -356,14 +292,9 @@ def _for_so_many(terms: tuple[BillingRule, ...], count: int) -> BillingRule:
     return next(fitting, terms[0])
 
 
-class AncillaryCharges(NamedTuple):
-    """What is asked for beside machine time and traffic, in the order of a bill."""
-
-    storage: list[Item]
-    services: list[Item]
-
-
-def ancillary_charges(offer: Offer, usage: Usage, rules: ProviderRules) -> AncillaryCharges:
-    """Return what a use asks for, but for its time."""
+def ancillary_charges(
+    offer: Offer, usage: Usage, rules: ProviderRules
+) -> tuple[list[Item], list[Item]]:
+    """Return what a use asks for, but for its time: storage, and services."""
     boot, stored = boot_disk(offer, usage, rules), kept_data(offer, usage, rules)
-    return AncillaryCharges(boot + stored, services(offer, usage, rules))
+    return boot + stored, services(offer, usage, rules)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from datetime import date
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -21,26 +21,6 @@ BYTES_PER_UNIT = MappingProxyType({"GB": Decimal(10**9), "GiB": Decimal(2**30)})
 LEAD = "lead"
 OPEN_END = Decimal("Infinity")
 
-_NEEDED = frozenset({"name", "value", "unit", "source", "as_of", "confidence"})
-_OPTIONAL = frozenset(
-    {
-        "valid_from",
-        "valid_until",
-        "note",
-        "regions",
-        "from",
-        "until",
-        "kind",
-        "product",
-        "purchase",
-        "month_h",
-        "step_s",
-        "prorated",
-        "each_gib",
-        "types",
-        "per_machine",
-    }
-)
 CALENDAR = "calendar"
 """The `month_h` of a price that counts the hours of the calendar month."""
 
@@ -253,43 +233,32 @@ def _rule_from_toml(
     Raises:
         InputError: a field is missing, unknown or out of order.
     """
-    unexpected = sorted(set(entry) - _NEEDED - _OPTIONAL)
-    missing = sorted(_NEEDED - set(entry))
+    declared = {
+        _TOML_NAMES.get(f.name, f.name): f
+        for f in fields(BillingRule)
+        if f.name not in ("provider", "gigabyte")
+    }
+    unexpected = sorted(set(entry) - declared.keys())
+    missing = sorted(
+        key for key, f in declared.items() if f.default is MISSING and key not in entry
+    )
     where = f"{DATA}/billing/{provider}.toml: rule {entry.get('name', '?')!r}"
     problems = [f"{where}: unknown field {field!r}; remove it" for field in unexpected]
     problems += [f"{where}: field {field!r} is missing; add it" for field in missing]
     if problems:
         raise InputError(problems)
-    value = entry["value"]
-    return BillingRule(
-        provider=provider,
-        name=entry["name"],
-        value=value if isinstance(value, str | Decimal) else Decimal(value),
-        unit=entry["unit"],
-        source=entry["source"],
-        as_of=entry["as_of"],
-        confidence=entry["confidence"],
-        valid_from=entry.get("valid_from"),
-        valid_until=entry.get("valid_until"),
-        note=entry.get("note", ""),
-        regions=tuple(entry.get("regions", ())),
-        tier_from=Decimal(entry.get("from", 0)),
-        tier_until=Decimal(entry.get("until", OPEN_END)),
-        kind=entry.get("kind", ""),
-        product=entry.get("product", ""),
-        purchase=entry.get("purchase", ""),
-        month_h=_month_h(entry.get("month_h")),
-        step_s=None if "step_s" not in entry else Decimal(entry["step_s"]),
-        prorated=entry.get("prorated", False),
-        each_gib=None if "each_gib" not in entry else Decimal(entry["each_gib"]),
-        types=tuple(entry.get("types", ())),
-        per_machine=entry.get("per_machine", False),
-        gigabyte=gigabyte,
-    )
+    values = {declared[key].name: _plain(value) for key, value in entry.items()}
+    return BillingRule(provider=provider, gigabyte=gigabyte, **values)
 
 
-def _month_h(value: Decimal | int | str | None) -> Decimal | str | None:
-    return value if value is None or value == CALENDAR else Decimal(value)
+_TOML_NAMES = {"tier_from": "from", "tier_until": "until"}
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a value of TOML
+    """Return a list as a tuple and a whole number as exact as all others."""
+    if isinstance(value, list):
+        return tuple(value)
+    return Decimal(value) if type(value) is int else value
 
 
 def _rule_from_egress_row(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -270,20 +270,6 @@ def _hours(span: timedelta) -> Decimal:
     return EXACT.divide(whole_s + Decimal(span.microseconds) / 10**6, SECONDS_PER_HOUR)
 
 
-class Tariff(Protocol):
-    """What something costs by its time. A start, where it is known, tells the months."""
-
-    @property
-    def price(self) -> BillingRule:
-        """The price whose source stands on the bill."""
-
-    def usd(self, time_s: Decimal, start: datetime | None) -> Decimal:
-        """Return the dollars, exact."""
-
-    def amount(self, time_s: Decimal, start: datetime | None) -> Amount:
-        """Return the same dollars with their formula."""
-
-
 class ByHour(NamedTuple):
     """`units` x hours x USD/h; begun hours, with a warning, where steps are not documented."""
 
@@ -403,6 +389,11 @@ class BySize(NamedTuple):
         return Amount(
             _of_months(self.monthly_usd, month_shares), formula, tuple(numbers), tuple(parts)
         )
+
+
+Tariff = ByHour | ByMonth | BySize
+"""What something costs by its time: its price, whose source stands on the bill; its dollars, exact;
+the same dollars with their formula. A start, where it is known, tells the months."""
 
 
 def by_size(terms: Sequence[BillingRule], quantity: Decimal) -> BySize:

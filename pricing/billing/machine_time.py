@@ -114,25 +114,15 @@ def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> Machin
     minimum time is lived through like any other. Nothing is billed for a machine that never ran.
     """
     _, offer, rules = spans[0]
-    if len(spans) == 1:
-        return bill_at_one_price(ran_s, offer, rules, usage)
     if not ran_s:
         return MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
     spans_s = _by_span(_owed_s(ran_s, offer, rules, usage), spans)
-    rates = (_at_rate(s, span.offer, usage.count) for span, s in zip(spans, spans_s, strict=True))
-    return _at_least(sum(spans_s, _ZERO), reduce(_add, rates), spans_s, rules, usage)
-
-
-def bill_at_one_price(
-    ran_s: Decimal, offer: Offer, rules: ProviderRules, usage: Usage
-) -> MachineBill:
-    """Return the bill of machines whose price and rules hold as long as they run."""
-    if not ran_s:
-        return MachineBill(_ZERO, _ZERO, (_ZERO,), least=False)
-    unit_s = rules.granularity_s or UNKNOWN_GRANULARITY_S
-    billed_s = stepped_s(_owed_s(ran_s, offer, rules, usage), unit_s)
-    usd = _at_rate(billed_s, offer, usage.count)
-    return _at_least(billed_s, usd, (billed_s,), rules, usage)
+    rates = [_at_rate(s, span.offer, usage.count) for span, s in zip(spans, spans_s, strict=True)]
+    billed_s, usd = sum(spans_s, _ZERO), reduce(_add, rates)
+    if rules.minimum_usd is None:
+        return MachineBill(billed_s, usd, spans_s, least=False)
+    least_usd = rules.minimum_usd * usage.count
+    return MachineBill(billed_s, max(usd, least_usd), spans_s, least_usd > usd)
 
 
 def _owed_s(ran_s: Decimal, offer: Offer, rules: ProviderRules, usage: Usage) -> Decimal:
@@ -147,20 +137,6 @@ def _owed_s(ran_s: Decimal, offer: Offer, rules: ProviderRules, usage: Usage) ->
         months = months_touched(until_s, usage.start)
         until_s = min(until_s, months * rules.gpu_monthly_cap_h * SECONDS_PER_HOUR)
     return until_s
-
-
-def _at_least(
-    billed_s: Decimal,
-    usd: Decimal,
-    spans_s: tuple[Decimal, ...],
-    rules: ProviderRules,
-    usage: Usage,
-) -> MachineBill:
-    """Return the bill, the provider's least charge where that is more."""
-    if rules.minimum_usd is None:
-        return MachineBill(billed_s, usd, spans_s, least=False)
-    least_usd = rules.minimum_usd * usage.count
-    return MachineBill(billed_s, max(usd, least_usd), spans_s, least_usd > usd)
 
 
 def _by_span(until_s: Decimal, spans: Sequence[Span]) -> tuple[Decimal, ...]:

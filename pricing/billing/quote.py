@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from pricing.billing.ancillary import ancillary_charges, boot_disk, kept_data, services
 from pricing.billing.billing_rule import all_rules
 from pricing.billing.lines import KINDS, Charge, QuoteLine, together
-from pricing.billing.machine_time import Span, bill_at_one_price, charge_machine_time
+from pricing.billing.machine_time import Span, bill_machines, charge_machine_time
 from pricing.billing.provider_rules import ProviderRules, rules_of
 from pricing.billing.traffic import charge_traffic
 from pricing.billing.usage import Usage
@@ -118,12 +118,12 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
 
 def _ancillary(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """Return what is asked for beside machine time."""
-    place = ancillary_charges(offer, usage, rules)
+    stored, served = ancillary_charges(offer, usage, rules)
     life_s, start = usage.life_s, usage.start
-    charges = [item.charge(offer, life_s, start) for item in place.storage]
+    charges = [item.charge(offer, life_s, start) for item in stored]
     if usage.traffic:
         charges.append(charge_traffic(offer, usage, rules))
-    charges += [item.charge(offer, life_s, start) for item in place.services]
+    charges += [item.charge(offer, life_s, start) for item in served]
     return together(charges)
 
 
@@ -183,12 +183,12 @@ def sums_of(offer: Offer, usage: Usage, life_s: Decimal | None = None) -> Sums:
         usage: for what.
         life_s: how long its machines live instead, without additional time; None: as it says.
     """
-    if usage.additional or usage.interrupted or usage.object_storage_bytes:
+    if usage.additional or usage.interrupted:
         whole = usage if life_s is None else usage.lasting(life_s)
-        return in_sums(quote(offer, whole))  # each of these may be several lines
+        return in_sums(quote(offer, whole))  # machine time is several lines
     life_s = usage.life_s if life_s is None else life_s
     rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
-    exact = bill_at_one_price(life_s, offer, rules, usage).usd
+    exact = bill_machines(life_s, (Span(_START, offer, rules),), usage).usd
     parts: list[Part] = [("compute", exact)]
     unknown: list[str] = []
     for what, usd in _ancillary_amounts(offer, usage, rules, life_s) if usage.beside else ():

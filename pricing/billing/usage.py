@@ -150,12 +150,10 @@ class Usage(Struct, frozen=True, kw_only=True, dict=True):
         """How long each machine lives, additional time included."""
         return sum((seconds for _, seconds in self.additional), Decimal(self.duration_s))
 
-    @property
-    def kept_s(self) -> Decimal:
-        """How long storage, snapshots and objects are kept."""
-        if self.storage_h is None:
-            return self.life_s
-        return Decimal(self.storage_h) * _SECONDS_PER_HOUR
+    @cached_property
+    def kept_apart_s(self) -> Decimal | None:
+        """How long storage, snapshots and objects are kept; None: as long as the machines live."""
+        return None if self.storage_h is None else Decimal(self.storage_h) * _SECONDS_PER_HOUR
 
     @cached_property
     def beside(self) -> bool:
