@@ -254,7 +254,7 @@ def _rule_from_toml(
 _TOML_NAMES = {"tier_from": "from", "tier_until": "until"}
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a value of TOML
+def _plain(value: object) -> Any:  # noqa: ANN401 - a value of TOML
     """Return a list as a tuple and a whole number as exact as all others."""
     if isinstance(value, list):
         return tuple(value)
