@@ -285,14 +285,23 @@ def _shortlist(
 ) -> list[Candidate]:
     """Keep what is named, the fastest, today's machine with its fixes, then a variety.
 
-    The variety is the best of each provider, then of each kind of machine, up to a screenful.
+    The variety is the best of each cheaper type of today's GPUs and provider, of each provider,
+    then of each kind of machine, up to a screenful.
     """
     hours = min((candidate.hours_mid for candidate in ranked), default=None)
     equal = [candidate for candidate in ranked if candidate.hours_mid == hours]
     fastest = min(equal, key=lambda d: (d.expected, d.offer.place), default=None)
     stays = next((d for d in ranked if d.actions and context.baseline.has_size(d.offer)), None)
     kept = {id(candidate) for candidate in (*wanted, fastest, stays) if candidate is not None}
-    for kind in (_provider, _machine):
+    today, paid = context.baseline.offer, context.baseline.cost
+
+    def neighbor(candidate: Candidate) -> object:
+        """Return the type of a cheaper machine of today's GPUs and provider; None for others."""
+        offer = candidate.offer
+        here = today and (offer.provider, offer.gpu) == (today.provider, today.gpu)
+        return here and paid and candidate.comparable < paid and _size(candidate)
+
+    for kind in (neighbor, _provider, _machine):
         seen: set[object] = set()
         for candidate in ranked:
             its = kind(candidate)
@@ -305,6 +314,11 @@ def _shortlist(
 
 def _provider(candidate: Candidate) -> object:
     return candidate.offer.provider
+
+
+def _size(candidate: Candidate) -> object:
+    offer = candidate.offer
+    return (offer.instance_type, offer.purchase, candidate.count)
 
 
 def _machine(candidate: Candidate) -> object:

@@ -99,7 +99,8 @@ def _best(finding: Finding, priced: Mapping[str, Saved], context: JobContext) ->
     def net(code: str) -> Decimal:
         return priced[code].mid * periods - effort_usd(ACTIONS[code].effort_hours, rate)
 
-    paying = [code for code in finding.actions if code in priced and net(code) > 0]
+    proved = (code for code in finding.actions if ACTIONS[code].is_proved(context.signals))
+    paying = [code for code in proved if code in priced and net(code) > 0]
     return max(paying, key=net, default=None)
 
 
