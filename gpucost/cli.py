@@ -49,6 +49,8 @@ INTERRUPTED = 130
 VARIABLE = "_GPUCOST_COMPLETE"  # that is set where a shell asks what to offer
 _OWN_SIGNALS = ("profile", "run")
 """Commands that pass signals on to a job."""
+_UNTIL_UNREAD = (*_OWN_SIGNALS, "loop", "reap", "top", "watch")
+"""Commands that may go on for ever, and end where the reader of their output has gone."""
 
 # name -> (module:attribute, one-line help); a module is imported only when its command runs.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -192,8 +194,9 @@ def _only_help(arguments: list[str]) -> bool:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return the exit code; no traceback or secret is ever shown."""
-    own = arguments[:1] and arguments[0] in _OWN_SIGNALS
-    with redacted_output(), contextlib.nullcontext() if own else interruptible():
+    command = arguments[0] if arguments else ""
+    signals = contextlib.nullcontext() if command in _OWN_SIGNALS else interruptible()
+    with redacted_output(outlives_reader=command not in _UNTIL_UNREAD), signals:
         return _run(arguments)
 
 

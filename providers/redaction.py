@@ -167,10 +167,18 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 @contextmanager
-def redacted_output() -> Iterator[None]:
-    """Let everything that is printed in the block pass the redactor."""
+def redacted_output(*, outlives_reader: bool = False) -> Iterator[None]:
+    """Let everything that is printed in the block pass the redactor.
+
+    Args:
+        outlives_reader: whether the block goes on where the reader of a pipe has gone, as its exit
+            code is an answer, too; else a `BrokenPipeError` ends it.
+    """
     streams = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast("TextIO", RedactedStream(stream)) for stream in streams)
+    sys.stdout, sys.stderr = (
+        cast("TextIO", RedactedStream(stream, outlives_reader=outlives_reader))
+        for stream in streams
+    )
     try:
         yield
     finally:
@@ -180,14 +188,32 @@ def redacted_output() -> Iterator[None]:
 class RedactedStream:
     """A text stream whose every text passes the redactor; in all else the stream that it wraps."""
 
-    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - a test's stream may be of any class
+    def __init__(self, stream: Any, *, outlives_reader: bool = False) -> None:  # noqa: ANN401 - a test's stream may be of any class
         self._stream = stream
+        self._outlives_reader = outlives_reader
 
     def write(self, text: str) -> int:
         """Write the text with secrets hidden; to a terminal what moves and colours, no commands."""
         hidden = redact(text)
-        self._stream.write(_COMMANDS.sub("", hidden) if self._stream.isatty() else hidden)
+        with self._reader_may_go():
+            self._stream.write(_COMMANDS.sub("", hidden) if self._stream.isatty() else hidden)
         return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        with self._reader_may_go():
+            self._stream.flush()
+
+    @contextmanager
+    def _reader_may_go(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            if not self._outlives_reader:
+                raise
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())  # what is still buffered goes there, too
+            os.close(nowhere)
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write the lines with secrets hidden."""

@@ -102,10 +102,16 @@ def _destination(text: str) -> str:
     return destination(text)
 
 
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?")
+
+
 def _dollars(text: str) -> Decimal:
-    """Return US dollars, at least 0: `12`, `12.50`, `$12.50`."""
+    """Return US dollars, at least 0: `12`, `12.50`, `$1,250.50`; a comma parts thousands alone."""
+    number = text.removeprefix("$")
+    if "," in number and not _THOUSANDS.fullmatch(number):
+        raise ValueError(f"{text!r}: the decimal sign is a point; write 2.50 or 1,250 (US dollars).")
     try:
-        amount = usd(text.removeprefix("$").replace(",", ""))
+        amount = usd(number.replace(",", ""))
     except (InputError, InvalidOperation) as error:
         raise ValueError(f"{text!r} is not an amount; write 12 or 12.50 (US dollars).") from error
     if ranges.DOLLARS.refusal(amount):

@@ -89,6 +89,24 @@ def test_an_interrupt_is_exit_130(empty_folder: Path) -> None:
     assert len(err.strip().splitlines()) == 1
 
 
+def test_a_gate_is_heard_whoever_reads_its_output(empty_folder: Path) -> None:
+    """Where the reader of a pipe has gone, the exit code is still the gate's."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    example = Path(__file__).parents[2] / "examples/visual-search.json"
+    done = subprocess.run(
+        [str(SCRIPT), "plan", str(example), "--as-of", "2026-11-01", "--fail-over", "10", "-q"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env=_environment(),
+    )
+    os.close(writer)
+    assert done.returncode == 7
+    assert "above --fail-over $10.00" in done.stderr
+
+
 @pytest.fixture
 def strangers(empty_folder: Path) -> Path:
     """A folder with somebody's planner.py, pricing.py, providers.py and templates/."""
