@@ -109,7 +109,9 @@ def _dollars(text: str) -> Decimal:
     """Return US dollars, at least 0: `12`, `12.50`, `$1,250.50`; a comma parts thousands alone."""
     number = text.removeprefix("$")
     if "," in number and not _THOUSANDS.fullmatch(number):
-        raise ValueError(f"{text!r}: the decimal sign is a point; write 2.50 or 1,250 (US dollars).")
+        raise ValueError(
+            f"{text!r}: the decimal sign is a point; write 2.50 or 1,250 (US dollars)."
+        )
     try:
         amount = usd(number.replace(",", ""))
     except (InputError, InvalidOperation) as error:

@@ -78,10 +78,13 @@ def _load_json(data: bytes, origin: str) -> object:
     except UnicodeDecodeError as error:
         raise InputError(f"{origin}: byte {error.start} is not UTF-8 text.") from error
     except json.JSONDecodeError as error:
-        where = f"{origin}:{error.lineno}:{error.colno}"
-        raise InputError(
-            f"{where}: not valid JSON ({error.msg}); the file may be cut short."
-        ) from error
+        where, before = f"{origin}:{error.lineno}:{error.colno}", text[: error.pos].rstrip()
+        why, after = f"{error.msg}.", text[error.pos :].lstrip()
+        if before.endswith(",") and after.startswith(("]", "}")):
+            why = f"remove the comma at the end of line {before.count(chr(10)) + 1}."
+        elif not after or error.msg.startswith("Unterminated"):
+            why = f"{error.msg}; the file may be cut short."
+        raise InputError(f"{where}: not valid JSON: {why}") from error
     except RecursionError as error:
         raise InputError(f"{origin}: brackets are nested too deeply for a profile.") from error
     except ValueError as error:  # an integer of thousands of digits

@@ -134,7 +134,8 @@ def model_named(name: str) -> LanguageModel:
     alike = [model for model in table.values() if _plain(model.name) == _plain(name)]
     if name in table or alike:
         return table.get(name) or min(alike, key=lambda model: model.native_precision != "bf16")
-    near = difflib.get_close_matches(name, table, 3, 0.5)
+    short = {_plain(known): known for known in table}
+    near = [short[key] for key in difflib.get_close_matches(_plain(name), short, 3, 0.5)]
     hint = f" Near: {', '.join(near)}." if near else ""
     raise InputError(
         f"no shape of a model {name!r} is known: give the path of its config.json as --model, or "

@@ -89,7 +89,7 @@ def test_an_interrupt_is_exit_130(empty_folder: Path) -> None:
     assert len(err.strip().splitlines()) == 1
 
 
-def test_a_gate_is_heard_whoever_reads_its_output(empty_folder: Path) -> None:
+def test_a_gate_is_heard_whoever_reads_its_output() -> None:
     """Where the reader of a pipe has gone, the exit code is still the gate's."""
     reader, writer = os.pipe()
     os.close(reader)
