@@ -7,82 +7,8 @@ framework that is not in the table is of no family of which anything is known.
 import re
 from collections.abc import Iterable
 
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "pytorch": (
-        "pytorch",
-        "torch",
-        "lightning",
-        "transformers",
-        "accelerate",
-        "deepspeed",
-        "megatron",
-        "nemo",
-        "llm foundry",
-        "composer",
-        "timm",
-        "detectron2",
-        "mmdetection",
-        "mmengine",
-        "fairseq",
-        "diffusers",
-        "torchtitan",
-        "axolotl",
-        "trl",
-        "nanogpt",
-        "ultralytics",
-        "ignite",
-        "fastai",
-        "monai",
-    ),
-    "tensorflow": ("tensorflow", "keras", "tf", "tf2"),
-    "jax": ("jax", "flax", "haiku", "maxtext", "t5x", "equinox", "brax", "alphafold"),
-    "graphs": ("dgl", "pyg", "torch geometric", "pytorch geometric", "graphlearn", "graphstorm"),
-    "reinforcement": (
-        "rllib",
-        "ray rllib",
-        "stable baselines3",
-        "sb3",
-        "cleanrl",
-        "sample factory",
-        "acme",
-        "tianshou",
-        "skrl",
-        "rl games",
-        "isaac gym",
-        "isaac lab",
-        "openai gym",
-        "gymnasium",
-    ),
-    "boosting": ("xgboost", "lightgbm", "catboost", "cuml", "rapids", "cudf"),
-    "llm-server": ("vllm", "sglang", "tgi", "text generation inference", "lmdeploy", "llama.cpp"),
-    "server": ("triton", "tensorrt", "tensorrt llm", "onnxruntime", "onnx runtime", "torchserve"),
-    "video": ("ffmpeg", "gstreamer", "nvenc", "handbrake", "video codec sdk"),
-    "simulation": (
-        "vasp",
-        "gromacs",
-        "namd",
-        "amber",
-        "lammps",
-        "openfoam",
-        "fluent",
-        "ansys",
-        "cp2k",
-        "quantum espresso",
-        "qe",
-        "openmm",
-        "nek5000",
-        "nekrs",
-        "pyfr",
-        "wrf",
-        "hoomd",
-        "su2",
-        "cfd",
-        "cuda",
-        "openacc",
-        "kokkos",
-        "fortran",
-    ),
-}
+from planner.profile.kinds import WORDS
+
 LEARNING = ("pytorch", "tensorflow", "jax", "graphs", "reinforcement")
 """Families that train networks by gradients."""
 OTHER = "other"
@@ -98,35 +24,6 @@ _DECODING = re.compile(
     r"jpe?g|png|imread|imdecode|(load|open|read|decode)_(image|img|video|frame)|videoreader|augment",
     re.IGNORECASE,
 )
-_PICTURES = ("image", "frame", "video", "clip", "photo", "picture", "scan", "patch")
-_NO_PICTURES = (
-    "token",
-    "sequence",
-    "sentence",
-    "document",
-    "word",
-    "node",
-    "graph",
-    "edge",
-    "episode",
-    "transition",
-    "row",
-    "request",
-    "query",
-    "atom",
-    "cell",
-    "tree",
-    "round",
-    "utterance",
-    "environment",
-    "env",
-    "timestep",
-    "simulation",
-    "molecule",
-    "ns",
-    "click",
-    "trial",
-)
 
 
 def _plain(text: str | None) -> str:
@@ -134,7 +31,7 @@ def _plain(text: str | None) -> str:
 
 
 _BY_LENGTH = sorted(
-    ((name, one) for one, names in FAMILIES.items() for name in names),
+    ((name, kind) for kind, names in WORDS["families"].items() for name in names),
     key=lambda pair: (-len(pair[0]), pair),
 )
 
@@ -171,6 +68,10 @@ def decodes(
     kind = family(framework)
     if kind in ("reinforcement", "graphs", "boosting", "simulation", "llm-server"):
         return "none"
-    if decoder or stems & set(_PICTURES) or any(_DECODING.search(place) for place in places):
+    if (
+        decoder
+        or stems & set(WORDS["pictures"])
+        or any(_DECODING.search(place) for place in places)
+    ):
         return "images"
-    return "none" if stems & set(_NO_PICTURES) else None
+    return "none" if stems & set(WORDS["no_pictures"]) else None

@@ -6,6 +6,11 @@ What a kind or a way to share means for a decision is a property here, asked eve
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+
+from msgspec import convert
+
+from pricing.tables import read_toml
 
 
 class JobKind(StrEnum):
@@ -81,51 +86,17 @@ class Parallelism(StrEnum):
 
 KINDS = tuple(kind.value for kind in JobKind)
 PARALLELISMS = tuple(way.value for way in Parallelism)
-PRECISIONS = (
-    "fp64",
-    "fp32",
-    "tf32",
-    "amp-fp16",
-    "amp-bf16",
-    "fp16",
-    "bf16",
-    "fp8",
-    "int8",
-    "int4",
-    "fp4",
-)
-PHASES = (
-    "start-up",
-    "data-preparation",
-    "steady",
-    "stall",
-    "evaluation",
-    "checkpoint",
-    "teardown",
-    "idle",
-)
+WORDS = read_toml(str(Path(__file__).with_name("words.toml"))) or {}
+"""The words of `words.toml`."""
+PRECISIONS: tuple[str, ...] = tuple(WORDS["precisions"])
+PHASES: tuple[str, ...] = tuple(WORDS["phases"])
+WORK: tuple[str, ...] = tuple(WORDS["work"])
 # How a job ended, where that is known to be other than by itself.
 ENDINGS = ("gpu-out-of-memory", "host-out-of-memory", "failed")
 # What became of an action that a recipe asked for.
 APPLIED, LEFT = "applied", "left"
 OUTCOMES = (APPLIED, LEFT)
 COUNTED_BY = ("optimizer", "backward", "batch", "program")
-# What a thread does at a place: waits for or feeds the device, prepares input, waits for others...
-WORK = (
-    "input",
-    "model",
-    "device",
-    "communication",
-    "save",
-    "compile",
-    "network",
-    "logging",
-    "lock",
-    "sleep",
-    "thread",
-    "import",
-    "host",
-)
 
 
 def kinds(holds: Callable[[JobKind], bool], *, or_unknown: bool = False) -> tuple[JobKind, ...]:
@@ -163,36 +134,7 @@ class Slot:
     high: float | None = None
 
 
-def _fraction(name: str, meaning: str) -> Slot:
-    return Slot(name=name, unit="fraction", meaning=meaning, high=1.0)
-
-
-_TABLE = (
-    _fraction("util.kernel_time", "time in which at least one kernel ran (nvidia-smi's GPU-Util)"),
-    _fraction("util.mem_controller", "time in which the memory controller was busy"),
-    _fraction("util.sm_active", "cycles in which an SM had a warp, mean over SMs"),
-    _fraction("util.sm_occupancy", "resident warps over the most that fit"),
-    _fraction("util.tensor_active", "cycles in which the tensor pipe was busy"),
-    _fraction("util.fp32_active", "cycles in which the FP32 pipe was busy"),
-    _fraction("util.fp64_active", "cycles in which the FP64 pipe was busy"),
-    _fraction("util.dram_active", "cycles in which device memory moved data"),
-    _fraction("util.encoder", "time in which the video encoder was busy"),
-    _fraction("util.decoder", "time in which the video decoder was busy"),
-    Slot(name="mem.used_gib", unit="GiB", meaning="device memory in use, all processes"),
-    Slot(name="mem.process_gib", unit="GiB", meaning="device memory of this job's processes"),
-    Slot(name="power.board_w", unit="W", meaning="board power"),
-    Slot(name="power.limit_w", unit="W", meaning="enforced power limit"),
-    Slot(name="temp.core_c", unit="°C", meaning="core temperature", low=-50.0, high=150.0),
-    _fraction("throttle.fraction", "time in which clocks were held down by heat or power"),
-    Slot(name="clock.sm_mhz", unit="MHz", meaning="SM clock"),
-    Slot(name="io.pcie_rx_mib_s", unit="MiB/s", meaning="PCIe, into the GPU"),
-    Slot(name="io.pcie_tx_mib_s", unit="MiB/s", meaning="PCIe, out of the GPU"),
-    Slot(name="io.nvlink_rx_mib_s", unit="MiB/s", meaning="NVLink, into the GPU"),
-    Slot(name="io.nvlink_tx_mib_s", unit="MiB/s", meaning="NVLink, out of the GPU"),
-    Slot(name="energy.total_j", unit="J", meaning="energy over the window"),
-)
-
-SLOTS: dict[str, Slot] = {slot.name: slot for slot in _TABLE}
+SLOTS: dict[str, Slot] = {slot["name"]: convert(slot, Slot) for slot in WORDS["slots"]}
 
 
 # What a log tells of a GPU that another host would not have, or that its limit was lowered.
