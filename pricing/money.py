@@ -1,5 +1,6 @@
 """Money is `Decimal`: it enters through `usd`, is rounded once by `cents`, and is shown here."""
 
+from collections.abc import Iterable
 from decimal import (
     ROUND_CEILING,
     ROUND_HALF_EVEN,
@@ -8,6 +9,7 @@ from decimal import (
     Decimal,
     InvalidOperation,
 )
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pricing.errors import InputError
@@ -68,6 +70,11 @@ def usd(value: str | int | Decimal) -> Decimal:
         msg = f'{value!r} is not an amount that can be billed. Write digits, for example "35.28".'
         raise InputError(msg)
     return amount
+
+
+def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
+    """Return the sum of dollars with every digit."""
+    return reduce(EXACT.add, amounts, Decimal(0))
 
 
 def cents(amount: Decimal) -> Decimal:

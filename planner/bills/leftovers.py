@@ -9,6 +9,7 @@ in its region and zone, from some day to the end of the bill. What is not proved
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -19,7 +20,7 @@ import msgspec
 from planner.bills.bill import APART, MACHINE, BillLine, may_host
 from pricing import hardware
 from pricing.catalog.catalog import Catalog
-from pricing.money import EXACT, Amount, without_zeros
+from pricing.money import EXACT, Amount, sum_exactly, without_zeros
 
 # Families of sizes that have GPUs, for sizes that the catalog does not list: the providers' own
 # naming (AWS "accelerated computing" p and g, Azure N series, Google Cloud accelerator-optimized
@@ -412,35 +413,29 @@ def _proof(thing: _Thing, last: datetime) -> str:
 
 
 def _leftover(thing: _Thing, its: Sequence[BillLine], proof: str) -> ReviewFinding:
-    total = _ZERO
-    for line in its:
-        total = EXACT.add(total, line.usd)
     return ReviewFinding(
         code=_ATTACHED.get(thing.kind, thing.kind),
         provider=thing.provider,
         what=thing.what,
         region=thing.region,
-        usd=without_zeros(total),
+        usd=without_zeros(sum_exactly(line.usd for line in its)),
         lines=tuple(ReviewedLine(source=i.source, usd=without_zeros(i.usd)) for i in its),
         proof=proof,
     )
 
 
 def _undecided(open_: Iterable[tuple[_Thing, Sequence[BillLine]]]) -> tuple[ReviewQuestion, ...]:
-    sums: dict[tuple[str, str], tuple[Decimal, int]] = {}
+    by_kind: defaultdict[tuple[str, str], list[Decimal]] = defaultdict(list)
     for thing, remaining in open_:
-        usd, count = sums.get((thing.provider, thing.kind), (_ZERO, 0))
-        for line in remaining:
-            usd, count = EXACT.add(usd, line.usd), count + 1
-        if remaining:
-            sums[thing.provider, thing.kind] = (usd, count)
+        by_kind[thing.provider, thing.kind] += (line.usd for line in remaining)
     return tuple(
         ReviewQuestion(
             what=kind,
             provider=provider,
-            usd=without_zeros(usd),
-            lines=count,
+            usd=without_zeros(sum_exactly(amounts)),
+            lines=len(amounts),
             look_up=_LOOK_UP.get((provider, kind)),
         )
-        for (provider, kind), (usd, count) in sorted(sums.items())
+        for (provider, kind), amounts in sorted(by_kind.items())
+        if amounts
     )

@@ -17,7 +17,7 @@ from planner.bills.bill import APART, MACHINE, RESERVED, Bill, BillLine
 from planner.documents.selection import Selection
 from planner.models.document import Instant
 from planner.plan.plan import Plan
-from pricing.money import EXACT, Amount, cents, without_zeros
+from pricing.money import EXACT, Amount, cents, sum_exactly, without_zeros
 
 _ZERO = Decimal(0)
 # A bill knows machine hours only; a plan knows what they were spent on.
@@ -472,14 +472,6 @@ def _totals(comparison: Comparison) -> ReconciliationTotals:
 def sum_usd(amounts: Iterable[Decimal | None]) -> Decimal:
     """Return the sum of these dollars in cents; what is missing counts nothing."""
     return cents(sum_exactly(amount for amount in amounts if amount is not None))
-
-
-def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
-    """Return the sum of dollars with every digit."""
-    total = _ZERO
-    for amount in amounts:
-        total = EXACT.add(total, amount)
-    return total
 
 
 def six_digits(value: Decimal | None) -> float | None:

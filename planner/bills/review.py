@@ -23,13 +23,13 @@ from planner.bills.leftovers import (
     leftovers,
     stretches,
 )
-from planner.bills.reconcile import ComparedBill, compared_bill, six_digits, sum_exactly, sum_usd
+from planner.bills.reconcile import ComparedBill, compared_bill, six_digits, sum_usd
 from planner.profile.model import MonthlyUse, Profile
 from pricing.catalog.offer import PURCHASES
 from pricing.errors import InputError
 from pricing.hardware import find
 from pricing.listing import listed
-from pricing.money import EXACT, Amount, cents, show, without_zeros
+from pricing.money import EXACT, Amount, cents, show, sum_exactly, without_zeros
 
 _SECONDS_PER_HOUR = 3600
 Measured = frozenset[tuple[str, str]]

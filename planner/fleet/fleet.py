@@ -9,7 +9,7 @@ from planner.models.costs import Saving, saving
 from planner.models.estimate import Estimate
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import Offer
-from pricing.money import EXACT
+from pricing.money import sum_exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,4 @@ class Fleet:
 
 def total(lines: Iterable[QuoteLine]) -> Decimal:
     """Return the sum of lines, exact."""
-    amount = Decimal(0)
-    for line in lines:
-        amount = EXACT.add(amount, line.usd)
-    return amount
+    return sum_exactly(line.usd for line in lines)

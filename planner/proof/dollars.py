@@ -1,6 +1,5 @@
 """What the measured speed-up is worth: the bill before, and the bill after at that speed."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
@@ -20,10 +19,9 @@ from planner.proof.speed import MeasuredRatio
 from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
-from pricing.money import EXACT
+from pricing.money import EXACT, sum_exactly
 
 Period = Literal["month", "run"]
-_ZERO = Decimal(0)
 _ASK = Requirements()
 
 
@@ -174,9 +172,9 @@ def _dollars(  # noqa: PLR0913 - a bill has that many parts
     return Dollars(
         period=period,
         before=before,
-        low=_total(bills["low"]),
-        mid=_total(bills["mid"]),
-        high=_total(bills["high"]),
+        low=sum_exactly(line.usd for line in bills["low"]),
+        mid=sum_exactly(line.usd for line in bills["mid"]),
+        high=sum_exactly(line.usd for line in bills["high"]),
         hours_before=hours,
         hours_after=ends["mid"],
         rented=replace(rented, lines=bills["mid"], hours=ends["mid"]),
@@ -205,10 +203,3 @@ def _line(line: CostLine, factor: Decimal) -> CostLine:
             for part in line.parts or ()
         ),
     )
-
-
-def _total(lines: Iterable[CostLine]) -> Decimal:
-    total = _ZERO
-    for line in lines:
-        total = EXACT.add(total, line.usd)
-    return total

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from pricing.billing.provider_rules import CALENDAR, BillingRule
 from pricing.message import Message
-from pricing.money import EXACT, HOURS_PER_MONTH, plain, price_text, quantity_text
+from pricing.money import EXACT, HOURS_PER_MONTH, plain, price_text, quantity_text, sum_exactly
 
 KINDS = (
     "compute",
@@ -409,10 +409,9 @@ def by_size(terms: Sequence[BillingRule], quantity: Decimal) -> BySize:
 
 def _of_months(monthly: Decimal, month_shares: Iterable[Share]) -> Decimal:
     """Divide last, so that whole cents stay whole."""
-    total = _ZERO
-    for hours, month_h in month_shares:
-        total = _add(total, _divide(_multiply(monthly, hours), month_h))
-    return total
+    return sum_exactly(
+        _divide(_multiply(monthly, hours), month_h) for hours, month_h in month_shares
+    )
 
 
 def _numbers(month_shares: Sequence[Share]) -> list[Decimal]:

@@ -19,7 +19,7 @@ from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import TERMS_H, Offer
 from pricing.errors import InputError
 from pricing.message import Message
-from pricing.money import EXACT, cents, price_text
+from pricing.money import EXACT, cents, price_text, sum_exactly
 
 __all__ = ["Quote", "QuoteLine", "Usage", "quote"]
 
@@ -55,10 +55,7 @@ class Quote(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def exact(self) -> Decimal:
         """Sum of the lines, not rounded."""
-        total = self.lines[0].usd
-        for line in self.lines[1:]:
-            total = _add(total, line.usd)
-        return total
+        return sum_exactly(line.usd for line in self.lines)
 
     @property
     def at_least(self) -> bool:

@@ -4,7 +4,7 @@ Traffic is taken to be even over the life of the machines. Each month that they 
 allowance and tiers of its own, which belong to the account, whoever else uses them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from pricing.billing.provider_rules import Egress, ProviderRules
 from pricing.billing.usage import Usage
 from pricing.catalog.offer import Offer
 from pricing.message import Message
-from pricing.money import EXACT, quantity_text
+from pricing.money import EXACT, quantity_text, sum_exactly
 
 _ZERO = Decimal(0)
 _WITHIN = Message("traffic.within-free", size="{0} {1}", free="{2} {1}")
@@ -76,7 +76,7 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRul
     free_rule = rules.rule(kind.free) if kind.free else None
     free = _ZERO if free_rule is None else free_rule.amount
     months = _months(usage)
-    once = _sum(_over(quantity, month, free) for month in months)
+    once = sum_exactly(_over(quantity, month, free) for month in months)
     paid = once * kind.times
     if quantity and not once:
         formula, free = _WITHIN, free * len(months)
@@ -118,9 +118,11 @@ def charge_egress(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     allowed = [EXACT.add(price.free_per_month, _earned(a_month, rules, m)) for m in months]
     paid = [_over(quantity, month, free) for month, free in zip(months, allowed, strict=True)]
     parts = _split(paid, price.tiers)
-    free = EXACT.subtract(quantity, _sum(paid)) if any(paid) else _sum(allowed)
+    free = EXACT.subtract(quantity, sum_exactly(paid)) if any(paid) else sum_exactly(allowed)
     end = price.tiers[-1].tier_until if price.tiers else _ZERO
-    unpriced = _sum(max(_ZERO, EXACT.subtract(month_quantity, end)) for month_quantity in paid)
+    unpriced = sum_exactly(
+        max(_ZERO, EXACT.subtract(month_quantity, end)) for month_quantity in paid
+    )
     if unpriced:
         priced_quantity = EXACT.subtract(quantity, unpriced)
         text = Message(
@@ -172,99 +174,68 @@ def _earned(a_month: Decimal, rules: ProviderRules, month: MonthPart) -> Decimal
     return EXACT.divide(EXACT.multiply(a_month, min(month.hours, full_after_h)), full_after_h)
 
 
-def _sum(amounts: Iterable[Decimal]) -> Decimal:
-    total = _ZERO
-    for amount in amounts:
-        total = EXACT.add(total, amount)
-    return total
-
-
-class _TierPart(NamedTuple):
-    """Traffic that falls into one tier."""
-
-    quantity: Decimal
-    tier: BillingRule
+_TierPart = tuple[Decimal, BillingRule]
+"""Traffic that falls into one tier."""
+_Words = tuple[str, tuple[Decimal | int | str, ...]]
+"""A formula and its numbers."""
 
 
 def _split(paid: Sequence[Decimal], tiers: Sequence[BillingRule]) -> list[_TierPart]:
     """Return the paid traffic by tier; each month has tiers of its own."""
-    parts = (
-        _TierPart(_sum(max(_ZERO, min(p, tier.tier_until) - tier.tier_from) for p in paid), tier)
-        for tier in tiers
-    )
-    return [part for part in parts if part.quantity > 0]
+    parts = []
+    for tier in tiers:
+        by_month = (max(_ZERO, min(month, tier.tier_until) - tier.tier_from) for month in paid)
+        parts.append((sum_exactly(by_month), tier))
+    return [part for part in parts if part[0] > 0]
 
 
-class _TierWords(NamedTuple):
-    """A formula and its numbers."""
-
-    formula: str
-    numbers: tuple[Decimal | int | str, ...]
-
-
-def _wholly(
-    parts: Sequence[_TierPart], price: Egress, quantity: Decimal, free: Decimal
-) -> _TierWords:
+def _wholly(parts: Sequence[_TierPart], price: Egress, quantity: Decimal, free: Decimal) -> _Words:
     """Return how all of the traffic is priced."""
     whole = _LESS_FREE if free else "{0} {1}"
     numbers = (quantity, price.unit, free)
     if not parts:
-        return _TierWords(_WITHIN, numbers)
+        return _WITHIN, numbers
     if len(parts) == 1:
         size = Message("traffic.paid", paid=whole) if free else whole
         formula = Message("traffic.times", size=size, price="{3:usd} USD/{1}")
-        return _TierWords(formula, (*numbers, parts[0].tier.amount))
+        return formula, (*numbers, parts[0][1].amount)
     formula = Message("traffic.steps", steps=_steps(len(parts)), size=whole)
-    return _TierWords(formula, numbers + _pairs(parts))
+    return formula, (*numbers, *_pairs(parts))
 
 
-def _partly(parts: Sequence[_TierPart], price: Egress, free: Decimal) -> _TierWords:
+def _partly(parts: Sequence[_TierPart], price: Egress, free: Decimal) -> _Words:
     """Return how the traffic up to the last known tier is priced."""
     steps = _steps(len(parts))
     formula = Message("traffic.after-free", steps=steps, size="{2} {1}") if free else steps
-    return _TierWords(formula, (_ZERO, price.unit, free, *_pairs(parts)))
+    return formula, (_ZERO, price.unit, free, *_pairs(parts))
 
 
 def _steps(tiers: int) -> str:
-    first = 3
-    places = range(first, first + 2 * tiers, 2)
+    places = range(3, 3 + 2 * tiers, 2)
     return " + ".join(f"{{{place}}} {{1}} x {{{place + 1}:usd}} USD/{{1}}" for place in places)
 
 
 def _pairs(parts: Sequence[_TierPart]) -> tuple[Decimal, ...]:
-    return tuple(number for part in parts for number in (part.quantity, part.tier.amount))
+    return tuple(number for quantity, tier in parts for number in (quantity, tier.amount))
 
 
 def _line(
-    price: Egress, parts: Sequence[_TierPart], words: _TierWords, rules: ProviderRules
+    price: Egress, parts: Sequence[_TierPart], words: _Words, rules: ProviderRules
 ) -> QuoteLine:
-    usd = _ZERO
-    for part in parts:
-        usd = EXACT.add(usd, EXACT.multiply(part.quantity, part.tier.amount))
-    origin = parts[0].tier if parts else (rules.rule("egress_free") or price.tiers[0])
+    """Return the line; traffic within what is free is all of it at nothing."""
+    formula, numbers = words
+    origin = parts[0][1] if parts else (rules.rule("egress_free") or price.tiers[0])
+    priced = [Priced(quantity, price.unit, tier.amount) for quantity, tier in parts]
+    full_after_h, rule = rules.transfer_full_after_h, price.rule
+    if full_after_h is not None:
+        rule = Message("traffic.earned", h=quantity_text(full_after_h), rule=rule)
     return QuoteLine(
         what="egress",
-        usd=usd,
-        formula=words.formula,
-        numbers=words.numbers,
-        rule=_text(price, rules),
+        usd=sum_exactly(EXACT.multiply(quantity, tier.amount) for quantity, tier in parts),
+        formula=formula,
+        numbers=numbers,
+        rule=rule,
         source=origin.source,
         as_of=origin.as_of,
-        parts=_priced(price, parts, words.numbers),
+        parts=tuple(priced) or (Priced(Decimal(numbers[0]), price.unit, _ZERO),),
     )
-
-
-def _priced(
-    price: Egress, parts: Sequence[_TierPart], numbers: tuple[Decimal | int | str, ...]
-) -> tuple[Priced, ...]:
-    """Return the traffic by tier; all of it at nothing where it is within what is free."""
-    if not parts:
-        return (Priced(Decimal(numbers[0]), price.unit, _ZERO),)
-    return tuple(Priced(part.quantity, price.unit, part.tier.amount) for part in parts)
-
-
-def _text(price: Egress, rules: ProviderRules) -> str:
-    full_after_h = rules.transfer_full_after_h
-    if full_after_h is None:
-        return price.rule
-    return Message("traffic.earned", h=quantity_text(full_after_h), rule=price.rule)
