@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+from gpucost.arguments.settings import is_address
 from gpucost.files.writing import write_file
 from gpucost.prices.cache import kept_files, price_folder
 from pricing.errors import GpucostError, InputError, ProviderError
@@ -23,24 +24,47 @@ _READ = "read.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateScope:
-    """What is asked of each source.
+class UpdateRequest:
+    """What the command line asks for.
 
     Attributes:
-        regions: of sources with prices by region; empty: their own choice.
         providers: only these; empty: all.
-        as_of: day of prices that carry none.
-        urls: feed -> address instead of its own.
-        place: the file, folder or address that `--from` names.
-        all_anew: ask also for what has not changed since it was read.
+        regions: of sources with prices by region; empty: their default list.
+        accept_jumps: keep prices that moved by more than x3; asked for though nothing has changed.
+        feeds: only these public feeds; empty: all.
+        urls: "NAME=ADDRESS" of feeds that are asked elsewhere; an address alone is the catalog's.
+        catalog: name of a feed and the file, folder or address to read it from, and nothing else.
+        as_of: day of that feed's prices.
     """
 
-    regions: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    accept_jumps: bool = False
+    feeds: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+    catalog: tuple[str, str] | None = None
     as_of: date | None = None
-    urls: Mapping[str, str]
-    place: str | None = None
-    all_anew: bool = False
+
+    @property
+    def place(self) -> str | None:
+        """The file, folder or address that `--from` names."""
+        return self.catalog[1] if self.catalog else None
+
+    @property
+    def address_of(self) -> Mapping[str, str]:
+        """The address of each feed that is asked elsewhere.
+
+        Raises:
+            InputError: one is not NAME=ADDRESS.
+        """
+        texts = [text for text in self.urls if not is_address(text)]
+        wrong = [text for text in texts if not text.partition("=")[2]]
+        if wrong:
+            raise InputError(
+                f"--url {text}: write FEED=ADDRESS, such as gpuhunt=https://mirror.example/v3"
+                for text in wrong
+            )
+        return {name: url for name, _, url in (text.partition("=") for text in texts)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +94,7 @@ class SourceResult:
 class _Round:
     """What all sources of one update share."""
 
-    scope: UpdateScope
+    request: UpdateRequest
     folder: Path
     validators: Validators
     say: Callable[[str], None]
@@ -79,7 +103,10 @@ class _Round:
 
 
 def ask(
-    feeds: Sequence[Feed], providers: Sequence[str], scope: UpdateScope, say: Callable[[str], None]
+    feeds: Sequence[Feed],
+    providers: Sequence[str],
+    request: UpdateRequest,
+    say: Callable[[str], None],
 ) -> Iterator[SourceResult]:
     """Yield what each source said, in the order of feeds and providers; all are asked at once.
 
@@ -88,9 +115,9 @@ def ask(
     stop = threading.Event()
     with tempfile.TemporaryDirectory(prefix="gpucost-") as folder:
         shared = _Round(
-            scope=scope,
+            request=request,
             folder=Path(folder),
-            validators={} if scope.all_anew else read_validators(),
+            validators={} if request.catalog or request.accept_jumps else read_validators(),
             say=say,
             stop=stop,
             now=datetime.now(UTC),
@@ -107,7 +134,7 @@ def ask(
 
 
 def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
-    scope = shared.scope
+    request = shared.request
     try:
         answers = _answers(feed, shared)
         shared.say(f"reading {feed.title} ...")
@@ -115,9 +142,9 @@ def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
             FeedRequest(
                 answers=answers,
                 now=shared.now,
-                as_of=scope.as_of,
-                regions=scope.regions,
-                providers=scope.providers,
+                as_of=request.as_of if request.catalog else None,
+                regions=request.regions,
+                providers=request.providers,
                 say=shared.say,
             )
         )
@@ -126,7 +153,7 @@ def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         return SourceResult(name=feed.name, failure=_strange(feed, error), learnt={})
     if not reading.readings and not reading.unchanged:
-        return SourceResult(name=feed.name, failure=_no_prices(feed, reading, scope), learnt={})
+        return SourceResult(name=feed.name, failure=_no_prices(feed, reading, request), learnt={})
     return SourceResult(
         name=feed.name,
         readings=reading.readings,
@@ -137,7 +164,7 @@ def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
 
 
 def _answers(feed: Feed, shared: _Round) -> Answers:
-    place = shared.scope.place or shared.scope.urls.get(feed.name, feed.url)
+    place = shared.request.place or shared.request.address_of.get(feed.name, feed.url)
     if "://" not in place:
         return FeedFiles(feed=feed, place=Path(place).expanduser())
     return FeedServer(
@@ -152,15 +179,19 @@ def _strange(feed: Feed, error: Exception) -> ProviderError:
     )
 
 
-def _no_prices(feed: Feed, reading: FeedReading, scope: UpdateScope) -> GpucostError:
-    providers_text = f" for {', '.join(scope.providers)}" if scope.providers else ""
-    place = scope.place or feed.title
-    kind = ProviderError if "://" in (scope.place or feed.url) else InputError
-    return kind(reading.problems or (f"{place}: no price in it could be kept{providers_text}.",))
+def _no_prices(feed: Feed, reading: FeedReading, request: UpdateRequest) -> GpucostError:
+    kind = ProviderError if "://" in (request.place or feed.url) else InputError
+    return kind(reading.problems or (nothing_kept(request.place or feed.title, request),))
+
+
+def nothing_kept(place: str, request: UpdateRequest) -> str:
+    """Return what is said where no price of a place was kept."""
+    wanted = f" for {', '.join(request.providers)}" if request.providers else ""
+    return f"{place}: no price in it could be kept{wanted}."
 
 
 def _of_provider(name: str, shared: _Round) -> SourceResult:
-    request = Request(now=shared.now, environment=os.environ, regions=shared.scope.regions)
+    request = Request(now=shared.now, environment=os.environ, regions=shared.request.regions)
     try:
         shared.say(f"asking {name} ...")
         return SourceResult(name=name, own=True, readings=(fetcher(name)(request),), learnt={})

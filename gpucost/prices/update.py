@@ -1,11 +1,17 @@
 """`gpucost prices update`: ask feeds and providers, keep what can be believed, report the rest."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
 from gpucost.arguments.settings import is_address
-from gpucost.prices.asking import SourceResult, UpdateScope, ask, write_validators
+from gpucost.prices.asking import (
+    SourceResult,
+    UpdateRequest,
+    ask,
+    nothing_kept,
+    write_validators,
+)
 from gpucost.prices.cache import (
     PriceCacheWriter,
     StoredReading,
@@ -23,29 +29,6 @@ from providers.registry import priced
 
 NONE = "none"
 """`--feed none`: no public feed, only providers whose credentials are there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateRequest:
-    """What the command line asks for.
-
-    Attributes:
-        providers: only these; empty: all.
-        regions: of sources with prices by region; empty: their default list.
-        accept_jumps: keep prices that moved by more than x3.
-        feeds: only these public feeds; empty: all.
-        urls: "NAME=ADDRESS" of feeds that are asked elsewhere.
-        catalog: name of a feed and the file, folder or address to read it from, and nothing else.
-        as_of: day of that feed's prices.
-    """
-
-    providers: tuple[str, ...] = ()
-    regions: tuple[str, ...] = ()
-    accept_jumps: bool = False
-    feeds: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
-    catalog: tuple[str, str] | None = None
-    as_of: date | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,7 +67,7 @@ def update_prices(request: UpdateRequest, output: Output) -> None:
     if not (request.catalog or request.feeds or request.providers):
         _pull(request, output)
     outcome = _imported(request, output) if request.catalog else _fetched(request, output)
-    show(tuple(outcome.readings), output)
+    show(outcome.readings, output)
     for note in outcome.skipped:
         output.say(f"note: skipped: {note}")
     for problem in outcome.warnings:
@@ -118,47 +101,30 @@ def _imported(request: UpdateRequest, output: Output) -> _Outcome:
     """Return one feed from a file, a folder or another address."""
     name, place = request.catalog or ("", "")
     _check_feeds((name,))
-    scope = UpdateScope(
-        regions=request.regions,
-        providers=request.providers,
-        as_of=request.as_of,
-        urls={},
-        place=place,
-        all_anew=True,
-    )
     outcome = _Outcome()
-    _take(ask((FEEDS[name],), (), scope, output.say), request, outcome, named=True)
+    _take(ask((FEEDS[name],), (), request, output.say), request, outcome, named=True)
     if not any(reading.passed.offers for reading in outcome.readings) and not outcome.failures:
-        providers_text = f" for {', '.join(request.providers)}" if request.providers else ""
-        reasons = (f"{place}: no price in it could be kept{providers_text}.", *outcome.warnings)
-        outcome.failures.append(InputError(reasons))
+        outcome.failures.append(InputError((nothing_kept(place, request), *outcome.warnings)))
         outcome.warnings.clear()
     return outcome
 
 
 def _fetched(request: UpdateRequest, output: Output) -> _Outcome:
     """Return everything that came; a provider that was named is asked itself where possible."""
-    urls = _urls(request.urls)
-    _check_feeds(name for name in (*request.feeds, *urls) if name != NONE)
+    _check_feeds(name for name in (*request.feeds, *request.address_of) if name != NONE)
     _check_providers(request.providers)
-    scope = UpdateScope(
-        regions=request.regions,
-        providers=request.providers,
-        urls=urls,
-        all_anew=request.accept_jumps,
-    )
     outcome = _Outcome()
     own = () if set(request.feeds) - {NONE} else priced()
     if request.providers:
         own = tuple(name for name in request.providers if name in own)
-        _take(ask((), own, scope, output.say), request, outcome)
+        _take(ask((), own, request, output.say), request, outcome)
         remaining = tuple(name for name in request.providers if name not in outcome.providers)
         feeds = _feeds(request, remaining)
-        only = replace(scope, providers=remaining)
+        only = replace(request, providers=remaining)
         _take(ask(feeds, (), only, output.say), request, outcome, named=bool(request.feeds))
     else:
         feeds = _feeds(request, ())
-        _take(ask(feeds, own, scope, output.say), request, outcome, named=bool(request.feeds))
+        _take(ask(feeds, own, request, output.say), request, outcome, named=bool(request.feeds))
     if not outcome.readings and not outcome.unchanged and not outcome.failures:
         outcome.failures.append(_no_prices(outcome, only_credentials=not feeds))
         outcome.warnings.clear()
@@ -236,22 +202,6 @@ def _note_failure(
         outcome.warnings += failure.problems
 
 
-def _urls(texts: Iterable[str]) -> dict[str, str]:
-    """Return what --url says.
-
-    Raises:
-        InputError: one is not NAME=ADDRESS.
-    """
-    texts = [text for text in texts if not is_address(text)]
-    wrong = [text for text in texts if not text.partition("=")[2]]
-    if wrong:
-        raise InputError(
-            f"--url {text}: write FEED=ADDRESS, such as gpuhunt=https://mirror.example/v3"
-            for text in wrong
-        )
-    return {name: url for name, _, url in (text.partition("=") for text in texts)}
-
-
 def _check_feeds(names: Iterable[str]) -> None:
     missing = [name for name in names if name not in FEEDS]
     if missing:
@@ -316,10 +266,11 @@ class UpdatedPrices:
     notes: tuple[str, ...]
 
 
-def show(readings: tuple[StoredReading, ...], output: Output) -> None:
+def show(stored: Sequence[StoredReading], output: Output) -> None:
     """Print a row or a document a reading, and what changed on standard error."""
+    readings = [_document(reading) for reading in stored]
     if output.format == "json":
-        print_json([_document(reading) for reading in readings])
+        print_json(readings)
     elif readings:
         columns = (
             "provider",
@@ -339,36 +290,29 @@ def show(readings: tuple[StoredReading, ...], output: Output) -> None:
             output.say(line)
 
 
-def _row(reading: StoredReading) -> tuple[str, ...]:
-    update = reading.update
-    fresh = len(update.new) + len(update.changed) + len(update.same)
-    counts = (fresh, *(len(n) for n in (update.new, update.changed, update.withdrawn)))
-    return (
-        reading.reading.provider,
-        reading.reading.read_on.isoformat(),
-        *(str(count) for count in counts),
-        str(len(update.replaced)),
-        str(len(reading.passed.kept_out) + len(update.outdated)),
-        reading.reading.source,
+def _row(reading: UpdatedPrices) -> tuple[str, ...]:
+    counts = (
+        reading.confirmed + len(reading.new) + len(reading.changed),
+        *(len(getattr(reading, name)) for name in ("new", "changed", "withdrawn", "replaced")),
+        len(reading.kept_out),
     )
+    read = reading.read_on.isoformat()
+    return (reading.provider, read, *map(str, counts), reading.source)
 
 
-def _details(reading: StoredReading, most: int | None) -> Iterator[str]:
-    update = reading.update
-    yield from _some("new", [f"{_priced(offer)}" for offer in update.new], most)
-    yield from _some("changed", [f"{_priced(offer)}" for offer in update.changed], most)
-    yield from _some("withdrawn", [offer.place for offer in update.withdrawn], most)
-    yield from _some("replaced", [offer.place for offer in update.replaced], most)
-    out = [f"{row.name}: {row.detail}" for row in reading.passed.kept_out]
-    out += [f"{offer.place}: {_KNOWN}" for offer in update.outdated]
-    yield from _some("kept out", out, most)
-    yield from _some("note", list(reading.reading.notes), most)
+def _details(reading: UpdatedPrices, most: int | None) -> Iterator[str]:
+    yield from _some("new", reading.new, most)
+    yield from _some("changed", reading.changed, most)
+    yield from _some("withdrawn", reading.withdrawn, most)
+    yield from _some("replaced", reading.replaced, most)
+    yield from _some("kept out", [f"{row.offer}: {row.detail}" for row in reading.kept_out], most)
+    yield from _some("note", reading.notes, most)
 
 
 _KNOWN = "a newer or more reliable source has this machine under another name"
 
 
-def _some(label: str, lines: list[str], most: int | None) -> Iterator[str]:
+def _some(label: str, lines: Sequence[str], most: int | None) -> Iterator[str]:
     shown = lines if most is None else lines[:most]
     for line in shown:
         yield f"{label}: {line}"
@@ -380,28 +324,19 @@ def _priced(offer: Offer) -> str:
     return f"{offer.place}, {offer.purchase}: {price_text(offer.usd_per_hour)} USD/h"
 
 
-def _document(reading: StoredReading) -> UpdatedPrices:
-    update = reading.update
+def _document(stored: StoredReading) -> UpdatedPrices:
+    reading, update = stored.reading, stored.update
+    refused = [(row.name, row.fault, row.detail) for row in stored.passed.kept_out]
+    refused += [(f"{o.place}, {o.purchase}", "outdated", _KNOWN) for o in update.outdated]
     return UpdatedPrices(
-        provider=reading.reading.provider,
-        source=reading.reading.source,
-        read_on=reading.reading.read_on,
+        provider=reading.provider,
+        source=reading.source,
+        read_on=reading.read_on,
         confirmed=len(update.same),
-        new=tuple(_priced(offer) for offer in update.new),
-        changed=tuple(_priced(offer) for offer in update.changed),
+        new=tuple(map(_priced, update.new)),
+        changed=tuple(map(_priced, update.changed)),
         withdrawn=tuple(offer.place for offer in update.withdrawn),
         replaced=tuple(offer.place for offer in update.replaced),
-        kept_out=(
-            *(
-                RefusedPrice(offer=row.name, fault=row.fault, detail=row.detail)
-                for row in reading.passed.kept_out
-            ),
-            *(
-                RefusedPrice(
-                    offer=f"{offer.place}, {offer.purchase}", fault="outdated", detail=_KNOWN
-                )
-                for offer in update.outdated
-            ),
-        ),
-        notes=tuple(reading.reading.notes),
+        kept_out=tuple(RefusedPrice(offer=o, fault=fault, detail=d) for o, fault, d in refused),
+        notes=reading.notes,
     )

@@ -16,8 +16,8 @@ from planner.choice.feasibility import BUSIEST
 from planner.choice.requirements import Requirements
 from planner.fleet.consolidate import Draft, drafts
 from planner.fleet.fleet import Alternative, Fleet, Placement, Together
-from planner.fleet.placements import Away, Elsewhere, Home, Movable
-from planner.fleet.tenant import CONTEXT_GIB, PackedBefore, Tenant, why_alone
+from planner.fleet.placements import Away, Elsewhere, Home, Movable, away
+from planner.fleet.tenant import CONTEXT_GIB, PackingCache, Tenant, why_alone
 from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
@@ -35,7 +35,7 @@ def find_alternatives(
     fleet: Fleet,
     requirements: Requirements,
     catalog: Catalog,
-    packed_before: PackedBefore,
+    packed_before: PackingCache,
 ) -> tuple[Alternative, ...]:
     """Return the machine types on which the fleet would cost less than `fleet`, cheapest first.
 
@@ -78,7 +78,7 @@ def searched(
     jobs: Sequence[Movable],
     requirements: Requirements,
     catalog: Catalog,
-    packed_before: PackedBefore,
+    packed_before: PackingCache,
 ) -> Alternative:
     """Return an alternative as a search packs it; as it is where that would cost more.
 
@@ -96,11 +96,7 @@ def searched(
 def _away(
     jobs: Iterable[Movable], moving: Mapping[str, Elsewhere], catalog: Catalog
 ) -> dict[str, Away]:
-    return {
-        job.name: Away(job=job, to=moving[job.name], catalog=catalog)
-        for job in jobs
-        if job.name in moving
-    }
+    return {job.name: away(job, moving[job.name], catalog) for job in jobs if job.name in moving}
 
 
 def _packed(  # noqa: PLR0913 - what a packing is made of
@@ -108,7 +104,7 @@ def _packed(  # noqa: PLR0913 - what a packing is made of
     tried: Sequence[Mapping[str, Away]],
     requirements: Requirements,
     catalog: Catalog,
-    packed_before: PackedBefore,
+    packed_before: PackingCache,
     *,
     quick: bool,
 ) -> list[Draft]:

@@ -23,7 +23,7 @@ from planner.choice.requirements import Requirements
 from planner.fleet.fleet import Fleet, Placement, Together, total
 from planner.fleet.placements import Home, today
 from planner.fleet.tenant import (
-    PackedBefore,
+    PackingCache,
     Tenant,
     Unmoved,
     by_slices,
@@ -387,7 +387,7 @@ def consolidate(  # noqa: PLR0913 - what a packing is made of
     catalog: Catalog | None = None,
     *,
     quick: bool = False,
-    packed_before: PackedBefore | None = None,
+    packed_before: PackingCache | None = None,
 ) -> Fleet:
     """Return the fleet on fewer GPUs; without homes each job is packed where it runs today.
 
@@ -401,7 +401,7 @@ def consolidate(  # noqa: PLR0913 - what a packing is made of
         [at],
         catalog,
         quick=quick,
-        packed_before=packed_before or PackedBefore(),
+        packed_before=packed_before or PackingCache(),
     )
     return draft.fleet()
 
@@ -413,7 +413,7 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
     catalog: Catalog | None,
     *,
     quick: bool,
-    packed_before: PackedBefore,
+    packed_before: PackingCache,
     proves: bool = True,
 ) -> list[Draft]:
     """Return the fleet on fewer GPUs, packed and with its bill, once for each choice of homes.

@@ -1,10 +1,10 @@
 """The machines on whose GPUs a job could share: today's, and one that it may move to."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar
 
 from planner.choice.baseline import Baseline
 from planner.choice.candidate import Candidate
@@ -31,69 +31,21 @@ from pricing.message import Message
 _PLACES = ("unavailable", "region", "purchase", "capability")
 
 
-class Home(Protocol):
-    """Where a job is packed."""
-
-    @property
-    def offer(self) -> Offer:
-        """The machine."""
-
-    @property
-    def hours(self) -> float:
-        """How long the job, alone there, holds it in the period."""
-
-    @property
-    def usd(self) -> Decimal:
-        """The bill of the job alone there, exact."""
-
-    @property
-    def quote(self) -> Quote:
-        """The same bill with its lines."""
-
-    @property
-    def data_lines(self) -> tuple[QuoteLine, ...]:
-        """What the job's own traffic and storage cost; sharing a GPU does not save them."""
-
-    @property
-    def ends(self) -> tuple[Decimal, Decimal]:
-        """The bill at the low and at the high end."""
-
-    @property
-    def speed(self) -> Estimate:
-        """The speed of the job alone there, relative to today."""
-
-    @property
-    def profile(self) -> Profile:
-        """What was measured, its use of the GPU as it would be there."""
-
-    @property
-    def moved(self) -> bool:
-        """Whether it is another machine than today's."""
-
-    @property
-    def effort_hours(self) -> float:
-        """Engineering time to bring the job there, our estimate."""
-
-    @property
-    def moving_usd(self) -> Decimal | None:
-        """What it costs to bring its data there, once; None: not known."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledHome:
     """A home whose bill is made: what is packed first.
 
     Attributes:
-        offer: as of every `Home`, and so the others.
-        hours: the same.
-        quote: the same.
-        speed: the same.
-        profile: the same.
-        moved: the same.
+        offer: the machine.
+        hours: how long the job, alone there, holds it in the period.
+        quote: the bill of the job alone there.
+        speed: of the job alone there, relative to today.
+        profile: what was measured, its use of the GPU as it would be there.
+        moved: whether it is another machine than today's.
         low: the bill at the low end of hours and price; None: as expected, for it is paid today.
         high: at the high end.
-        effort_hours: the same.
-        moving_usd: the same.
+        effort_hours: engineering time to bring the job there, our estimate.
+        moving_usd: what it costs to bring its data there, once; None: not known.
     """
 
     offer: Offer
@@ -114,7 +66,7 @@ class BilledHome:
 
     @property
     def data_lines(self) -> tuple[QuoteLine, ...]:
-        """What the job's own traffic and storage cost."""
+        """What the job's own traffic and storage cost; sharing a GPU does not save them."""
         return of_the_data(self.quote)
 
     @property
@@ -130,7 +82,7 @@ def of_the_data(bill: Quote) -> tuple[QuoteLine, ...]:
     return tuple(line for line in bill.lines if line.what in OF_THE_DATA)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Elsewhere:
     """Another machine of one GPU on which a job keeps every limit.
 
@@ -155,7 +107,7 @@ class Elsewhere:
     effort_hours: float
 
 
-def today(profile: Profile, baseline: Baseline) -> Home | None:
+def today(profile: Profile, baseline: Baseline) -> "Home | None":
     """Return today's machine; None where its price is not known."""
     if baseline.offer is None or baseline.quote is None:
         return None
@@ -168,7 +120,7 @@ def today(profile: Profile, baseline: Baseline) -> Home | None:
     )
 
 
-def find_home(context: JobContext, candidates: Iterable[Candidate]) -> Home | None:
+def find_home(context: JobContext, candidates: Iterable[Candidate]) -> "Home | None":
     """Return where a job is packed: today's machine, where it keeps the limits of place.
 
     Else the cheapest machine of one GPU that keeps every limit, of today's model unless others
@@ -212,7 +164,7 @@ def moving_usd(
 
 
 def find_elsewhere(
-    context: JobContext, candidates: Iterable[Candidate], home: Home | None
+    context: JobContext, candidates: Iterable[Candidate], home: "Home | None"
 ) -> tuple[Elsewhere, ...]:
     """Return the other machines of one GPU on which a job of one GPU keeps every limit.
 
@@ -279,7 +231,7 @@ class Movable:
     profile: Profile
     baseline: Baseline
     work: Workload
-    home: Home | None
+    home: "Home | None"
     elsewhere: tuple[Elsewhere, ...] = ()
 
     @property
@@ -295,7 +247,7 @@ class Movable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Away:
+class Away(Elsewhere):
     """A home that a job would move to.
 
     More homes are tried than are taken: what is known without a bill is told at once, a bill and
@@ -303,48 +255,17 @@ class Away:
 
     Attributes:
         job: who would move.
-        to: where.
         catalog: for the day.
     """
 
     job: Movable
-    to: Elsewhere
     catalog: Catalog
-
-    @property
-    def offer(self) -> Offer:
-        """The machine."""
-        return self.to.offer
-
-    @property
-    def hours(self) -> float:
-        """How long the job, alone there, holds it in the period."""
-        return self.to.hours
-
-    @property
-    def usd(self) -> Decimal:
-        """The bill of the job alone there, exact."""
-        return self.to.usd
-
-    @property
-    def speed(self) -> Estimate:
-        """The speed of the job alone there, relative to today."""
-        return self.to.speed
-
-    @property
-    def moved(self) -> bool:
-        """Whether it is another machine than today's."""
-        return True
-
-    @property
-    def effort_hours(self) -> float:
-        """Engineering time to bring the job there, our estimate."""
-        return self.to.effort_hours
+    moved: ClassVar[bool] = True
 
     @cached_property
     def profile(self) -> Profile:
         """What was measured, its use of the GPU as it would be there."""
-        return busy_there(self.job.profile, self.to.factor)
+        return busy_there(self.job.profile, self.factor)
 
     @cached_property
     def quote(self) -> Quote:
@@ -378,12 +299,22 @@ class Away:
             actions=(),
             speed=self.speed,
             hours_of_work=self.job.work.hours.mid,
-            causes=self.to.causes,
+            causes=self.causes,
             basis="",
             work=self.job.work,
             interruptions=None,
             catalog=self.catalog,
             dearest=lambda _, __: None,  # no part of its bill is unknown
-            moved=self.to.price,
+            moved=self.price,
             owed=self.job.baseline.owed,
         )
+
+
+Home = BilledHome | Away
+"""Where a job is packed."""
+
+
+def away(job: Movable, to: Elsewhere, catalog: Catalog) -> Away:
+    """Return a machine as the home that a job would move to."""
+    known = {f.name: getattr(to, f.name) for f in fields(Elsewhere)}
+    return Away(**known, job=job, catalog=catalog)

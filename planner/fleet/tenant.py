@@ -108,20 +108,19 @@ class Tenant:
         return measured / self.home.speed.low if measured and self.home else measured
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackedBefore:
+@dataclass(kw_only=True)
+class PackingCache:
     """What was searched for before, for packings in which most jobs stay where they are.
 
     Attributes:
-        tenants: jobs on a machine, by the profile and the machine that they are of.
+        tenants: jobs on a machine, by the profile and the machine that they are of; on None as they
+            were first seen.
         packings: by the jobs of a machine type.
-        firsts: jobs without a machine, by the profile.
         away: homes of the jobs that would move to a machine type, by its place.
         executor: packs machine types that do not depend on each other; None: here.
     """
 
-    tenants: dict[tuple[int, int], Tenant] = field(default_factory=dict)
-    firsts: dict[int, Tenant] = field(default_factory=dict)
+    tenants: dict[tuple[int, int | None], Tenant] = field(default_factory=dict)
     packings: dict[tuple[int, ...], "Packing"] = field(default_factory=dict)
     away: dict[tuple[str, ...], Mapping[str, Away]] = field(default_factory=dict)
     executor: Executor | None = None
@@ -139,18 +138,16 @@ class PackedBefore:
 
         Those of a quick look are not kept: the machine that they are on is gone soon.
         """
-        key = id(profile), id(home)
-        tenant = self.tenants.get(key)
-        if tenant is None:
-            tenant = self._first(profile, baseline, requirements).at(home)
-        return tenant if quick else self.tenants.setdefault(key, tenant)
-
-    def _first(self, profile: Profile, baseline: Baseline, requirements: Requirements) -> Tenant:
-        """Return the job as it was first seen, wherever that was."""
-        first = self.firsts.get(id(profile))
+        place = id(profile), id(home)
+        known = self.tenants.get(place)
+        if known is not None:
+            return known
+        first = self.tenants.get((id(profile), None))
         if first is None:
-            first = self.firsts[id(profile)] = tenant(profile, baseline, None, requirements.probes)
-        return first
+            first = tenant(profile, baseline, None, requirements.probes)
+            self.tenants[id(profile), None] = first
+        moved = first.at(home)
+        return moved if quick else self.tenants.setdefault(place, moved)
 
     def packed(
         self,

@@ -11,7 +11,7 @@ from planner.fleet.alternatives import find_alternatives, searched
 from planner.fleet.consolidate import consolidate
 from planner.fleet.fleet import Fleet, Placement
 from planner.fleet.placements import Movable
-from planner.fleet.tenant import PackedBefore
+from planner.fleet.tenant import PackingCache
 from planner.models.estimate import Estimate, exactly, product
 from planner.plan.confidence import if_shared
 from planner.plan.draft import JobDraft
@@ -63,7 +63,7 @@ def answer(  # noqa: PLR0913 - one answer for all of it
     alone, terms = [job.alone for job in jobs], _moving_terms(asked, period)
     if not packs:
         return OneAnswer(fleet=None, recommended=recommend(alone, None, terms))
-    movable, known = [_movable(job) for job in jobs], PackedBefore(executor=executor)
+    movable, known = [_movable(job) for job in jobs], PackingCache(executor=executor)
     fleet = _pack(movable, asked, catalog, known)
     found = recommend(alone, fleet, terms)
     if found.alternative is not None:
@@ -123,7 +123,7 @@ def _movable(job: JobDraft) -> Movable:
 
 
 def _pack(
-    jobs: Sequence[Movable], asked: Requirements, catalog: Catalog, known: PackedBefore
+    jobs: Sequence[Movable], asked: Requirements, catalog: Catalog, known: PackingCache
 ) -> Fleet:
     pairs, homes = [(job.profile, job.baseline) for job in jobs], {j.name: j.home for j in jobs}
     fleet = consolidate(pairs, asked, homes, catalog, packed_before=known)

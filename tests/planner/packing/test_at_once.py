@@ -15,7 +15,7 @@ from planner.fleet.consolidate import consolidate
 from planner.fleet.placements import Home, today
 from planner.fleet.search import pack_rows, plain_bound
 from planner.fleet.sizes import Bins, Sizes, best_fit, first_fit, fullness
-from planner.fleet.tenant import PackedBefore
+from planner.fleet.tenant import PackingCache
 from planner.profile.model import Statistics
 from tests.planner.factories import TODAY, a_baseline, a_profile, running
 
@@ -133,6 +133,6 @@ def test_parts_made_elsewhere_are_the_same_packing(
         pairs.append((running(profile, offer), a_baseline(profile, offer)))
     homes: dict[str, Home | None] = {p.job.name: today(p, b) for p, b in pairs}
     elsewhere = Elsewhere()
-    found = consolidate(pairs, ASKED, homes, packed_before=PackedBefore(executor=elsewhere))
+    found = consolidate(pairs, ASKED, homes, packed_before=PackingCache(executor=elsewhere))
     assert found == consolidate(pairs, ASKED, homes)
     assert elsewhere.calls > 0

@@ -5,7 +5,7 @@ from planner.choice.requirements import Requirements
 from planner.fleet.consolidate import consolidate
 from planner.fleet.fleet import Fleet
 from planner.fleet.placements import Home, today
-from planner.fleet.tenant import PackedBefore
+from planner.fleet.tenant import PackingCache
 from planner.profile.model import Profile, Statistics
 from tests.planner.factories import a_baseline, a_profile, running
 
@@ -33,14 +33,14 @@ PAIRS = jobs()
 HOMES: dict[str, Home | None] = {p.job.name: today(p, b) for p, b in PAIRS}
 
 
-def quick(known: PackedBefore | None, homes: dict[str, Home | None] = HOMES) -> Fleet:
+def quick(known: PackingCache | None, homes: dict[str, Home | None] = HOMES) -> Fleet:
     """The jobs packed without a search."""
     return consolidate(PAIRS, ASKED, homes, quick=True, packed_before=known)
 
 
 def test_a_quick_look_at_the_same_jobs_takes_what_the_search_found() -> None:
     """Six GPUs are enough; a look without a search knows so, else first fit takes seven."""
-    known = PackedBefore()
+    known = PackingCache()
     found = consolidate(PAIRS, ASKED, HOMES, packed_before=known)
     again = quick(known)
     assert (found.gpus_after, again.gpus_after, quick(None).gpus_after) == (6, 6, 7)
@@ -49,14 +49,14 @@ def test_a_quick_look_at_the_same_jobs_takes_what_the_search_found() -> None:
 
 def test_a_quick_look_is_not_what_is_known() -> None:
     """A search after a quick look still searches."""
-    known = PackedBefore()
+    known = PackingCache()
     assert quick(known).gpus_after == 7
     assert consolidate(PAIRS, ASKED, HOMES, packed_before=known).gpus_after == 6
 
 
 def test_a_job_on_another_machine_is_another_packing() -> None:
     """Who moves is not where the search had it, and those it leaves are packed anew."""
-    known = PackedBefore()
+    known = PackingCache()
     consolidate(PAIRS, ASKED, HOMES, packed_before=known)
     left = quick(known, HOMES | {"j00": None})
     assert "j00" not in {name for place in left.placements for name in place.jobs}
