@@ -17,11 +17,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.proof.experiment import FEWEST_FOURS, FOUR, Design, conclude, gains, settings
+from planner.proof.experiment import (
+    FEWEST_FOURS,
+    FOUR,
+    Conclusion,
+    Design,
+    conclude,
+    gains_of_blocks,
+    settings,
+)
 from planner.proof.speed import t_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.random import Generator
     from numpy.typing import NDArray
@@ -33,6 +41,47 @@ MOST_FALSE, LEAST_POWER, COVERAGE = 0.05, 0.8, (0.93, 0.97)
 """The bars: shares of worlds."""
 _SEED = 20261122
 _FEWEST = 20  # steps of a rule that looks again and again
+
+
+def block_of_step(design: Design, step: int) -> int | None:
+    """Return the block that a step (from 0) belongs to; None before the first and after the last.
+
+    The setting of a block holds from its first step, also in those that are left out.
+    """
+    block, _ = divmod(step - design.warmup_steps, design.block_steps)
+    return block if 0 <= block < design.most_blocks else None
+
+
+def is_settled(design: Design, step: int) -> bool:
+    """Return whether a step of a block counts."""
+    return (step - design.warmup_steps) % design.block_steps >= design.settle_steps
+
+
+def gains(design: Design, steps_s: Sequence[float]) -> tuple[float, ...]:
+    """Return the log speed-up of each whole four of blocks.
+
+    Args:
+        design: of the experiment.
+        steps_s: length of every step of the run, from its first, seconds; all above 0.
+    """
+    return gains_of_blocks(settings(design), _block_logs(design, steps_s))
+
+
+def _block_logs(design: Design, steps_s: Sequence[float]) -> list[float]:
+    """Return the log of the mean settled step of each block that is whole."""
+    sums = [0.0] * design.most_blocks
+    for step in range(design.warmup_steps, len(steps_s)):
+        block = block_of_step(design, step)
+        if block is not None and is_settled(design, step):
+            sums[block] += steps_s[step]
+    whole = max(0, len(steps_s) - design.warmup_steps) // design.block_steps
+    settled = design.block_steps - design.settle_steps
+    return [math.log(total / settled) for total in sums[:whole]]
+
+
+def experiment(design: Design, steps_s: Iterable[float]) -> Conclusion:
+    """Return what a whole run tells; see `gains` and `conclude`."""
+    return conclude(design, gains(design, tuple(steps_s)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,15 +12,23 @@ Ed25519 and not GitHub's attestation alone, as a plan has two seconds for it and
 log; .github/workflows/prices.yml makes the attestation beside it, for `gh attestation verify`.
 """
 
+import csv
+import gzip
+import io
+import json
 import os
 import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from pricing.catalog.offer import Offer
+from pricing.catalog.offer_rows import row_from_offer
 from pricing.refresh import store
 from pricing.refresh.integrity_gate import offer_faults
 
@@ -49,12 +57,40 @@ def publish(folder: Path, repository: str, options: list[str]) -> str:
     if stored.problems or doubts:
         raise UnpublishedError("; ".join((*stored.problems, *doubts)))
     now = datetime.now(UTC).replace(microsecond=0)
-    (folder / "catalog.gz").write_bytes(store.pack(stored.offers, now, key.sign))
+    (folder / "catalog.gz").write_bytes(pack(stored.offers, now, key.sign))
     public = key.public_key().public_bytes_raw().hex()
     address = f'url = "{repository}/{ASSET}#{public}"\npublished = {now.isoformat()}\n'
     (folder / "published.toml").write_text(address, encoding="utf-8")
     read = sum(offer.as_of == now.date() for offer in stored.offers)
     return f"{len(stored.offers):,} rows, {read:,} read today, {len(failures)} feeds failed"
+
+
+def pack(offers: Iterable[Offer], at: datetime, sign: Callable[[bytes], bytes]) -> bytes:
+    """Return the catalog of some rows as it is published; the same rows and time, the same bytes.
+
+    Args:
+        offers: the rows of all providers.
+        at: when it is made.
+        sign: returns the signature of what the catalog states of itself.
+    """
+    ordered = sorted(offers, key=lambda offer: (offer.provider, *store.row_order(offer)))
+    rows = [{"provider": offer.provider, **row_from_offer(offer)} for offer in ordered]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ("provider", *store.HEADER), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    statement = json.dumps(
+        {
+            "schema": store.PUBLISHED_FORM,
+            "published": at.isoformat(timespec="seconds"),
+            "rows": len(rows),
+            "providers": Counter(row["provider"] for row in rows),
+            "sha256": store.hashed(text.getvalue()),
+        },
+        sort_keys=True,
+    ).encode()
+    signature = sign(statement).hex().encode()
+    return gzip.compress(b"\n".join((signature, statement, text.getvalue().encode())), mtime=0)
 
 
 def _gpucost(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -235,7 +235,6 @@ _ATTACHED = {"address": ADDRESS, "disk": DISK}
 LONGEST_PAUSE = timedelta(days=7)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _ALWAYS = datetime.max.replace(tzinfo=UTC)
-_ZERO = Decimal(0)
 _SAID = "the bill itself says that nothing used it"
 _Host = tuple[str, str | None, str | None, str | None]
 

@@ -46,13 +46,6 @@ def within(mid: float, factor: float, basis: str) -> Estimate:
     return Estimate(low=mid / factor, mid=mid, high=mid * factor, basis=basis)
 
 
-def divide(value: float, by: Estimate, basis: str) -> Estimate:
-    """Return value / by: hours from a speed-up; the greater the speed, the fewer the hours."""
-    return Estimate(
-        low=value / by.high, mid=value / by.mid, high=value / by.low, basis=basis, weak=by.weak
-    )
-
-
 @lru_cache(maxsize=4096)  # the same few sentences meet in thousands of predictions
 def both(first: str, second: str) -> str:
     """Return two grounds as one."""

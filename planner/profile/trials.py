@@ -24,7 +24,6 @@ class Change:
 
 ENDED = ("planned", "no-room", "run-ended", "too-few", "lost")
 KEPT = ("on", "off")
-TRACED = ("operator", "idle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ gain: nobody looks at the answer to decide whether to go on.
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
@@ -77,20 +77,6 @@ def settings(design: Design) -> tuple[bool, ...]:
     )
 
 
-def block_of_step(design: Design, step: int) -> int | None:
-    """Return the block that a step (from 0) belongs to; None before the first and after the last.
-
-    The setting of a block holds from its first step, also in those that are left out.
-    """
-    block, _ = divmod(step - design.warmup_steps, design.block_steps)
-    return block if 0 <= block < design.most_blocks else None
-
-
-def is_settled(design: Design, step: int) -> bool:
-    """Return whether a step of a block counts."""
-    return (step - design.warmup_steps) % design.block_steps >= design.settle_steps
-
-
 FEWEST_FOURS = 3
 """Student's t needs as many."""
 _POWER = 0.8
@@ -114,16 +100,6 @@ class Conclusion:
     smallest: float
 
 
-def gains(design: Design, steps_s: Sequence[float]) -> tuple[float, ...]:
-    """Return the log speed-up of each whole four of blocks.
-
-    Args:
-        design: of the experiment.
-        steps_s: length of every step of the run, from its first, seconds; all above 0.
-    """
-    return gains_of_blocks(settings(design), _block_logs(design, steps_s))
-
-
 def gains_of_blocks(on: Sequence[bool], logs: Sequence[float]) -> tuple[float, ...]:
     """Return the log speed-up of each whole four of blocks.
 
@@ -136,18 +112,6 @@ def gains_of_blocks(on: Sequence[bool], logs: Sequence[float]) -> tuple[float, .
         sum(logs[at] * (-0.5 if on[at] else 0.5) for at in range(first, first + FOUR))
         for first in range(0, whole, FOUR)
     )
-
-
-def _block_logs(design: Design, steps_s: Sequence[float]) -> list[float]:
-    """Return the log of the mean settled step of each block that is whole."""
-    sums = [0.0] * design.most_blocks
-    for step in range(design.warmup_steps, len(steps_s)):
-        block = block_of_step(design, step)
-        if block is not None and is_settled(design, step):
-            sums[block] += steps_s[step]
-    whole = max(0, len(steps_s) - design.warmup_steps) // design.block_steps
-    settled = design.block_steps - design.settle_steps
-    return [math.log(total / settled) for total in sums[:whole]]
 
 
 def fours_needed(design: Design, pilot: Sequence[float]) -> int:
@@ -200,11 +164,6 @@ def conclude(design: Design, gains_seen: Sequence[float], *, ended: bool = False
         planned=planned,
         smallest=math.exp(_factor(used) * error),
     )
-
-
-def experiment(design: Design, steps_s: Iterable[float]) -> Conclusion:
-    """Return what a whole run tells; see `gains` and `conclude`."""
-    return conclude(design, gains(design, tuple(steps_s)))
 
 
 def hand_over(design: Design) -> dict[str, object]:

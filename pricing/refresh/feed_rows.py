@@ -269,11 +269,6 @@ def known_machine(provider: str, instance_type: str) -> Offer | None:
     return _machines().get((provider, instance_type))
 
 
-def known_names(provider: str) -> tuple[str, ...]:
-    """Return every machine of a provider that is known, by name."""
-    return tuple(sorted(name for owner, name in _machines() if owner == provider))
-
-
 @cache
 def _machines() -> Mapping[tuple[str, str], Offer]:
     """Return the newest row of each name.

@@ -6,11 +6,9 @@ then the rows, with their provider.
 """
 
 import csv
-import gzip
 import io
 import json
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -26,9 +24,9 @@ from pricing.errors import InputError
 from pricing.refresh.integrity_gate import Passed
 from pricing.refresh.reading import PriceReading
 
-_HEADER = (*COLUMNS, *PUBLISHED)
+HEADER = (*COLUMNS, *PUBLISHED)
 _SUFFIX = ".csv"
-_PUBLISHED_FORM = "gpucost catalog 1"
+PUBLISHED_FORM = "gpucost catalog 1"
 _MOST_BYTES = 256 * 2**20
 _Key = tuple[str, str, str]
 _MACHINE = ("vcpus", "ram_gib", "local_disk_gib", "interconnect", "network_gbps", *PUBLISHED)
@@ -134,43 +132,12 @@ def _rows(text: str, provider: str = "") -> Iterator[Offer]:
         InputError: a row is not an offer.
     """
     rows = csv.DictReader(io.StringIO(text, newline=""))
-    if tuple(rows.fieldnames or ()) != (*(() if provider else ("provider",)), *_HEADER):
+    if tuple(rows.fieldnames or ()) != (*(() if provider else ("provider",)), *HEADER):
         raise ValueError("its columns are not those of this version")
     for row in rows:
         if None in row or None in row.values():
             raise ValueError(f"line {rows.line_num} has another number of fields")
         yield offer_from_row(provider or row["provider"], row)
-
-
-def pack(offers: Iterable[Offer], at: datetime, sign: Callable[[bytes], bytes]) -> bytes:
-    """Return the catalog of some rows as it is published; the same rows and time, the same bytes.
-
-    Args:
-        offers: the rows of all providers.
-        at: when it is made.
-        sign: returns the signature of what the catalog states of itself.
-    """
-    rows = [{"provider": offer.provider, **row_from_offer(offer)} for offer in _sorted(offers)]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ("provider", *_HEADER), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    statement = json.dumps(
-        {
-            "schema": _PUBLISHED_FORM,
-            "published": at.isoformat(timespec="seconds"),
-            "rows": len(rows),
-            "providers": Counter(row["provider"] for row in rows),
-            "sha256": hashed(text.getvalue()),
-        },
-        sort_keys=True,
-    ).encode()
-    signature = sign(statement).hex().encode()
-    return gzip.compress(b"\n".join((signature, statement, text.getvalue().encode())), mtime=0)
-
-
-def _sorted(offers: Iterable[Offer]) -> list[Offer]:
-    return sorted(offers, key=lambda offer: (offer.provider, *_order(offer)))
 
 
 def unpack(data: bytes, verify: Callable[[bytes, bytes], object] | None = None) -> CachedReading:
@@ -190,7 +157,7 @@ def unpack(data: bytes, verify: Callable[[bytes, bytes], object] | None = None) 
         if verify is not None:
             verify(bytes.fromhex(signature.decode()), statement)
         stated = json.loads(statement)
-        if stated["schema"] != _PUBLISHED_FORM:
+        if stated["schema"] != PUBLISHED_FORM:
             raise ValueError("it is of another version")
         if hashed(body.decode()) != stated["sha256"]:
             raise ValueError("its rows are not those that were signed")
@@ -206,9 +173,9 @@ def unpack(data: bytes, verify: Callable[[bytes, bytes], object] | None = None) 
 def to_text(rows: Iterable[Offer]) -> str:
     """Return the file of a provider, rows in a fixed order."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, _HEADER, lineterminator="\n")
+    writer = csv.DictWriter(text, HEADER, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(row_from_offer(row) for row in sorted(rows, key=_order))
+    writer.writerows(row_from_offer(row) for row in sorted(rows, key=row_order))
     return text.getvalue()
 
 
@@ -228,7 +195,7 @@ def merge(reading: PriceReading, passed: Passed, known: Catalog, stored: Iterabl
     machines = {(offer.instance_type, offer.gpu): offer for offer in before.values()}
     read = {
         _key(offer): _completed(offer, machines.get((offer.instance_type, offer.gpu)))
-        for offer in sorted(passed.offers, key=_order, reverse=True)
+        for offer in sorted(passed.offers, key=row_order, reverse=True)
     }
     late = outdated(read.values(), before.values())
     fresh = {key: offer for key, offer in read.items() if offer not in late}
@@ -254,8 +221,8 @@ def merge(reading: PriceReading, passed: Passed, known: Catalog, stored: Iterabl
         changed=tuple(offer for _, offer in sorted(changed.items())),
         same=tuple(o for k, o in sorted(fresh.items()) if k in before and k not in changed),
         withdrawn=withdrawn,
-        replaced=tuple(sorted(now, key=_order)),
-        outdated=tuple(sorted(late, key=_order)),
+        replaced=tuple(sorted(now, key=row_order)),
+        outdated=tuple(sorted(late, key=row_order)),
     )
 
 
@@ -281,7 +248,8 @@ def _key(offer: Offer) -> _Key:
     return (offer.instance_type, offer.region, offer.purchase)
 
 
-def _order(offer: Offer) -> tuple[object, ...]:
+def row_order(offer: Offer) -> tuple[object, ...]:
+    """Return what the rows of a provider are sorted by."""
     return (*_key(offer), offer.starts, not offer.current, offer.source, offer.usd_per_hour)
 
 
@@ -318,7 +286,7 @@ def _withdrawn(offer: Offer, reading: PriceReading) -> Offer:
 def _thinned(rows: Iterable[Offer]) -> tuple[Offer, ...]:
     """Return the rows without those that stand between two of the same price and source."""
     rows_left: list[Offer] = []
-    for row in sorted(rows, key=_order):
+    for row in sorted(rows, key=row_order):
         if (
             len(rows_left) > 1
             and _repeats(rows_left[-2], rows_left[-1])

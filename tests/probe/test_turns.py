@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from planner.proof.experiment import Design, experiment, hand_over, of_blocks, settings
+from planner.proof.experiment import Design, hand_over, of_blocks, settings
+from research.experiments import experiment
 from telemetry.probe.path.gpucost_probe.applying.recipe import Turns
 from telemetry.recording.events import turns as seen_turns
 

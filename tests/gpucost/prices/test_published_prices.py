@@ -17,7 +17,7 @@ from gpucost.prices import cache
 from pricing.catalog.catalog import load_catalog as load_bundled
 from pricing.feeds.feeds import FEEDS
 from pricing.refresh import store
-from research.publish_prices import main, publish
+from research.publish_prices import main, pack, publish
 from tests.gpucost.conftest import Call
 from tests.pricing.feeds.recorded_feeds import RECORDED, lines_of
 from tests.providers.fakes.account import reach_this_machine_only
@@ -76,7 +76,7 @@ def catalog(at: datetime, factor: int = 2, key: Ed25519PrivateKey = KEY) -> byte
         for offer in load_bundled(at.date()).offers
         if offer.provider == "lambda"
     ]
-    return store.pack(offers, at, key.sign)
+    return pack(offers, at, key.sign)
 
 
 def price(call: Call, *more: str) -> tuple[float, str]:

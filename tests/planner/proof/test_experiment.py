@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.proof.experiment import (
-    Design,
-    block_of_step,
-    conclude,
-    experiment,
-    fours_needed,
-    gains,
-    is_settled,
-    settings,
-)
+from planner.proof.experiment import Design, conclude, fours_needed, settings
+from research.experiments import block_of_step, experiment, gains, is_settled
 
 DESIGN = Design(block_steps=10, settle_steps=2, warmup_steps=7, pilot_fours=4, most_fours=12)
 LENGTH = DESIGN.warmup_steps + DESIGN.block_steps * DESIGN.most_blocks
