@@ -2,17 +2,19 @@
 
 import re
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 
 import msgspec
 
 from planner.diagnosis.diagnose import diagnose
+from planner.models.document import Number
 from planner.models.estimate import Estimate
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Predictions, split_time
 from planner.profile.kinds import JobKind, Parallelism
 from planner.profile.model import Hardware, Job, Profile
-from pricing.catalog.catalog import Catalog
+from pricing.catalog.catalog import Catalog, unknown_names
 from pricing.catalog.offer import Offer, parse_place
 from pricing.errors import InputError
 from pricing.hardware import resolve
@@ -20,7 +22,6 @@ from pricing.money import HOURS_PER_MONTH, Amount, cents
 
 _MACHINES = re.compile(r"(?:(\d{1,4})x)??(?:(\d{1,2})x)?([A-Za-z][\w .-]*)")
 _PLACE = re.compile(r"(?:(\d{1,4})x)?(\S+/\S+)")
-_LINKS = {"single": "none: one GPU a machine", None: "unknown"}
 
 
 class HoursRange(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +53,7 @@ class ComparedMachines(msgspec.Struct, frozen=True, kw_only=True):
         links: between the GPUs.
         hours: that the work takes there [h].
         usd: that it costs, machines alone, at the low, mid and high of the hours.
+        price_age_days: since the price was read.
     """
 
     name: str
@@ -65,6 +67,7 @@ class ComparedMachines(msgspec.Struct, frozen=True, kw_only=True):
     links: str
     hours: HoursRange
     usd: tuple[Amount, Amount, Amount]
+    price_age_days: int
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +80,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         links_usd: that slower links cost on the second side, against the first one's speed a GPU;
             None where the models differ.
         break_even: the second is cheaper while its hours are less than this many times the first's.
+        busy_fraction: of the measured GPUs, 0-1; None where nothing was measured.
     """
 
     schema: str = "gpucost.comparison/v1"
@@ -84,6 +88,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     sides: tuple[ComparedMachines, ComparedMachines]
     links_usd: Amount | None
     break_even: Amount
+    busy_fraction: Number | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +109,11 @@ class _Machines:
 
 
 def compare(
-    names: tuple[str, str], catalog: Catalog, providers: tuple[str, ...], profile: Profile | None
+    names: tuple[str, str],
+    catalog: Catalog,
+    providers: tuple[str, ...],
+    profile: Profile | None,
+    hours: float | None = None,
 ) -> Comparison:
     """Return the same work on two sets of machines.
 
@@ -113,29 +122,37 @@ def compare(
             `8xPROVIDER/TYPE`. A model is taken where one provider rents both, at the lowest sum.
         catalog: of the day.
         providers: who may rent them; empty: all.
-        profile: the work; None: data-parallel training that takes a month on the first side.
+        profile: the work; None: data-parallel training on the first side.
+        hours: that it takes there [h]; None: as the profile says, else a month.
 
     Raises:
-        InputError: a name has another form, or nobody rents it.
+        InputError: a name has another form, nobody rents it, or both are the same.
     """
+    problems = unknown_names("--provider", providers, (o.provider for o in catalog.offers))
+    if names[0] == names[1]:
+        problems.append(f"{names[0]} is compared with itself; name two sets of machines.")
+    if problems:
+        raise InputError(problems)
     first, second = _chosen(names, catalog, providers)
     work = profile or _typical(first)
     predictions = Predictions(profile=work, parts=split_time(diagnose(work)))
-    hours = float((work.usage and work.usage.hours_per_month) or HOURS_PER_MONTH)
+    hours = hours or float((work.usage and work.usage.hours_per_month) or HOURS_PER_MONTH)
     speeds = [predictions.speed(side.layout) for side in (first, second)]
     if profile is None:
         speeds[0] = Estimate(low=1.0, mid=1.0, high=1.0, basis="the first side")
-    sides = [_side(m, s, hours) for m, s in zip((first, second), speeds, strict=True)]
+    both = zip((first, second), speeds, strict=True)
+    sides = [_side(machines, speed, hours, catalog.as_of) for machines, speed in both]
     same_model = sides[0].gpu == sides[1].gpu
     ideal_h = sides[0].hours.mid * sides[0].gpus / sides[1].gpus
     lost = Decimal(repr(sides[1].hours.mid - ideal_h)) * second.usd_per_hour
     return Comparison(
-        work="a month of training that uses all GPUs together, data-parallel (no measurement given)"
+        work=f"{hours:g} h of training on all GPUs, data-parallel (nothing measured)"
         if profile is None
         else f"{hours:g} h of {profile.job.name} as measured",
         sides=(sides[0], sides[1]),
         links_usd=cents(lost) if same_model else None,
         break_even=round(first.usd_per_hour / second.usd_per_hour, 4),
+        busy_fraction=None if profile is None else profile.busy_fraction,
     )
 
 
@@ -153,10 +170,10 @@ def _typical(machines: _Machines) -> Profile:
     )
 
 
-def _side(machines: _Machines, speed: Estimate, hours: float) -> ComparedMachines:
+def _side(machines: _Machines, speed: Estimate, hours: float, as_of: date) -> ComparedMachines:
     offer, gpus = machines.offer, round(machines.offer.gpu_count * machines.count)
     hours_there = HoursRange(low=hours / speed.high, mid=hours / speed.mid, high=hours / speed.low)
-    inside = _LINKS.get(offer.interconnect, str(offer.interconnect))
+    inside = offer.interconnect or "unknown"
     between = "" if machines.count == 1 else f"{machines.count} machines over the network"
     low, mid, high = (
         cents(machines.usd_per_hour * Decimal(repr(h)))
@@ -171,9 +188,10 @@ def _side(machines: _Machines, speed: Estimate, hours: float) -> ComparedMachine
         gpu=offer.gpu,
         usd_per_hour=machines.usd_per_hour,
         usd_per_gpu_hour=machines.usd_per_hour / gpus,
-        links=between or f"{inside}, one machine",
+        links=between or ("none" if gpus == 1 else f"{inside}, one machine"),
         hours=hours_there,
         usd=(low, mid, high),
+        price_age_days=(as_of - offer.as_of).days,
     )
 
 

@@ -1,18 +1,24 @@
 """`gpucost compare`: the same work on two sets of machines, such as one of 8 GPUs or 8 of one."""
 
+from collections.abc import Iterator
 from datetime import date
+from decimal import Decimal
 
 import click
+from msgspec import structs
 
 from gpucost.arguments.parameters import DAY, today
 from gpucost.live.sources import read_sources
 from gpucost.prices.cache import load_catalog, refreshing_prices
-from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.output import Output, Table, output_options, print_json, print_prose, print_table
 from planner.choice.comparison import ComparedMachines, Comparison, compare
 from pricing.errors import InputError
-from pricing.money import show
+from pricing.message import ENGLISH, Message
+from pricing.money import show, whole_dollars
+from templates.language.translate import LANGUAGES
 
-_SHARE_SHOWN = 0.005
+_SHARE_SHOWN = Decimal("0.005")
+_BUSY = 0.5
 
 
 @click.command(
@@ -22,12 +28,25 @@ _SHARE_SHOWN = 0.005
 @click.argument("words_typed", nargs=-1, required=True, metavar="A [vs] B [SOURCE...]")
 @click.option("--provider", "providers", multiple=True, help="Use only this provider (repeatable).")
 @click.option(
+    "--hours",
+    type=click.FloatRange(0, 87_600, min_open=True),
+    help="Hours of the work on A.  [default: a month]",
+)
+@click.option(
     "--as-of", type=DAY, help="Use the prices and billing rules of this day.  [default: today]"
+)
+@click.option(
+    "--lang", type=click.Choice(LANGUAGES), default=ENGLISH, help="Language of what is printed."
 )
 @output_options
 @refreshing_prices
 def command(
-    words_typed: tuple[str, ...], providers: tuple[str, ...], as_of: date | None, output: Output
+    words_typed: tuple[str, ...],
+    providers: tuple[str, ...],
+    hours: float | None,
+    as_of: date | None,
+    lang: str,
+    output: Output,
 ) -> None:
     """Compare the same work on A and on B: 8xH100 is one machine with 8, 8x1xH100 are 8 with 1.
 
@@ -42,53 +61,83 @@ def command(
         raise InputError(f"one job at a time: {names}. Import the one that you mean with --job.")
     catalog = load_catalog(as_of or today(), say=output.say)
     profile = profiles[0] if profiles else None
-    comparison = compare((words[0], words[1]), catalog, providers, profile)
+    comparison = compare((words[0], words[1]), catalog, providers, profile, hours)
     if output.format == "json":
         print_json(comparison)
         return
     columns = ("", *(side.name for side in comparison.sides))
-    print_table(Table(columns=columns, rows=_rows(comparison)), output)
-    output.say(_verdict(comparison))
+    rows = tuple((message.translate_to(lang), *cells) for message, cells in _rows(comparison, lang))
+    print_table(Table(columns=columns, rows=rows), output)
+    if output.format == "table":
+        for message in _verdict(comparison, " ".join(words[2:])):
+            print_prose(message.translate_to(lang))
 
 
-def _rows(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
-    def row(name: str, *cells: str) -> tuple[str, ...]:
-        return (name, *cells)
-
+def _rows(comparison: Comparison, lang: str) -> Iterator[tuple[Message, tuple[str, ...]]]:
     sides = comparison.sides
-    return (
-        row("machines", *(f"{s.machines} x {s.provider}/{s.instance_type}" for s in sides)),
-        row(
-            "USD/h",
-            *(f"{show(s.usd_per_hour)} ({show(s.usd_per_gpu_hour)} a GPU)" for s in sides),
+    yield (
+        Message("compare.machines"),
+        tuple(f"{s.machines} x {s.provider}/{s.instance_type}" for s in sides),
+    )
+    yield (
+        Message("compare.hourly"),
+        tuple(
+            Message(
+                "compare.each", usd=show(s.usd_per_hour), gpu=show(s.usd_per_gpu_hour)
+            ).translate_to(lang)
+            for s in sides
         ),
-        row("links", *(s.links for s in sides)),
-        row("wall time", *map(_hours, sides)),
-        row("USD", *map(_dollars, sides)),
+    )
+    yield Message("compare.links"), tuple(s.links for s in sides)
+    yield Message("compare.hours"), tuple(_range(*_hours(s), unit="{} h") for s in sides)
+    yield Message("compare.dollars"), tuple(_range(*s.usd, unit="${}") for s in sides)
+    yield (
+        Message("compare.read"),
+        tuple(Message("compare.days", n=s.price_age_days).translate_to(lang) for s in sides),
     )
 
 
-def _hours(side: ComparedMachines) -> str:
+def _hours(side: ComparedMachines) -> tuple[Decimal, ...]:
     hours = side.hours
-    wide = hours.high - hours.low > _SHARE_SHOWN * hours.mid
-    return f"{hours.mid:,.0f} h" + (f" ({hours.low:,.0f}-{hours.high:,.0f})" if wide else "")
+    return tuple(Decimal(repr(value)) for value in (hours.low, hours.mid, hours.high))
 
 
-def _dollars(side: ComparedMachines) -> str:
-    low, mid, high = side.usd
-    return f"{show(mid)}" + (f" ({show(low)}-{show(high)})" if low != high else "")
+def _range(low: Decimal, mid: Decimal, high: Decimal, *, unit: str) -> str:
+    """Return `841 h (768-2,854)`, or one figure where the range is narrow."""
+    wide = high - low > _SHARE_SHOWN * mid
+    spread = f" ({whole_dollars(low)}-{whole_dollars(high)})" if wide else ""
+    return unit.format(whole_dollars(mid)) + spread
 
 
-def _verdict(comparison: Comparison) -> str:
+def _verdict(comparison: Comparison, sources: str) -> Iterator[Message]:
+    """Yield what to take for one job, for independent ones, and what would say more."""
     first, second = comparison.sides
-    cheaper, dearer = sorted(comparison.sides, key=lambda side: side.usd[1])
-    more = dearer.usd[1] - cheaper.usd[1]
-    links = comparison.links_usd
-    slower = f" Slower links cost ${show(links)} of it." if links and links > 0 else ""
-    return (
-        f"For {comparison.work}: {cheaper.name} is expected to cost ${show(more)} less.{slower} "
-        f"Break-even: {second.name} is cheaper while it takes less than "
-        f"{comparison.break_even:.2f} times as long as {first.name}; jobs that do not talk to "
-        f"each other cost ${show(first.usd_per_gpu_hour)} and ${show(second.usd_per_gpu_hour)} a "
-        "GPU-hour."
+    low, mid, high = (hours / first.hours.mid for hours in structs.astuple(second.hours))
+    even = float(comparison.break_even)
+    cheap, dear = (first, second) if mid >= even else (second, first)
+    yield Message(
+        "compare.open" if low < even < high else "compare.take",
+        cheap=cheap.name,
+        dear=dear.name,
+        usd=_range(*cheap.usd, unit="${}"),
+        other=_range(*dear.usd, unit="${}"),
     )
+    if abs(mid - 1.0) > _SHARE_SHOWN:
+        yield Message(
+            "compare.longer", name=second.name, first=first.name, low=low, mid=mid, high=high
+        )
+    if first.usd_per_gpu_hour == second.usd_per_gpu_hour:
+        yield Message("compare.apart-alike", usd=show(first.usd_per_gpu_hour))
+    else:
+        less, more = sorted(comparison.sides, key=lambda side: side.usd_per_gpu_hour)
+        yield Message(
+            "compare.apart",
+            name=less.name,
+            usd=show(less.usd_per_gpu_hour),
+            other=show(more.usd_per_gpu_hour),
+        )
+    busy = comparison.busy_fraction
+    if not sources:
+        yield Message("compare.measure", words=f"{first.name} {second.name}")
+    elif busy is not None and busy < _BUSY:
+        yield Message("compare.idle", busy=busy, sources=sources)
