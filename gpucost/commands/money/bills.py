@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Sequence
 from datetime import UTC
 from decimal import Decimal
 
@@ -28,6 +29,7 @@ from planner.bills.review import (
     review,
 )
 from planner.documents.selection import select
+from planner.plan.plan import Plan
 from pricing.errors import InputError
 from pricing.listing import counted
 from pricing.money import plain, show, usd
@@ -243,13 +245,37 @@ def _reconcile(
     plan_path: str, paths: tuple[str, ...], named: tuple[str, ...], rates: Rates, output: Output
 ) -> None:
     plan = load_plan(plan_path)
-    chosen, missing = select(plan, named)
     bills = read_bills(paths, rates)
+    chosen, missing = select(plan, named)
     document = reconcile(plan, chosen, bills, missing)
+    if not named and (unchanged := _on_todays(plan, document, bills)):
+        chosen, missing = select(plan, (f"{job}/o0" for job in unchanged))
+        document = reconcile(plan, chosen, bills, missing)
+        jobs = ", ".join(unchanged)
+        output.say(
+            f"{jobs}: the bill has today's machine and not the recommended one, so today's is "
+            "compared; --option chooses."
+        )
     if output.format == "json":
         print_json(document)
     else:
         print_reconciliation(document, output)
+
+
+def _on_todays(plan: Plan, advised: Reconciliation, bills: Sequence[Bill]) -> list[str]:
+    """Return the jobs whose machine of today is on the bill, while the recommended one is not."""
+
+    def billed(document: Reconciliation) -> set[str]:
+        lines = (line for line in document.lines if line.match == "both" and line.what == "compute")
+        return {job for line in lines for job in line.jobs}
+
+    moved = billed(advised)
+    rest = [job.name for job in plan.jobs if job.name not in moved and job.baseline.offer]
+    if not rest:
+        return []
+    today, _ = select(plan, (f"{name}/o0" for name in rest))
+    here = billed(reconcile(plan, today, bills))
+    return [name for name in rest if name in here]
 
 
 _LINE_COLUMNS = (

@@ -41,6 +41,16 @@ def test_a_plan_that_came_true(name: str, plan: str, call: Call) -> None:
     assert ran.json["totals"]["matched"]["difference_usd"] == "0.00"
 
 
+def test_a_bill_of_today_is_held_against_today(plan: str, call: Call) -> None:
+    """Advice that nobody followed yet is on no bill: today's machine is compared, and said."""
+    ran = call("bill", "aws_cur_2.csv", plan, "-f", "json")
+    assert ran.json["plan"]["options"] == ["train/o0"]
+    assert ran.json["totals"]["matched"]["difference_usd"] == "0.00"
+    assert "train: the bill has today's machine" in ran.err
+    named = call("bill", "aws_cur_2.csv", plan, "--option", "o1", "-f", "json")
+    assert named.json["plan"]["options"] == ["train/o1"]
+
+
 def test_a_boot_disk_is_a_disk_on_a_bill(plan: str, call: Call) -> None:
     """A bill knows disks: what machines boot from and what holds data are one line of it."""
     disks = {}
