@@ -12,14 +12,13 @@ import resource
 import signal
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.arguments.parameters import DEFAULT_PROFILE
-from gpucost.profiling.profile_target import OutputName, reserve_name
+from gpucost.profiling.profile_target import reserve_name
 from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task
 from gpucost.views.output import Output, printable
 from pricing.errors import GpucostError, InputError
@@ -61,69 +60,13 @@ class AroundChildError(GpucostError):
     exit_code = AROUND_CHILD
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureRequest:
-    """What to measure.
-
-    Attributes:
-        command: the command to run, empty where none is run.
-        pid: a process that runs already.
-        target: where the profile goes; None for `profile.json`, or a name beside another's.
-        interval_s: seconds between readings.
-        duration_s: the longest time, None until the command ends or Ctrl-C.
-        gpus: the driver's indices, None for all that the command may use.
-        no_gpu: measure the host and the steps alone.
-        metadata: whether a cloud's metadata service may be asked which machine this is.
-        metrics: the metrics pages of servers, to be read meanwhile.
-        hints: what the measurement cannot see, as fields of `hints.Hints`.
-        applied: what is applied to the command; None where it runs as it is.
-        run_name: where the profile of the whole run goes, if this is a part of one.
-        trace_steps: how many to run under the framework's own profiler, 0 for none.
-    """
-
-    command: tuple[str, ...]
-    pid: int | None
-    target: Path | None
-    interval_s: float
-    duration_s: float | None
-    gpus: tuple[int, ...] | None
-    no_gpu: bool
-    metadata: bool
-    hints: Mapping[str, Any]
-    metrics: tuple[str, ...] = ()
-    applied: Application | None = None
-    run_name: OutputName | None = None
-    trace_steps: int = 0
-
-    @property
-    def job(self) -> str | None:
-        """The job's name, as far as it is known before."""
-        return self.hints.get("name") or _name(self.command)
-
-    def task(self, pid: int | None, probe_folder: str | None, output: Output) -> Task:
-        """Return what the sampler is asked; the target is known by now."""
-        return Task(
-            target=str((self.target or Path(DEFAULT_PROFILE)).absolute()),
-            interval_s=self.interval_s,
-            duration_s=self.duration_s,
-            job=_name(self.command),
-            pid=pid,
-            is_child=bool(self.command),
-            probe_folder=probe_folder,
-            gpus=self.gpus,
-            no_gpu=self.no_gpu,
-            metadata=self.metadata,
-            metrics=self.metrics,
-            hints={name: value for name, value in self.hints.items() if value is not None},
-            run_name=None if self.run_name is None else asdict(self.run_name),
-            trace_steps=self.trace_steps,
-            view=not output.quiet and os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else -1),
-            color=output.color,
-        )
-
-
-def measure(request: MeasureRequest, output: Output) -> int:
+def measure(task: Task, output: Output, applied: Application | None = None) -> int:
     """Measure and write the profile; where a command ran, end as it ended.
+
+    Args:
+        task: what to measure.
+        output: where it is told.
+        applied: what is applied to the command; None where it runs as it is.
 
     Returns:
         The exit code, where no command was asked for or it ended with one.
@@ -133,25 +76,31 @@ def measure(request: MeasureRequest, output: Output) -> int:
         AroundChildError: the same, with a command; it was not started.
         CommandError: the command cannot be started.
     """
-    if not request.no_gpu and (problem := driver_problem()) is not None:
+    if not task.no_gpu and (problem := driver_problem()) is not None:
         last = "Without a GPU, --no-gpu measures the host and the steps alone."
-        raise (AroundChildError if request.command else InputError)([problem, last])
-    reserved = reserve_name(request.target, request.job, os.environ, request.command)
+        raise (AroundChildError if task.command else InputError)([problem, last])
+    reserved = reserve_name(task.target, task.job, os.environ, task.command)
     if reserved.reason:
         output.say(reserved.reason)
     try:
-        request = replace(request, target=reserved.path, run_name=reserved.run_name)
-        return _around_command(request, output) if request.command else _observe(request, output)
+        task = replace(
+            task,
+            target=reserved.path,
+            run_name=reserved.run_name,
+            view=not output.quiet and os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else -1),
+            color=output.color,
+        )
+        return _around_command(task, output, applied) if task.command else _observe(task, output)
     finally:
         reserved.release()
 
 
-def _around_command(request: MeasureRequest, output: Output) -> int:
+def _around_command(task: Task, output: Output, applied: Application | None) -> int:
     folder = _folder(output)
-    environ = _environment(request, folder)
-    relay = Relay(request.command)
+    environ = _environment(task, applied, folder)
+    relay = Relay(task.command)
     try:
-        child = Child(request.command, environ, relay.mask)
+        child = Child(task.command, environ, relay.mask)
     except CommandError:
         relay.cancel()
         if folder is not None:
@@ -160,7 +109,7 @@ def _around_command(request: MeasureRequest, output: Output) -> int:
     relay.begun(child)
     try:
         let_go()
-        front = _Front(Sampling(request.task(child.pid, folder, output)), request, output)
+        front = _Front(replace(task, pid=child.pid, is_child=True, probe_folder=folder), output)
     except Exception as error:  # noqa: BLE001 - the job runs already, and needs us for its signals
         front = None
         _warn(f"measuring failed ({error!r}); the job runs on without it.")
@@ -179,12 +128,12 @@ def _around_command(request: MeasureRequest, output: Output) -> int:
             _remove(folder)
 
 
-def _observe(request: MeasureRequest, output: Output) -> int:
+def _observe(task: Task, output: Output) -> int:
     """Measure what runs already, until it ends, the time is over, or Ctrl-C."""
-    if request.pid is not None and not Path(f"/proc/{request.pid}").exists():
-        raise InputError(f"--pid {request.pid}: no such process; `ps` or `nvidia-smi` list them.")
+    if task.pid is not None and not Path(f"/proc/{task.pid}").exists():
+        raise InputError(f"--pid {task.pid}: no such process; `ps` or `nvidia-smi` list them.")
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SERVED)
-    front = _Front(Sampling(request.task(request.pid, None, output)), request, output)
+    front = _Front(task, output)
     try:
         while not front.sampling.ended and not front.sampling.gone:
             got = take_signals(_SERVED, None)
@@ -205,9 +154,9 @@ class _Front:
         sampling: the sampler.
     """
 
-    def __init__(self, sampling: Sampling, request: MeasureRequest, output: Output) -> None:
-        self.sampling = sampling
-        self._request = request
+    def __init__(self, task: Task, output: Output) -> None:
+        self.sampling = sampling = Sampling(task)
+        self._task = task
         self._output = output
         self._told: Outcome | None = None
         # The kernel signals us when there is something to hear.
@@ -246,7 +195,7 @@ class _Front:
             InputError: no profile could be written, and there was no command.
         """
         sampling, told_s = self.sampling, time.monotonic()
-        if self._request.command:
+        if self._task.command:
             used = resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu_s = used.ru_utime + used.ru_stime
             sampling.tell({"moment_s": told_s, "cpu_s": cpu_s, "code": code})
@@ -291,8 +240,8 @@ class _Front:
             return
         if outcome.finding:
             self._say(outcome.finding)
-        expected = self._request.target or Path(DEFAULT_PROFILE)
-        target = expected if str(expected.absolute()) == outcome.target else outcome.target
+        asked = self._task.target
+        target = asked if asked and asked.absolute() == outcome.target else outcome.target
         self._say(f"wrote {target}; next: gpucost plan {target}")
 
     def _say(self, sentence: str) -> None:
@@ -311,12 +260,6 @@ def _warn(problem: str) -> None:
         click.echo(f"gpucost: {printable(problem)}", err=True)
 
 
-def _name(command: tuple[str, ...]) -> str | None:
-    """Return the script's name, else the program's; never an argument, which may be a secret."""
-    script = next((w for w in command if w.endswith((".py", ".sh"))), None)
-    return Path(script or command[0]).stem if command else None
-
-
 def _folder(output: Output) -> str | None:
     try:
         return events_folder(os.environ)
@@ -329,9 +272,8 @@ def _folder(output: Output) -> str | None:
         return None
 
 
-def _environment(request: MeasureRequest, folder: str | None) -> dict[str, str]:
+def _environment(task: Task, applied: Application | None, folder: str | None) -> dict[str, str]:
     """Return the command's environment: the caller's, and what recipe and probe need."""
-    applied = request.applied
     environ = callers_environment(os.environ, _read(Path("/proc/self/environ")))
     if applied is not None:
         environ |= applied.environment
@@ -339,8 +281,8 @@ def _environment(request: MeasureRequest, folder: str | None) -> dict[str, str]:
         environ |= child_environment(environ, Path(folder))
         if applied is not None:
             _hand_over(applied, Path(folder))
-        elif request.trace_steps:
-            _write_words(Path(folder) / APPLY, {"actions": {}, "trace": request.trace_steps})
+        elif task.trace_steps:
+            _write_words(Path(folder) / APPLY, {"actions": {}, "trace": task.trace_steps})
     return environ
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,9 +19,10 @@ from gpucost.views.output import printable
 from pricing.errors import InputError
 from telemetry.measure.driver import driver_problem
 from telemetry.probe import FOLDER_VARIABLE, PATH, events_folder
+from telemetry.readers.hints import Hints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from types import ModuleType, TracebackType
 
     from planner.profile.model import Profile
@@ -39,13 +40,12 @@ class Measurement:
         problems: what went wrong; the program goes on whatever it is.
     """
 
-    def __init__(self, task: Task, *, target: str | None, quiet: bool) -> None:
+    def __init__(self, task: Task, *, quiet: bool) -> None:
         self.profile: Profile | None = None
         self.path: Path | None = None
         self.verdict: str | None = None
         self.problems: tuple[str, ...] = ()
         self._task = task
-        self._target = target
         self._quiet = quiet
         self._reserved: ReservedName | None = None
         self._sampling: Sampling | None = None
@@ -57,17 +57,15 @@ class Measurement:
             self.problems = ("this program runs under `gpucost profile`, which measures it.",)
             self._say(self.problems[0])
             return self
-        self._reserved = reserve_name(self._target, self._task.job, os.environ)
+        self._reserved = reserve_name(self._task.target, self._task.job, os.environ)
         if self._reserved.reason:
             self._say(self._reserved.reason)
         folder = _folder()
         if folder is not None:
             self._probe = _probe()
             self._probe.begin(folder)
-        run_name = None if self._reserved.run_name is None else asdict(self._reserved.run_name)
-        path = str(self._reserved.path.absolute())
-        task = {**_fields(self._task), "target": path, "run_name": run_name}
-        self._sampling = Sampling(Task(**{**task, "probe_folder": folder}))
+        task = replace(self._task, target=self._reserved.path, run_name=self._reserved.run_name)
+        self._sampling = Sampling(replace(task, probe_folder=folder))
         return self
 
     def step(self, n: int = 1, *, items: int | None = None) -> None:
@@ -111,7 +109,7 @@ class Measurement:
         if outcome.capture is not None and outcome.problems:
             self._say(f"what was measured is in {outcome.capture}: gpucost import it.")
         if outcome.target is not None:
-            self._written(outcome, Path(outcome.target))
+            self._written(outcome, outcome.target)
 
     def _written(self, outcome: Outcome, path: Path) -> None:
         from gpucost.api import load_profile  # noqa: PLC0415 - once, at the end
@@ -163,40 +161,26 @@ def measure(  # noqa: PLR0913 - options of a measurement, all but the name by ke
     Raises:
         InputError: an argument is wrong.
     """
-    known_hints = {
-        key: value for key, value in {"name": name, **hints}.items() if value is not None
-    }
-    _check(interval_s, known_hints)
-    problem = driver_problem() if gpu else None
-    task = Task(
-        target="",
-        interval_s=interval_s,
-        job=name,
-        pid=os.getpid(),
-        is_child=True,
-        gpus=gpus,
-        no_gpu=not gpu or problem is not None,
-        hints=known_hints,
-    )
-    measurement = Measurement(task, target=None if target is None else str(target), quiet=quiet)
-    if problem is not None:
-        measurement._say(f"{problem} The host and the steps alone are measured.")  # noqa: SLF001
-    return measurement
-
-
-def _check(interval_s: float, hints: Mapping[str, Any]) -> None:
-    from telemetry.readers.hints import Hints  # noqa: PLC0415 - checked before it runs
-
-    Hints(**hints)
+    told = Hints(name=name, **hints)
     low, high = _INTERVAL_S
     if not low <= interval_s <= high:
         raise InputError(
             f"interval_s={interval_s:g}: readings can lie {low:g} to {high:g} s apart."
         )
-
-
-def _fields(task: Task) -> dict[str, Any]:
-    return {name: getattr(task, name) for name in task.__dataclass_fields__}
+    problem = driver_problem() if gpu else None
+    task = Task(
+        target=None if target is None else Path(target),
+        interval_s=interval_s,
+        pid=os.getpid(),
+        is_child=True,
+        gpus=gpus,
+        no_gpu=not gpu or problem is not None,
+        hints=told,
+    )
+    measurement = Measurement(task, quiet=quiet)
+    if problem is not None:
+        measurement._say(f"{problem} The host and the steps alone are measured.")  # noqa: SLF001
+    return measurement
 
 
 def _folder() -> str | None:

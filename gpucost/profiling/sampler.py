@@ -9,22 +9,21 @@ saves and restores the cursor.
 
 from __future__ import annotations
 
-import contextlib
 import io
-import json
 import os
-import select
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from threading import Thread
+from typing import TYPE_CHECKING, Literal
 
-from gpucost.profiling.profile_writer import Writer
+from gpucost.arguments.parameters import DEFAULT_PROFILE
+from gpucost.profiling import profile_writer
 from gpucost.profiling.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
 from pricing.listing import counted
 from telemetry.measure.capture_events import EventTail
@@ -42,7 +41,7 @@ def main() -> None:
     """Do one task, which comes over the channel."""
     # Signals are for who started us, and for the job.
     signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
-    channel = Channel(socket.socket(fileno=CHANNEL))
+    channel = Channel(Connection(CHANNEL))
     task = channel.task()
     try:
         outcome = _Sampler(task, channel).run()
@@ -51,12 +50,12 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - said by who started us
         outcome = Outcome(problems=(f"measuring failed, a bug: {error!r}.",))
     if outcome is not None:
-        channel.say(outcome=asdict(outcome))
+        channel.say("outcome", outcome)
     os._exit(0)  # a driver's call that hangs in a thread would hold us
 
 
 class Channel:
-    """The sampler's end of the sockets.
+    """The sampler's end of the connection.
 
     Attributes:
         left: whether the other end has gone.
@@ -64,52 +63,40 @@ class Channel:
         job_end: how the job ended, once that is known.
     """
 
-    def __init__(self, end: socket.socket) -> None:
-        self._socket = end
-        self._begun = b""
-        self._items: list[Any] = []
+    def __init__(self, end: Connection) -> None:
+        self._end = end
         self.left = False
         self.words: set[str] = set()
         self.job_end: JobEnd | None = None
 
     def task(self) -> Task:
         """Wait for the task."""
-        while not self._items and not self.left:
-            self._hear()
-        if self.left:
-            os._exit(0)
-        fields = self._items.pop(0)
-        gpus = fields.pop("gpus")
-        metrics = tuple(fields.pop("metrics"))
-        return Task(gpus=None if gpus is None else tuple(gpus), metrics=metrics, **fields)
-
-    def say(self, **item: object) -> None:
-        """Say something to who started us."""
-        with contextlib.suppress(OSError):
-            self._socket.sendall(json.dumps(item).encode() + b"\n")
-
-    def listen(self, timeout_s: float, *more: int) -> list[int]:
-        """Wait for a word, for another descriptor, or for the time; return the descriptors."""
-        own = self._socket.fileno()
-        ready, _, _ = select.select([own, *more], [], [], max(0.0, timeout_s))
-        if own in ready:
-            self._hear()
-            ready.remove(own)
-        self.words |= {item for item in self._items if isinstance(item, str)}
-        for item in self._items:
-            if isinstance(item, dict):
-                self.job_end = JobEnd(**item)
-        self._items.clear()
-        return ready
-
-    def _hear(self) -> None:
         try:
-            data = self._socket.recv(1 << 16)
+            task: Task = self._end.recv()
+        except (OSError, EOFError):
+            os._exit(0)
+        return task
+
+    def say(self, name: str, value: object) -> None:
+        """Say something to who started us."""
+        try:
+            self._end.send((name, value))
         except OSError:
-            data = b""
-        self.left = not data
-        *lines, self._begun = (self._begun + data).split(b"\n")
-        self._items += [json.loads(line) for line in lines]
+            self.left = True
+
+    def listen(self, timeout_s: float, *more: int) -> bool:
+        """Wait for a word, for another descriptor, or for the time; return whether one is ready."""
+        ready = wait([self._end, *more], max(0.0, timeout_s))
+        try:
+            while self._end.poll():
+                item = self._end.recv()
+                if isinstance(item, str):
+                    self.words.add(item)
+                else:
+                    self.job_end = JobEnd(**item)
+        except (OSError, EOFError):
+            self.left = True
+        return any(handle in ready for handle in more)
 
 
 class _Sampler:
@@ -124,23 +111,24 @@ class _Sampler:
         self._gpus = None if task.no_gpu else GpuThread(task.gpus)
         self._view: LiveView | None = None
         self._drawn = 0
+        self._judging: Thread | None = None
+        self._finding = "…"
 
     def run(self) -> Outcome | None:
-        """Sample until the end, and have the profile written; None where nobody waits for it."""
-        target = Path(self._task.target)
+        """Sample until the end, and write the profile; None where nobody waits for it."""
+        target = self._target = Path(self._task.target or DEFAULT_PROFILE).absolute()
         try:
             target, self._capture = self._opened(target)
         except OSError as error:
             reason = error.strerror or error
             problem = f"{target}: nothing can be written there, nor in /tmp: {reason}."
             return Outcome(problems=(problem,))
-        self._channel.say(capture=str(self._capture.path))
-        with Writer() as self._writer:
-            self._record()
-            self._channel.say(ended=True)
-            if self._task.probe_folder is not None:
-                shutil.rmtree(Path(self._task.probe_folder).parent, ignore_errors=True)
-            return None if self._channel.left else self._finish(target)
+        self._channel.say("capture", self._capture.path)
+        self._record()
+        self._channel.say("ended", value=True)
+        if self._task.probe_folder is not None:
+            shutil.rmtree(Path(self._task.probe_folder).parent, ignore_errors=True)
+        return None if self._channel.left else self._finish(target)
 
     def _opened(self, target: Path) -> tuple[Path, CaptureFile]:
         """Return where the profile goes, and the capture beside it.
@@ -156,8 +144,9 @@ class _Sampler:
             opened = CaptureFile(elsewhere.with_name(capture))
             reason = error.strerror or error
             self._channel.say(
-                said=f"{target.parent}: cannot be written to ({reason}); the profile goes to "
-                f"{elsewhere}."
+                "said",
+                f"{target.parent}: cannot be written to ({reason}); the profile goes to "
+                f"{elsewhere}.",
             )
             return elsewhere, opened
 
@@ -173,6 +162,7 @@ class _Sampler:
         )
         recorder = Recorder(self._capture, self._gpus, subject, self._task.interval_s)
         recorder.begin()
+        Thread(target=profile_writer.load, daemon=True).start()
         if self._task.view:
             parent = os.getppid()
             self._view = LiveView(
@@ -186,21 +176,21 @@ class _Sampler:
         finally:
             if self._view is not None:
                 self._view.hide()
-                self._channel.say(drawn=0)
+                self._channel.say("drawn", 0)
         recorder.end(self._channel.job_end)
 
     def _finish(self, target: Path) -> Outcome:
         task = self._task
-        if target != Path(task.target):  # somewhere else, where no other part of the run writes
+        if target != self._target:  # elsewhere, where no other part of the run writes
             task = replace(task, run_name=None)
-        outcome = self._writer.write(str(self._capture.path), str(target), task)
+        outcome = profile_writer.written(self._capture.path, target, task)
         if self._capture.problem is not None:
             lost = counted(self._capture.lost, "line")
             sentence = (
                 f"{lost} could not be written ({self._capture.problem}); "
                 "the profile is of the others."
             )
-            self._channel.say(said=sentence)
+            self._channel.say("said", sentence)
         return outcome
 
     def _ended(self, timeout_s: float) -> bool:
@@ -208,7 +198,7 @@ class _Sampler:
         until_s = time.monotonic() + timeout_s
         handles = () if self._watched is None else (self._watched,)
         while True:
-            over = bool(self._channel.listen(until_s - time.monotonic(), *handles))
+            over = self._channel.listen(until_s - time.monotonic(), *handles)
             self._follow()
             if over or self._channel.left or END in self._channel.words:
                 return True
@@ -221,7 +211,7 @@ class _Sampler:
         if HIDE in words:
             if self._view is not None:
                 self._view.hide()
-            self._channel.say(hidden=True)
+            self._channel.say("hidden", value=True)
         if self._view is not None and SHOW in words:
             self._view.show()
         words -= {HIDE, SHOW}
@@ -229,7 +219,7 @@ class _Sampler:
     def _draw(self) -> None:
         if self._view is not None and (drawn := self._view.draw()) != self._drawn:
             self._drawn = drawn
-            self._channel.say(drawn=drawn)
+            self._channel.say("drawn", drawn)
 
     def _snapshot(self) -> LiveSnapshot:
         latest = self._capture.latest
@@ -246,7 +236,14 @@ class _Sampler:
 
     def _verdict(self) -> str:
         """Return the first finding of the last minutes; what was asked the time before."""
-        return self._writer.so_far(self._capture.recent(), self._task.hints)
+        if self._judging is None or not self._judging.is_alive():
+            lines = self._capture.recent()
+            self._judging = Thread(target=self._judge, args=(lines,), daemon=True)
+            self._judging.start()
+        return self._finding
+
+    def _judge(self, lines: list[str]) -> None:
+        self._finding = profile_writer.finding_so_far(lines, self._task.hints)
 
 
 def _watch(pid: int) -> int | None:

@@ -2,33 +2,31 @@
 
 It is a process of its own, so that nothing of a measurement (a driver that hangs, a full disk, a
 failure of ours) can hold up who started it: `gpucost profile`, which serves signals and waits for
-the job, or a program that measures itself. Both talk in lines of JSON over a pair of sockets; where
-one end closes, the other side has gone.
+the job, or a program that measures itself. Where one end of the connection between them closes, the
+other side has gone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
-import select
 import signal
-import socket
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from multiprocessing.connection import Pipe
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from telemetry.measure.command import inherited
+from telemetry.readers.hints import Hints
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from gpucost.profiling.profile_target import OutputName
 
 CHANNEL = 3  # the sampler's end
 END, HIDE, SHOW = "end", "hide", "show"
-_CHUNK = 1 << 16
 _ACKNOWLEDGE_S = 0.7
 _BUSY_S = 10.0
 _STOPPED, _IN_KERNEL = "Tt", "D"
@@ -39,43 +37,55 @@ _START = "import sys; sys.path[:] = {path!r}; from gpucost.profiling.sampler imp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What to sample, and where to.
+    """What to measure, and where to.
 
     Attributes:
-        target: where the profile goes; capture and series lie beside it.
-        interval_s: seconds between readings.
-        duration_s: the longest time, None without a limit.
-        job: its name.
-        pid: the process at its top, None for the whole machine.
+        command: the command that is run, empty where none is.
+        pid: the process at the job's top, None for the whole machine.
         is_child: whether `pid` is a child of who asks, who will tell its end; else it is watched.
+        target: where the profile goes, capture and series beside it; None for `profile.json`, or
+            a name beside another's.
+        interval_s: seconds between readings.
+        duration_s: the longest time, None until the command ends or Ctrl-C.
+        gpus: the driver's indices, None for all that the job may use.
+        no_gpu: measure the host and the steps alone.
+        metadata: whether a cloud's metadata service may be asked which machine this is.
+        metrics: the metrics pages of servers, to be read meanwhile.
+        hints: what the measurement cannot see.
         probe_folder: where the probe writes; it is removed in the end. None without a probe.
-        gpus: the driver's indices, None for all.
-        no_gpu: read no GPU.
-        metadata: ask a cloud's metadata service which machine this is.
-        metrics: the metrics pages of the servers that are measured.
-        hints: fields of `hints.Hints`, for the profile.
-        run_name: fields of `profile_target.OutputName`; None where no run of several is looked for.
-        trace_steps: how many were to be traced; the outcome says where none were.
+        run_name: where the profile of the whole run goes, if this is a part of one.
+        trace_steps: how many to run under the framework's own profiler, 0 for none.
         view: draw the live view on standard error, where that is our terminal.
         color: whether it may use colours.
     """
 
-    target: str
-    interval_s: float = 1.0
-    duration_s: float | None = None
-    job: str | None = None
+    command: tuple[str, ...] = ()
     pid: int | None = None
     is_child: bool = False
-    probe_folder: str | None = None
+    target: Path | None = None
+    interval_s: float = 1.0
+    duration_s: float | None = None
     gpus: tuple[int, ...] | None = None
     no_gpu: bool = False
     metadata: bool = True
     metrics: tuple[str, ...] = ()
-    hints: Mapping[str, Any] = field(default_factory=dict)
-    run_name: Mapping[str, Any] | None = None
+    hints: Hints = field(default_factory=Hints)
+    probe_folder: str | None = None
+    run_name: OutputName | None = None
     trace_steps: int = 0
     view: bool = False
     color: bool = False
+
+    @property
+    def job(self) -> str | None:
+        """The job's name, as far as it is known before: the script's, else the program's.
+
+        Never an argument, which may be a secret.
+        """
+        if self.hints.name:
+            return self.hints.name
+        script = next((word for word in self.command if word.endswith((".py", ".sh"))), None)
+        return Path(script or self.command[0]).stem if self.command else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,30 +97,20 @@ class Outcome:
         capture: where the readings lie; None once a profile holds them.
         notes: what a reader of the profile should know.
         changes: what `gpucost run` applied and left, or the table of a trace, in words.
-        verdict: its first finding: `code`, `cause`, `confidence`, `waste_fraction`.
+        finding: its first finding in words, None without one.
         problems: why there is no profile, or what else went wrong.
-        part: what is said instead of a verdict where other parts of the run are still to come.
+        part: what is said instead of a finding where other parts of the run are still to come.
         cut_off: whether the sampler did not come to an end: it was killed, hangs, or was left.
     """
 
-    target: str | None = None
-    capture: str | None = None
+    target: Path | None = None
+    capture: Path | None = None
     notes: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
-    verdict: Mapping[str, Any] | None = None
+    finding: str | None = None
     problems: tuple[str, ...] = ()
     part: str | None = None
     cut_off: bool = False
-
-    @property
-    def finding(self) -> str | None:
-        """The verdict in words, None without one."""
-        if not self.verdict:
-            return None
-        share = self.verdict["waste_fraction"]
-        wastes = "" if share is None else f", wastes {share:.0%}"
-        sure = f"({self.verdict['confidence']}{wastes})"
-        return f"{self.verdict['code']}: {self.verdict['cause']} {sure}"
 
 
 class Sampling:
@@ -123,22 +123,20 @@ class Sampling:
         outcome: what became of it, once that is known.
         gone: whether the process closed its end.
         drawn: lines at the bottom of the terminal that it keeps for its view.
+        hidden: whether the view is away.
     """
 
     def __init__(self, task: Task) -> None:
         self.pid: int | None = None
-        self.capture: str | None = None
-        self.ended = False
+        self.capture: Path | None = None
+        self.ended = self.gone = False
         self.outcome: Outcome | None = None
-        self.gone = False
         self.drawn = 0
+        self.hidden = True
         self._draws = task.view
-        self._hidden = True
         self._held_from_s = float("inf")
-        self._begun = b""
         self._problem: str | None = None
-        self._socket, far_end = socket.socketpair()
-        self._socket.settimeout(0.0)
+        self._channel, far_end = Pipe()
         with far_end:
             try:
                 self.pid = _started(far_end.fileno(), errors=task.view)
@@ -146,36 +144,37 @@ class Sampling:
                 reason = error.strerror or error
                 self._problem = f"could not be started ({sys.executable}: {reason})"
                 self.gone = True
-        self.tell(asdict(task))
+        self.tell(task)
 
     @property
     def handle(self) -> int:
         """The descriptor that is readable when there is something to hear."""
-        return self._socket.fileno()
+        return self._channel.fileno()
 
     def tell(self, item: object) -> None:
         """Say something to it; nothing happens where it is gone."""
         with contextlib.suppress(OSError):
-            self._socket.sendall(json.dumps(item).encode() + b"\n")
+            self._channel.send(item)
 
     def hear(self) -> list[str]:
         """Take in what it said; return the sentences that are for people."""
         sentences = []
-        for item in self._items():
-            if "said" in item:
-                sentences.append(str(item["said"]))
-            self.capture = item.get("capture", self.capture)
-            self.ended = self.ended or "ended" in item
-            self.drawn = item.get("drawn", self.drawn)
-            self._hidden = self._hidden or "hidden" in item
-            if "outcome" in item:
-                self.outcome = Outcome(**item["outcome"])
+        while not self.gone and self._channel.poll():
+            try:
+                name, value = self._channel.recv()
+            except (OSError, EOFError):
+                self.gone = True
+                break
+            if name == "said":
+                sentences.append(str(value))
+            else:
+                setattr(self, name, value)
         return sentences
 
     def wait(self, timeout_s: float) -> None:
         """Wait until there is something to hear."""
         with contextlib.suppress(OSError):
-            select.select([self._socket], [], [], max(0.0, timeout_s))
+            self._channel.poll(max(0.0, timeout_s))
 
     def hide(self, within_s: float) -> None:
         """Have the view taken away, and wait a little until it is.
@@ -184,10 +183,10 @@ class Sampling:
         """
         if not self._draws:
             return
-        self._hidden = False
+        self.hidden = False
         self.tell(HIDE)
         until_s = time.monotonic() + within_s
-        while not (self._hidden or self.gone) and (left_s := until_s - time.monotonic()) > 0:
+        while not (self.hidden or self.gone) and (left_s := until_s - time.monotonic()) > 0:
             self.wait(left_s)
             self.hear()
 
@@ -231,25 +230,12 @@ class Sampling:
 
     def close(self) -> None:
         """Let go of it, and collect it where it has ended; one that was given up is killed."""
-        self._socket.close()
+        self._channel.close()
         if self.pid is not None:
             with contextlib.suppress(OSError):
                 if self.outcome is None or self.outcome.cut_off:
                     os.killpg(self.pid, signal.SIGKILL)
                 os.waitpid(self.pid, os.WNOHANG)
-
-    def _items(self) -> list[dict[str, Any]]:
-        while not self.gone:
-            try:
-                data = self._socket.recv(_CHUNK)
-            except BlockingIOError:
-                break
-            except OSError:
-                data = b""
-            self.gone = not data
-            self._begun += data
-        *lines, self._begun = self._begun.split(b"\n")
-        return [json.loads(line) for line in lines]
 
 
 def _started(channel: int, *, errors: bool) -> int:

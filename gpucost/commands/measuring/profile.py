@@ -64,7 +64,9 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **option
     GPUs (NVML), host and, in Python programs that use PyTorch or Keras, the steps themselves.
     COMMAND keeps its output, its signals and its exit code.
     """
-    from gpucost.profiling.measurement import MeasureRequest, measure  # noqa: PLC0415 - not on `gpucost --help`
+    from gpucost.profiling.measurement import measure  # noqa: PLC0415 - not on `gpucost --help`
+    from gpucost.profiling.sampling import Task  # noqa: PLC0415 - the same
+    from telemetry.readers.hints import Hints  # noqa: PLC0415 - the same
 
     interval_s, duration = float(options.pop("interval")), options.pop("duration")
     metrics = _addresses(options.pop("metrics"))
@@ -73,7 +75,7 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **option
     _check(words, pid, target, interval_s)
     if trace_steps and not words:
         raise InputError("--trace: needs a COMMAND; a program that runs already is not changed.")
-    request = MeasureRequest(
+    task = Task(
         command=words,
         pid=pid,
         target=None if target is None else Path(target),
@@ -84,9 +86,9 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **option
         metadata=not options.pop("no_metadata"),
         metrics=metrics,
         trace_steps=trace_steps,
-        hints=options,
+        hints=Hints(**options),
     )
-    return measure(request, output)
+    return measure(task, output)
 
 
 def _check(words: tuple[str, ...], pid: int | None, target: str | None, interval_s: float) -> None:

@@ -83,7 +83,8 @@ def command(
     exit code; at the end is said what was applied, what was left, and why. With --ab they are
     switched on and off within this one run, in blocks of steps in drawn order.
     """
-    from gpucost.profiling.measurement import MeasureRequest, measure  # noqa: PLC0415 - lazy
+    from gpucost.profiling.measurement import measure  # noqa: PLC0415 - lazy
+    from gpucost.profiling.sampling import Task  # noqa: PLC0415 - lazy
 
     words: tuple[str, ...] = ctx.meta[_COMMAND]
     sources = (plan_path, recipe_path, named)
@@ -92,16 +93,10 @@ def command(
         is_named = ctx.get_parameter_source("target") is ParameterSource.COMMANDLINE
         return find_batch(words, target if is_named else None, output, no_gpu=options["no_gpu"])
     applied = applied_to(words, sources, options)
-    request = MeasureRequest(
+    task = Task(
         command=applied.command,
-        pid=None,
         target=Path(target),
-        interval_s=1.0,
-        duration_s=None,
-        gpus=None,
         no_gpu=options["no_gpu"],
         metadata=not options["no_metadata"],
-        hints={},
-        applied=applied,
     )
-    return measure(request, output)
+    return measure(task, output, applied)
