@@ -278,12 +278,11 @@ def test_an_interrupted_wait_is_forgotten(tmp_path: Path) -> None:
     """After an interrupt in the midst of a batch, and of our own hook, later waits count."""
     program = """
 from gpucost_probe.hooks import loader
-known = loader.NextHook.before
-def interrupted(self, iterator):
-    known(self, iterator)
-    loader.NextHook.before = known
+known = loader.core_times_s
+def interrupted():
+    loader.core_times_s = known
     raise KeyboardInterrupt
-loader.NextHook.before = interrupted
+loader.core_times_s = interrupted
 try: list(DataLoader(range(8), 2))
 except KeyboardInterrupt: pass
 for b in DataLoader(range(8), 2): time.sleep(0.06); o.step()

@@ -24,9 +24,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from importlib.abc import Loader
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Any, Callable
+    from typing import Callable, Sequence
 
     from .by_hand import Measurement
 
@@ -59,7 +60,7 @@ class Finder:
         self._waiting = dict(WATCHED)
 
     def find_spec(
-        self, name: str, path: Any = None, target: ModuleType | None = None
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return what the other finders find; the module gets patched when it has been executed."""
         patcher = self._waiting.pop(name, None)
@@ -69,22 +70,23 @@ class Finder:
             find = None if finder is self else getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = find(name, path, target) if find else None
             if spec is not None:
-                self._watch(spec, patcher)
+                self._watch(spec.loader, patcher)
                 return spec
         self._waiting[name] = patcher
         return None
 
-    def _watch(self, spec: ModuleSpec, patcher: tuple[str, str]) -> None:
-        loader = spec.loader
+    def _watch(self, loader: Loader | None, patcher: tuple[str, str]) -> None:
+        if loader is None:
+            return
         try:
-            execute = loader.exec_module  # type: ignore[union-attr]
-            loader.exec_module = _after(  # type: ignore[union-attr, method-assign]
+            execute = loader.exec_module
+            loader.exec_module = _after(  # type: ignore[method-assign, assignment]
                 execute, lambda module: self._patch(loader, module, patcher)
             )
         except Exception:
             pass
 
-    def _patch(self, loader: Any, module: ModuleType, patcher: tuple[str, str]) -> None:
+    def _patch(self, loader: Loader, module: ModuleType, patcher: tuple[str, str]) -> None:
         try:
             del loader.exec_module
             from . import process

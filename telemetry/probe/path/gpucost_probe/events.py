@@ -10,7 +10,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Callable
 
 
 def wall(moment_s: float) -> float:
@@ -39,7 +39,7 @@ class Events:
         self._ended = False
         self._oddities: list[str] = []
         self.flush: Callable[[], None] = _pass
-        self.finish: Callable[[], dict[str, Any]] = dict
+        self.finish: Callable[[], dict[str, object]] = dict
         self.greet: Callable[[], None] = _pass
 
     @property
@@ -75,7 +75,7 @@ class Events:
             self.odd(sentence)
         self.greet()
 
-    def write(self, event: str, t_s: float | None = None, **fields: Any) -> None:
+    def write(self, event: str, t_s: float | None = None, **fields: object) -> None:
         """Write one event, after what was held back.
 
         Args:
@@ -130,7 +130,7 @@ class Events:
             return
         self._ended = True
         try:
-            self.write("bye", **self.finish())
+            self.write("bye", None, **self.finish())
         except Exception:
             pass
 

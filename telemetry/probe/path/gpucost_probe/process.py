@@ -15,8 +15,11 @@ from .steps import Steps
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable
+    from typing import Callable
 
+    from .applying.input import Trial
+    from .applying.recipe import Recipe
+    from .tracing import Trace
 
 APPLY = "apply.json"  # in the folder of events, where a recipe is to be applied
 
@@ -41,11 +44,11 @@ class Probe:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.generation = 0
-        self.autocast: Any = None
+        self.autocast: object = None
         self.others = False
         self.by_hand = False
-        self.trial: Any = None
-        self.trace: Any = None
+        self.trial: Trial | None = None
+        self.trace: Trace | None = None
         self.each_look: Callable[[], None] | None = None
         self.recipe = _recipe_in(self)
         self._watched = False
@@ -121,7 +124,7 @@ def permit_looks(folder: str) -> None:
         return
 
 
-def _recipe_in(probe: Probe) -> Any:
+def _recipe_in(probe: Probe) -> Recipe | None:
     """Return the actions of a recipe, None where none is to be applied here."""
     if not os.path.exists(os.path.join(probe.folder, APPLY)):
         return None

@@ -27,10 +27,15 @@ from time import perf_counter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import dis
+    from _thread import LockType
     from types import CodeType, FrameType
-    from typing import Any, Callable, Mapping
+    from typing import Callable, Mapping, TypeVar
 
     from .events import Events
+
+    _Key = TypeVar("_Key")
+    _Value = TypeVar("_Value")
 
 MOST_KNOWN = 4000
 MOST_LOOKS = 3  # at the variables of a piece of code
@@ -153,7 +158,7 @@ class Places:
 _OPERATOR = "<operator>"
 
 
-def _variables(frame: FrameType) -> dict[str, Any]:
+def _variables(frame: FrameType) -> dict[str, object]:
     code = frame.f_code
     if not code.co_flags & _OPTIMIZED:
         return dict(frame.f_locals)
@@ -177,12 +182,13 @@ def _decoded(code: CodeType, last: int) -> tuple[str, ...]:
     return tuple(str(each.argval) for each in loads)
 
 
-def _start(instruction: Any) -> tuple[int, int]:
+def _start(instruction: dis.Instruction) -> tuple[int | None, int | None]:
     """Return the line and column at which an instruction's source begins."""
-    return instruction.positions[0], instruction.positions[2]
+    place = instruction.positions
+    return (place.lineno, place.col_offset) if place else (None, None)
 
 
-def _defined(names: tuple[str, ...], variables: dict[str, Any], frame: FrameType) -> str:
+def _defined(names: tuple[str, ...], variables: dict[str, object], frame: FrameType) -> str:
     """Return the full name of what `names` call: by module, or by the class that defines it.
 
     Attributes are read where they lie, never through code of the program.
@@ -211,7 +217,7 @@ def _tensors_made(code: CodeType) -> str:
     return next(("torch." + name for name in _MAKES_TENSORS if name in code.co_names), "")
 
 
-def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:
+def _keep(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:
     if len(known) >= MOST_KNOWN:
         known.clear()
     known[key] = value
@@ -282,7 +288,7 @@ class Samples:
         if not counts:
             return
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        rows: list[Any] = [[*key, n] for key, n in ranked[:MOST_PLACES]]
+        rows: list[list[object]] = [[*key, n] for key, n in ranked[:MOST_PLACES]]
         folded: dict[tuple[str, ...], int] = {}
         for (during, _, *names), n in ranked[MOST_PLACES:]:
             key = (during, "", *names)
@@ -313,8 +319,8 @@ class Watch:
         self._watched = watched
         self._look_around = look_around
         self._failed = failed
-        self._stop: Any = None
-        self._ended: Any = None
+        self._stop: LockType | None = None
+        self._ended: LockType | None = None
 
     def start(self) -> None:
         """Start the thread, unless it runs or the environment forbids it."""
@@ -337,7 +343,7 @@ class Watch:
     def end(self) -> bool:
         """End the thread and wait for it; return whether it ran."""
         stop, ended = self._stop, self._ended
-        if stop is None:
+        if stop is None or ended is None:
             return False
         self._stop = self._ended = None
         stop.release()
@@ -348,7 +354,7 @@ class Watch:
         """Take that this is a forked child, in which the thread does not exist."""
         self._stop = self._ended = None
 
-    def _run(self, stop: Any, ended: Any) -> None:
+    def _run(self, stop: LockType, ended: LockType) -> None:
         try:
             places, own, turn = Places(), get_ident(), 0.0
             while True:
@@ -367,7 +373,7 @@ class Watch:
         finally:
             ended.release()
 
-    def _look(self, places: Any, own: int, *, late: bool) -> None:
+    def _look(self, places: Places, own: int, *, late: bool) -> None:
         self._look_around()
         samples = self._samples()
         frames = sys._current_frames()

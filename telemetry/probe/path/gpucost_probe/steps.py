@@ -18,9 +18,10 @@ from .tally import Iterations, Spans, Spent, Tally, plus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Callable
 
     from .events import Events
+    from .foreign import Foreign
 
 _SCHEDULED = "/proc/thread-self/schedstat"
 
@@ -240,7 +241,7 @@ class Steps:
         self.samples = Samples(events)
         self.thread = 0
         self._tally = Tally(events)
-        self.loss: Any = None
+        self.loss: Foreign | None = None
         self.taken: Callable[[float | None], None] | None = None
         self.traced = False
         self._otherwise: Iterations | None = Iterations(events, self.samples)

@@ -20,11 +20,13 @@ from .events import wall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import SupportsFloat, TypeVar
 
     from .events import Events
     from .stacks import Samples
     from .steps import Loader
+
+    _Number = TypeVar("_Number", int, float)
 
 # Until this age of the process, seconds: seconds that a line covers at least.
 WIDTHS = ((60.0, 0.05), (600.0, 0.25), (3600.0, 1.0), (21600.0, 10.0))
@@ -87,7 +89,7 @@ class Spent:
         self.items: int | None = 0
         self.longest_s = 0.0
         self.lengths: dict[int, int] = {}
-        self.loss: Any = None
+        self.loss: SupportsFloat | None = None
 
     def measured(self) -> float | None:
         """Enter the length of this one step, and return it; None where it is unknown."""
@@ -117,7 +119,7 @@ def bucket(length_s: float) -> int:
     return floor(log2(max(length_s, SHORTEST_S)) * BUCKETS)
 
 
-def plus(sum_: Any, more: Any) -> Any:
+def plus(sum_: _Number | None, more: _Number | None) -> _Number | None:
     """Return a sum, None where a part is unknown."""
     return None if sum_ is None or more is None else sum_ + more
 
@@ -221,7 +223,7 @@ def _add(sums: dict[int, int], more: dict[int, int]) -> None:
         sums[key] = sums.get(key, 0) + n
 
 
-def _value(loss: Any) -> str:
+def _value(loss: SupportsFloat | None) -> str:
     """Return a loss in all its digits, so that two runs can be held against each other."""
     value = None if loss is None else float(loss)
     return "null" if value is None or value - value != 0.0 else repr(value)

@@ -12,8 +12,9 @@ from time import perf_counter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Iterator
 
+    from .foreign import Foreign
     from .process import Probe
 
 WARM_UP = 10  # steps before: the first ones compile, allocate and fill caches
@@ -34,7 +35,7 @@ class Trace:
     def __init__(self, probe: Probe, steps: int) -> None:
         self._probe, self._steps = probe, steps
         self._count = 0
-        self._profiler: Any = None
+        self._profiler: Foreign | None = None
         self._begin_s = 0.0
 
     def stepped(self, _length_s: float | None) -> None:
@@ -50,8 +51,8 @@ class Trace:
             self._probe.events.odd("PyTorch's profiler could not be used: %r" % (error,))
 
     def _begin(self) -> None:
-        torch: Any = sys.modules["torch"]
-        module: Any = import_module("torch.profiler")
+        torch = sys.modules["torch"]
+        module = import_module("torch.profiler")
         kinds = [module.ProfilerActivity.CPU]
         if torch.cuda.is_available():
             kinds.append(module.ProfilerActivity.CUDA)
@@ -89,7 +90,7 @@ class _Seen:
         rows: operator or idle, its name, how often, and microseconds.
     """
 
-    def __init__(self, events: Any) -> None:
+    def __init__(self, events: list[Foreign]) -> None:
         on_device = [e for e in events if not _is_on_cpu(e)]
         spans = [e for e in events if _is_on_cpu(e)]
         operators = [e for e in spans if not e.name.startswith(_ANNOTATIONS)]
@@ -121,11 +122,11 @@ class _Seen:
         return "in %s" % around[0].partition("#")[0] if around[0] else ""
 
 
-def _is_on_cpu(event: Any) -> bool:
+def _is_on_cpu(event: Foreign) -> bool:
     return str(event.device_type).endswith("CPU")
 
 
-def _device_us(event: Any) -> float:
+def _device_us(event: Foreign) -> float:
     for name in ("self_device_time_total", "self_cuda_time_total"):  # the second until 2.3
         if hasattr(event, name):
             return float(getattr(event, name))
@@ -143,7 +144,7 @@ def _largest(sums: dict[str, list[float]], most: int) -> list[tuple[str, int, fl
     return [(name, int(n), us) for name, (n, us) in ranked[:most] if us > 0.0]
 
 
-def _gaps(events: list[Any]) -> Iterator[tuple[float, float, str]]:
+def _gaps(events: list[Foreign]) -> Iterator[tuple[float, float, str]]:
     """Yield begin and end of each stretch without an event, and the event that ends it."""
     until: float | None = None
     for event in sorted(events, key=lambda e: e.time_range.start):

@@ -29,7 +29,11 @@ from .reach import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Dict, List, Tuple
+
+    from ..foreign import Foreign
+
+    _State = Tuple[Dict[str, object], List[object]]
 
 
 BATCHES = 8
@@ -47,14 +51,14 @@ class Watch:
         roots: data set, collate function, sampler.
     """
 
-    def __init__(self, *roots: Any) -> None:
+    def __init__(self, *roots: object) -> None:
         self.reach = Reach(*roots)
 
-    def look(self) -> tuple[dict[str, Any], list[Any]]:
+    def look(self) -> _State:
         """Return how everything stands."""
         return streams(), self.reach.state()
 
-    def changed(self, before: tuple[dict[str, Any], list[Any]]) -> str | None:
+    def changed(self, before: _State) -> str | None:
         """Return what has changed since, in words; None for nothing."""
         stream = drawn(before[0], streams())
         if stream is not None:
@@ -77,7 +81,7 @@ class Evidence:
     """
 
     def __init__(self) -> None:
-        self.indices: list[Any] = []
+        self.indices: list[object] = []
         self.marks: list[int] = []
         self.size = 0
         self.fetch_s: list[float] = []
@@ -90,7 +94,9 @@ class Evidence:
         """Whether enough batches were seen."""
         return len(self.marks) >= BATCHES
 
-    def add(self, index: Any, batch: Any, changed: str | None, order: str | None) -> str | None:
+    def add(
+        self, index: object, batch: object, changed: str | None, order: str | None
+    ) -> str | None:
         """Take a batch; return why the loader must be left alone, if that is known already.
 
         Args:
@@ -131,17 +137,19 @@ class Evidence:
         return min(1.0, sum(self.busy_s) / read_s) if read_s else 1.0
 
 
-def indices_of(loader: Any) -> Any:
+def indices_of(loader: Foreign) -> Foreign:
     """Return what gives the indices of a loader, batch by batch."""
-    return loader.sampler if loader.batch_sampler is None else loader.batch_sampler
+    own: Foreign | None = loader.batch_sampler
+    sampler: Foreign = loader.sampler
+    return sampler if own is None else own
 
 
-def why_not_begin(loader: Any) -> str | None:
+def why_not_begin(loader: Foreign) -> str | None:
     """Return why a loader is left alone, as far as that shows before it is read."""
-    data: Any = sys.modules["torch.utils.data"]
+    data = sys.modules["torch.utils.data"]
     if isinstance(loader.dataset, data.IterableDataset):
         return "an iterable data set would give every batch once for each worker"
-    if type(loader)._get_iterator is not data.DataLoader._get_iterator:
+    if getattr(type(loader), "_get_iterator", None) is not data.DataLoader._get_iterator:
         return "its iterator is not PyTorch's own"
     if hasattr(loader.dataset, "reading_service") or _is_pipe(loader.dataset):
         return "a data pipe shares its items out by itself"
@@ -209,7 +217,7 @@ def _start_method() -> str:
     )
 
 
-def _is_pipe(dataset: Any) -> bool:
+def _is_pipe(dataset: object) -> bool:
     names = {base.__name__ for base in type(dataset).__mro__}
     return bool(names & {"MapDataPipe", "IterDataPipe"}) and "torch" in sys.modules
 
@@ -238,7 +246,7 @@ _DRAWS = re.compile(
 )
 
 
-def why_not_ahead(sampler: Any) -> str | None:
+def why_not_ahead(sampler: object) -> str | None:
     """Return why a sampler's order cannot be worked out ahead, None where it can."""
     kind = type(sampler)
     key = (kind.__module__, kind.__name__)
@@ -246,7 +254,9 @@ def why_not_ahead(sampler: Any) -> str | None:
         inner = (getattr(sampler, name, None) for name in _WRAPPERS[key])
         return next((why for part in inner if (why := why_not_ahead(part)) is not None), None)
     if key[1] == "RandomSampler" and key in _KNOWN:
-        if sampler.generator is not None:  # once more at its end, with or without replacement
+        if (
+            getattr(sampler, "generator", None) is not None
+        ):  # once more at its end, with or without replacement
             return "the sampler draws from the program's generator as it goes"
         return None
     if key in _KNOWN or kind in _PLAIN:

@@ -17,8 +17,10 @@ from .recipe import APPLIED, LEFT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from contextlib import AbstractContextManager
+    from typing import Callable
 
+    from ..foreign import Foreign
     from .recipe import Recipe
 
 AMP, COMPILE, LAYOUT = "mixed-precision", "compile", "channels-last"
@@ -37,12 +39,12 @@ class Compute:
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
-        self._torch: Any = sys.modules["torch"]
+        self._torch = sys.modules["torch"]
         recipe.refuse_versions(str(self._torch.__version__))
         self._seen: set[int] = set()
         self._calls: list[_Called] = []
 
-    def before_step(self, optimizer: Any) -> None:
+    def before_step(self, optimizer: Foreign) -> None:
         """Look at an optimizer before its first step."""
         if id(optimizer) not in self._seen and self._recipe.settings(FUSED) is not None:
             name = type(optimizer).__name__
@@ -52,7 +54,7 @@ class Compute:
             else:
                 self._recipe.tell(FUSED, LEFT, why, name)
 
-    def after_step(self, optimizer: Any, autocast: Any) -> None:
+    def after_step(self, optimizer: Foreign, autocast: object) -> None:
         """Look at what an optimizer trains, after its first step.
 
         Args:
@@ -77,7 +79,7 @@ class Compute:
             return
         self._apply(root, optimizer, autocast, codes)
 
-    def _apply(self, root: Any, optimizer: Any, autocast: Any, codes: list[str]) -> None:
+    def _apply(self, root: Foreign, optimizer: Foreign, autocast: object, codes: list[str]) -> None:
         name = type(root).__name__
         ways: dict[str, Callable[..., str | None]] = {
             LAYOUT: lambda: self._why_not_layout(root, optimizer),
@@ -97,9 +99,9 @@ class Compute:
         if turns is not None and LAYOUT in applied:
             turns.join(LAYOUT, lambda on: self._lay_out(root, optimizer, last=on))
 
-    def _fuse(self, optimizer: Any) -> str | None:
+    def _fuse(self, optimizer: Foreign) -> str | None:
         """Let an optimizer step in one kernel; return why not, None where it does."""
-        torch: Any = self._torch
+        torch = self._torch
         groups = optimizer.param_groups
         if not type(optimizer).__module__.startswith("torch.optim") or "fused" not in groups[0]:
             return "it has no fused form"
@@ -120,7 +122,7 @@ class Compute:
         optimizer._step_supports_amp_scaling = True
         return None
 
-    def _why_not_amp(self, root: Any, autocast: Any) -> str | None:
+    def _why_not_amp(self, root: Foreign, autocast: object) -> str | None:
         dtype = (self._recipe.settings(AMP) or {}).get("dtype", "bf16")
         if autocast is not None:
             return "the program enters autocast itself"
@@ -132,9 +134,9 @@ class Compute:
             return "this GPU has no bfloat16; float16 needs torch.amp.GradScaler in the program"
         return None
 
-    def _why_not_layout(self, root: Any, optimizer: Any) -> str | None:
+    def _why_not_layout(self, root: Foreign, optimizer: Foreign) -> str | None:
         """Lay convolutions out with channels last; return why not, None where it was done."""
-        torch: Any = self._torch
+        torch = self._torch
         weights = [p for p in root.parameters() if p.dim() == _IMAGES]
         if not weights:
             return "it has no convolution of images"
@@ -145,9 +147,9 @@ class Compute:
         self._lay_out(root, optimizer, last=True)
         return None
 
-    def _lay_out(self, root: Any, optimizer: Any, *, last: bool) -> None:
+    def _lay_out(self, root: Foreign, optimizer: Foreign, *, last: bool) -> None:
         """Lay weights, and what the optimizer keeps of them, out in one of the two ways."""
-        torch: Any = self._torch
+        torch = self._torch
         layout = torch.channels_last if last else torch.contiguous_format
         root.to(memory_format=layout)
         for p in root.parameters():
@@ -158,7 +160,7 @@ class Compute:
 
     def _allow_tf32(self) -> None:
         """Let matrix products use TF32 where the program left that alone."""
-        torch: Any = self._torch
+        torch = self._torch
         products = torch.backends.cuda.matmul
         if not torch.cuda.is_available():
             why: str | None = "there is no GPU that could use it"
@@ -175,9 +177,9 @@ class Compute:
 class _Called:
     """One model that is called in another way; the old one where that does not work."""
 
-    def __init__(self, recipe: Recipe, root: Any, codes: list[str]) -> None:
+    def __init__(self, recipe: Recipe, root: Foreign, codes: list[str]) -> None:
         self._recipe, self._codes = recipe, codes
-        self._torch: Any = sys.modules["torch"]
+        self._torch = sys.modules["torch"]
         self._root, self._name = root, type(root).__name__
         self._device = _device(root)
         self._told = False
@@ -187,7 +189,7 @@ class _Called:
         self._inner = self._torch.compile(self._plain) if COMPILE in codes else self._plain
         setattr(root, _CALL, self)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         """Call the model."""
         if self._turns is not None and not self._turns.on:
             return self._plain(*args, **kwargs)
@@ -209,11 +211,11 @@ class _Called:
                 if code != LAYOUT:
                     self._recipe.tell(code, LEFT, way % code, self._name)
 
-    def _first(self, args: Any, kwargs: Any) -> Any:
+    def _first(self, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """Call it for the first time: what cannot be compiled is called as before."""
         self._told = True
         if COMPILE in self._codes:
-            torch: Any = self._torch
+            torch = self._torch
             random = torch.get_rng_state()
             before = _graphs()
             try:
@@ -240,31 +242,32 @@ class _Called:
                 self._turns.join(code)
         return value
 
-    def _cast(self) -> Any:
-        if AMP not in self._codes:
-            return nullcontext()
-        return self._torch.autocast(self._device, dtype=self._torch.bfloat16)
+    def _cast(self) -> AbstractContextManager[object]:
+        cast: AbstractContextManager[object] = nullcontext()
+        if AMP in self._codes:
+            cast = self._torch.autocast(self._device, dtype=self._torch.bfloat16)
+        return cast
 
-    def _laid_out(self, value: Any) -> Any:
-        torch: Any = self._torch
+    def _laid_out(self, value: object) -> object:
+        torch = self._torch
         if isinstance(value, torch.Tensor) and value.dim() == _IMAGES:
             return value.contiguous(memory_format=torch.channels_last)
         return value
 
-    def _single(self, value: Any) -> Any:
+    def _single(self, value: object) -> object:
         """Return outputs in float32, as the program's own loss expects them."""
         if isinstance(value, self._torch.Tensor):
             return value.float() if value.dtype == self._torch.bfloat16 else value
         if isinstance(value, (list, tuple)):
-            parts = [self._single(part) for part in value]
-            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+            make = getattr(value, "_make", type(value))  # of a named tuple
+            return make([self._single(part) for part in value])
         if isinstance(value, dict):
             for name in list(value):
                 value[name] = self._single(value[name])
         return value
 
 
-def _why_not_compile(root: Any) -> str | None:
+def _why_not_compile(root: Foreign) -> str | None:
     if type(root).__name__ == "OptimizedModule" or getattr(root, _CALL, None) is not None:
         return "the program compiles it itself"
     if root._forward_hooks or root._forward_pre_hooks or root._backward_hooks:
@@ -277,5 +280,5 @@ def _graphs() -> int:
     return int(import_module("torch._dynamo.utils").counters["stats"]["unique_graphs"])
 
 
-def _device(root: Any) -> str:
+def _device(root: Foreign) -> str:
     return next((str(p.device.type) for p in root.parameters()), "cpu")

@@ -26,9 +26,12 @@ from .workers import Pool, PrefetchQueue, as_it_is, read_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Callable, Iterator, TypeVar
 
+    from ..foreign import Foreign
     from .input import Inputs, Reading
+
+    _Value = TypeVar("_Value")
 
 
 WORKERS, PREFETCH, PINNED = "dataloader-workers", "dataloader-prefetch", "pinned-memory"
@@ -47,20 +50,21 @@ class Feed:
         loader: the program's, but that it reads from here.
     """
 
-    def __init__(self, inputs: Inputs, reading: Reading, loader: Any) -> None:
+    def __init__(self, inputs: Inputs, reading: Reading, loader: Foreign) -> None:
         self._inputs, self._reading = inputs, reading
         self._own = loader  # a program may have dropped it by now
-        self.loader = object.__new__(type(loader))
-        self.loader.__dict__.update(loader.__dict__)
+        fed: Foreign = object.__new__(type(loader))
+        fed.__dict__.update(loader.__dict__)
         parts = {"dataset": self, "sampler": self, "batch_sampler": None, "collate_fn": as_it_is}
-        self.loader.__dict__.update(parts)
-        self._source: Any = iter(())
+        fed.__dict__.update(parts)
+        self.loader: Foreign | None = fed
+        self._source: Iterator[object] = iter(())
         self._pool: Pool | None = None
         self._ahead: PrefetchQueue | None = None
-        self._ready: list[Any] = []  # a batch of a worker
+        self._ready: list[object] = []  # a batch of a worker
         self._looks = self._over = False
         self._order: str | None = None
-        self._held: list[Any] = []
+        self._held: list[object] = []
         self._asked_s: float | None = None
         self._count = 0
         self._looking_s = 0.0
@@ -76,7 +80,7 @@ class Feed:
         self.loader = None  # it has an iterator by now, which has us
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         """Return the index of the next batch, or have the batch itself ready."""
         self._looks = False
         if self._over:
@@ -91,7 +95,7 @@ class Feed:
             self._close_quietly()
             raise
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Foreign) -> object:
         """Return the batch."""
         if self._ready:
             return self._ready.pop()
@@ -150,7 +154,7 @@ class Feed:
                 self._rounds_s.append(round_s)
         self._asked_s = now_s
 
-    def _next_index(self) -> Any:
+    def _next_index(self) -> object:
         """Return what the program's sampler gives, looked at."""
         watch, begin_s = self._reading.watch, perf_counter()
         before = self._guarded(watch.look)
@@ -163,7 +167,7 @@ class Feed:
         self._looking_s += (asked_s - begin_s) + (perf_counter() - end_s)
         return index
 
-    def _read(self, index: Any) -> Any:
+    def _read(self, index: Foreign) -> object:
         """Return a batch that the program reads itself, looked at."""
         reading, begin_s = self._reading, perf_counter()
         before = self._guarded(reading.watch.look)
@@ -184,7 +188,7 @@ class Feed:
         self._looking_s += (fetch_s - begin_s) + (perf_counter() - end_s)
         return batch
 
-    def _guarded(self, part: Any, *arguments: Any) -> Any:
+    def _guarded(self, part: Callable[..., _Value], *arguments: object) -> _Value | None:
         try:
             return part(*arguments)
         except Exception as error:
@@ -287,7 +291,7 @@ class Feed:
                 return "workers read other batches than the program itself"
         return None
 
-    def _take(self, pool: Pool) -> tuple[Any, ...]:
+    def _take(self, pool: Pool) -> tuple[object, ...]:
         """Return a batch of the workers, alone; nothing where the program reads it itself."""
         # In a forked child the workers are the parent's.
         if not pool.started_here or self._too_slow():
@@ -354,7 +358,7 @@ class Feed:
             return
 
 
-def _batches(loader: Any) -> int | None:
+def _batches(loader: Foreign) -> int | None:
     try:
         return len(indices_of(loader))
     except Exception:

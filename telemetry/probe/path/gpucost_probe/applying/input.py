@@ -36,9 +36,10 @@ from .workers import WatchedSet, in_forked_child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
+    from types import FrameType, ModuleType
     from typing import Any, Callable
 
+    from ..foreign import Foreign
     from ..process import Probe
     from .recipe import Recipe
 
@@ -57,10 +58,10 @@ class WrittenSettings:
     """Remembers what each loader was made with."""
 
     def __init__(self) -> None:
-        self._of_loader: dict[int, tuple[Any, dict[str, str]]] = {}
+        self._of_loader: dict[int, tuple[Callable[[], object], dict[str, str]]] = {}
         self._of_dataset: dict[int, dict[str, str]] = {}
 
-    def of(self, loader: Any) -> dict[str, str] | None:
+    def of(self, loader: Foreign) -> dict[str, str] | None:
         """Return the settings that were written out, each with who did; None where unknown."""
         entry = self._of_loader.get(id(loader))
         return entry[1] if entry is not None and entry[0]() is loader else None
@@ -68,13 +69,13 @@ class WrittenSettings:
     def watch(self, module: ModuleType) -> None:
         """Wrap `DataLoader.__init__`."""
 
-        def made(arguments: dict[str, Any]) -> Callable[[Any], None]:
+        def made(arguments: dict[str, object]) -> Callable[[Foreign], None]:
             named, caller = list(arguments)[1:], _caller()
             return lambda loader: self._take(loader, named, caller)
 
         wrap_init(module, made)
 
-    def _take(self, loader: Any, named: list[str], caller: str) -> None:
+    def _take(self, loader: Foreign, named: list[str], caller: str) -> None:
         key, dataset = id(loader), id(loader.dataset)
         top = caller.partition(".")[0]
         if top in _COPIERS:
@@ -89,7 +90,7 @@ class WrittenSettings:
 
 def _caller() -> str:
     """Return the module that makes the loader: the first that is not PyTorch's or ours."""
-    frame: Any = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
         if not name.startswith(_OURS):
@@ -101,35 +102,37 @@ def _caller() -> str:
 class SeededStart:
     """What a worker does first: seeds the random streams that PyTorch leaves alone, per worker."""
 
-    def __init__(self, own: Any) -> None:
+    def __init__(self, own: Callable[[int], None] | None) -> None:
         self._own = own
 
     def __call__(self, worker_id: int) -> None:
         """Begin."""
         import random
 
-        torch: Any = sys.modules["torch"]
+        torch = sys.modules["torch"]
         seed = torch.initial_seed() % 2**32  # PyTorch's own of this worker
         random.seed(seed)
-        numpy: Any = sys.modules.get("numpy")
+        numpy = sys.modules.get("numpy")
         if numpy is not None:
             numpy.random.seed(seed)
         if self._own is not None:
             self._own(worker_id)
 
 
-def wrap_init(module: ModuleType, change: Callable[[dict[str, Any]], Any]) -> None:
+def wrap_init(
+    module: ModuleType, change: Callable[[dict[str, Any]], Callable[[Foreign], None] | None]
+) -> None:
     """Have `change` look at the arguments of each DataLoader, and change them, by their names.
 
     What it returns, if anything, is called with the loader that was made. An error of ours leaves
     the arguments as they were.
     """
-    owner: Any = module.DataLoader
+    owner = module.DataLoader
     original = owner.__init__
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+    def __init__(loader: Foreign, *args: object, **kwargs: object) -> None:  # noqa: N807
         then = None
         try:
             bound = signature.bind(loader, *args, **kwargs)
@@ -149,7 +152,7 @@ def wrap_init(module: ModuleType, change: Callable[[dict[str, Any]], Any]) -> No
 
 def give_workers(module: ModuleType, recipe: Recipe) -> None:
     """Have every map-style loader made with workers, as was asked for, whatever it was to have."""
-    iterable: Any = sys.modules["torch.utils.data.dataset"].IterableDataset
+    iterable = sys.modules["torch.utils.data.dataset"].IterableDataset
 
     def change(given: dict[str, Any]) -> None:
         where = "loader (%s)" % type(given["dataset"]).__name__
@@ -190,7 +193,7 @@ class Reading:
         start_s: that starting them took.
     """
 
-    def __init__(self, loader: Any, where: str, reason: str | None) -> None:
+    def __init__(self, loader: Foreign, where: str, reason: str | None) -> None:
         self.loader = weakref.ref(loader)
         self.where, self.left = where, reason
         self.evidence = Evidence()
@@ -207,7 +210,7 @@ class Inputs:
     """All loaders of a process that may get workers."""
 
     def __init__(self, module: ModuleType, recipe: Recipe) -> None:
-        self.module: Any = module
+        self.module = module
         self.recipe = recipe
         recipe.refuse_versions(str(sys.modules["torch"].__version__))
         self.busy = threading.local()  # reading a batch: a loader that begins now is within it
@@ -230,12 +233,12 @@ class Inputs:
         original = owner.__iter__
 
         @functools.wraps(original)
-        def __iter__(self: Any) -> Any:  # noqa: N807
+        def __iter__(self: Foreign) -> object:  # noqa: N807
             return original(fed(self))
 
         owner.__iter__ = __iter__
 
-    def _fed(self, loader: Any) -> Any:
+    def _fed(self, loader: Foreign) -> object:
         """Return the loader, or one that is the same but for what it reads from."""
         try:
             outer: Reading | None = getattr(self.busy, "reading", None)
@@ -252,7 +255,7 @@ class Inputs:
             self.recipe.probe.events.odd("a loader is left as it is: %r" % (error,))
             return loader
 
-    def _reading(self, loader: Any) -> Reading:
+    def _reading(self, loader: Foreign) -> Reading:
         reading = self._readings.get(id(loader))
         if reading is not None and reading.loader() is loader:
             return reading
@@ -267,7 +270,7 @@ class Inputs:
         reading.loader = weakref.ref(loader, lambda _: forget(key, None))
         return reading
 
-    def _why_not(self, loader: Any) -> str | None:
+    def _why_not(self, loader: Foreign) -> str | None:
         written = self._written.of(loader)
         if written is None:
             return "how the program made it is unknown"
@@ -296,13 +299,13 @@ class Inputs:
             if self.recipe.settings(code) is not None:
                 self.recipe.tell(code, LEFT, why, where)
 
-    def why_not_pin(self, loader: Any) -> str | None:
+    def why_not_pin(self, loader: Foreign) -> str | None:
         """Return why batches of workers are not pinned; None where they are."""
         if self.recipe.settings(PINNED) is None:
             return "it was not asked for"
         if "pin_memory" in (self._written.of(loader) or ()):
             return "the program sets pin_memory itself"
-        torch: Any = sys.modules["torch"]
+        torch = sys.modules["torch"]
         return None if torch.cuda.is_available() else "there is no GPU to copy to"
 
     def count_for(self, evidence: Evidence, batches: int | None) -> tuple[int, int, str]:
@@ -355,7 +358,7 @@ class Trial:
         if self._batch is None:
             return
 
-        def change(arguments: dict[str, Any]) -> None:
+        def change(arguments: dict[str, object]) -> None:
             if arguments.get("batch_size", 1) == self._own:
                 arguments["batch_size"] = self._batch
 
@@ -393,7 +396,7 @@ def _host_gib() -> float | None:
 
 def _gpu_gib() -> float | None:
     """Return the most GPU memory that PyTorch ever held here; None without a GPU."""
-    torch: Any = sys.modules.get("torch")
+    torch = sys.modules["torch"]
     try:
         if not torch.cuda.is_initialized():
             return None

@@ -18,7 +18,9 @@ import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Iterator
+
+    from ..foreign import Foreign
 
 
 _MOST, _DEEPEST, _FIRST = 300, 8, 8
@@ -47,12 +49,12 @@ class Reach:
         shared: what workers must not share, in words; None where nothing was found.
     """
 
-    def __init__(self, *roots: Any) -> None:
+    def __init__(self, *roots: object) -> None:
         self.shared: str | None = None
-        self._seen: dict[int, Any] = {}
-        self._generators: list[Any] = []
-        self._globals: list[tuple[dict[str, Any], str]] = []
-        waiting: list[tuple[Any, int]] = [(root, 0) for root in roots]
+        self._seen: dict[int, object] = {}
+        self._generators: list[object] = []
+        self._globals: list[tuple[dict[str, object], str]] = []
+        waiting: list[tuple[object, int]] = [(root, 0) for root in roots]
         while waiting and len(self._seen) < _MOST:
             item, depth = waiting.pop(0)
             if isinstance(item, _PLAIN) or id(item) in self._seen or depth > _DEEPEST:
@@ -64,18 +66,18 @@ class Reach:
             except Exception:
                 self.shared = "something that cannot be looked at (%s)" % type(item).__name__
 
-    def state(self) -> list[Any]:
+    def state(self) -> list[object]:
         """Return what is the same as long as none of the objects changes.
 
         Attributes and globals by value where they are plain, else by identity; containers by
         length; tensors by their version; generators by state.
         """
-        states: list[Any] = [state_of(generator) for generator in self._generators]
+        states: list[object] = [state_of(generator) for generator in self._generators]
         states += map(_state, self._seen.values())
         states += [_value(names.get(name)) for names, name in self._globals]
         return states
 
-    def _look(self, item: Any) -> None:
+    def _look(self, item: object) -> None:
         if state_of(item) is not None:
             self._generators.append(item)
         elif isinstance(item, io.IOBase):
@@ -89,7 +91,7 @@ class Reach:
                 key = (base.__module__.partition(".")[0], base.__name__)
                 self.shared = _SHARED.get(key) or self.shared
 
-    def _parts(self, item: Any) -> Iterator[Any]:
+    def _parts(self, item: object) -> Iterator[object]:
         if isinstance(item, dict):
             yield from list(item.values())[:_FIRST]
         elif isinstance(item, (list, tuple, set, frozenset)):
@@ -108,7 +110,7 @@ class Reach:
                 yield from (item.func, item.args, item.keywords)
             yield from _methods(type(item))
 
-    def _of_function(self, function: Any) -> Iterator[Any]:
+    def _of_function(self, function: types.FunctionType) -> Iterator[object]:
         yield from inspect.getclosurevars(function).nonlocals.values()
         yield from function.__defaults__ or ()
         if not _own(function):
@@ -123,7 +125,7 @@ class Reach:
                 yield value
 
 
-def _methods(kind: type) -> list[Any]:
+def _methods(kind: type) -> list[object]:
     """Return the methods of the program's own that reading an item comes to."""
     own = {}
     for base in reversed(kind.__mro__):
@@ -140,7 +142,7 @@ def _methods(kind: type) -> list[Any]:
     return list(reached.values())
 
 
-def _own(function: Any) -> bool:
+def _own(function: types.FunctionType) -> bool:
     """Return whether a function is the program's own, not one of an installed package."""
     path = function.__code__.co_filename
     return (
@@ -160,13 +162,13 @@ def names_in(code: types.CodeType) -> Iterator[str]:
             yield from names_in(const)
 
 
-def _slots(item: Any) -> Iterator[str]:
+def _slots(item: object) -> Iterator[str]:
     for base in type(item).__mro__:
         slots = vars(base).get("__slots__", ())
         yield from (slots,) if isinstance(slots, str) else slots
 
 
-def _state(item: Any) -> Any:
+def _state(item: object) -> object:
     if isinstance(item, (list, dict, set, tuple, frozenset)):
         return len(item)
     if isinstance(item, sys.modules["torch"].Tensor):
@@ -179,7 +181,7 @@ def _state(item: Any) -> Any:
     return tuple((name, _value(value)) for name, value in list(attributes.items()))
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> object:
     return value if isinstance(value, _PLAIN) else id(value)
 
 
@@ -200,19 +202,19 @@ class Content:
         on_device: whether a tensor lies on a GPU.
     """
 
-    def __init__(self, batch: Any) -> None:
+    def __init__(self, batch: object) -> None:
         self.mark = 0
         self.size = 0
         self.on_device = False
-        self._torch: Any = sys.modules["torch"]
-        numpy: Any = sys.modules.get("numpy")
-        self._arrays: Any = (numpy.ndarray, numpy.generic) if numpy is not None else ()
+        self._torch = sys.modules["torch"]
+        numpy = sys.modules.get("numpy")
+        self._arrays = (numpy.ndarray, numpy.generic) if numpy is not None else ()
         self._take(batch, 0)
 
-    def _add(self, data: Any) -> None:
+    def _add(self, data: bytes | memoryview) -> None:
         self.mark = zlib.crc32(data, self.mark)
 
-    def _take(self, item: Any, depth: int) -> None:
+    def _take(self, item: object, depth: int) -> None:
         if depth > _DEEPEST:
             raise UnknownContentError("it is nested too deep")
         if isinstance(item, self._torch.Tensor):
@@ -231,7 +233,7 @@ class Content:
             for part in parts:
                 self._take(part, depth + 1)
 
-    def _tensor(self, tensor: Any) -> None:
+    def _tensor(self, tensor: Foreign) -> None:
         if tensor.layout is not self._torch.strided:
             raise UnknownContentError("a batch holds a sparse tensor, which is not compared")
         self.size += tensor.numel() * tensor.element_size()
@@ -241,14 +243,14 @@ class Content:
             flat = tensor.detach().contiguous().reshape(-1)
             self._add(memoryview(flat.view(self._torch.uint8).numpy()))
 
-    def _array(self, array: Any) -> None:
+    def _array(self, array: Foreign) -> None:
         if array.dtype.hasobject:
             raise UnknownContentError("a batch holds an array of objects, which is not compared")
         self._add(repr((array.dtype.str, array.shape)).encode())
         self._add(array.tobytes())
 
 
-def _parts(item: Any) -> list[Any]:
+def _parts(item: object) -> list[object]:
     """Return what a collection or an object holds, in its order."""
     if isinstance(item, (list, tuple)):
         return list(item)
@@ -259,27 +261,27 @@ def _parts(item: Any) -> list[Any]:
     raise UnknownContentError("a batch holds %s, which is not compared" % type(item).__name__)
 
 
-def streams() -> dict[str, Any]:
+def streams() -> dict[str, object]:
     """Return the state of each global stream, by its name; the same until somebody draws."""
-    torch: Any = sys.modules["torch"]
+    torch = sys.modules["torch"]
     states = {
         "PyTorch's": torch.default_generator.get_state().numpy().tobytes(),
         "Python's": random.getstate(),
     }
-    legacy: Any = sys.modules.get("numpy.random.mtrand")
+    legacy = sys.modules.get("numpy.random.mtrand")
     if legacy is not None:
         states["NumPy's"] = _numpy_state(legacy._rand)
     return states
 
 
-def state_of(generator: Any) -> Any:
+def state_of(generator: object) -> object:
     """Return the state of a generator of the program's own; None for what is none."""
-    torch: Any = sys.modules["torch"]
+    torch = sys.modules["torch"]
     if isinstance(generator, random.Random):
         return None if isinstance(generator, random.SystemRandom) else generator.getstate()
     if isinstance(generator, torch.Generator):
         return generator.get_state().cpu().numpy().tobytes()
-    numpy: Any = sys.modules.get("numpy.random")
+    numpy = sys.modules.get("numpy.random")
     if numpy is None:
         return None
     if isinstance(generator, numpy.RandomState):
@@ -291,7 +293,7 @@ def state_of(generator: Any) -> Any:
     return None
 
 
-def drawn(before: dict[str, Any], after: dict[str, Any]) -> str | None:
+def drawn(before: dict[str, object], after: dict[str, object]) -> str | None:
     """Return the name of a stream that was drawn from between two looks, None if none was."""
     for name, state in after.items():
         if name in before and before[name] != state:
@@ -299,6 +301,6 @@ def drawn(before: dict[str, Any], after: dict[str, Any]) -> str | None:
     return None
 
 
-def _numpy_state(stream: Any) -> Any:
+def _numpy_state(stream: Foreign) -> object:
     name, keys, position, has_gauss, gauss = stream.get_state()
     return name, keys.tobytes(), position, has_gauss, gauss

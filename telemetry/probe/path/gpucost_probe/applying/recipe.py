@@ -55,7 +55,7 @@ class Recipe:
     """
 
     def __init__(
-        self, probe: Probe, actions: dict[str, dict[str, Any]], turns: Turns | None = None
+        self, probe: Probe, actions: dict[str, dict[str, object]], turns: Turns | None = None
     ) -> None:
         self.probe = probe
         self.turns = turns
@@ -72,7 +72,7 @@ class Recipe:
                 del self._actions[code]
                 self.tell(code, LEFT, words % (version, *first, *_NEXT_MAJOR))
 
-    def settings(self, code: str) -> dict[str, Any] | None:
+    def settings(self, code: str) -> dict[str, object] | None:
         """Return the settings of an action, None where it is not asked for."""
         return self._actions.get(code)
 
@@ -95,8 +95,8 @@ class Recipe:
         self._told[code, where] = (outcome, sentence)
         events = self.probe.events
         if not events.greeted:
-            torch: Any = sys.modules.get("torch")
-            events.hello("pytorch", str(getattr(torch, "__version__", "")))
+            version = getattr(sys.modules.get("torch"), "__version__", "")
+            events.hello("pytorch", str(version))
         events.write("change", action=code, outcome=outcome, what=sentence, where=where)
 
     def forget(self) -> None:
@@ -297,7 +297,7 @@ def _whole(steps: int, round_: int) -> int:
     return -(-steps // round_) * round_
 
 
-def turns_of(probe: Any, orders: dict[str, Any]) -> Turns | None:
+def turns_of(probe: Probe, orders: dict[str, Any]) -> Turns | None:
     """Return the experiment that was asked for, None where none was."""
     design = orders.get("experiment")
     if not isinstance(design, dict):

@@ -18,12 +18,13 @@ from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
+    from typing import Callable, Iterable, Iterator
 
+    from ..foreign import Foreign
     from .certificate import Watch
 
 _ALL: weakref.WeakSet[Pool] = weakref.WeakSet()
-_ABANDONED: list[Any] = []  # of a parent: to let go of them would be to end them
+_ABANDONED: list[object] = []  # of a parent: to let go of them would be to end them
 PAUSE = None  # in place of an index, while none is to be handed out
 _SHORTEST_WAIT_S = 60.0
 _TIMES = 50.0
@@ -41,8 +42,8 @@ class PrefetchQueue:
         may_hand_out: whether one more may be handed out now.
     """
 
-    def __init__(self, again: list[Any], source: Iterator[Any]) -> None:
-        self.pending: deque[Any] = deque()
+    def __init__(self, again: list[object], source: Iterator[object]) -> None:
+        self.pending: deque[object] = deque()
         self.error: Exception | None = None
         self.may_hand_out: Callable[[], bool] = _always
         self._exhausted = False
@@ -52,7 +53,7 @@ class PrefetchQueue:
     def __iter__(self) -> PrefetchQueue:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         if self._again:
             return self._again.popleft()
         if self.error is not None or self._exhausted:
@@ -75,7 +76,7 @@ class PrefetchQueue:
         """Whether something is left of what was asked ahead."""
         return bool(self.pending) or self.error is not None
 
-    def remaining(self) -> Iterator[Any]:
+    def remaining(self) -> Iterator[object]:
         """Yield what is left for the program, as its sampler would."""
         while self.pending:
             yield self.pending.popleft()
@@ -91,8 +92,8 @@ def _always() -> bool:
 class WorkerStart:
     """What a worker does first: leaves signals to the program."""
 
-    def __init__(self, own: Any) -> None:
-        self.mask: Any = ()
+    def __init__(self, own: Callable[[int], None] | None) -> None:
+        self.mask: Iterable[int] = ()
         self._own = own
 
     def __call__(self, worker_id: int) -> None:
@@ -112,24 +113,25 @@ class WatchedSet:
     Everything else that it is asked is the program's own data set's.
     """
 
-    def __init__(self, loader: Any, watch: Watch) -> None:
+    def __init__(self, loader: Foreign, watch: Watch) -> None:
         self.__dict__.update(_loader=loader, _watch=watch)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.__dict__["_loader"].dataset, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(self.__dict__["_loader"].dataset, name, value)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Foreign | None) -> object:
         if index is PAUSE:
             return None
-        before = self._watch.look()
-        batch = read_batch(self._loader, index)
-        return batch, self._watch.changed(before)
+        watch: Watch = self.__dict__["_watch"]
+        before = watch.look()
+        batch = read_batch(self.__dict__["_loader"], index)
+        return batch, watch.changed(before)
 
 
-def read_batch(loader: Any, index: Any) -> Any:
+def read_batch(loader: Foreign, index: Foreign) -> object:
     """Return the batch of an index as the documentation of DataLoader says that it is read."""
     dataset = loader.dataset
     if loader.batch_sampler is None:
@@ -139,7 +141,7 @@ def read_batch(loader: Any, index: Any) -> Any:
     return loader.collate_fn([dataset[i] for i in index])
 
 
-def as_it_is(batch: Any) -> Any:
+def as_it_is(batch: object) -> object:
     """Return a batch that is one already."""
     return batch
 
@@ -160,9 +162,9 @@ class Pool:
     """
 
     def __init__(
-        self, loader: Any, watch: Watch, ahead: PrefetchQueue, slowest_s: float, **settings: Any
+        self, loader: Foreign, watch: Watch, ahead: PrefetchQueue, slowest_s: float, **settings: int
     ) -> None:
-        torch: Any = sys.modules["torch"]
+        torch = sys.modules["torch"]
         self.ahead, self.count = ahead, int(settings["num_workers"])
         self._pid, self._patience_s = os.getpid(), max(_SHORTEST_WAIT_S, _TIMES * slowest_s)
         earlier = set(multiprocessing.active_children())
@@ -184,7 +186,7 @@ class Pool:
                     timeout=_LOOK_S,
                     **settings,
                 )
-                self._batches: Any = iter(own)
+                self._batches: Iterator[tuple[object, str | None]] | None = iter(own)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             # PyTorch's raises wherever the program stands when a worker dies; we look ourselves.
@@ -198,7 +200,7 @@ class Pool:
         """Whether this process started the workers, and not its parent."""
         return self._pid == os.getpid()
 
-    def take(self) -> tuple[Any, str | None] | None:
+    def take(self) -> tuple[object, str | None] | None:
         """Return the next batch, and what changed in its worker meanwhile; None for the end."""
         until_s = monotonic() + self._patience_s
         while True:
@@ -210,11 +212,9 @@ class Pool:
                 if not silent or dead or monotonic() > until_s:
                     raise
 
-    def _next(self) -> tuple[Any, str | None] | None:
-        for batch_and_change in self._batches:
-            if batch_and_change is not PAUSE:  # they come first after a time without handing out
-                return batch_and_change[0], batch_and_change[1]
-        return None
+    def _next(self) -> tuple[object, str | None] | None:
+        # Pauses come first after a time without handing out.
+        return next((each for each in self._batches or () if each is not PAUSE), None)
 
     def close(self, *, at_once: bool = False) -> None:
         """End the workers.

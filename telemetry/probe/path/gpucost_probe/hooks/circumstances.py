@@ -26,10 +26,13 @@ from .instrument import Hook, attach
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any
+    from typing import Callable, Mapping, Tuple
 
     from ..events import Events
+    from ..foreign import Foreign
     from ..process import Probe
+
+    _Pair = Tuple[Foreign, Foreign]
 
 
 MEMORY_EVERY_S = 5.0
@@ -42,13 +45,13 @@ class Circumstances:
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
         self._optimizer = 0
-        self._autocast: Any = self
+        self._autocast: object = self
         self._dtype: str | None = None
         self._memory_s = 0.0
         self._peaks: tuple[float, float] | None = None
         self._told = 0
 
-    def look(self, optimizer: Any, end_s: float) -> None:
+    def look(self, optimizer: Foreign, end_s: float) -> None:
         """Write what is new since the last step.
 
         Args:
@@ -75,15 +78,15 @@ class Circumstances:
             return
         probe.steps.resume(perf_counter())
 
-    def _write_model(self, optimizer: Any) -> None:
+    def _write_model(self, optimizer: Foreign) -> None:
         model = describe(optimizer)
-        self._dtype = model["dtype"]
-        self._probe.events.write("model", **model)
+        self._dtype = None if model["dtype"] is None else str(model["dtype"])
+        self._probe.events.write("model", None, **model)
 
     def _write_memory(self) -> None:
         self._peaks = write_peaks(self._probe.events, self._peaks)
 
-    def _guarded(self, part: Any, *arguments: Any) -> None:
+    def _guarded(self, part: Callable[..., object], *arguments: object) -> None:
         try:
             part(*arguments)
         except Exception as error:
@@ -107,7 +110,7 @@ def _write_rank(probe: Probe) -> None:
         )
 
 
-def _run(environ: Any) -> str | None:
+def _run(environ: Mapping[str, str]) -> str | None:
     """Return what all ranks of this run have in common; a hash, for it may be an address."""
     name = environ.get("TORCHELASTIC_RUN_ID", "none")
     if name == "none":
@@ -130,7 +133,7 @@ PARALLEL = {
 }
 
 
-def describe(optimizer: Any) -> dict[str, Any]:
+def describe(optimizer: Foreign) -> dict[str, object]:
     """Return size, main data type and parallelism of what an optimizer trains.
 
     The model is the outermost module that holds the most of the optimizer's parameters; where none
@@ -154,7 +157,7 @@ def describe(optimizer: Any) -> dict[str, Any]:
     }
 
 
-def root_of(trained: set[int]) -> Any:
+def root_of(trained: set[int]) -> Foreign | None:
     """Return the outermost module with the most wanted parameters, at least half of them."""
     modules = _modules()
     children = {id(child) for module in modules for child in module._modules.values()}
@@ -167,7 +170,7 @@ def root_of(trained: set[int]) -> Any:
     return best
 
 
-def _modules() -> list[Any]:
+def _modules() -> list[Foreign]:
     """Return all modules that are alive."""
     classes = {sys.modules["torch.nn"].Module}
     waiting = list(classes)
@@ -182,7 +185,7 @@ def _modules() -> list[Any]:
     return [kind for kind in modules if "_modules" in vars(kind)]
 
 
-def _parallelism(root: Any) -> str:
+def _parallelism(root: Foreign) -> str:
     for module in root.modules():
         for base in type(module).__mro__:
             if base.__name__ in PARALLEL:
@@ -213,20 +216,7 @@ def write_peaks(events: Events, before: tuple[float, float] | None) -> tuple[flo
     return now
 
 
-class AutocastHook(Hook):
-    """Around `autocast.__enter__`: which type was asked for since the last step."""
-
-    def __init__(self, probe: Probe) -> None:
-        super().__init__(probe.events.odd, "autocast.__enter__")
-        self._probe = probe
-
-    def before(self, context: Any) -> Any:
-        """Note the type."""
-        if context._enabled:
-            self._probe.autocast = context.fast_dtype
-
-
-def write_precision(probe: Probe, autocast: Any, dtype: str | None) -> None:
+def write_precision(probe: Probe, autocast: object, dtype: str | None) -> None:
     """Write the number formats.
 
     Args:
@@ -254,8 +244,13 @@ def _tf32() -> bool | None:
 
 
 def patch_precision(module: ModuleType, probe: Probe) -> None:
-    """Patch torch.amp.autocast_mode."""
-    attach(module.autocast, "__enter__", AutocastHook(probe), ("self",))
+    """Patch torch.amp.autocast_mode: which type was asked for since the last step."""
+
+    def enters(context: Foreign) -> None:
+        if context._enabled:
+            probe.autocast = context.fast_dtype
+
+    attach(module.autocast, "__enter__", ("self",), Hook(probe.events.odd, enters))
 
 
 # Copies that the GPU has not reached yet; more are not timed, and the sum is unknown.
@@ -263,22 +258,32 @@ MOST_WAITING = 256
 
 
 class Copies:
-    """Times copies with pairs of events that are used again and again."""
+    """Times copies with pairs of events that are used again and again.
 
-    def __init__(self, torch: Any) -> None:
+    Errors of ours are kept from the program; after one, copies are timed no more.
+    """
+
+    def __init__(self, torch: ModuleType) -> None:
         self._torch = torch
-        self._free: list[Any] = []
-        self._waiting: deque[Any] = deque()
-        self._seen = False
-        self._missed = False
-        self.alive = True
+        self._free: list[_Pair] = []
+        self._waiting: deque[_Pair] = deque()
+        self._seen = self._missed = False
+        self._alive = True
+        self.probe: Probe | None = None
 
-    def begin(self, target: Any) -> Any:
+    def begin(self, target: object) -> tuple[_Pair, Foreign] | None:
         """Return the events of a copy that begins, None if this call is not a copy to a GPU.
 
         Args:
             target: what `Tensor.to` was told first: device, other tensor, data type.
         """
+        try:
+            return self._begun(target) if self._alive else None
+        except Exception as error:
+            self._stop(error)
+            return None
+
+    def _begun(self, target: object) -> tuple[_Pair, Foreign] | None:
         device = self._device(target)
         if device is None:
             return None
@@ -290,110 +295,86 @@ class Copies:
             self._missed = True
             return None
         pair = self._free.pop() if self._free else _pair(cuda)
-        stream = cuda.current_stream(device)
+        stream: Foreign = cuda.current_stream(device)
         pair[0].record(stream)
         return pair, stream
 
-    def end(self, begun: Any) -> None:
+    def end(self, begun: tuple[_Pair, Foreign]) -> None:
         """Take that the copy was handed to the GPU."""
-        pair, stream = begun
-        pair[1].record(stream)
-        self._waiting.append(pair)
+        try:
+            begun[0][1].record(begun[1])
+            self._waiting.append(begun[0])
+        except Exception as error:
+            self._stop(error)
 
     def taken_s(self) -> float | None:
         """Return the GPU time of copies that ended since the last call, None if none is known."""
         seconds = 0.0
-        while self._waiting and self._waiting[0][1].query():
-            pair = self._waiting.popleft()
-            seconds += pair[0].elapsed_time(pair[1]) / 1000.0
-            self._free.append(pair)
+        try:
+            while self._waiting and self._waiting[0][1].query():
+                pair = self._waiting.popleft()
+                seconds += pair[0].elapsed_time(pair[1]) / 1000.0
+                self._free.append(pair)
+        except Exception as error:
+            self._stop(error)
         missed, self._missed = self._missed, False
-        return seconds if self._seen and not missed and self.alive else None
+        return seconds if self._seen and not missed and self._alive else None
 
-    def _device(self, target: Any) -> Any:
+    def _stop(self, error: Exception) -> None:
+        self._alive = False
+        self._waiting.clear()
+        if self.probe is not None:
+            self.probe.events.odd("copies are not timed any more: %r" % (error,))
+
+    def _device(self, target: object) -> object:
         """Return the GPU that a target of `Tensor.to` means, None if it means none."""
         torch = self._torch
-        if isinstance(target, torch.dtype):
-            return None
         if isinstance(target, torch.Tensor):
             target = target.device
-        if isinstance(target, int):
-            return target
         if isinstance(target, str):
             target = torch.device(target)
-        if isinstance(target, torch.device) and target.type == "cuda":
-            return target
-        return None
+        if isinstance(target, torch.device):
+            return target if target.type == "cuda" else None
+        return target if isinstance(target, int) else None
 
 
-class Guarded:
-    """Keeps errors of ours from the program; after one, copies are timed no more."""
-
-    def __init__(self) -> None:
-        self.copies: Copies | None = None
-        self.probe: Probe | None = None
-
-    def begin(self, target: Any) -> Any:
-        """Return what `end` needs, or None."""
-        return self._tried("begin", target)
-
-    def end(self, begun: Any) -> None:
-        """Take the end of a copy."""
-        self._tried("end", begun)
-
-    def taken_s(self) -> float | None:
-        """Return the GPU time of copies, None if unknown."""
-        seconds: float | None = self._tried("taken_s")
-        return seconds
-
-    def _tried(self, part: str, *arguments: Any) -> Any:
-        if self.copies is None or not self.copies.alive:
-            return None
-        try:
-            return getattr(self.copies, part)(*arguments)
-        except Exception as error:
-            self.copies.alive = False
-            if self.probe is not None:
-                self.probe.events.odd("copies are not timed any more: %r" % (error,))
-            return None
-
-
-_guarded = Guarded()
+_copies: Copies | None = None
 
 
 def watch_copies(probe: Probe) -> None:
-    """Start timing copies once CUDA is in use."""
-    if _guarded.probe is probe and probe.steps.copies_s == _guarded.taken_s:
-        return
+    """Start timing copies once CUDA is in use; in a forked child, anew."""
+    global _copies
     torch = sys.modules["torch"]
+    if _copies is not None and probe.steps.copies_s == _copies.taken_s:
+        return
     if not torch.cuda.is_initialized():
         return
-    first = _guarded.probe is None
-    _guarded.probe, _guarded.copies = probe, Copies(torch)
-    probe.steps.copies_s = _guarded.taken_s
+    first, _copies = _copies is None, Copies(torch)
+    _copies.probe = probe
+    probe.steps.copies_s = _copies.taken_s
     if first:
         for name in ("to", "cuda"):
             _wrap(torch.Tensor, name)
 
 
-def _wrap(tensor: Any, name: str) -> None:
+def _wrap(tensor: type, name: str) -> None:
     original = getattr(tensor, name)
     usual = "cuda" if name == "cuda" else None
 
     @functools.wraps(original)
-    def copy(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def copy(self: Foreign, *args: object, **kwargs: object) -> object:
         # Subclasses may make a call of every attribute: they are left alone.
-        if type(self) is not tensor or self.is_cuda:
+        if type(self) is not tensor or self.is_cuda or _copies is None:
             return original(self, *args, **kwargs)
         target = args[0] if args else kwargs.get("device", kwargs.get("other"))
-        begun = _guarded.begin(usual if target is None else target)
+        begun = _copies.begin(usual if target is None else target)
         result = original(self, *args, **kwargs)
         if begun is not None:
-            _guarded.end(begun)
+            _copies.end(begun)
         return result
 
     setattr(tensor, name, copy)
 
 
-def _pair(cuda: Any) -> Any:
+def _pair(cuda: Foreign) -> _Pair:
     return cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)

@@ -18,9 +18,12 @@ from .instrument import Hook, Outermost, attach
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable
+    from typing import Tuple
 
+    from ..foreign import Foreign
     from ..process import Probe
+
+    _Saving = Tuple[Foreign, float]
 
 
 GIB = 2**30
@@ -37,7 +40,7 @@ class Fit:
         self._told = False
         self._generation = probe.generation
 
-    def epoch(self, callbacks: Any, _number: int) -> None:
+    def epoch(self, callbacks: Foreign) -> None:
         """Take the begin of an epoch."""
         probe = self.probe
         if self._generation != probe.generation:
@@ -47,33 +50,33 @@ class Fit:
             now_s = perf_counter()
             probe.steps.started(self._training, now_s, now_s)
 
-    def begin(self, _callbacks: Any, batch: int) -> None:
+    def begin(self, batch: int) -> None:
         """Take the begin of a batch, or of several in one call."""
         self._batch = batch
         if not self.probe.steps.is_reading(self._training):
             now_s = perf_counter()
             self.probe.steps.fetched(self._training, now_s, now_s, None)
 
-    def end(self, _callbacks: Any, batch: int) -> None:
+    def end(self, batch: int) -> None:
         """Take its end."""
         steps = self.probe.steps
         steps.waits_known = steps.is_reading(self._training)
         steps.stepped(perf_counter(), None, batch - self._batch + 1)
 
-    def evaluate(self, _callbacks: Any) -> None:
+    def evaluate(self) -> None:
         """Take the begin of an evaluation."""
         if self.probe.events.greeted:
             now_s = perf_counter()
             self.probe.steps.started(self._evaluation, now_s, now_s)
             self.probe.steps.fetched(self._evaluation, now_s, now_s, None)
 
-    def evaluated(self, _callbacks: Any) -> None:
+    def evaluated(self) -> None:
         """Take the end of an evaluation."""
         if self.probe.events.greeted:
             now_s = perf_counter()
             self.probe.steps.exhausted(self._evaluation, now_s, now_s)
 
-    def _tell(self, callbacks: Any) -> None:
+    def _tell(self, callbacks: Foreign) -> None:
         """Say hello and describe the model, at the first epoch."""
         if not self.probe.events.greeted:  # a loader of PyTorch may have been earlier
             self.probe.events.hello("keras", str(sys.modules["keras"].__version__))
@@ -82,7 +85,7 @@ class Fit:
             self._told = True
             self._tell_model(model)
 
-    def _tell_model(self, model: Any) -> None:
+    def _tell_model(self, model: Foreign) -> None:
         policy = model.dtype_policy
         count = int(model.count_params())
         mixed = policy.compute_dtype != policy.variable_dtype
@@ -103,29 +106,17 @@ class Fit:
         )
 
 
-class FitHook(Hook):
-    """Around one method of keras.callbacks.CallbackList."""
-
-    def __init__(self, fit: Fit, name: str, take: Callable[..., None]) -> None:
-        super().__init__(fit.probe.events.odd, "CallbackList." + name)
-        self._take = take
-
-    def before(self, *arguments: Any) -> Any:
-        """Take the call."""
-        self._take(*arguments)
-
-
 def patch_keras(module: ModuleType, probe: Probe) -> None:
     """Patch keras.src.callbacks.callback_list."""
     fit = Fit(probe)
     for name, arguments, take in (
-        ("on_epoch_begin", ("self", "epoch"), fit.epoch),
-        ("on_train_batch_begin", ("self", "batch"), fit.begin),
-        ("on_train_batch_end", ("self", "batch"), fit.end),
-        ("on_test_begin", ("self",), fit.evaluate),
-        ("on_test_end", ("self",), fit.evaluated),
+        ("on_epoch_begin", ("self",), fit.epoch),
+        ("on_train_batch_begin", ("batch",), fit.begin),
+        ("on_train_batch_end", ("batch",), fit.end),
+        ("on_test_begin", (), fit.evaluate),
+        ("on_test_end", (), fit.evaluated),
     ):
-        attach(module.CallbackList, name, FitHook(fit, name, take), arguments)
+        attach(module.CallbackList, name, arguments, Hook(probe.events.odd, take))
 
 
 # Module: the function that saves, and the parameter that names the file.
@@ -143,49 +134,38 @@ class Checkpoints:
     """Numbers the checkpoints of a process: several files, saved in a row, are one."""
 
     def __init__(self, probe: Probe) -> None:
-        self.probe = probe
-        self.outermost = Outermost()
+        self._probe = probe
+        self._outermost = Outermost()
         self._number = 0
         self._end_s = 0.0
         self._step = -1
 
-    def saved(self, begin_s: float, end_s: float, size: int | None) -> None:
+    def saves(self, target: Foreign) -> _Saving | None:
+        """Take a file that begins to be saved; one within another is part of it."""
+        return (target, perf_counter()) if self._outermost.enter() else None
+
+    def saved(self, saving: _Saving | None, _value: object) -> None:
         """Take one saved file."""
-        probe = self.probe
+        if saving is None:
+            return
+        end_s, probe, (target, begin_s) = perf_counter(), self._probe, saving
+        self._outermost.leave()
         if not probe.events.greeted:
             return  # it has not trained: what it saves is not a checkpoint
         if self._step != probe.steps.count or begin_s - self._end_s > TOGETHER_S:
             self._number += 1
         self._step, self._end_s = probe.steps.count, end_s
         probe.steps.saved(end_s - begin_s)
-        probe.steps.spans.add("checkpoint", begin_s, end_s - begin_s, saved=(size, self._number))
+        entry = (_size(target), self._number)
+        probe.steps.spans.add("checkpoint", begin_s, end_s - begin_s, saved=entry)
 
-
-class SaveHook(Hook):
-    """Around a function that saves; one that another calls is part of it."""
-
-    def __init__(self, checkpoints: Checkpoints, name: str) -> None:
-        super().__init__(checkpoints.probe.events.odd, name)
-        self._checkpoints = checkpoints
-
-    def before(self, target: Any) -> Any:
-        """Return the file and the time."""
-        return (target, perf_counter()) if self._checkpoints.outermost.enter() else None
-
-    def after(self, token: Any, value: Any) -> None:
-        """Take the file."""
-        if token is not None:
-            end_s = perf_counter()
-            self._checkpoints.outermost.leave()
-            self._checkpoints.saved(token[1], end_s, _size(token[0]))
-
-    def failed(self, token: Any) -> None:
+    def not_saved(self, saving: _Saving | None) -> None:
         """Take that nothing was saved."""
-        if token is not None:
-            self._checkpoints.outermost.leave()
+        if saving is not None:
+            self._outermost.leave()
 
 
-def _size(target: Any) -> int | None:
+def _size(target: Foreign | str) -> int | None:
     """Return the bytes of what was saved, None if that cannot be told."""
     try:
         if isinstance(target, (str, os.PathLike)):
@@ -202,7 +182,8 @@ def patch_saving(module: ModuleType, probe: Probe) -> None:
     """Patch a module with a function that saves."""
     name, target = SAVING[module.__name__]
     checkpoints = _checkpoints.setdefault(id(probe), Checkpoints(probe))
-    attach(module, name, SaveHook(checkpoints, module.__name__ + "." + name), (target,))
+    hook = Hook(probe.events.odd, checkpoints.saves, checkpoints.saved, checkpoints.not_saved)
+    attach(module, name, (target,), hook)
 
 
 # Module: its framework, and what in the module is set once a device is in use.
@@ -216,7 +197,7 @@ IN_USE = {
 def greet(probe: Probe) -> None:
     """Say hello for a framework of the table that is in use, where nobody has said it yet."""
     for module, (framework, attribute) in IN_USE.items():
-        loaded: Any = sys.modules.get(module)
+        loaded = sys.modules.get(module)
         if loaded is not None and getattr(loaded, attribute, None):
             version = getattr(sys.modules.get(framework), "__version__", "")
             probe.events.hello(framework, str(version))

@@ -20,7 +20,11 @@ from threading import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Any, Callable, TypeVar
+
+    from ..foreign import Foreign
+
+    _Token = TypeVar("_Token")
 
 _HOOK, _TOKEN, _VALUE = "_gpucost_hook", "_gpucost_token", "_gpucost_value"
 _MARK = "gpucost: the hook is put here"
@@ -36,52 +40,54 @@ class NotInstrumentedError(Exception):
     """The code of the function cannot be extended."""
 
 
-class Hook:
-    """What is called around a function; an error in here switches the hook off, told once."""
+def _nothing(*_: object) -> None:
+    pass
 
-    def __init__(self, tell: Callable[[str], None], name: str) -> None:
+
+class Hook:
+    """What is called around a function; an error in here switches the hook off, told once.
+
+    Args:
+        tell: told of the error.
+        before: gets arguments of the function; what it returns is handed to the other two.
+        after: gets the value, too, that the function returned.
+        failed: called where the function raised.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[str], None],
+        before: Callable[..., _Token],
+        after: Callable[[_Token, Any], None] = _nothing,
+        failed: Callable[[_Token], None] = _nothing,
+    ) -> None:
         self._tell = tell
-        self._name = name
+        self._parts: tuple[Callable[..., object], ...] = (before, after, failed)
+        self.name = ""
         self.alive = True
 
-    def before(self, *arguments: Any) -> Any:
-        """Return a token that is handed to `after` or `failed`."""
-
-    def after(self, token: Any, value: Any) -> None:
-        """Take the value that the function returned."""
-
-    def failed(self, token: Any) -> None:
-        """Learn that the function raised."""
-
-    def begin(self, *arguments: Any) -> Any:
+    def begin(self, *arguments: object) -> object:
         """Call `before`, guarded."""
-        if self.alive:
-            try:
-                return self.before(*arguments)
-            except Exception as error:
-                self._stop(error)
-        return None
+        return self._guarded(0, *arguments)
 
-    def finish(self, token: Any, value: Any) -> None:
+    def finish(self, token: object, value: object) -> None:
         """Call `after`, guarded; nothing where `fail` was called before."""
-        if self.alive and token is not self:
-            try:
-                self.after(token, value)
-            except Exception as error:
-                self._stop(error)
+        if token is not self:
+            self._guarded(1, token, value)
 
-    def fail(self, token: Any) -> Hook:
+    def fail(self, token: object) -> Hook:
         """Call `failed`, guarded, and return the token that says so."""
-        if self.alive:
-            try:
-                self.failed(token)
-            except Exception as error:
-                self._stop(error)
+        self._guarded(2, token)
         return self
 
-    def _stop(self, error: Exception) -> None:
-        self.alive = False
-        self._tell("the hook of %s stepped aside: %r" % (self._name, error))
+    def _guarded(self, part: int, *arguments: object) -> object:
+        if self.alive:
+            try:
+                return self._parts[part](*arguments)
+            except Exception as error:
+                self.alive = False
+                self._tell("the hook of %s stepped aside: %r" % (self.name, error))
+        return None
 
 
 class Outermost:
@@ -97,7 +103,8 @@ class Outermost:
         goes on: the stack decides.
         """
         thread = get_ident()
-        frame, outer = sys._getframe(3), self._inside.get(thread)  # enter, before, begin, function
+        # The frames: enter, before, _guarded, begin, function.
+        frame, outer = sys._getframe(4), self._inside.get(thread)
         if outer is not None and is_within(frame, outer):
             return False
         self._inside[thread] = frame.f_code
@@ -118,28 +125,31 @@ def is_within(frame: types.FrameType, code: types.CodeType) -> bool:
     return False
 
 
-def attach(owner: Any, name: str, hook: Hook, arguments: tuple[str, ...]) -> None:
+def attach(owner: Foreign, name: str, arguments: tuple[str, ...], hook: Hook) -> None:
     """Attach a hook to the function `name` of a class or module.
 
     Args:
         owner: class or module that defines the function.
         name: of the function.
-        hook: its `before` gets the arguments with these names.
-        arguments: names of parameters of the function.
+        arguments: names of the parameters that the hook's `before` gets.
+        hook: to be called around it.
     """
-    function = vars(owner)[name]
+    function: types.FunctionType = vars(owner)[name]
+    hook.name = "%s.%s" % (owner.__name__, name)
     try:
         function.__code__ = _extended(function, hook, arguments)
     except Exception:
         setattr(owner, name, _wrapped(function, hook, arguments))
 
 
-def _wrapped(function: Any, hook: Hook, arguments: tuple[str, ...]) -> Any:
+def _wrapped(
+    function: types.FunctionType, hook: Hook, arguments: tuple[str, ...]
+) -> Callable[..., object]:
     names = inspect.getfullargspec(function).args
 
     @functools.wraps(function)
-    def wrapper(*positional: Any, **named: Any) -> Any:
-        bound = dict(zip(names, positional), **named)
+    def wrapper(*positional: object, **named: object) -> object:
+        bound = {**dict(zip(names, positional)), **named}
         token = hook.begin(*[bound.get(argument) for argument in arguments])
         try:
             value = function(*positional, **named)
@@ -152,9 +162,11 @@ def _wrapped(function: Any, hook: Hook, arguments: tuple[str, ...]) -> Any:
     return wrapper
 
 
-def _extended(function: Any, hook: Hook, arguments: tuple[str, ...]) -> types.CodeType:
+def _extended(
+    function: types.FunctionType, hook: Hook, arguments: tuple[str, ...]
+) -> types.CodeType:
     """Return the code of the function with the calls of the hook in it."""
-    code: types.CodeType = function.__code__
+    code = function.__code__
     if code.co_flags & _UNUSUAL or not set(arguments) <= set(code.co_varnames):
         raise NotInstrumentedError
     tree, definition = _parsed(function)
@@ -164,15 +176,13 @@ def _extended(function: Any, hook: Hook, arguments: tuple[str, ...]) -> types.Co
     _add_calls(definition, arguments)
     extended = _compiled(tree, code)
     consts = tuple(hook if const == _MARK else const for const in extended.co_consts)
-    return extended.replace(co_consts=consts, **_naming(code))
+    extended = extended.replace(co_consts=consts)
+    # Code carries its qualified name from Python 3.11 on.
+    named = hasattr(code, "co_qualname")
+    return extended.replace(co_qualname=code.co_qualname) if named else extended
 
 
-def _naming(code: types.CodeType) -> dict[str, Any]:
-    """Return the qualified name as code carries it (Python 3.11 and later)."""
-    return {"co_qualname": code.co_qualname} if hasattr(code, "co_qualname") else {}
-
-
-def _parsed(function: Any) -> tuple[ast.Module, ast.FunctionDef]:
+def _parsed(function: types.FunctionType) -> tuple[ast.Module, ast.FunctionDef]:
     """Return the syntax tree of a function, at the lines of its file, and its definition."""
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)
@@ -191,8 +201,10 @@ def _parsed(function: Any) -> tuple[ast.Module, ast.FunctionDef]:
     ]
     tree = ast.parse("import %s\n%s" % (", ".join(modules or ["sys"]), block))
     ast.increment_lineno(tree, line - 1)
-    outer: Any = tree.body[-1]
-    definition = outer.body[0] if inner else outer
+    outer = tree.body[-1]
+    definition = (
+        outer.body[0] if inner and isinstance(outer, (ast.ClassDef, ast.FunctionDef)) else outer
+    )
     if not isinstance(definition, ast.FunctionDef):
         raise NotInstrumentedError
     return tree, definition
@@ -241,7 +253,7 @@ def _set(name: str, value: ast.expr) -> ast.Assign:
 
 def _add_calls(definition: ast.FunctionDef, arguments: tuple[str, ...]) -> None:
     """Put the calls of the hook around the body of a function."""
-    body: list[Any] = [_Returns().visit(statement) for statement in definition.body]
+    body: list[ast.stmt] = [_Returns().visit(statement) for statement in definition.body]
     doc = body[:1] if ast.get_docstring(definition, clean=False) is not None else []
     failed = ast.ExceptHandler(
         type=None,

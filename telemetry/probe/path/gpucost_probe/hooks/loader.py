@@ -13,9 +13,13 @@ from .instrument import Hook, Outermost, attach
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any
+    from typing import Callable, Optional, Sized, Tuple
 
+    from ..foreign import Foreign
     from ..process import Probe
+
+    _Start = Tuple[Foreign, Optional["LoaderRecord"], float]
+    _Fetch = Tuple["LoaderRecord", Foreign, float, Optional[Tuple[float, float]]]
 
 
 # Settings that an event tells; `given` names those that differ from the constructor's default. A
@@ -62,20 +66,19 @@ class Loaders:
     """The loaders of this process, each with its number."""
 
     def __init__(self, module: ModuleType, probe: Probe) -> None:
-        self.probe = probe
-        self.outermost = Outermost()  # a data set may read loaders of its own
+        self._probe = probe
+        self._outermost = Outermost()  # a data set may read loaders of its own
         self._module = module
-        self._records: dict[int, tuple[Any, LoaderRecord]] = {}
+        self._records: dict[int, tuple[Callable[[], object], LoaderRecord]] = {}
         self._generation = probe.generation
         self._count = 0
-        self.inputs: Any = _inputs(module, probe)
 
-    def record(self, loader: Any) -> LoaderRecord | None:
+    def record(self, loader: Foreign) -> LoaderRecord | None:
         """Return what is known of a loader, reported the first time; None in a loader's worker."""
         if self._is_worker():
             return None
-        if self._generation != self.probe.generation:
-            self._generation, self._count = self.probe.generation, 0
+        if self._generation != self._probe.generation:
+            self._generation, self._count = self._probe.generation, 0
             self._records.clear()
         entry = self._records.get(id(loader))
         if entry is not None and entry[0]() is loader:
@@ -91,8 +94,8 @@ class Loaders:
     def _is_worker(self) -> bool:
         return self._module.get_worker_info() is not None
 
-    def _tell(self, loader: Any, record: LoaderRecord) -> None:
-        events = self.probe.events
+    def _tell(self, loader: Foreign, record: LoaderRecord) -> None:
+        events = self._probe.events
         if not events.greeted:
             events.hello("pytorch", str(sys.modules["torch"].__version__))
         iterable = bool(loader._dataset_kind)
@@ -104,6 +107,7 @@ class Loaders:
             fields["batch_size"] = _plain(getattr(loader.batch_sampler, "batch_size", None))
         events.write(
             "loader",
+            None,
             loader=record.number,
             **fields,
             dataset=type(loader.dataset).__name__,
@@ -113,8 +117,70 @@ class Loaders:
             given=_written(loader),
         )
 
+    def starts(self, loader: Foreign) -> _Start | None:
+        """Take the start of an iteration; None where another loader's data set reads this one."""
+        if not self._outermost.enter():
+            return None
+        return loader, self.record(loader), perf_counter()
 
-def _written(loader: Any) -> list[str]:
+    def started(self, start: _Start | None, iterator: Foreign) -> None:
+        """Take the new iterator."""
+        if start is None:
+            return
+        end_s = perf_counter()
+        self._outermost.leave()
+        loader, record, begin_s = start
+        if record is None:
+            return
+        iterator.__dict__[_ATTRIBUTE] = record
+        self._probe.steps.started(record, begin_s, end_s)
+        if loader.num_workers > 0:
+            self._probe.steps.spans.add("loader-start", begin_s, end_s - begin_s)
+
+    def not_started(self, start: _Start | None) -> None:
+        """Take that no iteration began."""
+        if start is not None:
+            self._outermost.leave()
+
+    def fetches(self, iterator: Foreign) -> _Fetch | None:
+        """Take the begin of a wait; None where another loader's data set reads this one."""
+        record: LoaderRecord | None = iterator.__dict__.get(_ATTRIBUTE)
+        if record is None or record.generation != self._probe.generation:
+            return None
+        if not self._outermost.enter():
+            return None
+        core_s = core_times_s() if record.is_looked_at() else None
+        return record, iterator, perf_counter(), core_s
+
+    def fetched(self, fetch: _Fetch | None, batch: object) -> None:
+        """Take a batch."""
+        if fetch is None:
+            return
+        end_s = perf_counter()
+        record, iterator, begin_s, core_s = fetch
+        self._outermost.leave()
+        if core_s is not None and record.worked(end_s - begin_s, core_s):
+            self._tell_work(record)
+        items = items_of_place(record, iterator._num_yielded)
+        if items is None:
+            items = items_of_batch(batch)
+        self._probe.steps.fetched(record, begin_s, end_s, items)
+
+    def exhausted(self, fetch: _Fetch | None) -> None:
+        """Take the end of the iteration, or an error of the data set."""
+        if fetch is not None:
+            self._outermost.leave()
+            self._probe.steps.exhausted(fetch[0], fetch[2], perf_counter())
+
+    def _tell_work(self, record: LoaderRecord) -> None:
+        """Tell how much of the waits so far was on a core, whenever twice as many are known."""
+        if record.number <= MOST_TOLD:
+            self._probe.events.write(
+                "reading", loader=record.number, waited_s=record.waited_s, wanted_s=record.wanted_s
+            )
+
+
+def _written(loader: Foreign) -> list[str]:
     """Return the names of settings that differ from the default."""
     names = []
     parameters = inspect.signature(_own_class(loader)).parameters
@@ -124,7 +190,7 @@ def _written(loader: Any) -> list[str]:
             value = getattr(loader, name)
             if name == "collate_fn":
                 plain = getattr(value, "__name__", "") in {"default_collate", "default_convert"}
-                defaults: tuple[Any, ...] = (value,) if plain else ()
+                defaults: tuple[object, ...] = (value,) if plain else ()
             else:
                 defaults = DERIVED.get(name, (default,))
             if not any(value is default or _equal(value, default) for default in defaults):
@@ -132,21 +198,21 @@ def _written(loader: Any) -> list[str]:
     return names
 
 
-def _equal(value: Any, default: Any) -> bool:
+def _equal(value: object, default: object) -> bool:
     plain = (bool, int, float, str)
     return isinstance(value, plain) and isinstance(default, plain) and value == default
 
 
-def _own_class(loader: Any) -> Any:
+def _own_class(loader: Foreign) -> type:
     """Return PyTorch's own class among the bases of a loader's class."""
     return next(base for base in type(loader).__mro__ if base.__name__ == "DataLoader")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value if value is None or isinstance(value, (bool, int, float, str)) else None
 
 
-def _length(sized: Any) -> int | None:
+def _length(sized: Sized) -> int | None:
     """Return a length, None where there is none."""
     try:
         return len(sized)
@@ -154,101 +220,19 @@ def _length(sized: Any) -> int | None:
         return None
 
 
-class IterHook(Hook):
-    """Around DataLoader.__iter__: the start of an iteration, and of workers."""
-
-    def __init__(self, loaders: Loaders) -> None:
-        super().__init__(loaders.probe.events.odd, "DataLoader.__iter__")
-        self._loaders = loaders
-
-    def before(self, loader: Any) -> Any:
-        """Return the loader and the time; None where another loader's data set reads this one."""
-        if not self._loaders.outermost.enter():
-            return None
-        return loader, self._loaders.record(loader), perf_counter()
-
-    def after(self, token: Any, iterator: Any) -> None:
-        """Take the new iterator."""
-        if token is None:
-            return
-        end_s = perf_counter()
-        self._loaders.outermost.leave()
-        loader, record, begin_s = token
-        if record is None:
-            return
-        iterator.__dict__[_ATTRIBUTE] = record
-        probe = self._loaders.probe
-        probe.steps.started(record, begin_s, end_s)
-        if loader.num_workers > 0:
-            probe.steps.spans.add("loader-start", begin_s, end_s - begin_s)
-
-    def failed(self, token: Any) -> None:
-        """Take that no iteration began."""
-        if token is not None:
-            self._loaders.outermost.leave()
-
-
-class NextHook(Hook):
-    """Around the `__next__` of a loader's iterator: one wait for a batch."""
-
-    def __init__(self, loaders: Loaders) -> None:
-        super().__init__(loaders.probe.events.odd, "DataLoader's __next__")
-        self._probe = loaders.probe
-        self._outermost = loaders.outermost
-
-    def before(self, iterator: Any) -> Any:
-        """Return the loader and the time; None where another loader's data set reads this one."""
-        record = iterator.__dict__.get(_ATTRIBUTE)
-        if record is None or record.generation != self._probe.generation:
-            return None
-        if not self._outermost.enter():
-            return None
-        core_s = core_times_s() if record.is_looked_at() else None
-        return record, iterator, perf_counter(), core_s
-
-    def after(self, token: Any, batch: Any) -> None:
-        """Take a batch."""
-        if token is not None:
-            end_s = perf_counter()
-            record, iterator, begin_s, core_s = token
-            self._outermost.leave()
-            if core_s is not None and record.worked(end_s - begin_s, core_s):
-                self._tell_work(record)
-            items = items_of_place(record, iterator._num_yielded)
-            if items is None:
-                items = items_of_batch(batch)
-            self._probe.steps.fetched(record, begin_s, end_s, items)
-
-    def _tell_work(self, record: LoaderRecord) -> None:
-        """Tell how much of the waits so far was on a core, whenever twice as many are known."""
-        if record.number <= MOST_TOLD:
-            self._probe.events.write(
-                "reading", loader=record.number, waited_s=record.waited_s, wanted_s=record.wanted_s
-            )
-
-    def failed(self, token: Any) -> None:
-        """Take the end of the iteration, or an error of the data set."""
-        if token is not None:
-            self._outermost.leave()
-            self._probe.steps.exhausted(token[0], token[2], perf_counter())
-
-
-def _inputs(module: ModuleType, probe: Probe) -> Any:
-    """Return what gives loaders the settings of a recipe; None where there is no recipe."""
-    if probe.recipe is None:
-        return None
-    from ..applying.input import Inputs
-
-    return Inputs(module, probe.recipe)
-
-
 def patch_loaders(module: ModuleType, probe: Probe) -> None:
     """Patch torch.utils.data.dataloader."""
     if probe.trial is not None:
         probe.trial.watch(module)
-    loaders = Loaders(module, probe)
-    attach(module.DataLoader, "__iter__", IterHook(loaders), ("self",))
-    attach(module._BaseDataLoaderIter, "__next__", NextHook(loaders), ("self",))
+    if probe.recipe is not None:
+        from ..applying.input import Inputs
+
+        Inputs(module, probe.recipe)
+    tell, loaders = probe.events.odd, Loaders(module, probe)
+    starts = Hook(tell, loaders.starts, loaders.started, loaders.not_started)
+    attach(module.DataLoader, "__iter__", ("self",), starts)
+    fetches = Hook(tell, loaders.fetches, loaders.fetched, loaders.exhausted)
+    attach(module._BaseDataLoaderIter, "__next__", ("self",), fetches)
 
 
 DEEPEST = 8
@@ -266,7 +250,7 @@ def items_of_place(record: LoaderRecord, number: int) -> int | None:
     return max(min(size, sampled - size * (number - 1)), 0) or None
 
 
-def items_of_batch(batch: Any) -> int | None:
+def items_of_batch(batch: object) -> int | None:
     """Return the length of the first tensor of a batch, None if none is found."""
     for _ in range(DEEPEST):
         shape = getattr(batch, "shape", None)

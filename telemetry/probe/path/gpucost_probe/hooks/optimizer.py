@@ -12,9 +12,13 @@ from .instrument import Hook, attach, is_within
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any
+    from typing import Callable, Tuple
 
+    from ..applying.compute import Compute
+    from ..foreign import Foreign
     from ..process import Probe
+
+    _Arguments = Tuple[object, ...]
 
 
 PATIENCE = 20  # steps of another optimizer until it becomes the clock
@@ -24,10 +28,10 @@ class StepClock:
     """Decides which optimizer's steps are the steps of the process: the first that steps."""
 
     def __init__(self) -> None:
-        self._chosen: weakref.ref[Any] | None = None
+        self._chosen: weakref.ref[Foreign] | None = None
         self._others: dict[int, int] = {}
 
-    def is_chosen(self, optimizer: Any) -> bool:
+    def is_chosen(self, optimizer: Foreign) -> bool:
         """Return whether a step of this optimizer counts."""
         chosen = None if self._chosen is None else self._chosen()
         if chosen is optimizer:
@@ -44,12 +48,30 @@ class StepClock:
         return True
 
 
-class StepWatch:
-    """Watches steps; a step within a step (`super().step()`, a wrapper) is part of it."""
+def has_closure(args: _Arguments, kwargs: dict[str, object]) -> bool:
+    """Return whether a step was given a function that runs the model."""
+    return any(callable(value) for value in (*args, *kwargs.values()))
 
-    def __init__(self, probe: Probe) -> None:
+
+class StepHooks:
+    """The hooks that PyTorch 2 calls before and after each step.
+
+    A step within a step (`super().step()`, a wrapper) is part of it. The hooks are never in the
+    stack of the step itself. A step that raises calls no second hook; whether an earlier step is
+    still going on is then read from the stack. While torch.compile traces an optimizer, the hooks
+    are nothing, so a compiled step is not counted.
+
+    Args:
+        probe: of this process.
+        compute: applies a recipe to models and optimizers; None where there is no recipe.
+    """
+
+    def __init__(self, probe: Probe, compute: Compute | None) -> None:
         self._probe = probe
-        self.depth = 0
+        self._compute = compute
+        self._torch = sys.modules["torch"]
+        self._alive = True
+        self._depth = 0
         self._begin_s = 0.0
         self._spent_s: float | None = 0.0
         self._begin_anew()
@@ -59,22 +81,42 @@ class StepWatch:
         self._clock = StepClock()
         self._circumstances = Circumstances(self._probe)
 
-    def begin(self) -> None:
+    def before(self, optimizer: Foreign, _args: object, _kwargs: object) -> None:
         """Take the begin of a step."""
-        self.depth += 1
-        if self.depth == 1:
-            self._begin_s = perf_counter()
+        if self._alive and not _is_compiling(self._torch):
+            try:
+                wrapper = sys._getframe(1)
+                if self._depth and not is_within(wrapper, wrapper.f_code):
+                    self._depth = 0
+                if self._compute is not None and not self._depth:
+                    self._apply(self._compute.before_step, optimizer)
+                self._depth += 1
+                if self._depth == 1:
+                    self._begin_s = perf_counter()
+            except Exception as error:
+                self._stop(error)
 
-    def end(self, optimizer: Any, *, closure: bool) -> None:
-        """Take the end of a step.
+    def after(
+        self, optimizer: Foreign, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> None:
+        """Take the end of a step; `args` begins with the optimizer itself."""
+        if self._alive and not _is_compiling(self._torch):
+            try:
+                if self._compute is not None and self._depth == 1:
+                    self._apply(self._compute.after_step, optimizer, self._probe.autocast)
+                self._depth -= 1
+                if not self._depth:
+                    self._ended(optimizer, closure=has_closure(args[1:], kwargs))
+            except Exception as error:
+                self._stop(error)
+
+    def _ended(self, optimizer: Foreign, *, closure: bool) -> None:
+        """Take the end of an outermost step.
 
         Args:
             optimizer: that stepped.
             closure: the step was given the model to run, so its time is not the optimizer's alone.
         """
-        self.depth -= 1
-        if self.depth:
-            return
         end_s = perf_counter()
         if self._generation != self._probe.generation:
             self._begin_anew()
@@ -90,83 +132,23 @@ class StepWatch:
                 self._probe.steps.stepped(end_s, spent_s)
             self._circumstances.look(optimizer, end_s)
 
-
-def has_closure(args: tuple[Any, ...], kwargs: dict[str, object]) -> bool:
-    """Return whether a step was given a function that runs the model."""
-    if not args and not kwargs:
-        return False
-    return any(callable(value) for value in (*args, *kwargs.values()))
-
-
-class GlobalHooks:
-    """The hooks that PyTorch 2 calls before and after each step.
-
-    They are never in the stack of the step itself. A step that raises calls no second hook; whether
-    an earlier step is still going on is then read from the stack. While torch.compile traces an
-    optimizer, the hooks are nothing, so a compiled step is not counted.
-    """
-
-    def __init__(self, watch: StepWatch, probe: Probe, torch: Any) -> None:
-        self._watch = watch
-        self._probe = probe
-        self._tell = probe.events.odd
-        self._torch = torch
-        self._alive = True
-        self._compute: Any = _compute(probe)
-
-    def before(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        """Take the begin of a step."""
-        if self._alive:
-            try:
-                if _is_compiling(self._torch):
-                    return
-                wrapper = sys._getframe(1)
-                if self._watch.depth and not is_within(wrapper, wrapper.f_code):
-                    self._watch.depth = 0
-                if self._compute is not None and not self._watch.depth:
-                    self._apply(self._compute.before_step, optimizer)
-                self._watch.begin()
-            except Exception as error:
-                self._stop(error)
-
-    def after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """Take the end of a step; `args` begins with the optimizer itself."""
-        if self._alive:
-            try:
-                if _is_compiling(self._torch):
-                    return
-                if self._compute is not None and self._watch.depth == 1:
-                    self._apply(self._compute.after_step, optimizer, self._probe.autocast)
-                self._watch.end(optimizer, closure=has_closure(args[1:], kwargs))
-            except Exception as error:
-                self._stop(error)
-
-    def _apply(self, part: Any, *arguments: Any) -> None:
+    def _apply(self, part: Callable[..., None], *arguments: object) -> None:
         """Let model and optimizer have what a recipe says; an error leaves them as they are."""
         try:
             part(*arguments)
         except Exception as error:
             self._compute = None
-            self._tell("models and optimizers are left as they are: %r" % (error,))
+            self._probe.events.odd("models and optimizers are left as they are: %r" % (error,))
 
     def _stop(self, error: Exception) -> None:
         self._alive = False
-        self._tell("the hook of Optimizer.step stepped aside: %r" % (error,))
+        self._probe.events.odd("the hook of Optimizer.step stepped aside: %r" % (error,))
 
 
-def _is_compiling(torch: Any) -> bool:
+def _is_compiling(torch: ModuleType) -> bool:
     """Return whether torch.compile is tracing this call; PyTorch 2.0 cannot tell."""
     compiler = getattr(torch, "compiler", None)
     return compiler is not None and bool(compiler.is_compiling())
-
-
-def _compute(probe: Probe) -> Any:
-    """Return what applies a recipe to models and optimizers; None where there is no recipe."""
-    if probe.recipe is None:
-        return None
-    from ..applying.compute import Compute
-
-    return Compute(probe.recipe)
 
 
 def patch_optimizers(module: ModuleType, probe: Probe) -> None:
@@ -174,36 +156,31 @@ def patch_optimizers(module: ModuleType, probe: Probe) -> None:
     if not hasattr(module, "register_optimizer_step_post_hook"):
         probe.events.odd("PyTorch before 2.0 does not tell of the steps of its optimizers")
         return
-    hooks = GlobalHooks(StepWatch(probe), probe, sys.modules["torch"])
+    compute = None
+    if probe.recipe is not None:
+        from ..applying.compute import Compute
+
+        compute = Compute(probe.recipe)
+    hooks = StepHooks(probe, compute)
     module.register_optimizer_step_pre_hook(hooks.before)
     module.register_optimizer_step_post_hook(hooks.after)
 
 
-class BackwardHook(Hook):
-    """Around torch.autograd.backward."""
-
-    def __init__(self, probe: Probe) -> None:
-        super().__init__(probe.events.odd, "torch.autograd.backward")
-        self._probe = probe
-
-    def before(self, *arguments: Any) -> Any:
-        """Keep the loss that the pass starts from."""
-        self._probe.steps.loss = _loss(*arguments)
-
-    def after(self, token: Any, value: Any) -> None:
-        """Take the end of a pass."""
-        events = self._probe.events
-        if not events.greeted:
-            events.hello("pytorch", str(sys.modules["torch"].__version__))
-        self._probe.steps.went_back(perf_counter())
-
-
 def patch_backward(module: ModuleType, probe: Probe) -> None:
-    """Patch torch.autograd."""
-    attach(module, "backward", BackwardHook(probe), ("tensors",))
+    """Patch torch.autograd: its backward pass."""
+
+    def begins(tensors: Foreign | None) -> None:
+        probe.steps.loss = loss_of(tensors)  # that the pass starts from
+
+    def ended(_token: None, _value: object) -> None:
+        if not probe.events.greeted:
+            probe.events.hello("pytorch", str(sys.modules["torch"].__version__))
+        probe.steps.went_back(perf_counter())
+
+    attach(module, "backward", ("tensors",), Hook(probe.events.odd, begins, ended))
 
 
-def _loss(tensors: Any = None) -> Any:
+def loss_of(tensors: Foreign | list[Foreign] | None) -> Foreign | None:
     """Return the loss, where it is one number that costs nothing to read; None else.
 
     On a GPU, reading it would wait for the device. What a product ends with may be scaled for half
@@ -212,7 +189,7 @@ def _loss(tensors: Any = None) -> Any:
     if isinstance(tensors, (list, tuple)):
         tensors = tensors[0] if len(tensors) == 1 else None
     device = getattr(tensors, "device", None)
-    if device is None or device.type != "cpu" or tensors.numel() != 1:
+    if tensors is None or device is None or device.type != "cpu" or tensors.numel() != 1:
         return None
     made_by = type(tensors.grad_fn).__name__
     return None if made_by.startswith("Mul") else tensors.detach()
