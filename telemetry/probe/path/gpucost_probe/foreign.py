@@ -24,4 +24,4 @@ class Foreign(Protocol):
         """Return the value of what is one number."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Iterate over what it gives."""
+        """Return an iterator over what it gives."""

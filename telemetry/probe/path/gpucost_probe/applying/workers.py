@@ -214,7 +214,8 @@ class Pool:
 
     def _next(self) -> tuple[object, str | None] | None:
         # Pauses come first after a time without handing out.
-        return next((each for each in self._batches or () if each is not PAUSE), None)
+        batches = iter(()) if self._batches is None else self._batches
+        return next((each for each in batches if each is not PAUSE), None)
 
     def close(self, *, at_once: bool = False) -> None:
         """End the workers.
