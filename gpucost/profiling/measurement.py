@@ -240,8 +240,9 @@ class _Front:
             return
         if outcome.finding:
             self._say(outcome.finding)
-        asked = self._task.target
-        target = asked if asked and asked.absolute() == outcome.target else outcome.target
+        target = self._task.target
+        if target is None or target.absolute() != outcome.target:
+            target = outcome.target
         self._say(f"wrote {target}; next: gpucost plan {target}")
 
     def _say(self, sentence: str) -> None:

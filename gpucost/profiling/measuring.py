@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from planner.profile.model import Profile
 
-_INTERVAL_S = (0.1, 60.0)
+_LEAST_S, _MOST_S = 0.1, 60.0
 
 
 class Measurement:
@@ -161,12 +161,9 @@ def measure(  # noqa: PLR0913 - options of a measurement, all but the name by ke
     Raises:
         InputError: an argument is wrong.
     """
-    told = Hints(name=name, **hints)
-    low, high = _INTERVAL_S
-    if not low <= interval_s <= high:
-        raise InputError(
-            f"interval_s={interval_s:g}: readings can lie {low:g} to {high:g} s apart."
-        )
+    job_hints = Hints(name=name, **hints)
+    if not _LEAST_S <= interval_s <= _MOST_S:
+        raise InputError(f"interval_s={interval_s:g}: readings can lie 0.1 to 60 s apart.")
     problem = driver_problem() if gpu else None
     task = Task(
         target=None if target is None else Path(target),
@@ -175,7 +172,7 @@ def measure(  # noqa: PLR0913 - options of a measurement, all but the name by ke
         is_child=True,
         gpus=gpus,
         no_gpu=not gpu or problem is not None,
-        hints=told,
+        hints=job_hints,
     )
     measurement = Measurement(task, quiet=quiet)
     if problem is not None:

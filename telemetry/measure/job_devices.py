@@ -3,17 +3,22 @@
 The driver lists the processes on each device. A GPU is the job's, for the whole measurement, once
 one of the job's processes was seen there. Where none ever was, it is what the job may use and
 nobody else works on: the job may not have begun, or the driver may number its processes otherwise.
+
+CUDA_VISIBLE_DEVICES is read as NVIDIA's CUDA programming guide describes it: indices, or prefixes
+of UUIDs, MIG devices included; entries after the first that names no device are ignored. An empty
+list, or one that begins with -1, is none. NVIDIA_VISIBLE_DEVICES is what the container toolkit was
+told, and says which devices there are in a container.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry.measure.host import EVERY_S, HostReader
 from telemetry.measure.identity import MachineIdentityReader
-from telemetry.measure.process_table import Visible, together, variables, visible
 from telemetry.measure.processes import (
     ProcessTree,
     in_container,
@@ -24,12 +29,110 @@ from telemetry.measure.processes import (
 from telemetry.recording.recording import GPU_USERS, JOB_GPUS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pricing.tables import Json
     from telemetry.measure.nvml_device import DeviceRow
     from telemetry.measure.nvml_processes import Holder
     from telemetry.recording.recording import GpuIdentity
+
+CUDA, ORDER, TOOLKIT = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"
+_BY_BUS = "PCI_BUS_ID"  # as the driver's own indices are ordered
+_ALL, _NONE = "all", ("none", "void", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What an environment leaves to a process.
+
+    Attributes:
+        keys: of the devices, as `GpuIdentity` has them; None where it names none, so all.
+        certain: False where CUDA numbers the devices in an order of its own, which is not known.
+    """
+
+    keys: tuple[str, ...] | None
+    certain: bool = True
+
+
+def variables(environment: bytes | None) -> dict[str, str]:
+    """Return the variables that count here, from an environment as the kernel shows it."""
+    values = {}
+    for entry in (environment or b"").split(b"\0"):
+        name, is_set, value = entry.decode(errors="replace").partition("=")
+        if is_set and name in {CUDA, ORDER, TOOLKIT}:
+            values[name] = value
+    return values
+
+
+def visible(
+    variables: Mapping[str, str], devices: Sequence[GpuIdentity], *, in_container: bool = False
+) -> Visible:
+    """Return the devices that a process with these variables may use.
+
+    Args:
+        variables: of its environment.
+        devices: all of the machine, in the driver's order.
+        in_container: whether it runs in a container and we do not, so that its indices count from
+            the first device of the container.
+    """
+    whole = [gpu for gpu in devices if gpu.partition is None]
+    base: Sequence[GpuIdentity] = whole
+    toolkit = variables.get(TOOLKIT)
+    if in_container and toolkit is not None and toolkit.strip() != _ALL:
+        listed = "" if toolkit.strip() in _NONE else toolkit
+        base = [gpu for gpu in devices if gpu.key in _listed(listed, whole, devices)]
+    text = variables.get(CUDA)
+    if text is None:
+        return Visible(None if base is whole else tuple(gpu.key for gpu in base))
+    keys = _listed(text, base, devices)
+    one_order = len({gpu.model for gpu in whole}) == 1 or variables.get(ORDER) == _BY_BUS
+    by_index = any(entry.strip().isdecimal() for entry in text.split(","))
+    if by_index and not one_order:
+        return Visible(None, certain=False)
+    return Visible(keys)
+
+
+def together(sets: Iterable[Visible]) -> Visible:
+    """Return what several processes of one job may use.
+
+    A process that is told to use none, as loaders often are, takes nothing from the others; one
+    that is told nothing, as launchers are not, adds nothing to those that are told.
+    """
+    all_sets = list(sets)
+    keys = dict.fromkeys(key for entry in all_sets for key in entry.keys or ())
+    certain = all(entry.certain for entry in all_sets)
+    if keys:
+        return Visible(tuple(keys), certain)
+    open_to_all = any(entry.keys is None for entry in all_sets) or not all_sets
+    return Visible(None if open_to_all else (), certain)
+
+
+def _listed(
+    text: str, base: Sequence[GpuIdentity], devices: Sequence[GpuIdentity]
+) -> tuple[str, ...]:
+    keys: dict[str, None] = {}
+    for entry in text.split(","):
+        gpu = _named(entry.strip(), base, devices)
+        if gpu is None:
+            break
+        keys[gpu.key] = None
+    return tuple(keys)
+
+
+def _named(
+    word: str, base: Sequence[GpuIdentity], devices: Sequence[GpuIdentity]
+) -> GpuIdentity | None:
+    if word.isdecimal():
+        return base[int(word)] if int(word) < len(base) else None
+    if word.startswith("MIG-GPU-"):  # before driver 470: the device, its instance, the part of it
+        uuid, _, tail = word.removeprefix("MIG-").partition("/")
+        instance = tail.partition("/")[0]
+        parts = [gpu for gpu in devices if gpu.partition is not None and gpu.uuid == uuid]
+        return next((p for p in parts if p.key.partition(":")[2].split(".")[0] == instance), None)
+    names = [(gpu, gpu.mig_uuid if gpu.partition else gpu.uuid) for gpu in devices]
+    same = [gpu for gpu, name in names if word and name and name.startswith(word)]
+    return same[0] if len(same) == 1 and word.startswith(("GPU-", "MIG-")) else None
+
 
 _UNKNOWN = "unknown"
 # The server of NVIDIA's multi-process service works for its clients, which are listed themselves.
@@ -110,14 +213,14 @@ class JobDevices:
         job_keys = self.keys(devices)
         notes = []
         if not self._chosen and not self._mine and devices:
-            notes.append(self._unseen(_listed([gpu for gpu in whole if gpu.key in job_keys])))
+            notes.append(self._unseen(_in_words([gpu for gpu in whole if gpu.key in job_keys])))
         if other_gpus := [gpu for gpu in whole if gpu.key not in job_keys]:
             users = sorted({user for gpu in other_gpus for user in self._users.get(gpu.key, ())})
             holders = (
                 f"with processes of {', '.join(users)} on them" if users else "nobody was there"
             )
             notes.append(
-                f"{_listed(other_gpus)} of this machine: not this job's, so not counted "
+                f"{_in_words(other_gpus)} of this machine: not this job's, so not counted "
                 f"({holders})."
             )
         return notes
@@ -164,7 +267,7 @@ def owner(pid: int) -> str:
         return str(uid)
 
 
-def _listed(devices: Sequence[GpuIdentity]) -> str:
+def _in_words(devices: Sequence[GpuIdentity]) -> str:
     return f"GPU {', '.join(str(gpu.index) for gpu in devices)}" if devices else ""
 
 

@@ -5,6 +5,7 @@ Also which of them the probe did not reach, and whether they are in our PID name
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import defaultdict
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from telemetry.measure.process_table import Entry, ProcessTable
+from telemetry.readers.units import GIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -92,6 +93,83 @@ def _program(words: list[str]) -> str:
     script = next((Path(w).name for w in words[1:] if w.endswith(".py")), "")
     options = [w for w in words[1:3] if w in {"-I", "-E", "-S"}]
     return " ".join([Path(words[0]).name, *options, *([script] if script else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A process at one moment.
+
+    Attributes:
+        parent: number of the process that has it as a child now.
+        start: when it started: number and start name a process for ever.
+        cpu_s: seconds of all cores that it used itself.
+        waited_cpu_s: seconds that children used which ended and were waited for.
+        ended: whether it only waits to be collected.
+    """
+
+    parent: int
+    start: float
+    cpu_s: float
+    waited_cpu_s: float
+    ended: bool = False
+
+
+class ProcessTable:
+    """The processes of the system; what is gone, or not for this user, is None."""
+
+    def numbers(self) -> set[int]:
+        """Return the processes that there are."""
+        return set(psutil.pids())
+
+    def entry(self, pid: int) -> Entry | None:
+        """Return a process."""
+        try:
+            process = psutil.Process(pid)
+            with process.oneshot():
+                times = process.cpu_times()
+                return Entry(
+                    parent=process.ppid(),
+                    start=process.create_time(),
+                    cpu_s=times.user + times.system,
+                    waited_cpu_s=times.children_user + times.children_system,
+                    ended=process.status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD},
+                )
+        except psutil.Error:
+            return None
+
+    def transferred_mib(self, pid: int) -> tuple[float, float] | None:
+        """Return what reached and left storage, not the page cache: proc(5), `/proc/PID/io`."""
+        try:
+            moved = psutil.Process(pid).io_counters()
+        except psutil.Error:
+            return None
+        return moved.read_bytes / MIB, moved.write_bytes / MIB
+
+    def memory_gib(self, pid: int) -> float | None:
+        """Return proportional set size; of other users' processes, the pages that nobody shares."""
+        try:
+            process = psutil.Process(pid)
+            with contextlib.suppress(psutil.AccessDenied):
+                return float(process.memory_full_info().pss) / GIB
+            memory = process.memory_info()
+        except psutil.Error:
+            return None
+        return float(memory.rss - memory.shared) / GIB
+
+    def threads_s(self, pid: int) -> dict[int, float]:
+        """Return the processor seconds of its threads, by number."""
+        try:
+            threads = psutil.Process(pid).threads()
+        except psutil.Error:
+            return {}
+        return {thread.id: thread.user_time + thread.system_time for thread in threads}
+
+    def environment(self, pid: int) -> bytes | None:
+        """Return the environment that it was started with."""
+        try:
+            return Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return None
 
 
 _MOST_STEPS = 64  # from a process to its ancestor, in case numbers go round in a circle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from telemetry.measure.process_table import Entry
+from telemetry.measure.processes import Entry
 
 INIT = 1
 

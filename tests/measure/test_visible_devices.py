@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry.measure.process_table import Visible, together, variables, visible
+from telemetry.measure.job_devices import Visible, together, variables, visible
 from telemetry.recording.recording import GpuIdentity
 
 UUIDS = ("GPU-8932f937-d72c", "GPU-89aa0000-0001", "GPU-77000000-0002", "GPU-66000000-0003")
