@@ -58,14 +58,14 @@ class Channel:
     """The sampler's end of the connection.
 
     Attributes:
-        left: whether the other end has gone.
+        abandoned: whether the other end has gone.
         words: what it told us.
         job_end: how the job ended, once that is known.
     """
 
     def __init__(self, end: Connection) -> None:
         self._end = end
-        self.left = False
+        self.abandoned = False
         self.words: set[str] = set()
         self.job_end: JobEnd | None = None
 
@@ -82,7 +82,7 @@ class Channel:
         try:
             self._end.send((name, value))
         except OSError:
-            self.left = True
+            self.abandoned = True
 
     def listen(self, timeout_s: float, *more: int) -> bool:
         """Wait for a word, for another descriptor, or for the time; return whether one is ready."""
@@ -95,7 +95,7 @@ class Channel:
                 else:
                     self.job_end = JobEnd(**item)
         except (OSError, EOFError):
-            self.left = True
+            self.abandoned = True
         return any(handle in ready for handle in more)
 
 
@@ -128,7 +128,7 @@ class _Sampler:
         self._channel.say("ended", value=True)
         if self._task.probe_folder is not None:
             shutil.rmtree(Path(self._task.probe_folder).parent, ignore_errors=True)
-        return None if self._channel.left else self._finish(target)
+        return None if self._channel.abandoned else self._finish(target)
 
     def _opened(self, target: Path) -> tuple[Path, CaptureFile]:
         """Return where the profile goes, and the capture beside it.
@@ -200,7 +200,7 @@ class _Sampler:
         while True:
             over = self._channel.listen(until_s - time.monotonic(), *handles)
             self._follow()
-            if over or self._channel.left or END in self._channel.words:
+            if over or self._channel.abandoned or END in self._channel.words:
                 return True
             if time.monotonic() >= until_s:
                 return False

@@ -215,7 +215,7 @@ class Pool:
     def _next(self) -> tuple[object, str | None] | None:
         # Pauses come first after a time without handing out.
         batches = iter(()) if self._batches is None else self._batches
-        return next((each for each in batches if each is not PAUSE), None)
+        return next((item for item in batches if item is not PAUSE), None)
 
     def close(self, *, at_once: bool = False) -> None:
         """End the workers.
