@@ -85,45 +85,9 @@ def test_random_numbers_are_the_same(program: Runner) -> None:
     assert with_probe.out == without.out
 
 
-OLD = """
-import importlib.machinery as machinery, sys
-
-class Old(machinery.SourceFileLoader):
-    def exec_module(self, module):
-        super().exec_module(module)
-        del module.register_optimizer_step_pre_hook
-
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name == "torch.optim.optimizer":
-            spec = machinery.PathFinder.find_spec(name, path)
-            spec.loader = Old(name, spec.origin)
-            return spec
-
-sys.meta_path.insert(1, Finder())
-sys.argv = ["plain.py", WAY]
-import runpy
-runpy.run_path("plain.py", run_name="__main__")
-"""
-
-
-@pytest.mark.parametrize(
-    "way",
-    ["plain", "foreach", "fused", "accumulated", "super", "scaled", "alternating", "closures"],
-)
-def test_without_the_hooks_of_pytorch_2_steps_are_counted(program: Runner, way: str) -> None:
-    """Where PyTorch has no hooks for all optimizers (before 2.0), counts are as exact.
-
-    One of the two registrations is hidden (PyTorch 2 itself imports the other).
-    """
-    done = program("-c", OLD.replace("WAY", repr(way)))
-    assert done.of("bye")[0]["steps"] == int(done.out)
-    assert done.of("odd") == []
-
-
 WRAPPED = """
 import sys, torch
-from gpucost_probe.hooks import copies
+from gpucost_probe.hooks import circumstances as copies
 
 class Fake:
     pass
