@@ -43,8 +43,8 @@ Stacks = dict[int, tuple[Frame, ...]]  # of each thread, the outermost frame fir
 
 def command() -> str | None:
     """Return py-spy's path: beside the Python that runs us, else on PATH; None without it."""
-    beside = Path(sys.executable).with_name("py-spy")
-    return str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
+    installed = Path(sys.executable).with_name("py-spy")
+    return str(installed) if os.access(installed, os.X_OK) else shutil.which("py-spy")
 
 
 def looks(text: str) -> Iterator[tuple[float, Stacks, int | None]]:
@@ -55,11 +55,15 @@ def looks(text: str) -> Iterator[tuple[float, Stacks, int | None]]:
     stacks: dict[int, list[Frame]] = {}
     main: int | None = None
     moment_us: float | None = None
-    for event in sorted(json.loads(text), key=lambda each: float(each["ts"])):
+    for event in sorted(json.loads(text), key=lambda event: float(event["ts"])):
         moment_us = float(event["ts"]) if moment_us is None else moment_us
         while moment_us < event["ts"]:
             if any(stacks.values()):
-                yield moment_us / 1e6, {t: tuple(each) for t, each in stacks.items() if each}, main
+                yield (
+                    moment_us / 1e6,
+                    {t: tuple(stack) for t, stack in stacks.items() if stack},
+                    main,
+                )
             moment_us += 1e6 / RATE
         thread, name = int(event["tid"]), str(event["name"])
         stack = stacks.setdefault(thread, [])
@@ -96,8 +100,8 @@ def placed(thread: int, stacks: Mapping[int, Sequence[Frame]]) -> tuple[str, str
     place, owner, within = _place(stacks[thread])
     if not owner.startswith(_WAITING):
         return place, owner, within
-    for other, frames in stacks.items():
-        if other != thread:
+    for number, frames in stacks.items():
+        if number != thread:
             its, calls, around = _place(frames)
             if around != _OUTERMOST and not calls.startswith(_WAITING):
                 queued = owner.startswith(_QUEUES)
@@ -217,11 +221,11 @@ class _Watched:
             return
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         rows: list[Json] = [[*key, n] for key, n in ranked[:_MOST_PLACES]]
-        rest: Counter[tuple[str, str, str]] = Counter()
+        folded: Counter[tuple[str, str, str]] = Counter()
         for (phase, _, owner, within), n in ranked[_MOST_PLACES:]:
-            rest[phase, owner, within] += n
+            folded[phase, owner, within] += n
         rows += [
-            [phase, "", owner, within, n] for (phase, owner, within), n in sorted(rest.items())
+            [phase, "", owner, within, n] for (phase, owner, within), n in sorted(folded.items())
         ]
         yield {"event": "stacks", "by": OUTSIDE, "t_s": round(t_s, 3), "seen": rows}
 
@@ -270,7 +274,7 @@ class OutsideStacks:
             self._advance(pid, watched, now_s)
             self._look_for_lock(pid, watched, now_s)
             watched.settle(min(now_s - _KNOWN_AFTER_S, watched.last_s), ended=False)
-            lines += self._told(watched, now_s)
+            lines += self._lines_of(watched, now_s)
         return lines
 
     def end(self, now_s: float) -> list[str]:
@@ -285,12 +289,12 @@ class OutsideStacks:
                     watched.run.process.wait(max(0.0, until_s - time.monotonic()))
                 self._collect(watched, watched.run)
             watched.settle(float("inf"), ended=True)
-            lines += self._told(watched, now_s)
+            lines += self._lines_of(watched, now_s)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         return lines
 
-    def _told(self, watched: _Watched, now_s: float) -> list[str]:
+    def _lines_of(self, watched: _Watched, now_s: float) -> list[str]:
         return [named(line, watched.name) for line in watched.lines(now_s)]
 
     def _look_for_lock(self, pid: int, watched: _Watched, now_s: float) -> None:
@@ -345,20 +349,20 @@ class OutsideStacks:
         _, errors = run.process.communicate()
         try:
             text = run.output.read_text(encoding="utf-8", errors="replace")
-            seen = [
+            looks_taken = [
                 (run.began_s + moment_s, placed(thread, stacks))
                 for moment_s, stacks, main in looks(text)
                 if (thread := watched.thread if watched.thread in stacks else main) in stacks
                 and thread is not None
             ]
         except (OSError, ValueError, KeyError):
-            seen = []
-        watched.waiting += seen
-        self.looked += len(seen)
-        watched.failures = 0 if seen else watched.failures + 1
-        if not seen and not self.looked:
+            looks_taken = []
+        watched.waiting += looks_taken
+        self.looked += len(looks_taken)
+        watched.failures = 0 if looks_taken else watched.failures + 1
+        if not looks_taken and not self.looked:
             self.problem = _reason(errors.decode("utf-8", errors="replace")) or self.problem
-        elif seen:
+        elif looks_taken:
             self.problem = None
 
 

@@ -197,8 +197,8 @@ class Recorder:
         self._said: set[str] = set()
         self._device_notes: list[str] = []
         self._facts: dict[str, Json] = {}
-        wanted = subject.pid is not None and os.environ.get(STACKS_VARIABLE) != "0"
-        self._stacks = OutsideStacks() if wanted else None
+        may_look = subject.pid is not None and os.environ.get(STACKS_VARIABLE) != "0"
+        self._stacks = OutsideStacks() if may_look else None
 
     @property
     def now_s(self) -> float:

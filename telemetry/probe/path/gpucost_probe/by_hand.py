@@ -210,12 +210,12 @@ class _HostReadings:
 
 def _busy_and_all() -> tuple[int, int]:
     """Return the ticks in which our cores were busy, and all their ticks (proc(5))."""
-    ours = {"cpu%d" % core for core in os.sched_getaffinity(0)}
+    own_cores = {"cpu%d" % core for core in os.sched_getaffinity(0)}
     busy = total = 0
     with open("/proc/stat", encoding="ascii") as stream:
         for line in stream:
             name, *words = line.split()
-            if name in ours:
+            if name in own_cores:
                 ticks = [int(word) for word in words[:8]]  # guest time is in user time already
                 total += sum(ticks)
                 busy += sum(ticks) - ticks[3] - ticks[4]

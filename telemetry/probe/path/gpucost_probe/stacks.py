@@ -78,10 +78,11 @@ class Places:
         place, owner, within = self._look(frames[thread])
         if owner.startswith(_WAITING):
             for number, frame in frames.items():
-                found = self._look(frame) if number != thread else None
-                if found and found[2] is not None and not found[1].startswith(_WAITING):
-                    queued = owner.startswith(_QUEUES)
-                    return found[0], found[1], "torch.utils.data" if queued else found[2]
+                if number == thread:
+                    continue
+                line, calls, around = self._look(frame)
+                if around is not None and not calls.startswith(_WAITING):
+                    return line, calls, "torch.utils.data" if owner.startswith(_QUEUES) else around
         return place, owner, within or ""
 
     def _look(self, frame: FrameType) -> tuple[str, str, str | None]:
@@ -169,7 +170,7 @@ def _decoded(code: CodeType, last: int) -> tuple[str, ...]:
     """Return the names a, b, c of the call `a.b.c(...)` that runs; of an operator, its mark."""
     import dis
 
-    before = [each for each in dis.get_instructions(code) if each.offset <= last]
+    before = [step for step in dis.get_instructions(code) if step.offset <= last]
     if not before or not _NAMES_KNOWN:
         return ()
     if before[-1].opname.startswith(_OPERATES):
@@ -178,8 +179,8 @@ def _decoded(code: CodeType, last: int) -> tuple[str, ...]:
         return ()
     # The callee begins where the call begins.
     begin = _start(before[-1])
-    loads = [each for each in before if each.opname.startswith(_LOADS) and _start(each) == begin]
-    return tuple(str(each.argval) for each in loads)
+    loads = [load for load in before if load.opname.startswith(_LOADS) and _start(load) == begin]
+    return tuple(str(load.argval) for load in loads)
 
 
 def _start(instruction: dis.Instruction) -> tuple[int | None, int | None]:
@@ -217,10 +218,10 @@ def _tensors_made(code: CodeType) -> str:
     return next(("torch." + name for name in _MAKES_TENSORS if name in code.co_names), "")
 
 
-def _keep(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    if len(known) >= MOST_KNOWN:
-        known.clear()
-    known[key] = value
+def _keep(entries: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    if len(entries) >= MOST_KNOWN:
+        entries.clear()
+    entries[key] = value
 
 
 def _named(frame: FrameType) -> str:

@@ -70,14 +70,14 @@ class Trace:
         if profiler is None or steps < 1:
             return
         profiler.stop()
-        seen = _Seen(profiler.events())
+        summary = _Seen(profiler.events())
         self._probe.events.write(
             "trace",
             steps=steps,
             s=round(seconds, 6),
-            device=seen.device,
-            idle_s=round(seen.idle_us / 1e6, 6),
-            rows=[[kind, name, n, round(us / 1e6, 6)] for kind, name, n, us in seen.rows],
+            device=summary.device,
+            idle_s=round(summary.idle_us / 1e6, 6),
+            rows=[[kind, name, n, round(us / 1e6, 6)] for kind, name, n, us in summary.rows],
         )
 
 

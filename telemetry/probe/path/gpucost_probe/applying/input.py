@@ -69,11 +69,11 @@ class WrittenSettings:
     def watch(self, module: ModuleType) -> None:
         """Wrap `DataLoader.__init__`."""
 
-        def made(arguments: dict[str, object]) -> Callable[[Foreign], None]:
+        def looked_at(arguments: dict[str, object]) -> Callable[[Foreign], None]:
             named, caller = list(arguments)[1:], _caller()
             return lambda loader: self._take(loader, named, caller)
 
-        wrap_init(module, made)
+        wrap_init(module, looked_at)
 
     def _take(self, loader: Foreign, named: list[str], caller: str) -> None:
         key, dataset = id(loader), id(loader.dataset)
@@ -154,13 +154,15 @@ def give_workers(module: ModuleType, recipe: Recipe) -> None:
     """Have every map-style loader made with workers, as was asked for, whatever it was to have."""
     iterable = sys.modules["torch.utils.data.dataset"].IterableDataset
 
-    def change(given: dict[str, Any]) -> None:
-        where = "loader (%s)" % type(given["dataset"]).__name__
-        if isinstance(given["dataset"], iterable):
+    def change(settings: dict[str, Any]) -> None:
+        where = "loader (%s)" % type(settings["dataset"]).__name__
+        if isinstance(settings["dataset"], iterable):
             recipe.tell(WORKERS, LEFT, "an iterable data set would give every batch twice", where)
             return
-        before, count = given.get("num_workers", 0), _asked_workers(recipe)
-        given.update(num_workers=count, worker_init_fn=SeededStart(given.get("worker_init_fn")))
+        before, count = settings.get("num_workers", 0), _asked_workers(recipe)
+        settings.update(
+            num_workers=count, worker_init_fn=SeededStart(settings.get("worker_init_fn"))
+        )
         words = "num_workers %d -> %d, as asked: random streams are seeded per worker, so items"
         words += " that draw are not the same bit for bit"
         recipe.tell(WORKERS, APPLIED, words % (before, count), where)

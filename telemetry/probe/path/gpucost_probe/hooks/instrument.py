@@ -40,7 +40,7 @@ class NotInstrumentedError(Exception):
     """The code of the function cannot be extended."""
 
 
-def _nothing(*_: object) -> None:
+def _ignore(*_: object) -> None:
     pass
 
 
@@ -58,8 +58,8 @@ class Hook:
         self,
         tell: Callable[[str], None],
         before: Callable[..., _Token],
-        after: Callable[[_Token, Any], None] = _nothing,
-        failed: Callable[[_Token], None] = _nothing,
+        after: Callable[[_Token, Any], None] = _ignore,
+        failed: Callable[[_Token], None] = _ignore,
     ) -> None:
         self._tell = tell
         self._parts: tuple[Callable[..., object], ...] = (before, after, failed)
