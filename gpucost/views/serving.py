@@ -1,10 +1,11 @@
 """Prints plans, fits, copies and curves of servers of language models."""
 
+import re
 from collections.abc import Callable
 
 from msgspec import Struct, structs
 
-from gpucost.views.output import Output, Table, print_json, print_table
+from gpucost.views.output import Output, Table, print_json, print_prose, print_table
 from planner.models.estimate import Estimate
 from planner.serving.fit import CopiesAnswer, ServingCurve, ServingFit
 from planner.serving.search import Layout, ServingPlan
@@ -13,6 +14,7 @@ from pricing.money import show, whole_dollars
 
 ServingAnswer = ServingPlan | ServingFit | CopiesAnswer | ServingCurve
 _SHOWN = 8
+_PERCENTS = (50, 95, 99)
 _COLUMNS = ("where", "gpu", "copies", "most", "ttft", "tpot", "month", "token", "full")
 
 
@@ -31,7 +33,7 @@ def _said(code: str, lang: str, answer: Struct | None = None, **params: str | fl
 
 
 def _gpus(layout: Layout) -> str:
-    return f"{layout.tensor_parallel}x {layout.gpu}"
+    return f"{layout.tensor_parallel}x {layout.gpu}" if layout.tensor_parallel > 1 else layout.gpu
 
 
 def _range(estimate: Estimate) -> str:
@@ -42,33 +44,44 @@ def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
     """Print the options, what they rest on, and the tokens of an API beside them."""
     batch = answer.options[0].batch_usd is not None
     names = ("batch" if batch and name == "month" else name for name in _COLUMNS)
-    columns = tuple(_said(f"column-{name}", lang) for name in names)
+    asked = {metric: _asked_percent(metric, answer) for metric in ("ttft", "tpot")}
+    percents = {f"p_{metric}": percent for metric, percent in asked.items()}
+    columns = tuple(_said(f"column-{name}", lang, None, **percents) for name in names)
     rows = tuple(
         (
             f"{option.machines}x {option.offer.name}",
             _gpus(option.layout),
             f"{option.copies}+{option.spare}" if option.spare else f"{option.copies}",
             f"{option.limit.rate:.3g}/s",
-            _range(option.ttft_ms[2]),
-            _range(option.tpot_ms[2]),
+            _range(option.ttft_ms[_PERCENTS.index(asked["ttft"])]),
+            _range(option.tpot_ms[_PERCENTS.index(asked["tpot"])]),
             f"${whole_dollars(option.usd)}",
             f"${show(option.usd_per_million_output)}",
             f"${show(option.usd_per_million_output_full)}",
         )
         for option in answer.options[:_SHOWN]
     )
-    title = _said("title-batch" if batch else "title", lang, answer)
-    right, spare = frozenset(columns[2:]), (columns[8], columns[3], columns[7])
-    print_table(Table(columns=columns, rows=rows, right=right, title=title, spare=spare), output)
     best = answer.options[0]
+    say = print_prose if output.format == "table" else output.say
+    say(_said("title-batch" if batch else "title", lang, answer))
     usd = {"usd": show(best.usd), "where": best.offer.name, "gpu": _gpus(best.layout)}
     code = "answer-batch" if batch else "answer"
-    output.say(_said(code, lang, best, stopped=best.limit.stopped_by, **usd))
-    output.say(_said("basis", lang, best, layouts=answer.layouts, weak=join(best.weak) or "-"))
+    say(_said(code, lang, best, stopped=best.limit.stopped_by, **usd))
+    if not batch and best.copies + best.spare == 1:
+        say(_said("alone", lang))
+    say(_said("basis", lang, best, layouts=answer.layouts, weak=join(best.weak) or "-"))
     for tokens in answer.tokens[:1]:
-        output.say(_said("tokens", lang, tokens, month=show(tokens.usd_per_month)))
+        say(_said("tokens", lang, tokens, month=show(tokens.usd_per_month)))
         never = tokens.break_even_rate is None
-        output.say(_said("host-never" if never else "host-from", lang, tokens))
+        say(_said("host-never" if never else "host-from", lang, tokens))
+    right, spare = frozenset(columns[2:]), (columns[8], columns[3], columns[1], columns[7])
+    print_table(Table(columns=columns, rows=rows, right=right, spare=spare), output)
+
+
+def _asked_percent(metric: str, answer: ServingPlan) -> int:
+    """Return the percentile that a target is of; the 99th where none is."""
+    stated = (re.match(rf"{metric.upper()} p(\d+) ", words) for words in answer.targets)
+    return next((int(match[1]) for match in stated if match), _PERCENTS[-1])
 
 
 def _print_fit(answer: ServingFit, output: Output, lang: str) -> None:
@@ -90,12 +103,14 @@ def _print_fit(answer: ServingFit, output: Output, lang: str) -> None:
 
 
 def _print_copies(answer: CopiesAnswer, output: Output, lang: str) -> None:
-    _print_fit(answer.fit, output, lang)
     sentence = _said("copies", lang, answer)
     if answer.usd_per_month is not None and answer.usd_per_month_now is not None:
         month, now = show(answer.usd_per_month), show(answer.usd_per_month_now)
         sentence += " " + _said("copies-usd", lang, month=month, now=now)
-    output.insist(sentence)
+    if answer.copies == 1:
+        sentence += " " + _said("alone", lang)
+    (print_prose if output.format == "table" else output.insist)(sentence)
+    _print_fit(answer.fit, output, lang)
 
 
 def _print_curve(answer: ServingCurve, output: Output, lang: str) -> None:

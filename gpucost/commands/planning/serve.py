@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from gpucost.prices.cache import load_catalog
 from gpucost.prices.token_prices import token_offers
 from gpucost.views.output import Output, output_options
 from gpucost.views.serving import print_answer
+from planner.choice.baseline import find_today
+from planner.choice.requirements import Requirements
 from planner.profile.model import Profile
 from planner.serving.fit import copies_answer, curve, fit_run
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
@@ -28,6 +31,7 @@ from pricing.catalog.regions import placed
 from pricing.errors import InputError
 from pricing.hardware import matching
 from pricing.message import ENGLISH, Message
+from pricing.money import show
 from templates.language.translate import LANGUAGES
 
 _NOT_MODELLED = ("disaggregated", "speculative-decoding", "lora", "expert-parallel")
@@ -302,10 +306,22 @@ def copies(sources: tuple[str, ...], output: Output, lang: str, **options: Any) 
     if not places:
         raise InputError("give a profile, two scrapes of /metrics, or --metrics URL --window 10m.")
     numbers = {"copies": options["copies"], "spare": options["spare"]}
-    answer = copies_answer(
-        _measured(places, options), _targets(options), usd_per_hour=options["price"], **numbers
-    )
+    profile, price = _measured(places, options), options["price"]
+    if price is None:
+        price = _listed_price(profile, output.say)
+    answer = copies_answer(profile, _targets(options), usd_per_hour=price, **numbers)
     print_answer(answer, output, lang)
+
+
+def _listed_price(profile: Profile, say: Callable[[str], None]) -> Decimal | None:
+    """Return the list price of the machine that a copy runs on; None where that is not known."""
+    try:
+        offer = find_today(profile, load_catalog(today(), say=say).at(today()), Requirements())[0]
+    except InputError:
+        return None
+    if offer is not None:
+        say(Message("note.price-list", machine=offer.name, usd=show(offer.usd_per_hour)))
+    return None if offer is None else offer.usd_per_hour
 
 
 @command.command(

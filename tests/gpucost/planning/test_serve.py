@@ -69,7 +69,7 @@ def test_the_screen_is_short_in_two_languages(call: Call) -> None:
         ran = call(*PLAN, "--lang", lang)
         assert ran.code == 0, ran.err
         assert len((ran.out + ran.err).splitlines()) <= 24
-        assert words in ran.err
+        assert words in ran.out
 
 
 def test_a_trace_gives_its_own_rate_and_lengths(call: Call, write: Write) -> None:
@@ -141,7 +141,18 @@ def test_eight_idle_copies_are_one(call: Call, write: Write) -> None:
     assert (answer["usd_per_month"], answer["usd_per_month_now"]) == ("2190.00", "17520.00")
     spare = json.loads(call(*arguments, "--spare", "1", "-f", "json").out)
     assert spare["copies"] == 2
-    assert "1 of 8 copies are enough" in call(*arguments).err
+    text = " ".join(call(*arguments).out.split())
+    assert "1 of 8 copies are enough" in text
+    assert "That is $2,190.00 a month instead of $17,520.00." in text
+
+
+def test_a_copy_on_a_listed_machine_has_its_price(call: Call, write: Write) -> None:
+    """Without --price the dollars are the list's, and that is said."""
+    document = profile()
+    document["hardware"] |= {"provider": "lambda", "instance_type": "gpu_1x_h100_sxm5"}
+    ran = call("serve", "copies", write("profile.json", document), "--copies", "8", *TARGETS)
+    assert "a month instead of $" in ran.out
+    assert "lambda/gpu_1x_h100_sxm5" in ran.err
 
 
 class Vllm:
