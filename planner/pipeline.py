@@ -181,11 +181,13 @@ def plan_jobs(
 ) -> tuple[JobDraft, ...]:
     """Return the plan of every job; the problems of all jobs are raised together."""
     groups = _groups(jobs, shared)
-    work = partial(_plan_part, zlib.compress(pickle.dumps(shared), 1))
-    if executor is None:
-        work = partial(
+    work = (
+        partial(_plan_part, zlib.compress(pickle.dumps(shared), 1))
+        if executor
+        else partial(
             _plan_groups, shared, Market(catalog=shared.catalog, asked=shared.requirements)
         )
+    )
     size = _GROUPS_A_PART if executor else 1
     parts = [groups[at : at + size] for at in range(0, len(groups), size)]
     problems: list[str] = []

@@ -107,7 +107,7 @@ class Catalog:
 
     def at(self, as_of: date) -> "Catalog":
         """Return the same rows seen from another day."""
-        return replace(self, as_of=as_of)
+        return self if as_of == self.as_of else replace(self, as_of=as_of)
 
     def full_place(self, text: str) -> str:
         """Return PROVIDER/TYPE of a type that only one provider has; any other text as it is."""
