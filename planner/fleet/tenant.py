@@ -1,16 +1,26 @@
-"""Jobs as the packing sees them, and how fast they run together."""
+"""Jobs as the packing sees them, what they take by the hour, and how fast they run together.
 
+Jobs that are busy at the same hours do not share a GPU that their means over the week would fit on:
+in each hour they take at most `BUSIEST` of it, and as five-minute means no more than all of it in
+all but `POINTS_ABOVE` of the time. Means and variances of jobs add up; the hour itself is what busy
+times have in common, and within it jobs are taken as independent, their sum as normal.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from planner.choice.baseline import Baseline
 from planner.choice.context import host_share
+from planner.choice.feasibility import BUSIEST
 from planner.choice.requirements import Reason, Requirements
+from planner.choice.workload import DAY_H, hourly_demand, measured_requests_per_s
 from planner.fleet.placements import Away, Home
 from planner.models.estimate import Estimate
 from planner.prediction.probes import speed_on_slice
@@ -18,7 +28,7 @@ from planner.prediction.sharing import partitioned, peak_share, shared_speed
 from planner.prediction.slices import Probes, compute_of, cut, memory_growth, smallest, speeds_on
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
-from planner.signals.compute_share import compute_share, time_on_gpu
+from planner.signals.compute_share import busy_there, compute_share, time_on_gpu
 from planner.signals.signals import memory_need_gib, worst_latency_ms
 from pricing.catalog.offer import Offer
 from pricing.hardware import Gpu, MigProfile, gpus, partition_modes
@@ -28,6 +38,126 @@ if TYPE_CHECKING:
     from planner.fleet.packing import Packing
 
 CONTEXT_GIB = 0.6  # per process on a shared GPU: the contract's allowance
+
+POINTS_ABOVE = 0.05
+QUANTILE = NormalDist().inv_cdf(1.0 - POINTS_ABOVE)
+_ROUNDING = 1e-9
+
+
+class HourlyLoad(NamedTuple):
+    """Shares of a GPU's time, hour by hour.
+
+    Attributes:
+        mean: of 24 or 168 hours, each at least 0.
+        variance: of five-minute means in the hour; 0 where only the hour's mean is known.
+    """
+
+    mean: tuple[float, ...]
+    variance: tuple[float, ...]
+
+    def over(self, hours: int) -> "HourlyLoad":
+        """Return the same of a week where it is of a day: every day is like that day."""
+        times = hours // len(self.mean)
+        return HourlyLoad(self.mean * times, self.variance * times)
+
+    def of_a_day(self) -> "HourlyLoad":
+        """Return the most that is taken in each hour of the day on any day."""
+        mean, variance = (
+            tuple(max(values[hour::DAY_H]) for hour in range(DAY_H)) for values in self
+        )
+        return HourlyLoad(mean, variance)
+
+
+def hourly_load(profile: Profile, share: float | None) -> HourlyLoad | None:
+    """Return what a job takes in each hour; None where that is not known.
+
+    Stated demand goes before the hours of a recording: it is the measured share, times the demand
+    of the hour over the requests that were measured.
+
+    Args:
+        profile: what was measured.
+        share: of the GPU that it would share, mean; None: not known.
+    """
+    demand, measured = hourly_demand(profile), measured_requests_per_s(profile)
+    if share is None:
+        return None
+    if demand is not None and measured:
+        mean = tuple(share * rate / measured for rate in demand)
+        return HourlyLoad(mean, (0.0,) * len(mean))
+    use, measured_share = profile.by_hour, compute_share(profile)
+    if use is None or not use.mean:
+        return None
+    factor = share / measured_share if measured_share else 1.0
+    spread = use.spread if len(use.spread) == len(use.mean) else (0.0,) * len(use.mean)
+    return HourlyLoad(
+        tuple(factor * mean for mean in use.mean),
+        tuple((factor * deviation) ** 2 for deviation in spread),
+    )
+
+
+def all_by_hour(jobs: Sequence[tuple[HourlyLoad | None, float]]) -> list[HourlyLoad]:
+    """Return what each job takes in each hour of one day or week; none where no job's is known.
+
+    Args:
+        jobs: what each takes by the hour, and at any hour where that is not known.
+    """
+    hours = max((len(load.mean) for load, _ in jobs if load), default=0)
+    if not hours:
+        return []
+    flat = (0.0,) * hours
+    return [
+        load.over(hours) if load else HourlyLoad((share,) * hours, flat) for load, share in jobs
+    ]
+
+
+def together(jobs: Sequence[HourlyLoad]) -> HourlyLoad:
+    """Return what jobs take together, in hours of the same day or week."""
+    return HourlyLoad(
+        tuple(map(sum, zip(*(job.mean for job in jobs), strict=True))),
+        tuple(map(sum, zip(*(job.variance for job in jobs), strict=True))),
+    )
+
+
+def peak_at(load: HourlyLoad, hour: int) -> float:
+    """Return the share that is exceeded in an hour for `POINTS_ABOVE` of the time."""
+    return load.mean[hour] + QUANTILE * math.sqrt(load.variance[hour])
+
+
+def too_busy(load: HourlyLoad) -> int | None:
+    """Return the busiest hour where jobs take too much of a GPU; None where none is too busy."""
+    hours = range(len(load.mean))
+    hour = max(hours, key=lambda h: max(load.mean[h] / BUSIEST, peak_at(load, h)))
+    fits = load.mean[hour] <= BUSIEST + _ROUNDING and peak_at(load, hour) <= 1.0 + _ROUNDING
+    return None if fits else hour
+
+
+class Room(NamedTuple):
+    """A sum that says of jobs whether they fit, in place of mean and variance.
+
+    The sum of `mean + weight x variance` is at most `most` only where the mean plus `QUANTILE`
+    deviations is at most 1, for any weight: the root is concave. It is exact where the variance
+    is that of an evenly filled GPU.
+    """
+
+    weight: float
+    most: float
+
+
+_MOST_WEIGHT = QUANTILE**2 / (4.0 * (1.0 - BUSIEST))  # at which `most` is BUSIEST
+
+
+def room_for(load: HourlyLoad) -> Room:
+    """Return the sum by which jobs that take so much together are packed best."""
+    fullest, weight = 0.0, _MOST_WEIGHT
+    for mean, variance in zip(*load, strict=True):
+        # A GPU each of n: mean / n + QUANTILE x (variance / n)^0.5 = 1, solved for the root of n.
+        deviations = QUANTILE * math.sqrt(variance)
+        root = (deviations + math.sqrt(deviations**2 + 4.0 * mean)) / 2.0
+        if root > fullest:
+            fullest = root
+            weight = QUANTILE**2 * root / (2.0 * deviations) if deviations else _MOST_WEIGHT
+    weight = min(weight, _MOST_WEIGHT)
+    return Room(weight, 1.0 - QUANTILE**2 / (4.0 * weight))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +230,11 @@ class Tenant:
     def peak(self) -> float:
         """The share of the GPU's time that it takes at the 95th percentile, at most 1."""
         return min(1.0, peak_share(self.there) or 0.0)
+
+    @cached_property
+    def by_hour(self) -> HourlyLoad | None:
+        """What it takes of the home's GPU in each hour; None where that is not known."""
+        return hourly_load(self.profile, self.share)
 
     @cached_property
     def latency_ms(self) -> float | None:
@@ -177,16 +312,34 @@ def _stop_now() -> bool:
     return True
 
 
+def by_hour_of(group: Sequence[Tenant]) -> list[HourlyLoad]:
+    """Return what each job takes in each hour; none where no job's hours are known.
+
+    A job whose hours are not known is always as busy as on average, a service as at its peak.
+    """
+    flat = (t.peak if t.profile.job.kind.answers else t.share or 0.0 for t in group)
+    return all_by_hour(list(zip((t.by_hour for t in group), flat, strict=True)))
+
+
 def speeds(group: list[Tenant]) -> dict[str, Estimate]:
-    """Return each job's speed relative to running alone, by its name."""
-    speed_of = _on_slices(group) or shared_speed(
-        [tenant.there for tenant in group], in_turns=group[0].takes_turns
-    )
+    """Return each job's speed in the busiest hour relative to running alone, by its name."""
+    speed_of = _on_slices(group) or shared_speed(_at_busiest(group), in_turns=group[0].takes_turns)
     busy = host_share([tenant.profile for tenant in group], vcpus_of(group))
     return {
         tenant.name: speed if busy == 1.0 else msgspec.structs.replace(speed, low=speed.low * busy)
         for tenant, speed in zip(group, speed_of, strict=True)
     }
+
+
+def _at_busiest(group: list[Tenant]) -> list[Profile]:
+    """Return what was measured of each job, as in the hour in which all together take most."""
+    by_hour = by_hour_of(group)
+    if not by_hour:
+        return [tenant.there for tenant in group]
+    most = together(by_hour).mean
+    hour = most.index(max(most))
+    shares = [(t, load.mean[hour]) for t, load in zip(group, by_hour, strict=True)]
+    return [busy_there(t.there, now / t.share if t.share else 1.0) for t, now in shares]
 
 
 def slices_of(group: list[Tenant]) -> tuple[MigProfile, ...] | str:

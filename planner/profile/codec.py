@@ -170,6 +170,7 @@ class _Reader:
             "record": self._record,
             "records": self._records,
             "texts": self._texts,
+            "numbers": self._numbers,
         }
         if rule.kind in by_rule:
             return by_rule[rule.kind](rule, raw, path)
@@ -198,6 +199,14 @@ class _Reader:
             self.report(path, f"is {_brief(raw)}: a list of texts is wanted ({rule.doc}).")
             return None
         return tuple(item for item in raw if _is_writable(item))
+
+    def _numbers(self, rule: FieldRule, raw: object, path: str) -> tuple[float, ...] | None:
+        if not isinstance(raw, list) or len(raw) not in rule.counts:
+            counts = " or ".join(map(str, rule.counts))
+            self.report(path, f"is {_brief(raw)}: a list of {counts} numbers is wanted.")
+            return None
+        read = [self._number(rule, item, f"{path}[{i}]") for i, item in enumerate(raw)]
+        return tuple(number for number in read if number is not None)
 
     def _number(self, rule: FieldRule, raw: object, path: str) -> float | None:
         if raw.__class__ is bool or not isinstance(raw, (int, float)):  # a tuple: twice as fast
@@ -471,10 +480,11 @@ def _rule_schema(
         "flag": {"type": ["boolean", "null"]},
         "number": {"type": ["number", "null"]},
         "texts": {"type": ["array", "null"], "items": {"type": "string"}},
+        "numbers": {"type": ["array", "null"], "items": {"type": "number", **_limits(rule)}},
         "any": {},
     }
     if rule.kind in kinds:
-        body = {**kinds[rule.kind], **_limits(rule)}
+        body = kinds[rule.kind] | ({} if rule.kind == "numbers" else _limits(rule))
         if rule.choices:
             body["enum"] = [*rule.choices, None]
         if rule.pattern:

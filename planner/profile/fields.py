@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal[
-    "text", "number", "integer", "flag", "time", "record", "records", "statistics", "texts", "any"
+    "text",
+    "number",
+    "integer",
+    "flag",
+    "time",
+    "record",
+    "records",
+    "statistics",
+    "texts",
+    "numbers",
+    "any",
 ]
 
 
@@ -23,6 +33,7 @@ class FieldRule:
         high: greatest accepted number (inclusive).
         choices: accepted words.
         record: the value class of a nested record.
+        counts: accepted lengths of a list of numbers.
         pattern: regular expression that the whole of a text matches; empty: any text.
     """
 
@@ -33,6 +44,7 @@ class FieldRule:
     high: float | None = None
     choices: tuple[str, ...] = ()
     record: type | None = None
+    counts: tuple[int, ...] = ()
     pattern: str = ""
 
 
@@ -92,6 +104,11 @@ def statistics(doc: str) -> Any:  # noqa: ANN401
 def texts(doc: str) -> Any:  # noqa: ANN401
     """Declare a list of texts."""
     return _declare(FieldRule(kind="texts", doc=doc), ())
+
+
+def fractions(doc: str, *, counts: tuple[int, ...]) -> Any:  # noqa: ANN401
+    """Declare a list of numbers from 0 to 1, of one of these lengths."""
+    return _declare(FieldRule(kind="numbers", doc=doc, low=0.0, high=1.0, counts=counts), ())
 
 
 def anything(doc: str, *, default: object = None) -> Any:  # noqa: ANN401

@@ -10,6 +10,7 @@ from planner.profile.fields import (
     anything,
     flag,
     fraction,
+    fractions,
     integer,
     number,
     record,
@@ -313,6 +314,19 @@ class MonthlyUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UseByHour:
+    """How much of a GPU's time the job took in each hour, over all of the recording.
+
+    24 numbers are the hours of any day from 0 h UTC, 168 those of a week from Monday 0 h UTC.
+    """
+
+    mean: tuple[float, ...] = fractions("share of the time, mean over GPUs", counts=(24, 168))
+    spread: tuple[float, ...] = fractions(
+        "standard deviation of its five-minute means in that hour", counts=(24, 168)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """The run of several processes or machines that this profile is a part of."""
 
@@ -413,6 +427,7 @@ class Profile:
     trace: TracedSteps | None = record(TracedSteps, "steps under the framework's own profiler")
     gpus: tuple[GpuReadings, ...] = records(GpuReadings, "one entry per GPU")
     health: tuple[Health, ...] = records(Health, "what is wrong with GPUs, as logs tell it")
+    by_hour: UseByHour | None = record(UseByHour, "how busy its GPUs were in each hour")
     host: Host | None = record(Host, "the machine around the GPUs")
     run: Run | None = record(Run, "the run of several machines that this is a part of")
     machine: Machine | None = record(Machine, "the whole machine, where it was measured")

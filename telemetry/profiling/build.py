@@ -22,6 +22,7 @@ from planner.profile.model import (
     Profile,
     Provenance,
     Statistics,
+    UseByHour,
     Window,
     Work,
 )
@@ -42,11 +43,14 @@ from telemetry.profiling.steps import (
 )
 from telemetry.profiling.window import (
     ActiveWindow,
+    Points,
     Span,
     durations,
     main_times,
+    points_of,
     span_of,
     statistics,
+    use_by_hour,
     window_over,
 )
 from telemetry.readers.payload import stem
@@ -88,6 +92,7 @@ class Taken:
         coverage: the share of it that samples cover.
         gpus: statistics of each GPU, in the order of the job's devices.
         phases: what the time went to.
+        by_hour: how busy the GPUs were in each hour; None where that is not known.
         doubts: what is odd about the readings.
     """
 
@@ -95,6 +100,7 @@ class Taken:
     coverage: float | None
     gpus: tuple[GpuReadings, ...]
     phases: tuple[Phase, ...] = ()
+    by_hour: UseByHour | None = None
     doubts: tuple[str, ...] = ()
 
 
@@ -114,10 +120,11 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
     """
     server = server_of(merged.served, label)
     merged = _without_doubles(merged)
-    spans, about = [], Readings()
+    spans, about, points = [], Readings(), list[Points]()
     for key, rows in merged.by_gpu():
         about.look_at(key, rows, merged.gpus)
         spans.append(span_of(rows))
+        points.append(points_of(rows))
     seen = merged.host is not None or server is not None or _steps_times(merged) is not None
     if not seen and not about.slots:
         raise InputError(nothing_left(merged.sources))
@@ -131,6 +138,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
         coverage=coverage,
         gpus=gpus,
         phases=phases(merged),
+        by_hour=use_by_hour(points) if merged.absolute else None,
         doubts=tuple(doubts_of(merged, (window, coverage), hints.interval_s, about)),
     )
     merged = replace(merged, health=(*merged.health, *lost(merged, about.gpus)))
@@ -152,6 +160,7 @@ def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> 
         work=work or work_served(server) or work_of(merged.observed, window),
         step=step_of(merged.observed, window),
         phases=taken.phases,
+        by_hour=taken.by_hour,
         waits=waits_of(merged.observed),
         ranks=ranks_of(merged.observed),
         changes=merged.observed.changes if merged.observed else (),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from planner.profile.model import Statistics
+from planner.profile.model import Statistics, UseByHour
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -321,3 +321,91 @@ def _busy(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         if slot not in _BUSY_SLOTS and high > _POWER_MOVES * low:
             return times[known], values[known] >= low + _POWER_BUSY * (high - low)
     return times, np.zeros(len(times), dtype=bool)
+
+
+_LOADS = ("util.sm_active", "util.kernel_time")  # the better reading of a GPU's share first
+_POINT_S, _POINTS_AN_HOUR = 300, 12
+_DAY_H, _WEEK_H = 24, 168
+_MONDAY_H = 72  # 1970 began on a Thursday
+_DAYS_DIFFER = 1.5
+"""Ratio of the variance between days to that within an hour (F) from which days are told apart. Of
+a week of five-minute points chance alone gives 1.4 in one of a thousand cases."""
+_HOUR_DIGITS = 4
+
+
+class Points(NamedTuple):
+    """Means of one GPU's load over five minutes each.
+
+    Attributes:
+        at: which five minutes, counted from 1970 UTC.
+        busy: share of the time, 0-1.
+    """
+
+    at: NDArray[np.int64]
+    busy: NDArray[np.float64]
+
+
+def points_of(rows: pd.DataFrame) -> Points:
+    """Return one GPU's load; its rows have `t_s`, seconds since 1970 UTC."""
+    slot = next((name for name in _LOADS if name in rows and rows[name].notna().any()), None)
+    busy = rows[slot].to_numpy(dtype=float) if slot else np.full(len(rows), np.nan)
+    read = np.isfinite(busy)
+    at = (rows["t_s"].to_numpy(dtype=float)[read] // _POINT_S).astype(np.int64)
+    return _means(at, busy[read])
+
+
+def use_by_hour(points: Sequence[Points]) -> UseByHour | None:
+    """Return the load in each hour of the week, else of the day, mean over the GPUs.
+
+    The week is told where all of it was read and its days differ by more than chance: numbers of a
+    whole day are steadier. None where not every hour of a day was read.
+    """
+    if not points:
+        return None
+    at, busy = _means(*(np.concatenate(column) for column in zip(*points, strict=True)))
+    hours = at // _POINTS_AN_HOUR
+    day = _of(hours % _DAY_H, busy, _DAY_H)
+    if day is None:
+        return None
+    week = _of((hours + _MONDAY_H) % _WEEK_H, busy, _WEEK_H)
+    if week is None or not _days_differ(day, week):
+        return day.use
+    return week.use
+
+
+class _Bins(NamedTuple):
+    """Sums over hours: points, their mean, sum of squares around it."""
+
+    points: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+    @property
+    def use(self) -> UseByHour:
+        """The same as a profile keeps it."""
+        spread = np.sqrt(self.squares / self.points)
+        return UseByHour(mean=_numbers(self.mean), spread=_numbers(spread))
+
+
+def _of(hours: NDArray[np.int64], busy: NDArray[np.float64], period: int) -> _Bins | None:
+    count = np.bincount(hours, minlength=period).astype(float)
+    if not count.all():
+        return None
+    mean = np.bincount(hours, busy, period) / count
+    squares = np.bincount(hours, (busy - mean[hours]) ** 2, period).astype(float)
+    return _Bins(count, mean, squares)
+
+
+def _days_differ(day: _Bins, week: _Bins) -> bool:
+    within = float(week.squares.sum()) / max(1, int(week.points.sum()) - _WEEK_H)
+    between = float(day.squares.sum() - week.squares.sum()) / (_WEEK_H - _DAY_H)
+    return between > _DAYS_DIFFER * within + 10.0**-_HOUR_DIGITS
+
+
+def _means(at: NDArray[np.int64], busy: NDArray[np.float64]) -> Points:
+    places, which = np.unique(at, return_inverse=True)
+    return Points(places, np.bincount(which, busy, len(places)) / np.bincount(which))
+
+
+def _numbers(values: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(np.clip(values, 0.0, 1.0).round(_HOUR_DIGITS).tolist())
