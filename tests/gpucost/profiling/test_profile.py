@@ -24,6 +24,13 @@ GPUCOST = str(Path(sys.executable).parent / "gpucost")
 STEPPING = str(Path(__file__).parent / "stepping.py")
 FAST = ("--no-gpu", "--interval", "0.1s")
 PATIENCE_S = 120.0
+UNTIL_FULL = """\
+import os, time
+path = "profile.capture.jsonl"
+while not os.path.exists(path) or os.path.getsize(path) < %d:
+    time.sleep(0.1)
+time.sleep(0.5)
+"""
 UNTIL_READ = (
     "i=0; until grep -q cpu_util profile.capture.jsonl || [ $i -ge 1200 ]; "
     "do sleep 0.1; i=$((i + 1)); done 2>/dev/null"
@@ -258,7 +265,7 @@ def test_a_full_disk_costs_later_readings_only(
         "--",
         sys.executable,
         "-c",
-        "import time; time.sleep(14)",
+        UNTIL_FULL % most_bytes,
         preexec_fn=small_files,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # Python would cut its own caches off
     )

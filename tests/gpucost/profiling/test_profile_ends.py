@@ -29,8 +29,9 @@ def test_a_short_burner_reads_what_its_own_clock_says(tmp_path: Path, seconds: s
     """A program that fills a core reads as that core, however short.
 
     The machine is shared: what the program got over its life, its start-up included, is the truth,
-    not 1.0. Where other tests keep all cores busy its end is noticed late, and the mean is lower by
-    up to a fourth; an interval that counts as nothing would make it a hundredth.
+    not 1.0; where that is less than half a core, a second is too short for any reading. Its end is
+    noticed late on busy cores, and the mean is lower by up to a fourth; an interval that counts as
+    nothing would make it a hundredth.
     """
     words = (GPUCOST, "profile", "--no-gpu", "--no-metadata", "-q", "--")
     ran = subprocess.run(
@@ -40,6 +41,8 @@ def test_a_short_burner_reads_what_its_own_clock_says(tmp_path: Path, seconds: s
         text=True,
         check=True,
     )
+    if float(ran.stdout) < 0.5:
+        pytest.skip("others have the cores: the program got less than half of one")
     profile = json.loads((tmp_path / "profile.json").read_text(encoding="utf-8"))
     cores = profile["host"]["cpu_util"]["mean"] * profile["hardware"]["cpu_cores"]
     assert 0.6 <= cores / float(ran.stdout) <= 1.12

@@ -126,7 +126,7 @@ def test_every_signal_sent_to_us_alone_is_passed_on_once(start: Callable[..., Jo
     job = start(*WORDS)
     for number in CATCHABLE:
         os.kill(job.front, number)
-        time.sleep(0.15)
+        until(lambda number=number: job.got()[number], "a signal")  # type: ignore[misc]
     assert _settled(job, *CATCHABLE) == Counter(map(int, CATCHABLE))
 
 
@@ -136,7 +136,7 @@ def test_every_signal_of_the_group_arrives_once(start: Callable[..., Job]) -> No
     numbers = [n for n in CATCHABLE if n != signal.SIGCHLD]
     for number in numbers:
         os.killpg(job.top, number)
-        time.sleep(0.15)
+        time.sleep(0.06)  # longer than what counts as one act
     assert _settled(job, *numbers) - Counter((signal.SIGCHLD,)) == Counter(map(int, numbers))
 
 
@@ -205,6 +205,6 @@ def test_a_signal_by_name_arrives_once(start: Callable[..., Job], pattern: tuple
 
 def test_a_timer_that_the_caller_set_is_the_jobs(start: Callable[..., Job]) -> None:
     """`alarm` before `exec` ends a command after some seconds: it rings in the job."""
-    code = f"import os, signal; signal.alarm(12); os.execv({GPUCOST!r}, {WORDS!r})"
+    code = f"import os, signal; signal.alarm(6); os.execv({GPUCOST!r}, {WORDS!r})"
     job = start(sys.executable, "-c", code)
     assert _settled(job, signal.SIGALRM) == Counter((int(signal.SIGALRM),))
