@@ -185,6 +185,7 @@ KEPT_COUNTERS = ("counter.energy_j",)
 GAP_INTERVALS = 3.0
 
 Means = list[float | None]
+Share = tuple[int, float, float]  # of a part: its number, a value, its weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +228,8 @@ class Block:
                 name: sketched(p for block in pair for p in block.points.get(name, ()))
                 for name in readings
             },
-            means={name: _regridded(pair, name, edges) for name in readings},
-            counts={name: _recounted(pair, name, edges) for name in counters},
+            means={name: _means(_regridded(pair, name, edges)) for name in readings},
+            counts={name: _firsts(_recounted(pair, name, edges)) for name in counters},
         )
 
     def as_json(self, number: int) -> str:
@@ -293,10 +294,10 @@ def folded(times: Sequence[float], rows: Sequence[Mapping[str, float]], until_s:
     for name in names:
         values = [(i, row[name]) for i, row in enumerate(rows) if name in row]
         if name in COUNTERS:
-            counts[name] = _first_of_part([(place[i], value) for i, value in values])
+            counts[name] = _firsts((place[i], value) for i, value in values)
             continue
         points[name] = sketched((value, stood[i]) for i, value in values if stood[i] > 0)
-        means[name] = _mean_of_part([(place[i], value, stood[i]) for i, value in values])
+        means[name] = _means((place[i], value, stood[i]) for i, value in values)
     return Block(
         begin_s=begin_s, end_s=end_s, n=len(times), points=points, means=means, counts=counts
     )
@@ -320,53 +321,50 @@ def rates(
     return readings
 
 
-def _mean_of_part(values: Sequence[tuple[int, float, float]]) -> Means:
+def _means(shares: Iterable[Share]) -> Means:
+    """Return the mean of each part, of its values by their weights."""
     sums, weights = [0.0] * PARTS, [0.0] * PARTS
-    for part, value, stood in values:
-        sums[part] += value * stood
-        weights[part] += stood
+    for part, value, weight in shares:
+        sums[part] += value * weight
+        weights[part] += weight
     return [s / w if w > 0 else None for s, w in zip(sums, weights, strict=True)]
 
 
-def _first_of_part(values: Sequence[tuple[int, float]]) -> Means:
-    firsts: Means = [None] * PARTS
-    for part, value in values:
-        if firsts[part] is None:
-            firsts[part] = value
-    return firsts
+def _firsts(counts: Iterable[tuple[int, float]]) -> Means:
+    """Return the first count of each part."""
+    first_counts: Means = [None] * PARTS
+    for part, count in counts:
+        if first_counts[part] is None:
+            first_counts[part] = count
+    return first_counts
 
 
-def _regridded(blocks: Sequence[Block], name: str, edges: Sequence[float]) -> Means:
-    """Return the means of the parts between the edges, each from the old parts it overlaps."""
-    old = [
-        (block.begin_s + i * block.length_s / PARTS, block.length_s / PARTS, mean)
-        for block in blocks
-        for i, mean in enumerate(block.means.get(name, ()))
-        if mean is not None
-    ]
-    sums, weights = [0.0] * PARTS, [0.0] * PARTS
+def _regridded(blocks: Sequence[Block], name: str, edges: Sequence[float]) -> Iterator[Share]:
+    """Yield part, mean and seconds of each overlap of an old part with one between the edges."""
     width = edges[1] - edges[0]
-    for begin, length, mean in old:
-        first = int((begin - edges[0]) / width)
-        for part in range(max(0, first), min(PARTS, int((begin + length - edges[0]) / width) + 1)):
-            shared = min(begin + length, edges[part + 1]) - max(begin, edges[part])
-            if shared > 0:
-                sums[part] += mean * shared
-                weights[part] += shared
-    return [s / w if w > 0 else None for s, w in zip(sums, weights, strict=True)]
+    for block in blocks:
+        length = block.length_s / PARTS
+        for i, mean in enumerate(block.means.get(name, ())):
+            if mean is None:
+                continue
+            begin = block.begin_s + i * length
+            first, last = (int((t - edges[0]) / width) for t in (begin, begin + length))
+            for part in range(max(0, first), min(PARTS, last + 1)):
+                shared = min(begin + length, edges[part + 1]) - max(begin, edges[part])
+                if shared > 0:
+                    yield part, mean, shared
 
 
-def _recounted(blocks: Sequence[Block], name: str, edges: Sequence[float]) -> Means:
-    """Return the first count known in each part."""
-    counts: Means = [None] * PARTS
+def _recounted(
+    blocks: Sequence[Block], name: str, edges: Sequence[float]
+) -> Iterator[tuple[int, float]]:
+    """Yield the new part of each count that is known."""
     width = edges[1] - edges[0]
     for block in blocks:
         for i, count in enumerate(block.counts.get(name, ())):
             at = block.begin_s + i * block.length_s / PARTS
-            part = min(PARTS - 1, max(0, int((at - edges[0]) / width)))
-            if count is not None and counts[part] is None:
-                counts[part] = count
-    return counts
+            if count is not None:
+                yield min(PARTS - 1, max(0, int((at - edges[0]) / width))), count
 
 
 def _written(means: Means) -> Means:
