@@ -34,6 +34,7 @@ from telemetry.recording.recording import GPU, TIME
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    import duckdb
     import pandas as pd
 
     from telemetry.recording.recording import Recording
@@ -85,7 +86,8 @@ def write_series(profile: Profile, recording: Recording, target: Path) -> Profil
         InputError: a file cannot be written.
     """
     samples = target.with_name(f"{target.stem}{SAMPLES}")
-    _write_parquet(_wide(recording), samples)
+    frame = _wide(recording)
+    _write_parquet(samples, lambda database: database.from_df(frame))
     steps = recording.observed.steps if recording.observed is not None else None
     target_steps = target.with_name(f"{target.stem}{STEPS}")
     if steps is not None:
@@ -119,13 +121,20 @@ def _wide(recording: Recording) -> pd.DataFrame:
     return samples.merge(host, on=TIME, how="left")
 
 
-def _write_parquet(frame: pd.DataFrame, target: Path) -> None:
+def _write_parquet(
+    target: Path, rows: Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]
+) -> None:
+    """Write rows by time, whole or not at all.
+
+    Raises:
+        InputError: it cannot be written.
+    """
     import duckdb  # noqa: PLC0415 - only where a measurement ends
 
-    draft = target.with_name(f".{target.name}.draft")
+    draft = target.with_name(f".{target.name}.{os.uname().nodename}-{os.getpid()}.draft")
     try:
         with duckdb.connect() as database:
-            database.from_df(frame).order("t_s, gpu").write_parquet(str(draft))
+            rows(database).order("t_s, gpu").write_parquet(str(draft))
         draft.replace(target)
     except (duckdb.Error, OSError) as error:
         draft.unlink(missing_ok=True)
@@ -321,12 +330,7 @@ def _write_together(parts: Mapping[Path, Profile], target: Path) -> None:
     """Write the readings of all parts as one file, by time.
 
     Where they are of several machines, a GPU is named with its machine's number: `1/0`.
-
-    Raises:
-        InputError: it cannot be written.
     """
-    import duckdb  # noqa: PLC0415 - only where a measurement ends
-
     nodes = [part.run.node if part.run else None for part in parts.values()]
     numbers = {node: i for i, node in enumerate(dict.fromkeys(nodes))}
     queries = []
@@ -335,16 +339,7 @@ def _write_together(parts: Mapping[Path, Profile], target: Path) -> None:
         path = str(_sibling(name, SAMPLES)).replace("'", "''")
         named = f"SELECT * REPLACE ('{prefix}' || gpu AS gpu) FROM read_parquet('{path}')"  # noqa: S608 - names of ours
         queries.append(named)
-    draft = target.with_name(f".{target.name}.{os.uname().nodename}-{os.getpid()}.draft")
-    try:
-        with duckdb.connect() as database:
-            rows = database.sql(" UNION ALL BY NAME ".join(queries))
-            rows.order("t_s, gpu").write_parquet(str(draft))
-        draft.replace(target)
-    except (duckdb.Error, OSError) as error:
-        draft.unlink(missing_ok=True)
-        first = str(error).splitlines()[0]
-        raise InputError(f"{target}: cannot be written: {first}.") from error
+    _write_parquet(target, lambda database: database.sql(" UNION ALL BY NAME ".join(queries)))
 
 
 def read_run(path: str, job: str | None, say: Callable[[str], None]) -> MeasuredRun:

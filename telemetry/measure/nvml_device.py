@@ -86,44 +86,28 @@ def _power_instant(nvml: Nvml, handle: Handle) -> dict[str, float]:
     return {"power.board_w": now.value.uiVal / 1e3}
 
 
-def _power(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    """Return the power that nvidia-smi shows: mostly the last second's mean, so no gap at 1 Hz."""
-    return {"power.board_w": nvml.nvmlDeviceGetPowerUsage(handle) / 1e3}
+def _scaled(slot: str, call: str, factor: float = 1.0, *constants: str) -> Way:
+    """Return a way of one call: what it returns, or the first of it, times a factor.
+
+    Args:
+        slot: that it fills.
+        call: of pynvml, with a handle.
+        factor: to the slot's unit.
+        constants: names of further arguments.
+    """
+
+    def way(nvml: Nvml, handle: Handle) -> dict[str, float]:
+        value = getattr(nvml, call)(handle, *(getattr(nvml, name) for name in constants))
+        return {slot: (value[0] if isinstance(value, list) else value) * factor}
+
+    return way
 
 
-def _energy(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    return {"counter.energy_j": nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3}
+def _throttled(call: str) -> Way:
+    def way(nvml: Nvml, handle: Handle) -> dict[str, float]:
+        return {"throttle.fraction": float(bool(getattr(nvml, call)(handle) & THROTTLE_BITS))}
 
-
-def _clock(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    return {"clock.sm_mhz": float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))}
-
-
-def _throttle(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    bits = nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
-    return {"throttle.fraction": float(bool(bits & THROTTLE_BITS))}
-
-
-def _throttle_before_535(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-    return {"throttle.fraction": float(bool(bits & THROTTLE_BITS))}
-
-
-def _limit(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    return {"power.limit_w": nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1e3}
-
-
-def _temperature(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    celsius = nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
-    return {"temp.core_c": float(celsius)}
-
-
-def _encoder(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    return {"util.encoder": nvml.nvmlDeviceGetEncoderUtilization(handle)[0] / 100}
-
-
-def _decoder(nvml: Nvml, handle: Handle) -> dict[str, float]:
-    return {"util.decoder": nvml.nvmlDeviceGetDecoderUtilization(handle)[0] / 100}
+    return way
 
 
 def _pcie(nvml: Nvml, handle: Handle) -> dict[str, float]:
@@ -155,21 +139,33 @@ def _nvlink(nvml: Nvml, handle: Handle) -> dict[str, float]:
     }
 
 
+# The power that nvidia-smi shows: mostly the last second's mean, so no gap at 1 Hz.
+_POWER = _scaled("power.board_w", "nvmlDeviceGetPowerUsage", 1e-3)
+_ENERGY = _scaled("counter.energy_j", "nvmlDeviceGetTotalEnergyConsumption", 1e-3)
+_CLOCK = _scaled("clock.sm_mhz", "nvmlDeviceGetClockInfo", 1.0, "NVML_CLOCK_SM")
+_LIMIT = _scaled("power.limit_w", "nvmlDeviceGetEnforcedPowerLimit", 1e-3)
+_TEMPERATURE = _scaled("temp.core_c", "nvmlDeviceGetTemperature", 1.0, "NVML_TEMPERATURE_GPU")
+_ENCODER = _scaled("util.encoder", "nvmlDeviceGetEncoderUtilization", 0.01)
+_DECODER = _scaled("util.decoder", "nvmlDeviceGetDecoderUtilization", 0.01)
+_THROTTLE = (
+    _throttled("nvmlDeviceGetCurrentClocksEventReasons"),
+    _throttled("nvmlDeviceGetCurrentClocksThrottleReasons"),  # before driver 535
+)
 UTILISATION = NvmlReading(name="utilisation", ways=(_utilisation,), often=True)
 PCIE = NvmlReading(name="PCIe traffic counters", ways=(_pcie,), quiet=True)
 NVLINK = NvmlReading(name="NVLink traffic counters", ways=(_nvlink,), quiet=True)
 READINGS = (
     UTILISATION,
     NvmlReading(name="memory in use", ways=(_memory, _memory_v1), often=True, of_parts=True),
-    NvmlReading(name="power draw", ways=(_power, _power_instant), often=True),
+    NvmlReading(name="power draw", ways=(_POWER, _power_instant), often=True),
     # At every tick, so that the first and the last joule are inside the measured time.
-    NvmlReading(name="energy counter", ways=(_energy,), often=True, quiet=True),
-    NvmlReading(name="SM clock", ways=(_clock,), often=True),
-    NvmlReading(name="throttle reasons", ways=(_throttle, _throttle_before_535), often=True),
-    NvmlReading(name="power limit", ways=(_limit,)),
-    NvmlReading(name="temperature", ways=(_temperature,)),
-    NvmlReading(name="encoder utilisation", ways=(_encoder,), quiet=True),
-    NvmlReading(name="decoder utilisation", ways=(_decoder,), quiet=True),
+    NvmlReading(name="energy counter", ways=(_ENERGY,), often=True, quiet=True),
+    NvmlReading(name="SM clock", ways=(_CLOCK,), often=True),
+    NvmlReading(name="throttle reasons", ways=_THROTTLE, often=True),
+    NvmlReading(name="power limit", ways=(_LIMIT,)),
+    NvmlReading(name="temperature", ways=(_TEMPERATURE,)),
+    NvmlReading(name="encoder utilisation", ways=(_ENCODER,), quiet=True),
+    NvmlReading(name="decoder utilisation", ways=(_DECODER,), quiet=True),
     PCIE,
     NVLINK,
 )

@@ -8,6 +8,7 @@ knows how to start a child with it. What the probe writes is described in
 """
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -71,30 +72,22 @@ def events_folder(environ: Mapping[str, str]) -> str:
     """
     places = (*(environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")), "/tmp", "/var/tmp")  # noqa: S108 - as tempfile does
     problem: OSError = FileNotFoundError("no folder for temporary files")
-    for place in places:
-        if not place:
-            continue
-        outer = os.path.join(os.path.abspath(place), f"gpucost-probe-{os.urandom(6).hex()}")  # noqa: PTH100, PTH118 - quick
-        inner = os.path.join(outer, os.urandom(12).hex())  # noqa: PTH118 - quick
+    for place in filter(None, places):
+        outer = Path(place).absolute() / f"gpucost-probe-{os.urandom(6).hex()}"
+        inner = outer / os.urandom(12).hex()
+        reached = inner / _REACHED
         try:
-            os.mkdir(outer, 0o700)  # noqa: PTH102 - quick
-            os.mkdir(inner)  # noqa: PTH102 - quick
-            os.chmod(inner, 0o1777)  # noqa: PTH101, S103 - quick; of every user
-            reached = os.open(os.path.join(inner, _REACHED), os.O_CREAT | os.O_WRONLY)  # noqa: PTH118 - quick
-            os.fchmod(reached, 0o666)
-            try:
-                os.write(reached, bytes(_ROOM_BYTES))  # a full disk lets files be made, and no more
-                os.ftruncate(reached, 0)
-            finally:
-                os.close(reached)
-            with open(os.path.join(inner, _TRACER), "w", encoding="ascii") as tracer:  # noqa: PTH118, PTH123 - quick
-                tracer.write(str(os.getpid()))
-            os.chmod(outer, 0o711)  # noqa: PTH101, S103 - to be passed through, not listed
+            outer.mkdir(0o700)
+            inner.mkdir()
+            inner.chmod(0o1777)  # of every user
+            reached.write_bytes(bytes(_ROOM_BYTES))  # a full disk lets files be made, and no more
+            reached.write_bytes(b"")
+            reached.chmod(0o666)
+            (inner / _TRACER).write_text(str(os.getpid()), encoding="ascii")
+            outer.chmod(0o711)  # to be passed through, not listed
         except OSError as error:
             problem = error
-            import shutil  # noqa: PLC0415 - only where a folder is full
-
             shutil.rmtree(outer, ignore_errors=True)
-            continue
-        return inner
+        else:
+            return str(inner)
     raise problem
