@@ -7,7 +7,7 @@ tests compare what it would write with what is there.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ import code_pages
 import format_page
 from page_text import MADE, prose, table
 
+from gpucost.arguments.parameters import OPTIONS
+from gpucost.arguments.settings import long_options
 from gpucost.cli import COMMANDS, load_command
 from gpucost.schemas.documents import DOCUMENTS
 from planner.choice.requirements import BOOT_DISK_GIB
@@ -39,6 +41,7 @@ def pages() -> dict[str, str]:
     """Return the text of every generated file by its name in docs/reference."""
     makers: dict[str, Callable[[], Iterator[str]]] = {
         "cli.md": _cli,
+        "options.md": _options,
         "findings.md": code_pages.findings,
         "actions.md": code_pages.actions,
         "formats.md": format_page.formats,
@@ -119,6 +122,43 @@ def _section(path: str, command: click.Command, mark: str) -> Iterator[str]:
         yield from table(("option", "meaning"), [(f"`{left}`", right) for left, right in records])
     if command.epilog:
         yield from ("", f"`{command.epilog.removeprefix('Example: ')}`")
+
+
+# --- options.md ---
+
+
+def _options() -> Iterator[str]:
+    yield from ("# Options", "", MADE, "")
+    yield from prose(
+        "Every option of every command, each with the one meaning that it has wherever it is "
+        "taken; what a command adds to it, its help says. Earlier names stay callable."
+    )
+    yield ""
+    takes: dict[str, list[str]] = {}
+    for name in COMMANDS:
+        for flag in long_options(load_command(name)):
+            takes.setdefault(flag, []).append(name)
+    rows = []
+    for flag, row in OPTIONS.items():
+        names = sorted({name for word in _flags(flag, row) for name in takes.get(word, ())})
+        if not row.get("hidden"):
+            earlier = ", ".join(f"`{word}`" for word in row.get("earlier", ()))
+            commands = "all" if len(names) > _MOST_COMMANDS else ", ".join(names)
+            meaning = row["means"].rstrip(".") if _is_whole(row) else f"{row['means']} ..."
+            rows.append((f"`--{flag}`", meaning, commands, earlier))
+    yield from table(("option", "meaning", "commands", "earlier name"), rows)
+
+
+_MOST_COMMANDS = 20
+
+
+def _flags(flag: str, row: Mapping[str, Any]) -> Iterator[str]:
+    yield flag
+    yield from (word.removeprefix("--") for word in row.get("flags", ()))
+
+
+def _is_whole(row: Mapping[str, Any]) -> bool:
+    return "more" not in row and not any("more" in v for v in row.values() if isinstance(v, dict))
 
 
 # --- prices.md ---

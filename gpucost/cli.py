@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 
@@ -139,7 +140,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        args = [*MERGED.get(args[0], args[:1]), *args[1:]]
+        args = [*MERGED.get(args[0], args[:1]), *_with_purchases(args[1:])]
         near = get_close_matches(args[0], COMMANDS, 1)
         if args[0] not in COMMANDS and near and not ctx.resilient_parsing:
             raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx)
@@ -162,6 +163,18 @@ class _Commands(click.Group):
             with formatter.section("More (`gpucost help` says what each does)"):
                 rows = [(heading, ", ".join(names.split())) for heading, names in GROUPS.items()]
                 formatter.write_dl(rows)
+
+
+_PURCHASES = {"--spot": "spot", "--on-demand": "on_demand"}
+"""Words that stand for `--purchase`; those after `--` are the command's of a user."""
+
+
+def _with_purchases(args: list[str]) -> list[str]:
+    end = args.index("--") if "--" in args else len(args)
+    long = [
+        ["--purchase", _PURCHASES[word]] if word in _PURCHASES else [word] for word in args[:end]
+    ]
+    return [*chain.from_iterable(long), *args[end:]]
 
 
 EPILOG = "Example: gpucost profile -- python train.py && gpucost plan --report report.md"

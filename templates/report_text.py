@@ -183,18 +183,18 @@ def confidence(job: JobPlan) -> str:
     sure = job.confidence
     if sure is None:
         return _("unknown (run gpucost plan again)")
-    parts = (("diagnosis", sure.diagnosis), ("speed", sure.speed), ("price", sure.price))
-    said = [
+    graded = (("diagnosis", sure.diagnosis), ("speed", sure.speed), ("price", sure.price))
+    parts = [
         _(
             "{part} {level} ({why})",
             part=word("part", name),
             level=word("level", part.level),
             why=translate_text(part.why),
         )
-        for name, part in parts
+        for name, part in graded
         if part
     ]
-    return _("{level}: {parts}", level=word("level", sure.level), parts=_("; ").join(said))
+    return _("{level}: {parts}", level=word("level", sure.level), parts=_("; ").join(parts))
 
 
 def benefit(option: Option, plan: Plan) -> str:
@@ -249,19 +249,19 @@ def detail(job: JobPlan, code: str) -> str:
     It would set that on the machine of the recommended option, else on today's.
     A gain is that of the part of the time that the action acts on, not of the whole job.
     """
-    known = next((one for one in job.remedies if one.code == code), None)
-    if known is None:
+    remedy = next((remedy_of for remedy_of in job.remedies if remedy_of.code == code), None)
+    if remedy is None:
         return ""
     option = job.choice
-    there = known.settings if option is None else (option.settings or {}).get(code, {})
-    said = [", ".join(f"{name} {value}" for name, value in there.items())]
-    if known.effect is not None and known.effect.high > 1.0:
-        low, high = (f"{end:.3g}" for end in (known.effect.low, known.effect.high))
-        part = word("acts_on", known.acts_on or "")
-        said.append(_("{part} x{low}-{high}", part=part, low=low, high=high))
-    if known.kind == "numeric":
-        said.append(_("may change results"))
-    more = _("; ").join(words for words in said if words)
+    settings = remedy.settings if option is None else (option.settings or {}).get(code, {})
+    parts = [", ".join(f"{name} {value}" for name, value in settings.items())]
+    if remedy.effect is not None and remedy.effect.high > 1.0:
+        low, high = (f"{end:.3g}" for end in (remedy.effect.low, remedy.effect.high))
+        part = word("acts_on", remedy.acts_on or "")
+        parts.append(_("{part} x{low}-{high}", part=part, low=low, high=high))
+    if remedy.kind == "numeric":
+        parts.append(_("may change results"))
+    more = _("; ").join(words for words in parts if words)
     return _(": {more}", more=more) if more else ""
 
 
@@ -289,16 +289,16 @@ def factor(value: float) -> str:
 
 def risk(option: Option) -> str:
     """Return what could go wrong with an option."""
-    said = []
+    risks = []
     if option.offer.purchase == "spot":
-        said.append(_("may be interrupted"))
+        risks.append(_("may be interrupted"))
     if option.offer.purchase.startswith("reserved"):
-        said.append(_("a commitment"))
+        risks.append(_("a commitment"))
     if option.hours.weak or (option.speed is not None and option.speed.weak):
-        said.append(_("weak prediction"))
+        risks.append(_("weak prediction"))
     if option.offer.stale:
-        said.append(_("price read on {day}", day=option.offer.as_of))
-    return join(said) or _("low")
+        risks.append(_("price read on {day}", day=option.offer.as_of))
+    return join(risks) or _("low")
 
 
 def fastest(options: Iterable[Option]) -> Option | None:
@@ -308,17 +308,17 @@ def fastest(options: Iterable[Option]) -> Option | None:
 
 def energy(record: Way) -> str | None:
     """Return `384 kWh (279-521), 154 kg CO2e (112-208)`; None where it is unknown."""
-    known = record.energy
-    if known is None or known.kwh is None:
+    energy_use = record.energy
+    if energy_use is None or energy_use.kwh is None:
         return None
-    kwh, carbon = known.kwh, known.kgco2e
+    kwh, carbon = energy_use.kwh, energy_use.kgco2e
     return _with_unit(kwh, "kWh") + (f", {_with_unit(carbon, 'kg CO2e')}" if carbon else "")
 
 
 def energy_basis(record: Way) -> str:
     """Return where the energy comes from and what it covers, carbon included; empty if unknown."""
-    known = record.energy
-    most = known and (known.kgco2e or known.kwh)
+    energy_use = record.energy
+    most = energy_use and (energy_use.kgco2e or energy_use.kwh)
     return most.basis if most else ""
 
 

@@ -35,6 +35,7 @@ WRITTEN = (
     "cli.md",
     "findings.md",
     "formats.md",
+    "options.md",
     "prices.md",
     "profile.md",
     "schemas.md",

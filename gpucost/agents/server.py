@@ -42,7 +42,7 @@ from gpucost.agents.answers import (
     shown,
 )
 from gpucost.agents.budget import AgentLaunch, BudgetGuard
-from gpucost.arguments.parameters import DURATION
+from gpucost.arguments.parameters import TYPES
 from gpucost.files.plan_file import load_plan
 from gpucost.schemas.documents import DOCUMENTS
 from gpucost.version import __version__
@@ -465,7 +465,7 @@ def _provision(desk: ToolServer) -> Tool:
                 plan=readable_paths(desk.root, [plan])[0] if plan else "",
                 option=plain_word("option", option) if option else "",
                 count=count,
-                lease_s=DURATION.convert(plain_word("lease", lease), None, None),
+                lease_s=TYPES["duration"].convert(plain_word("lease", lease), None, None),
                 max_usd=positive_dollars("max_usd", max_usd),
             )
             if region and not type:

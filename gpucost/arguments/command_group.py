@@ -19,8 +19,11 @@ _ALL = "gpucost.all-options"
 class GroupedCommand(click.Command):
     """List a command's options in groups; rare ones under `--help-all` alone.
 
-    What no group names comes last.
+    What no group names comes last. A sub-command names its siblings' options by their owner, all at
+    once.
     """
+
+    foreign = "{flag} does not go with {command}; leave it out."
 
     def __init__(
         self,
@@ -33,48 +36,8 @@ class GroupedCommand(click.Command):
         super().__init__(*args, **kwargs)
         self.groups = groups or {}
         self.rare = frozenset(rare.split())
-        self.params.append(
-            click.Option(
-                ("--help-all",),
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_help_with_all,
-                help=f"Show this message with {len(self.rare)} rarer options, and exit.",
-            )
-        )
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write each heading with its options, in the order in which they are declared."""
-        heading_of = {
-            flag: heading for heading, flags in self.groups.items() for flag in flags.split()
-        }
-        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*self.groups, OTHERS)}
-        rare = frozenset() if ctx.meta.get(_ALL) else self.rare
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is None or not rare.isdisjoint(parameter.opts):
-                continue
-            if isinstance(parameter, click.Option):
-                named = (heading_of[flag] for flag in parameter.opts if flag in heading_of)
-                rows[next(named, OTHERS)].append(record)
-        for heading, records in rows.items():
-            if records:
-                with formatter.section(heading):
-                    formatter.write_dl(records)
-
-
-def _help_with_all(context: click.Context, _: click.Parameter, shown: bool) -> None:  # noqa: FBT001 - click's
-    if shown and not context.resilient_parsing:
-        context.meta[_ALL] = True
-        click.echo(context.get_help())
-        context.exit()
-
-
-class SubCommand(click.Command):
-    """A sub-command that names its siblings' options by their owner, all at once."""
-
-    foreign = "{flag} does not go with {command}; leave it out."
+        if self.rare:
+            self.params.append(_help_all(len(self.rare)))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Return the arguments that are left.
@@ -97,6 +60,43 @@ class SubCommand(click.Command):
                 )
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each heading with its options, in the order in which they are declared."""
+        heading_of = {
+            flag: heading for heading, flags in self.groups.items() for flag in flags.split()
+        }
+        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*self.groups, OTHERS)}
+        rare = frozenset() if ctx.meta.get(_ALL) else self.rare
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None or not rare.isdisjoint(parameter.opts):
+                continue
+            if isinstance(parameter, click.Option):
+                named = (heading_of[flag] for flag in parameter.opts if flag in heading_of)
+                rows[next(named, OTHERS)].append(record)
+        for heading, records in rows.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+def _help_all(number: int) -> click.Option:
+    return click.Option(
+        ("--help-all",),
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_help_with_all,
+        help=f"Show this message with {number} rarer options, and exit.",
+    )
+
+
+def _help_with_all(context: click.Context, _: click.Parameter, shown: bool) -> None:  # noqa: FBT001 - click's
+    if shown and not context.resilient_parsing:
+        context.meta[_ALL] = True
+        click.echo(context.get_help())
+        context.exit()
+
 
 def _flags(args: list[str]) -> Iterator[str]:
     for word in args:
@@ -113,7 +113,7 @@ class DefaultGroup(click.Group):
         default_for: returns the sub-command that arguments without one mean.
     """
 
-    command_class = SubCommand
+    command_class = GroupedCommand
 
     def __init__(
         self,

@@ -1,9 +1,12 @@
 """Values as people type them: durations, sizes, dollars, days; options that commands share."""
 
+import os
 import re
-from collections.abc import Callable, Iterable
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from importlib.resources import files
 from typing import Any
 
 import click
@@ -12,10 +15,11 @@ from planner.choice import requirements as ranges
 from planner.choice.requirements import NumberRange
 from planner.profile.kinds import KINDS, PRECISIONS
 from pricing.catalog.catalog import unknown_names
+from pricing.catalog.offer import PURCHASES
 from pricing.catalog.regions import destination
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH, usd
-from templates.language.translate import LANGUAGES, ExchangeRate
+from templates.language.translate import ENGLISH, LANGUAGES, ExchangeRate
 
 DEFAULT_PROFILE = "profile.json"  # that `profile` writes and `plan` reads
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -218,77 +222,12 @@ def _rate(text: str) -> ExchangeRate:
     return ExchangeRate(currency=match[1], per_usd=per_usd, day=_day(match[3]))
 
 
-DURATION, HORIZON = ParsedType("duration", _duration), ParsedType("duration", _horizon)
-SIZE, BOOT_DISK = ParsedType("size", _size), ParsedType("size", _boot_disk)
-DOLLARS, INCREASE = ParsedType("usd", _dollars), ParsedType("usd|percent", _increase)
-
-
 def _percent(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", text)
     fraction = (float(match[1]) if match else 0.0) / (100.0 if text.endswith("%") else 1.0)
     if not 0 < fraction <= 1:
         raise ValueError(f"{text!r} is not a share; write 96% or 0.96.")
     return fraction
-
-
-DAY, INSTANT = ParsedType("date", _day), ParsedType("instant", _instant)
-DESTINATION, COUNTS = ParsedType("place", _destination), ParsedType("count", _counts)
-WORK, MAPPING = ParsedType("unit=done", _work), ParsedType("column=slot", _mapping)
-LABEL, RATE = ParsedType("name=text", _label), ParsedType("currency=rate@day", _rate)
-HOURS_A_MONTH, AMOUNT = _number(ranges.HOURS_A_MONTH), _number(ranges.WORK)
-SLOWDOWN, GRID = _number(ranges.SLOWDOWN), _number(ranges.GRID_G_PER_KWH)
-PUE, HOST_SHARE = _number(ranges.PUE), _number(ranges.HOST_FRACTION)
-
-PERCENT = ParsedType("percent", _percent)
-
-jobs_by_option = click.option(
-    "--jobs-by",
-    type=click.Choice(("file", "folder")),
-    help="Whether each file in a folder is a job, or each subfolder.",
-)
-_HINTS = (
-    click.option("--kind", type=click.Choice(KINDS), help="Kind of job."),
-    click.option(
-        "--precision", type=click.Choice(PRECISIONS), help="Numeric precision of the job."
-    ),
-    click.option("--cores", type=AMOUNT, help="CPU cores that the job may use."),
-    click.option(
-        "--cpu", "cpu_fraction", type=PERCENT, help="Share of these cores in use, e.g. 96%."
-    ),
-)
-
-
-HINTS = ("kind", "precision", "cores", "cpu_fraction")
-
-
-def hint_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what a source may not say itself; where it does, the source wins."""
-    for option in reversed(_HINTS):
-        command = option(command)
-    return command
-
-
-language_option = click.option(
-    "--lang",
-    type=click.Choice(LANGUAGES),
-    default="en",
-    show_default=True,
-    help="Language of reports and screens; codes, names and figures stay as they are.",
-)
-rate_option = click.option(
-    "--fx",
-    "rate",
-    type=RATE,
-    metavar="CUR=RATE@DAY",
-    help="Show totals in this currency, too, at this exchange rate: CNY=7.1@2026-11-20.",
-)
-chosen_options = click.option(
-    "--option",
-    "named",
-    multiple=True,
-    metavar="JOB/ID",
-    help="Option to use instead of the recommended one of its job (repeatable).",
-)
 
 
 def check_known(flag: str, names: Iterable[str], valid: Iterable[str]) -> None:
@@ -307,39 +246,130 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-EGRESS_TO = (
-    "Destination of outgoing data, e.g. china, australia or a region; some providers price by it."
-)
+_UNITS = {"s": 1.0, "ms": 0.001, "x": 1.0, "%": 0.01}
 
-# Fields of `pricing.billing.usage.Usage` by the option that fills them: --snapshots 100GB.
-_EXTRAS: dict[str, tuple[str, click.ParamType[Any], str]] = {
-    "egress-to": ("egress_to", DESTINATION, EGRESS_TO),
-    "boot-disk": (
-        "boot_disk_bytes",
-        BOOT_DISK,
-        "Boot disk of each machine, if its price includes none, e.g. 100GiB.",
-    ),
-    "snapshots": ("snapshot_bytes", SIZE, "Snapshots stored for the duration, e.g. 100GB."),
-    "object-storage": ("object_storage_bytes", SIZE, "Object storage for the duration, e.g. 1TiB."),
-    "object-egress": ("object_egress_bytes", SIZE, "Data sent out of object storage."),
-    "ingress": ("ingress_bytes", SIZE, "Data received from the internet."),
-    "inter-zone": ("inter_zone_bytes", SIZE, "Data sent between zones of the region."),
-    "inter-region": ("inter_region_bytes", SIZE, "Data sent to other regions."),
-    "addresses": ("addresses", click.IntRange(0, MOST_MACHINES), "Public IPv4 addresses."),
-    "nat-gateways": ("nat_gateways", click.IntRange(0, MOST_MACHINES), "NAT gateways."),
-    "nat-traffic": ("nat_bytes", SIZE, "Data sent through NAT gateways."),
-    "control-plane": (
-        "control_plane",
-        click.STRING,
-        "Kubernetes control plane: standard, ha, extended, free.",
-    ),
-    "boot": ("boot_s", DURATION, "Additional machine time before work starts, e.g. 5m."),
-    "idle-tail": ("idle_tail_s", DURATION, "Additional machine time after work ends, e.g. 30m."),
+
+def _with_unit(name: str, *units: str) -> ParsedType:
+    """Return the type of numbers with one of the units, such as `500ms`."""
+
+    def parse(text: str) -> float:
+        match = _NUMBER_UNIT.fullmatch(text) or re.fullmatch(r"([\d.]+)(%?)", text)
+        if match is None or match[2] not in units:
+            raise ValueError(f"{text!r}: write a number with {' or '.join(units)}.")
+        return float(match[1]) * _UNITS[match[2]]
+
+    return ParsedType(name, parse)
+
+
+TYPES: Mapping[str, Any] = {
+    "amount": _number(ranges.WORK),
+    "boot-disk": ParsedType("size", _boot_disk),
+    "count": click.IntRange(min=1),
+    "count-or-none": click.IntRange(min=0),
+    "counts": ParsedType("count", _counts),
+    "day": ParsedType("date", _day),
+    "dollars": ParsedType("usd", _dollars),
+    "duration": ParsedType("duration", _duration),
+    "factor": _with_unit("factor", "x"),
+    "file": click.Path(dir_okay=False),
+    "float": float,
+    "folder": click.Path(file_okay=False),
+    "grid": _number(ranges.GRID_G_PER_KWH),
+    "horizon": ParsedType("duration", _horizon),
+    "host-share": _number(ranges.HOST_FRACTION),
+    "hours": click.FloatRange(0, 87_600, min_open=True),
+    "hours-a-month": _number(ranges.HOURS_A_MONTH),
+    "increase": ParsedType("usd|percent", _increase),
+    "instant": ParsedType("instant", _instant),
+    "int": int,
+    "kind": click.Choice(KINDS),
+    "label": ParsedType("name=text", _label),
+    "language": click.Choice(LANGUAGES),
+    "machines": click.IntRange(0, MOST_MACHINES),
+    "mapping": ParsedType("column=slot", _mapping),
+    "percent": ParsedType("percent", _percent),
+    "place": ParsedType("place", _destination),
+    "precision": click.Choice(PRECISIONS),
+    "pue": _number(ranges.PUE),
+    "purchase": click.Choice(PURCHASES),
+    "rate": ParsedType("currency=rate@day", _rate),
+    "share": _with_unit("share", "%"),
+    "size": ParsedType("size", _size),
+    "slowdown": _number(ranges.SLOWDOWN),
+    "time": _with_unit("time", "ms", "s"),
+    "work": ParsedType("unit=done", _work),
 }
+"""The values of options.toml."""
+
+HINTS = ("kind", "precision", "cores", "cpu_fraction")
+HINT_OPTIONS = "kind precision cores cpu jobs-by"
+"""What a source may not say itself; where it does, the source wins."""
+USAGE_OPTIONS = (
+    "egress-to boot-disk.quote snapshots object-storage object-egress ingress inter-zone "
+    "inter-region addresses nat-gateways nat-traffic control-plane boot idle-tail"
+)
+"""Options that each fill a field of `pricing.billing.usage.Usage`."""
+OPTIONS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    files("gpucost.arguments").joinpath("options.toml").read_text(encoding="utf-8")
+)
+"""Every option by its long name; options.toml says how a section is read."""
+_OWN_KEYS = frozenset(
+    ["short", "earlier", "flags", "to", "type", "choices", "range", "means", "more"]
+)
+Command = Callable[..., Any]
 
 
-def usage_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add an option for each of _EXTRAS, named after the field it fills."""
-    for flag, (field, kind, text) in reversed(_EXTRAS.items()):
-        command = click.option(f"--{flag}", field, type=kind, help=text)(command)
-    return command
+class _Option(click.Option):
+    """An option whose earlier names stay callable, and are not shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        flag = next(name for name in self.opts if name.startswith("--")).removeprefix("--")
+        names, earlier = self.opts, OPTIONS.get(flag, {}).get("earlier", ())
+        self.opts = [name for name in names if name not in earlier]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
+
+
+def _language() -> str:
+    """Return the language of this computer where reports speak it, else English."""
+    names = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    language = next(filter(None, names), "")[:2]
+    return language if language in LANGUAGES else ENGLISH
+
+
+def options(names: str, **settings: Mapping[str, Any]) -> Callable[[Command], Command]:
+    """Return what adds options of options.toml to a command, in their order.
+
+    Args:
+        names: of the options; NAME.COMMAND is an option as it is there.
+        settings: of `click.option`, by the option, where only the program knows them.
+    """
+
+    def add(command: Command) -> Command:
+        for name in reversed(names.split()):
+            parameter = name.partition(".")[0].replace("-", "_")
+            command = _option(name, settings.get(parameter, {}))(command)
+        return command
+
+    return add
+
+
+def _option(name: str, settings: Mapping[str, Any]) -> Callable[[Command], Command]:
+    flag, _, variant = name.partition(".")
+    row = {**OPTIONS[flag], **OPTIONS[flag].get(variant, {})}
+    row = {k: v for k, v in row.items() if v != "unset" and not isinstance(v, Mapping)}
+    given = {key: value for key, value in row.items() if key not in _OWN_KEYS}
+    earlier, kind = row.get("earlier", ()), row.get("type", "")
+    if "choices" in row:
+        given["type"] = click.Choice(row["choices"])
+    elif "range" in row:
+        given["type"] = (click.FloatRange if kind == "float" else click.IntRange)(*row["range"])
+    elif kind:
+        given["type"] = TYPES[kind]
+    if kind == "language":
+        given["default"] = _language
+    given |= {"help": row.get("means", "") + row.get("more", ""), **settings}
+    words = [*filter(None, [row.get("short", "")]), *row.get("flags", [f"--{flag}"]), *earlier]
+    return click.option(*words, row.get("to") or flag.replace("-", "_"), cls=_Option, **given)

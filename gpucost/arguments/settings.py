@@ -29,14 +29,16 @@ from pricing.errors import InputError
 _PRINTING = "quiet verbose no-color"
 _FORMAT = f"format {_PRINTING}"
 _ALLOWED = {
-    "profile": (f"interval duration gpus no-gpu no-metadata name kind precision batch {_PRINTING}"),
+    "profile": (
+        f"interval duration gpu-index gpus no-gpu no-metadata name kind precision batch {_PRINTING}"
+    ),
     "import": f"gpu kind precision batch work tz map interval name job {_FORMAT}",
     "diagnose": _FORMAT,
     "plan": (
         "objective deadline budget provider region gpu gpus purchase hours-per-month "
         "work-total egress storage slo-ms consolidate no-consolidate allow-gpu-change "
-        "max-slowdown max-moves time-limit current include engineer-rate price whole-machine "
-        "horizon launchable egress-to as-of history lang fx probe base spot-trace "
+        "max-slowdown max-moves time-limit machine current include engineer-rate price "
+        "whole-machine horizon launchable egress-to as-of history lang fx probe base spot-trace "
         "checkpoint-time restart-time fail-over fail-over-increase grid-g-per-kwh pue "
         f"host-power-share {_FORMAT}"
     ),
@@ -137,8 +139,8 @@ def name_variables(command: click.Command) -> None:
     """Give every option of a command its environment variable, named after its long flag."""
     for member in _with_subcommands(command):
         for flag, option in _own_options(member).items():
-            words = (_PREFIX, command.name or "", flag)
-            option.envvar = "_".join(words).upper().replace("-", "_")
+            name = "_".join((_PREFIX, command.name or "", flag)).upper().replace("-", "_")
+            option.envvar = [*(option.envvar or ()), name]
 
 
 def long_options(command: click.Command) -> dict[str, click.Option]:

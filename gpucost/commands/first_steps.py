@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from gpucost.api import make_plan
-from gpucost.arguments.parameters import DOLLARS, HOURS_A_MONTH, today
+from gpucost.arguments.parameters import TYPES, options, today
 from gpucost.arguments.settings import PROJECT_FILE
 from gpucost.files.writing import write_file
 from gpucost.prices.cache import load_catalog
@@ -81,9 +81,11 @@ def ask(settings: FirstSettings, catalog: Catalog) -> FirstSettings:
         regions=settings.regions
         or _prompt("Regions to keep the data in: eu, us ... [all]", "", regions),
         hours_per_month=settings.hours_per_month
-        or _prompt("Hours per month that a GPU is rented", HOURS_PER_MONTH, _typed(HOURS_A_MONTH)),
+        or _prompt(
+            "Hours per month that a GPU is rented", HOURS_PER_MONTH, _typed("hours-a-month")
+        ),
         engineer_rate=settings.engineer_rate
-        or _prompt("Cost of an engineer hour in USD", ENGINEER_USD_PER_HOUR, _typed(DOLLARS)),
+        or _prompt("Cost of an engineer hour in USD", ENGINEER_USD_PER_HOUR, _typed("dollars")),
     )
 
 
@@ -119,8 +121,8 @@ def _names(problems_of: Callable[[tuple[str, ...]], list[str]]) -> Callable[[str
     return read
 
 
-def _typed(kind: click.ParamType[Any]) -> Callable[[Any], Decimal]:
-    return lambda answer: Decimal(kind.convert(answer, None, None))
+def _typed(kind: str) -> Callable[[Any], Decimal]:
+    return lambda answer: Decimal(TYPES[kind].convert(answer, None, None))
 
 
 def _unknown_providers(names: Iterable[str], catalog: Catalog) -> list[str]:
@@ -145,19 +147,7 @@ def _line(key: str, value: str | None, example: str) -> str:
 
 
 @click.command(name="init", epilog="Example: gpucost init --provider aws --region eu --yes")
-@click.option("--provider", "providers", multiple=True, help="Use only this provider (repeatable).")
-@click.option(
-    "--region",
-    "regions",
-    multiple=True,
-    help="Keep the data in this region: a provider's region, eu, us (repeatable).",
-)
-@click.option("--hours-per-month", type=HOURS_A_MONTH, help="Hours per month that a GPU is rented.")
-@click.option("--engineer-rate", type=DOLLARS, help="Cost of an engineer hour in USD.")
-@click.option(
-    "--yes", is_flag=True, help="Do not prompt; keep the default of every option not given."
-)
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@options("provider region hours-per-month engineer-rate.init yes.init force.init")
 @common_options
 def init(
     *,
@@ -195,9 +185,7 @@ _TITLE = "# GPU cost report"
 
 
 @click.command(name="demo", epilog="Example: gpucost demo")
-@click.option(
-    "--report", "report_path", default="report.md", show_default=True, help="File for the report."
-)
+@options("report.demo")
 @output_options
 def demo(report_path: str, output: Output) -> None:
     """Plan a bundled measured job and write report.md."""
@@ -234,7 +222,7 @@ def _may_write(path: str) -> bool:
 
 @click.command(name="examples", epilog="Example: gpucost examples examples/")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--force", is_flag=True, help="Overwrite files that differ.")
+@options("force")
 @common_options
 def examples(folder: Path, output: Output, *, force: bool) -> None:
     """Write the bundled examples into DIR: profiles, a fleet, a training script, API programs.

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, distributions, requires
 import click
 from click.shell_completion import get_completion_class
 
-from gpucost.arguments.parameters import today
+from gpucost.arguments.parameters import options, today
 from gpucost.arguments.settings import PROJECT_FILE
 from gpucost.files.writing import CACHE, state_folder
 from gpucost.machines.state import CLOCK, open_cloud, open_journal
@@ -154,17 +154,10 @@ _KNOWN = {one.name: one for provider in CLOUDS.values() for one in provider.perm
 
 
 @click.command(name="iam-policy", epilog="Example: gpucost iam-policy --read-only")
-@click.option(
-    "--provider",
-    type=click.Choice(tuple(_KNOWN)),
-    default=next(iter(_KNOWN)),
-    show_default=True,
-    help="Provider; digitalocean-reaper is the token that lets machines end themselves.",
+@options(
+    "provider.iam-policy read-only make",
+    provider={"type": click.Choice(tuple(_KNOWN)), "default": next(iter(_KNOWN))},
 )
-@click.option(
-    "--read-only", is_flag=True, help="Print only what refreshing prices and listing need."
-)
-@click.option("--make", is_flag=True, help="Make the role of aws-end-role and print its ARN.")
 @common_options
 def iam_policy(
     provider: str,

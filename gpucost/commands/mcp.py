@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gpucost.arguments.parameters import DOLLARS
+from gpucost.arguments.parameters import options
 from gpucost.commands.machines.ending import down
 from gpucost.commands.machines.runs import list_
 from gpucost.commands.measuring import diagnose
@@ -28,14 +28,9 @@ COMMANDS: dict[str, click.Command] = {
 
 
 @click.command(name="mcp", epilog="Example: gpucost mcp --budget 50")
-@click.option(
-    "--budget", type=DOLLARS, help="Budget in USD for all launches together.  [default: none]"
-)
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    default=".",
-    help="Read and write files only below this folder.  [default: current folder]",
+@options(
+    "budget.mcp root",
+    root={"type": click.Path(path_type=Path, exists=True, file_okay=False)},
 )
 @common_options
 def command(budget: Decimal | None, root: Path, output: Output) -> None:

@@ -19,9 +19,9 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-import click
 import msgspec
 
+from gpucost.arguments.parameters import options
 from gpucost.arguments.settings import is_address, load_setting
 from gpucost.files.writing import CACHE, cache_folder, write_file, write_pieces
 from pricing.catalog.catalog import Catalog
@@ -202,10 +202,7 @@ def pulled_prices(*, offline: bool, refresh: bool) -> Iterator[None]:
 def refreshing_prices(run: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
     """Add --offline and --refresh to a command that prices; see `pulled_prices`."""
 
-    @click.option(
-        "--offline", is_flag=True, help="Fetch no newer prices, as GPUCOST_OFFLINE=1 says for all."
-    )
-    @click.option("--refresh", is_flag=True, help="Fetch newer prices first, in a CI job too.")
+    @options("offline refresh")
     @wraps(run)
     def refreshing(*args: _Params.args, **typed: _Params.kwargs) -> _Result:
         offline, refresh = bool(typed.pop("offline")), bool(typed.pop("refresh"))

@@ -178,6 +178,7 @@ _LINES = "gpucost.schemas.capture_lines"
 _ROWS = (
     ("profile", "profile.json: `profile`, `import`, `run`", "planner.profile.codec:schema"),
     ("plan", "plan.json: `plan -o`, `plan -f json`, `demo`, `fleet`", f"{_DOCUMENTS}:Plan"),
+    ("brief", "`plan -f json --brief`", f"{_SMALL}:Brief"),
     ("recipe", "recipe.json: `recipe`", "planner.documents.recipe:Recipe"),
     ("quote", "`quote -f json`; several in an array", f"{_QUOTES}:PrintedQuote"),
     ("ownership", "`quote own -f json`", f"{_QUOTES}:OwnershipCosts"),

@@ -1,9 +1,15 @@
 """Documents of commands that print a few rows or lines: each is these fields and no other."""
 
+from datetime import date
+from typing import Literal
+
 import msgspec
 
+from planner.models.document import Number
+from planner.plan.bill import CostRange
 from planner.plan.job import Remedy
 from planner.signals.finding import Finding
+from pricing.money import Amount
 
 
 class DiagnosedJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,3 +84,61 @@ class ReapedRun(msgspec.Struct, frozen=True, kw_only=True):
     resources: str
     action: str
     why: str
+
+
+class BriefAction(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the numbered things to do.
+
+    Attributes:
+        label: now, next, cheapest; of a fleet at home, in all.
+        option: its id in the plan; None where it is none.
+        what: where, and with which changes.
+        usd: of the period; None where it is unknown, or nothing changes.
+    """
+
+    label: str
+    option: str | None
+    what: str
+    usd: CostRange | None
+
+
+class Brief(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan says on its first screen, in under 60 lines.
+
+    Attributes:
+        schema: name and version of this form.
+        as_of: day of prices and rules.
+        currency: of every amount.
+        period: every amount is of it.
+        headline: the job and where it runs today, or how many jobs on how many GPUs.
+        recommended: an option's id, `o0` means leave it; None of several jobs.
+        low: of what is recommended, the 5 % end; None where it is unknown, as the next two.
+        mid: expected.
+        high: the 95 % end.
+        paid_usd: today; None where it is unknown.
+        wasted_usd: of that; None where it is unknown.
+        cause: of most of the waste; empty where none is known.
+        busy_fraction: share of the time that the GPUs are busy; None where it is unknown.
+        notes: what a reader must know, a sentence each.
+        actions: what to do, in this order.
+        jobs: of several jobs those that save most.
+        commands: what to type; they read ./plan.json, which -o writes.
+    """
+
+    schema: str
+    as_of: date
+    currency: str
+    period: Literal["month", "run"]
+    headline: str
+    recommended: str | None
+    low: Amount | None
+    mid: Amount | None
+    high: Amount | None
+    paid_usd: Amount | None
+    wasted_usd: Amount | None
+    cause: str
+    busy_fraction: Number | None
+    notes: tuple[str, ...]
+    actions: tuple[BriefAction, ...]
+    jobs: tuple[str, ...]
+    commands: tuple[str, ...]

@@ -11,17 +11,27 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from gpucost.arguments.parameters import Command, options
 from planner.models.document import encode
 from pricing.money import plain, price_text
 from telemetry.folder import FolderReadOptions
-from templates.language.translate import ENGLISH, _, current_language, join
+from templates.language.translate import (
+    ENGLISH,
+    ExchangeRate,
+    _,
+    current_language,
+    join,
+    showing,
+    use_language,
+    word,
+)
 from templates.markdown import cell
 from templates.strangers import for_csv
 
@@ -213,41 +223,52 @@ def price_cell(usd_per_hour: Decimal, output: Output) -> str:
     return plain(usd_per_hour) if output.format == "csv" else price_text(usd_per_hour)
 
 
-def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def output_options(command: Command) -> Command:
     """Add -f, -q, -v and --no-color, handed to the command as `output`."""
 
-    @click.option(
-        "-f",
-        "--format",
-        "format_",
-        type=click.Choice(FORMATS),
-        default="table",
-        show_default=True,
-        help="Output format.",
-    )
+    @options("format", format={"type": click.Choice(FORMATS)})
     @common_options
     @functools.wraps(command)
-    def wrapped(*, format_: str, output: Output, **options: Any) -> Any:  # noqa: ANN401 - passes options on
-        shaped = Output(
-            format=format_, quiet=output.quiet, verbose=output.verbose, color=output.color
-        )
-        return command(output=shaped, **options)
+    def wrapped(*, format_: str, output: Output, **typed: Any) -> Any:  # noqa: ANN401 - passes options on
+        return command(output=replace(output, format=format_), **typed)
 
     return wrapped
 
 
-def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def common_options(command: Command) -> Command:
     """Add -q, -v and --no-color, handed to the command as `output`."""
 
-    @click.option("-q", "--quiet", is_flag=True, help="Print no messages.")
-    @click.option("-v", "--verbose", is_flag=True, help="Print more messages.")
-    @click.option("--no-color", is_flag=True, help="Do not use colors (same as NO_COLOR).")
+    @options("quiet verbose no-color")
     @functools.wraps(command)
-    def wrapped(*, quiet: bool, verbose: bool, no_color: bool, **options: Any) -> Any:  # noqa: ANN401 - passes options on
+    def wrapped(*, quiet: bool, verbose: bool, no_color: bool, **typed: Any) -> Any:  # noqa: ANN401 - passes options on
         color = not no_color and "NO_COLOR" not in os.environ
-        return command(output=Output(quiet=quiet, verbose=verbose, color=color), **options)
+        return command(output=Output(quiet=quiet, verbose=verbose, color=color), **typed)
 
     return wrapped
+
+
+@contextlib.contextmanager
+def speaking(lang: str, rate: ExchangeRate | None, output: Output) -> Iterator[None]:
+    """Print for people in their language and currency; data for programs stay as they are."""
+    for_people = output.format in ("table", "md")
+    with use_language(lang if for_people else ENGLISH), showing(rate if for_people else None):
+        yield
+
+
+def language_options(names: str) -> Callable[[Command], Command]:
+    """Return what adds --lang, or --lang and --fx, and runs a command in that language."""
+
+    def add(command: Command) -> Command:
+        @options(names)
+        @functools.wraps(command)
+        def wrapped(*, lang: str, output: Output, **typed: Any) -> Any:  # noqa: ANN401 - passes options on
+            rate = typed.pop("rate", None)
+            with speaking(lang, rate, output):
+                return command(output=output, **typed)
+
+        return wrapped
+
+    return add
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +331,7 @@ def _as_markdown(table: Table) -> str:
     rule = row(["---:" if name in table.right else "---" for name in table.columns])
     body = (row([cell(text) for text in cells]) for cells in table.rows)
     title = (f"**{cell(table.title)}**", "") if table.title else ()
-    return "\n".join((*title, row(table.columns), rule, *body))
+    return "\n".join((*title, row([word("column", name) for name in table.columns]), rule, *body))
 
 
 def print_prose(text: str, *, indent: str = "", err: bool = False) -> int:
@@ -365,7 +386,8 @@ def _draw(table: Table, output: Output) -> None:
     columns = {
         name: [printable(row[at]) for row in table.rows] for at, name in enumerate(table.columns)
     }
-    most = {name: max(map(cell_len, (name, *cells))) for name, cells in columns.items()}
+    heads = {name: word("column", name) for name in table.columns}
+    most = {name: max(map(cell_len, (heads[name], *cells))) for name, cells in columns.items()}
     least = {name: _least(table, name, cells) for name, cells in columns.items()}
     shown = [name for name in columns if _room(most.values(), 3) <= width or any(columns[name])]
     for name in table.spare:
@@ -381,7 +403,7 @@ def _draw(table: Table, output: Output) -> None:
     drawn = Drawn(box=SIMPLE_HEAD, pad_edge=False, padding=_PADDING[gap])
     for name in shown:
         side: Literal["left", "right"] = "right" if name in table.right else "left"
-        drawn.add_column(name, justify=side, overflow="ellipsis", width=widths[name])
+        drawn.add_column(heads[name], justify=side, overflow="ellipsis", width=widths[name])
     for at in range(len(table.rows)):
         cells = [columns[name][at] for name in shown]
         for place, name in enumerate(shown):
@@ -390,7 +412,7 @@ def _draw(table: Table, output: Output) -> None:
         drawn.add_row(*cells, style="bold green" if at == table.chosen else None)
     print_rich(drawn, output, max(width, _room(widths.values(), gap) + 1))
     if left_out:
-        names = join(left_out)
+        names = join(heads[name] for name in left_out)
         output.say(_("Hidden columns: {names} (widen the terminal or use -f md)", names=names))
 
 
@@ -404,7 +426,7 @@ def _least(table: Table, name: str, cells: Sequence[str]) -> int:
     """Return how narrow a column may be: ids and amounts stay whole, names may be cut."""
     from rich.cells import cell_len  # noqa: PLC0415 - only where a table is drawn
 
-    head = max(map(cell_len, name.split()), default=0)
+    head = max(map(cell_len, word("column", name).split()), default=0)
     widest = max((head, *map(cell_len, cells)))
     whole = table.right | table.whole | set(table.columns[:1]) - table.cut
     return widest if name in whole else min(widest, max(_LEAST_NAME, head))

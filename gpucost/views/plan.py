@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from rich.table import Table as Grid
 from rich.text import Text
 
+from gpucost.schemas.small_documents import Brief, BriefAction
 from gpucost.views.output import (
     Output,
     Table,
@@ -32,32 +33,61 @@ _BAR_WIDTH = 32
 _NAME_WIDTH = 26
 _COLOURS = {"waste": "red", "advice": "green", "pay": "bold"}
 _CELLS = 40
+_MOST_LINES = 14
 
 
 def print_plan(
     plan: Plan,
     output: Output,
+    words: tuple[str, str | None] = ("", None),
     *,
     all_options: bool = False,
-    read_from: str = "",
-    saved_as: str | None = None,
 ) -> None:
     """Print a plan, made now or read back: one screen, or all of it.
 
     Args:
         plan: the plan.
         output: how to print.
+        words: what was read, and the plan.json that was written; None where none was.
         all_options: whether to print all of it.
-        read_from: what was read, in words.
-        saved_as: the plan.json that was written; None where none was.
     """
     if output.format == "csv":
         print_csv(plan, output)
         return
-    screen = first_screen(plan, read_from, saved_as)
+    screen = first_screen(plan, *words)
     print_first_screen(screen, output, ids=all_options or output.verbose)
     if all_options or output.verbose:
         print_whole_plan(plan, output)
+
+
+def brief(plan: Plan, screen: FirstScreen) -> Brief:
+    """Return the first screen of a plan as a document."""
+    single, total = len(plan.jobs) == 1, plan.recommended
+    is_known = total is not None and not total.unknown
+    cost = total.cost if total is not None and is_known else None
+    said = [line for line in (*screen.facts, *screen.notes) if line.kind in ("advice", "note")]
+    return Brief(
+        schema="gpucost.brief/v1",
+        as_of=plan.as_of,
+        currency=plan.currency,
+        period=plan.period,
+        headline=screen.title,
+        recommended=plan.jobs[0].recommended if single else None,
+        low=cost.low if cost else None,
+        mid=cost.mid if cost else None,
+        high=cost.high if cost else None,
+        paid_usd=screen.paid_usd,
+        wasted_usd=screen.wasted_usd,
+        cause=screen.cause,
+        busy_fraction=screen.busy_fraction,
+        notes=tuple(line.text for line in said),
+        actions=tuple(
+            BriefAction(label=a.label.lower(), option=a.id, what=a.text, usd=a.cost)
+            for a in screen.actions
+        ),
+        jobs=tuple(f"{name}: {usd}, {what}" for name, usd, what in screen.rows),
+        commands=screen.commands,
+    )
 
 
 def print_first_screen(screen: FirstScreen, output: Output, *, ids: bool = False) -> None:
@@ -74,11 +104,20 @@ def print_first_screen(screen: FirstScreen, output: Output, *, ids: bool = False
         (f"{number} {action.label}", _action(action, screen, width, ids=ids))
         for number, action in enumerate(screen.actions, start=1)
     ]
+    title = _text(screen.title, terminal_width(), "bold")
+    notes = [(line, _text(line.text, width)) for line in screen.notes]
+    length = sum(
+        text.plain.count("\n") + 1 for text in (title, *(text for _, text in (*lines, *notes)))
+    )
     print_rich(_text(screen.title, terminal_width(), "bold"), output)
     print_rich(_labelled(lines), output)
     if screen.rows:
         _print_rows(screen, output)
-    print_rich(_labelled([(line.label, _text(line.text, width)) for line in screen.notes]), output)
+    is_full = length + len(screen.rows) + 1 > _MOST_LINES
+    print_rich(
+        _labelled([(n.label, text) for n, text in notes if not (is_full and n.kind == "spare")]),
+        output,
+    )
     print_prose(screen.more)
 
 
@@ -118,7 +157,10 @@ def _action(action: Action, screen: FirstScreen, width: int, *, ids: bool) -> Te
     words = f"{action.text} [{action.id}]" if ids and action.id else action.text
     rows = [row.figures for row in screen.actions]
     columns = [max(map(cell_len, column)) for column in zip_longest(*rows, fillvalue="")]
-    figures = "  ".join(map(str.ljust, action.figures, columns)).rstrip()
+    aligned = sum(columns) + 2 * len(columns) - 2 <= width
+    figures = "  ".join(
+        map(str.ljust, action.figures, columns) if aligned else action.figures
+    ).rstrip()
     fits = cell_len(f"{words}  {figures}") <= width
     text = _text(words, width)
     if figures:

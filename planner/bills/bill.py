@@ -123,7 +123,7 @@ def in_dollars(amount: Decimal, currency: str | None, rates: Rates) -> Decimal:
     if currency not in rates:
         raise CurrencyError(
             f"the currency is {currency}. Say what one {currency} is worth in US dollars: "
-            f"--fx {currency}=RATE"
+            f"--bill-rate {currency}=RATE"
         )
     return EXACT.multiply(amount, rates[currency])
 

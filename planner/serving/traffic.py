@@ -127,6 +127,6 @@ def check_traffic(traffic: Traffic) -> None:
     if traffic.shape in NEED_A_TRACE and not traffic.trace:
         raise InputError(
             f"a mean rate says too little of {traffic.shape} traffic, which comes in bursts (a "
-            "plan from the mean can be ten times too small): give --trace requests.csv, or the "
-            "rate of the busiest minute with --peak."
+            "plan from the mean can be ten times too small): give --request-log requests.csv, or "
+            "the rate of the busiest minute with --peak."
         )

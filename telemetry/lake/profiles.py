@@ -13,6 +13,7 @@ import pandas as pd
 from planner.profile.kinds import SLOTS
 from planner.profile.model import GpuReadings, Source, Statistics
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.lake.place import TablePlace, in_batches, opened
 from telemetry.profiling.build import Taken, assembled
 from telemetry.profiling.merge import Merged
@@ -327,13 +328,11 @@ def _window(devices: pd.DataFrame, interval_s: float | None) -> ActiveWindow:
     if pd.notna(begin) and interval_s is not None:
         busy_s, whole_s = float(until) + length - float(begin), last + length - first
         if busy_s < _LEAST_SHARE * whole_s:
-            note = f"busy for {busy_s:.4g} s of {whole_s:.4g} s only; nothing was cut off as idle."
+            note = Message("read.short-burst", busy=busy_s, whole=whole_s)
         elif max(float(begin) - first, last - float(until)) > length / 2:
             start, newest = float(begin), float(until)
             lead, tail = start - first, last - newest
-            note = (
-                f"idle lead-in of {lead:.4g} s and tail of {tail:.4g} s are not in the statistics."
-            )
+            note = Message("read.idle-ends", lead=lead, tail=tail)
     return ActiveWindow(
         start_s=start,
         end_s=newest + length,

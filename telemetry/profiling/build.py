@@ -27,6 +27,7 @@ from planner.profile.model import (
     Work,
 )
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.profiling.doubts import Readings, doubts_of, lost
 from telemetry.profiling.fill import labels_not_used
 from telemetry.profiling.merge import hardware_of, slice_of
@@ -243,14 +244,13 @@ def nothing_left(sources: Iterable[Source]) -> str:
 
 def _zone_note(merged: Merged, hints: Hints) -> Iterator[str]:
     if merged.local_time and hints.tz is None:
-        yield "times carry no zone and are taken as UTC; say --tz Europe/Berlin or --tz +08:00."
+        yield Message("read.no-zone")
 
 
 def _work_note(work: Work | None, window: ActiveWindow) -> Iterator[str]:
     if work is not None and work.rate_per_s is not None:
-        yield (
-            f"work rate: {work.done:g} {work.unit} over the whole {window.whole_s:.6g} s of the "
-            "source, an idle lead-in and tail included."
+        yield Message(
+            "read.work-rate", done=work.done or 0.0, unit=work.unit or "", whole=window.whole_s
         )
 
 

@@ -7,6 +7,7 @@ from planner.profile.kinds import JobKind
 from planner.profile.model import Host, Job, Profile, Statistics, Work
 from pricing.catalog.offer import parse_place
 from pricing.hardware import find
+from pricing.message import Message
 from telemetry.readers.hints import LABELS, Hints
 from telemetry.recording.recording import JobLabels
 
@@ -79,7 +80,7 @@ def _contradictions(profile: Profile, hints: Hints) -> Iterator[str]:
     )
     for flag, hint, own in said:
         if hint is not None and own is not None and hint != own:
-            yield f"{flag} {hint} is not used: the profile says {own}."
+            yield Message("read.hint", flag=flag, hint=str(hint), own=str(own))
     yield from labels_not_used(job, hints)
 
 

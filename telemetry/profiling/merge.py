@@ -14,6 +14,7 @@ from planner.profile.join import device_of
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Hardware
 from pricing import hardware
+from pricing.message import Message
 from telemetry.profiling.machines import (
     device_names,
     host_name,
@@ -166,7 +167,7 @@ def _aligned(recordings: Sequence[Recording], notes: list[str]) -> list[Recordin
             continue
         moved = recording.samples.copy()
         moved[TIME] += min(starts) - float(moved[TIME].min())
-        notes.append(f"{recording.source.path}: has no dates; taken to start with the other files.")
+        notes.append(Message("read.no-dates", path=recording.source.path or ""))
         out.append(replace(recording, samples=moved))
     return out
 
@@ -262,18 +263,18 @@ def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]
     models = sorted({gpu.model for gpu in merged.gpus if gpu.model})
     memories = [gpu.memory_gib for gpu in merged.gpus if gpu.memory_gib and gpu.partition is None]
     distinct = {_canonical(model, None) for model in models}
-    model, notes = hints.gpu, []
+    model, notes = hints.gpu, list[str]()
     if len(distinct) == 1:
         model = models[0]
         if hints.gpu is not None and _canonical(hints.gpu, _one(memories)) != _canonical(
             model, _one(memories)
         ):
-            notes.append(f"--gpu {hints.gpu} is not used: the data says {model}.")
+            notes.append(Message("read.gpu-hint", hint=hints.gpu, gpu=model))
     elif models:
         taken = f"taken as {hints.gpu}, as --gpu says" if hints.gpu else "so the model is left open"
         notes.append(f"different GPU models in one source ({', '.join(models)}), {taken}.")
     if len(set(memories)) > 1:
-        notes.append("the GPUs have different memory sizes; the smallest is used.")
+        notes.append(Message("read.memory-sizes"))
     devices = boards_of(merged.gpus)
     hosts = {gpu.host for gpu in merged.gpus if gpu.host}
     seen = merged.observed or Observed()

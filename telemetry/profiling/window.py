@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from planner.profile.model import Statistics, UseByHour
+from pricing.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -215,14 +216,12 @@ def window_over(spans: Sequence[Span], *, whole: bool = False) -> ActiveWindow:
     last, last_stood = max(stop for _, stop in bounds)
     until = min(float(last + last_stood), end)
     if until - first < _LEAST_SHARE * length:
-        note = (
-            f"busy for {until - first:.4g} s of {length:.4g} s only; nothing was cut off as idle."
-        )
+        note = Message("read.short-burst", busy=until - first, whole=length)
         return replace(every, note=note)
     lead, tail = float(first - start), float(end - until)
     if max(lead, tail) <= usual / 2:
         return every
-    note = f"idle lead-in of {lead:.4g} s and tail of {tail:.4g} s are not in the statistics."
+    note = Message("read.idle-ends", lead=lead, tail=tail)
     return replace(
         every,
         start_s=float(first),

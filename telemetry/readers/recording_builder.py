@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Column, Health, Source
+from pricing.message import Message
 from telemetry.readers.csv_text import MOST
 from telemetry.readers.ledger import Ledger
 from telemetry.readers.units import HOST_UNITS
@@ -183,7 +184,7 @@ class RecordingBuilder:
         """Count readings of 0 that stand for what a device does not tell."""
         if count:
             self.missing[f"{slot} 0 throughout"] += count
-            self.notes.append(f"{slot}: 0 in every row of a GPU, so it was not measured there.")
+            self.notes.append(Message("read.zero-throughout", slot=slot))
 
     @property
     def rows_used(self) -> int:
@@ -194,7 +195,7 @@ class RecordingBuilder:
         """Return the source with its figures, and the notes on it."""
         used = self.rows_used
         count = len(boards_of(gpus))
-        read_as = f"read as {self.form}: {used} of {self.rows_read} rows used, GPUs: {count}."
+        read_as = Message("read.as", form=self.form, used=used, rows=self.rows_read, gpus=count)
         dropped = {**self.dropped, **{f"value {k}": n for k, n in self.missing.items()}}
         source = Source(
             path=self.name,
@@ -215,7 +216,7 @@ class RecordingBuilder:
         unknown = self.ledger.note()
         faults = (f"{fault.sentence}." for fault in self.health)
         notes = (read_as, *([unknown] if unknown else []), *faults, *self.notes)
-        return tuple(f"{self.name}: {note}" for note in notes)
+        return tuple(Message("note.about", job=self.name, note=note) for note in notes)
 
     def checked(
         self, samples: pd.DataFrame, slot: str, gpus: tuple[GpuIdentity, ...]

@@ -84,12 +84,12 @@ def ends(mid: Pieces, cost: CostRange | OptionCost) -> list[list[str]]:
     """
     fixed, timed, priced = mid
     grown = timed + priced
-    found = []
+    triples = []
     for end in (cost.low, cost.mid, cost.high):
         share = (end - fixed) / grown if grown and end > fixed else _ZERO
         rest = fixed if share else end
-        found.append([_short(rest), _short(timed * share), _short(priced * share)])
-    return found
+        triples.append([_short(rest), _short(timed * share), _short(priced * share)])
+    return triples
 
 
 def _short(usd: Decimal) -> str:
@@ -153,17 +153,17 @@ def _group(group: Group, fleet: Fleet, plan: Plan, numbers: Mapping[str, int]) -
         if job.name in group.jobs and job.baseline.offer
     }
     places = {item.id: item for item in fleet.known}
-    there = [places[number] for number in group.placements]
-    away = [item for item in there if _sold_as(item.offer) not in today]
-    bills = [(item.lines, item not in away) for item in there]
+    placed = [places[number] for number in group.placements]
+    rented = [item for item in placed if _sold_as(item.offer) not in today]
+    bills = [(item.lines, item not in rented) for item in placed]
     return {
         "jobs": [numbers[name] for name in group.jobs],
         "placements": list(group.placements),
         "needs": {
-            "provider": sorted({item.offer.provider for item in away}),
-            "purchase": sorted({item.offer.purchase for item in away}),
+            "provider": sorted({item.offer.provider for item in rented}),
+            "purchase": sorted({item.offer.purchase for item in rented}),
         },
-        "usd": ends(pieces([*bills, (group.lines, not away)]), group.cost),
+        "usd": ends(pieces([*bills, (group.lines, not rented)]), group.cost),
     }
 
 

@@ -28,8 +28,8 @@ from templates.language.translate import (
 )
 from templates.page.gpu_map import map_after, map_before
 from templates.page.pieces import engineer_usd, what_if_table
-from templates.reports.decision import paid_back, time_to_pay_back, year, year_words
-from templates.reports.first_screen import FirstScreen, first_screen
+from templates.reports.decision import after, paid_back, year, year_words
+from templates.reports.first_screen import FirstScreen, exactly, first_screen
 from templates.reports.fleet_rows import (
     Alike,
     alike,
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from planner.plan.bill import CostLine, CostRange
     from planner.plan.job import JobPlan, Now
     from planner.plan.plan import Plan, RecommendedTotal
-
-    Cost = CostRange | Decimal | None
 
 
 # A unit is used from twice its length on.
@@ -189,14 +187,14 @@ def _ticks(plan: Plan) -> list[tuple[str, str, list[tuple[str, str]]]]:
 
 def tiles(plan: Plan) -> list[Tile]:
     """Return what is paid, what could be, and what that saves."""
-    found = plan.recommended
-    if found is None or not _is_known(plan):
+    total = plan.recommended
+    if total is None or not _is_known(plan):
         return [Tile(label=_("You pay"), value=_("unknown"), note=_use(plan))]
-    before, cost = found.cost_before, _advised(plan, found)
+    before, cost = total.cost_before, _advised(plan, total)
     note = _range_words(cost)
     if _cure_alone(plan):
         note = _("expected, by a change on today's machine")
-    least = ">= " if found.at_least else ""
+    least = ">= " if total.at_least else ""
     saves = before - cost.mid
     paid = Tile(
         label=_("You pay"),
@@ -249,7 +247,7 @@ def _share(saves: Decimal, before: Decimal) -> str:
 
 def _back(plan: Plan) -> str:
     if now := _cure_alone(plan):
-        return time_to_pay_back(now.pays_back_periods, plan, is_least=False)
+        return after(now.pays_back_periods, plan)
     if len(plan.jobs) == 1:
         option = plan.jobs[0].choice
         return paid_back(option, plan) if option else "-"
@@ -264,34 +262,30 @@ def _range_words(cost: CostRange) -> str:
     return _("expected; {low} to {high} in nine cases out of ten", low=low, high=high)
 
 
-def _bars(rows: Iterable[tuple[str, Cost, tuple[str, ...], str]], full: Decimal) -> list[Bar]:
+def _bars(
+    rows: Iterable[tuple[str, CostRange | None, tuple[str, ...], str]], full: Decimal
+) -> list[Bar]:
     """Return amounts as bars of one scale: label, amount, notes and kind of each.
 
     Args:
         rows: the amounts.
         full: what a full bar is, unless a row is more.
     """
-    known = [(label, _range(cost), notes, kind) for label, cost, notes, kind in rows]
-    widest = max((high for _label, (_low, _mid, high), _notes, _kind in known), default=full)
+    bars = [(label, cost or exactly(_NOTHING), notes, kind) for label, cost, notes, kind in rows]
+    widest = max((cost.high for _label, cost, _notes, _kind in bars), default=full)
     scale = _FULL / max(widest, full) if max(widest, full) else _FULL
     return [
         Bar(
             label=label,
-            text=report_text.beside(mid) if mid else "",
+            text=report_text.beside(cost.mid) if cost.mid else "",
             notes=notes,
-            percent=_place(mid * scale),
-            low_percent=_place(low * scale) if low != high else None,
-            high_percent=_place(high * scale) if low != high else None,
+            percent=_place(cost.mid * scale),
+            low_percent=_place(cost.low * scale) if cost.low != cost.high else None,
+            high_percent=_place(cost.high * scale) if cost.low != cost.high else None,
             kind=kind,
         )
-        for label, (low, mid, high), notes, kind in known
+        for label, cost, notes, kind in bars
     ]
-
-
-def _range(cost: Cost) -> tuple[Decimal, Decimal, Decimal]:
-    if cost is None:
-        return _NOTHING, _NOTHING, _NOTHING
-    return (cost, cost, cost) if isinstance(cost, Decimal) else (cost.low, cost.mid, cost.high)
 
 
 def _place(percent: Decimal) -> float:
@@ -300,11 +294,12 @@ def _place(percent: Decimal) -> float:
 
 def pair(plan: Plan) -> list[Bar]:
     """Return today and what is advised, as two bars; empty where they are the same."""
-    found = plan.recommended
-    if found is None or not _is_known(plan):
+    total = plan.recommended
+    if total is None or not _is_known(plan):
         return []
-    before, cost = found.cost_before, _advised(plan, found)
-    today, advised = (_("today"), before, (), "today"), (_("as advised"), cost, (), "chosen")
+    before, cost = total.cost_before, _advised(plan, total)
+    today = (_("today"), exactly(before), (), "today")
+    advised = (_("as advised"), cost, (), "chosen")
     return [] if cost.mid == before else _bars((today, advised), before)
 
 

@@ -74,10 +74,10 @@ def decision(job: JobPlan, plan: Plan) -> list[Row]:
     rows = [_today(job)]
     if job.choice is None:
         rows.append(_leave(job))
-    said: dict[str, str] = {}
+    first_with: dict[str, str] = {}
     for titles, option in named_options(job).values():
         how = changes(option, plan)
-        first = said.setdefault(how, option.id)
+        first = first_with.setdefault(how, option.id)
         same = first != option.id and how != _("unchanged")
         words = _("with the changes of {id}", id=first) if same else how
         rows.append(_row(join(titles), option, words, job, plan))
@@ -93,11 +93,11 @@ def named_options(job: JobPlan) -> dict[str, tuple[list[str], Option]]:
         (_("cheapest"), job.option(job.cheapest)),
         (_("launchable with gpucost"), job.option(job.first_launchable)),
     )
-    found: dict[str, tuple[list[str], Option]] = {}
+    options: dict[str, tuple[list[str], Option]] = {}
     for title, option in named:
         if option is not None:
-            found.setdefault(option.id, ([], option))[0].append(title)
-    return found
+            options.setdefault(option.id, ([], option))[0].append(title)
+    return options
 
 
 def columns(job: JobPlan) -> list[tuple[str, Option]]:
@@ -184,31 +184,31 @@ def paid_back(option: Option, plan: Plan) -> str:
     worth = option.benefit
     if worth is None or (worth.pays_back_periods is None and option.saves.usd is None):
         return _("unknown")
-    return time_to_pay_back(worth.pays_back_periods, plan, is_least=worth.moving_usd is None)
+    time = after(worth.pays_back_periods, plan)
+    return _("{time} at least", time=time) if worth.moving_usd is None else time
 
 
 def payback(periods: float | None, plan: Plan, *, is_least: bool) -> str:
-    """Return `payback 71 days`, `does not pay back` for None.
+    """Return `payback 71 d`, `does not pay back` for None; `71+ d` where moving may cost more.
 
     Args:
         periods: of the plan.
         plan: for the length of its period.
         is_least: whether what the move costs is unknown.
     """
-    time = time_to_pay_back(periods, plan, is_least=is_least)
-    return time if periods is None else _("payback {time}", time=time)
+    time = after(periods, plan)
+    if periods is None:
+        return time
+    days = round(periods * _DAYS_PER_MONTH)
+    if plan.period == "month" and 0 < days <= _LONG_DAYS:
+        time = _("{n} d", n=f"{days}+" if is_least else days)
+    return _("payback {time}", time=time)
 
 
-def time_to_pay_back(periods: float | None, plan: Plan, *, is_least: bool) -> str:
-    """Return `71 days`, `does not pay back` for None; the arguments are those of `payback`."""
+def after(periods: float | None, plan: Plan) -> str:
+    """Return a time in periods of the plan: `71 days`, `4 runs`; `does not pay back` for None."""
     if periods is None:
         return _("does not pay back")
-    time = after(periods, plan)
-    return _("{time} at least", time=time) if is_least else time
-
-
-def after(periods: float, plan: Plan) -> str:
-    """Return a time in periods of the plan in words: `71 days`, `4 runs`."""
     if plan.period == "run":
         runs = max(1, -int(-periods // 1))
         if not periods:

@@ -6,6 +6,7 @@ The terminal, report.md and the comment begin with these lines; each draws them 
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from planner.plan.bill import CostRange
 from pricing.catalog.price_age import OLD_DAYS
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
@@ -28,9 +30,8 @@ from templates.reports.decision import copies, is_today, payback, sentence, stay
 from templates.reports.fleet_rows import alike, group_row, names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from planner.plan.bill import CostRange
     from planner.plan.job import JobPlan, Now, Proof, Way
     from planner.plan.option import Option
     from planner.plan.plan import Alternative, Plan
@@ -50,7 +51,7 @@ class Line:
     Attributes:
         label: what it is.
         text: the rest of it.
-        kind: `pay`, `waste` or `advice`; empty where it is none of them.
+        kind: `pay`, `waste`, `advice` or `note`; `spare` where a full screen leaves it out.
     """
 
     label: str
@@ -67,14 +68,14 @@ class Action:
         id: of the option; None where it is none.
         text: where, and with which changes.
         figures: dollars with their range, the saving, then work, payback and run time.
-        cost: of the period; None where it is unknown, or nothing changes.
+        cost: of the period [USD]; None where it is unknown, or nothing changes.
     """
 
     label: str
     id: str | None = None
     text: str
     figures: tuple[str, ...] = ()
-    cost: CostRange | Decimal | None = None
+    cost: CostRange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,10 @@ class FirstScreen:
         rows: of a fleet the jobs that save most: name, dollars, what to do.
         notes: what would narrow the answer, and what to type.
         more: where there is more to read.
+        commands: what to type, in this order.
+        paid_usd: in the period today; None where it is unknown.
+        wasted_usd: of that; None where it is unknown.
+        cause: of most of it, in words; empty where none is known.
     """
 
     title: str
@@ -100,6 +105,10 @@ class FirstScreen:
     rows: tuple[tuple[str, str, str], ...] = ()
     notes: tuple[Line, ...]
     more: str
+    commands: tuple[str, ...] = ()
+    paid_usd: Decimal | None = None
+    wasted_usd: Decimal | None = None
+    cause: str = ""
 
     @property
     def lines(self) -> list[Line]:
@@ -148,21 +157,28 @@ def job_screen(
         actions = [_recommended(option, plan)]
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
-    notes = [Line(label=_("Note"), text=text) for text in _warnings(job, plan)]
+    notes = [Line(label=_("Note"), text=text, kind="note") for text in _warnings(job, plan)]
     if option is not None and option.scaling:
         notes.append(Line(label=_("Copies"), text=_scaled(option, option.scaling.by_hour)))
     if launchable := _launchable(job):
         notes.append(Line(label=_("Or launch"), text=launchable))
     if (proof := job.answer.proof) is not None:
-        notes.append(Line(label=_("Settle it"), text=_settle(job, proof)))
-    notes.append(Line(label=_("Run"), text=_command(job, plan, saved_as)))
+        notes.append(Line(label=_("Settle it"), text=_settle(job, proof, plan), kind="spare"))
+    command = _command(job, plan, saved_as)
+    notes.append(Line(label=_("Run"), text=_with_plan(command, saved_as)))
+    how = job.answer.now.command if job.answer.now else None
+    first = job.verdict
     return FirstScreen(
         title=f"{job.name}: {where}{read_from}",
         facts=tuple(facts),
         busy_fraction=busy,
         actions=tuple(actions),
         notes=tuple(notes),
-        more=_more(job.answer.now),
+        more=_more(job, plan),
+        commands=tuple(dict.fromkeys((*([_typed(how, job, plan)] if how else []), command))),
+        paid_usd=today.cost.total,
+        wasted_usd=first.waste_usd if first else None,
+        cause=translate_text(first.cause) if first else "",
     )
 
 
@@ -213,7 +229,8 @@ def _pay(job: JobPlan, plan: Plan) -> str:
     if cost.total is None:
         return _("unknown: --machine sets today's machine")
     least = _("at least ") if cost.at_least else ""
-    return f"{least}{beside(cost.total)} {period_words(plan)}"
+    usd = f"{least}{beside(cost.total)}"
+    return _("{usd} {period}", usd=usd, period=period_words(plan))
 
 
 def _wasted(job: JobPlan) -> Line:
@@ -235,9 +252,10 @@ def _wasted(job: JobPlan) -> Line:
 def _actions(job: JobPlan, plan: Plan) -> list[Action]:
     """Return what to do now here, what next elsewhere, and the cheapest where it saves."""
     answer, actions, done = job.answer, list[Action](), list[tuple[str, ...]]()
-    if answer.now is not None and answer.now.kind == "try":
-        actions.append(_here(answer.now, job, plan))
-        done.append(answer.now.actions)
+    here = answer.now if answer.now is not None and answer.now.kind == "try" else None
+    if here is not None:
+        actions.append(_here(here, job, plan))
+        done.append(here.actions)
     for label, way in ((_("Next"), answer.next), (_("Cheapest"), answer.cheapest)):
         option = job.option(way.option) if way is not None else None
         if way is None or option is None or (way is not answer.next and not _saves(way)):
@@ -246,7 +264,7 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
         if not is_today(option, job.baseline):
             where = _where(option, is_manual=not way.start)
             todo = _("{where}, {todo}", where=where, todo=todo) if todo else where
-        if doubts := _("; ").join(_doubts(way, option)):
+        if doubts := _("; ").join(_doubts(way, option, here if label == _("Next") else None)):
             todo = _("{text} ({doubts})", text=todo, doubts=doubts)
         saved = _saved(way.saves.fraction, at_most=option.cost.at_least)
         figures = (cost_range(option.cost), saved, _work(way, plan))
@@ -260,7 +278,11 @@ def _recommended(option: Option, plan: Plan) -> Action:
     """Return what a plan of an earlier version, which has no answer, recommends."""
     text = f"{place(option.offer, option.count)}, {report_text.changes(option, plan)}"
     figures = cost_range(option.cost), _saved(option.saves.fraction)
-    return Action(label=_("Next"), id=option.id, text=text, figures=figures, cost=option.cost.mid)
+    return Action(label=_("Next"), id=option.id, text=text, figures=figures, cost=_of(option))
+
+
+def _of(option: Option) -> CostRange:
+    return CostRange(low=option.cost.low, mid=option.cost.mid, high=option.cost.high)
 
 
 def _here(now: Now, job: JobPlan, plan: Plan) -> Action:
@@ -301,9 +323,11 @@ def _todo(codes: tuple[str, ...], plan: Plan, done: list[tuple[str, ...]]) -> st
     return _(" + ").join([_("with {n}", n=done.index(most) + 1), *titles] if most else titles)
 
 
-def _doubts(way: Way, option: Option) -> list[str]:
-    """Return what keeps a reader from taking an option at once."""
+def _doubts(way: Way, option: Option, now: Now | None) -> list[str]:
+    """Return what keeps a reader from taking an option at once, and why it may cost more."""
     doubts: list[str] = []
+    if now is not None and now.usd is not None and now.usd.mid < way.usd.mid:
+        doubts.append(_pays_sooner(way, now))
     if not way.start and not option.offer.by_hand_at:
         doubts.append(_("manual"))
     elif way.start and way.start[0] != "provision":
@@ -315,16 +339,21 @@ def _doubts(way: Way, option: Option) -> list[str]:
     return doubts
 
 
+def _pays_sooner(way: Way, now: Now) -> str:
+    """Return why an option is recommended though the cure here leaves a smaller bill."""
+    if way.effort_hours < (now.effort_hours or 0):
+        return _("less work than 1")
+    return _("surer than 1") if now.usd and way.usd.high < now.usd.high else _("as asked for")
+
+
 def _work(step: Now | Way, plan: Plan) -> str:
     """Return the hours of work, when they are paid back, and how long the job takes then."""
     parts, factor = [work_hours(step.effort_hours or 0)], step.time_factor or 1.0
     if step.pays_back_periods != 0:
         is_least = getattr(step, "move_usd", _ZERO) is None
         parts.append(payback(step.pays_back_periods, plan, is_least=is_least))
-    if factor >= _SAME_TIME:
-        parts.append(_("{times}x today's time", times=f"{factor:.2g}"))
-    elif factor * _SAME_TIME <= 1:
-        parts.append(_("{times}x as fast", times=f"{1 / factor:.2g}"))
+    if factor >= _SAME_TIME or factor * _SAME_TIME <= 1:
+        parts.append(_("{times}x speed", times=f"{1 / factor:.2g}"))
     return join(parts)
 
 
@@ -352,10 +381,10 @@ def _is_run(job: JobPlan) -> bool:
     return proof is not None and option is not None and proof.offer == option.offer
 
 
-def _settle(job: JobPlan, proof: Proof) -> str:
+def _settle(job: JobPlan, proof: Proof, plan: Plan) -> str:
     """Return what would narrow the plan most, and what to type for it unless `Run` is that."""
     if proof.offer is None or proof.factor_now is None or proof.factor_after is None:
-        return sentence(proof)
+        return _typed(sentence(proof), job, plan)
     text = _(
         "{minutes} min on {where} ({cost}): range {now}x -> {after}x",
         minutes=proof.minutes,
@@ -364,15 +393,26 @@ def _settle(job: JobPlan, proof: Proof) -> str:
         now=report_text.factor(proof.factor_now),
         after=report_text.factor(proof.factor_after),
     )
-    if proof.command is None or _is_run(job):
+    if proof.command is None or _is_run(job) or job.answer.next is None:
         return text
-    return _("{what}: {command}", what=text, command=proof.command)
+    return _("{what}: {command}", what=text, command=_typed(proof.command, job, plan))
 
 
-def _more(now: Now | None) -> str:
-    if now is not None and now.command:
-        return _("How: {command}   All options: --all   Why: -v", command=now.command)
+def _more(job: JobPlan, plan: Plan) -> str:
+    now = job.answer.now
+    if now is not None and now.command and now.kind == "try":
+        how = _typed(now.command, job, plan)
+        return _("How: {command}   All options: --all   Why: -v", command=how)
     return _("All options: --all   Why: -v   Report: --report FILE")
+
+
+def _typed(command: str, job: JobPlan, plan: Plan) -> str:
+    """Return a command of the plan as short as it can be typed: ./plan.json is what is read."""
+    if "gpucost run" not in command:
+        command = command.replace(" plan.json", "")
+    if len(plan.jobs) > 1:
+        return command
+    return re.sub(rf"--option '?{re.escape(job.name)}/(o\d+)'?", r"--option \1", command)
 
 
 def _command(job: JobPlan, plan: Plan, saved_as: str | None) -> str:
@@ -383,11 +423,12 @@ def _command(job: JobPlan, plan: Plan, saved_as: str | None) -> str:
     if option is None:
         if now is not None and now.kind == "end":
             return "gpucost profile -o profile.json -- COMMAND"
-        step = now or proof
-        return step.command if step and step.command else "gpucost prices --sort gpu-price"
+        step = proof if proof is not None and proof.offer is not None else now or proof
+        command = step.command if step and step.command else "gpucost prices --sort gpu-price"
+        return _typed(command, job, plan)
     if not start and option.offer.by_hand_at:
         return translate_text(option.offer.by_hand_at)
-    path = "" if saved_as in {None, "plan.json"} else f" {shlex.quote(saved_as or '')}"
+    path = "" if saved_as in {None, "-", "plan.json"} else f" {shlex.quote(saved_as or '')}"
     named = option.id if len(plan.jobs) == 1 else shlex.quote(f"{job.name}/{option.id}")
     ttl = "1h" if _is_run(job) else "8h"
     command = f"gpucost quote{path} --option {named}"
@@ -397,31 +438,44 @@ def _command(job: JobPlan, plan: Plan, saved_as: str | None) -> str:
     elif start:
         command = f"gpucost export{path} --to {start[0]} --option {named} --ttl {ttl}"
         command += " --run COMMAND"
-    return command if saved_as else _("-o plan.json; {command}", command=command)
+    return command
+
+
+def _with_plan(command: str, saved_as: str | None) -> str:
+    """Return a command; where it reads a plan that was not written, what writes it first."""
+    if saved_as not in {None, "-"} or ("--option" not in command and " export " not in command):
+        return command
+    return _("again with -o plan.json, then {command}", command=command)
 
 
 def _of_fleet(plan: Plan, read_from: str, saved_as: str | None) -> FirstScreen:
     costs = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
     paid = sum((cost.total or _ZERO for cost in costs), _ZERO)
     least = _("at least ") if any(cost.at_least for cost in costs) else ""
-    words = f"{least}{beside(paid)} {period_words(plan)}"
+    usd = f"{least}{beside(paid)}"
+    words = _("{usd} {period}", usd=usd, period=period_words(plan))
     if unpriced := len(plan.jobs) - len(costs):
         words = _("{paid}; what {n} of the jobs cost is unknown", paid=words, n=unpriced)
-    fleet, groups = plan.fleet, alike(plan)
+    fleet, groups, causes = plan.fleet, alike(plan), _waste_by_cause(plan)
+    command = _fleet_command(plan, saved_as)
     gpus = fleet.gpus_before if fleet else sum(map(_gpus, plan.jobs))
     more = sum(len(group.jobs) for group in groups[_GROUPS_SHOWN:])
     return FirstScreen(
         title=_("{n} jobs on {gpus} GPUs", n=len(plan.jobs), gpus=gpus) + read_from,
         facts=(
             Line(label=_("You pay"), text=words, kind="pay"),
-            *_wasted_by_all(plan, paid),
+            *_wasted_by_all(causes, paid),
             *_teams(plan),
         ),
         busy_fraction=_mean_busy(plan),
         gpus=(fleet.gpus_after, gpus) if fleet and fleet.gpus_after < gpus else None,
         actions=tuple(_fleet_actions(plan)),
         rows=tuple(_row(group, plan) for group in groups[:_GROUPS_SHOWN]),
-        notes=(Line(label=_("Run"), text=_fleet_command(plan, saved_as)),),
+        notes=(Line(label=_("Run"), text=_with_plan(command, saved_as)),),
+        commands=(command,),
+        paid_usd=paid,
+        wasted_usd=sum(causes.values(), _ZERO),
+        cause=translate_text(max(causes, key=lambda cause: causes[cause], default="")),
         more=_("and {n} more: --all   ", n=more) * bool(more)
         + _("Why: -v   Report: --report FILE"),
     )
@@ -445,12 +499,16 @@ def _mean_busy(plan: Plan) -> float | None:
     return sum(busy * n for busy, n in measured) / total if total else None
 
 
-def _wasted_by_all(plan: Plan, paid: Decimal) -> list[Line]:
-    """Return what all jobs waste together, and the cause of most of it."""
+def _waste_by_cause(plan: Plan) -> dict[str, Decimal]:
     by_cause: dict[str, Decimal] = {}
     for job in plan.jobs:
         if (first := job.verdict) and first.waste_usd:
             by_cause[first.cause] = by_cause.get(first.cause, _ZERO) + first.waste_usd
+    return by_cause
+
+
+def _wasted_by_all(by_cause: Mapping[str, Decimal], paid: Decimal) -> list[Line]:
+    """Return what all jobs waste together, and the cause of most of it."""
     wasted = sum(by_cause.values(), _ZERO)
     if not wasted or not paid:
         return []
@@ -497,7 +555,8 @@ def _fleet_actions(plan: Plan) -> list[Action]:
         text = _("share today's GPUs (proven minimum)") if proven else _("share today's GPUs")
         usd = fleet.cost_after
         figures = (whole_dollars(usd), _saved(_share(usd, before)))
-        actions.append(Action(label=_("At home"), text=text, figures=figures, cost=usd))
+        action = Action(label=_("At home"), text=text, figures=figures, cost=exactly(usd))
+        actions.append(action)
     if cost.mid != before and not (actions and fleet and cost.mid == fleet.cost_after):
         text = _("as recommended job by job")
         text = _all_to(fleet.taken, plan) if fleet and fleet.taken else text
@@ -507,7 +566,7 @@ def _fleet_actions(plan: Plan) -> list[Action]:
     if not actions:
         return [Action(label=_("Now"), text=_("keep as is"))]
     work, days = work_hours(plan.roi.effort_hours), plan.roi.payback_days
-    back = "" if days is None else _("payback {time}", time=_("{n} days", n=f"{days:.0f}"))
+    back = "" if days is None else _("payback {time}", time=_("{n} d", n=f"{days:.0f}"))
     figures = (*actions[-1].figures, join(filter(None, (work, back))))
     actions[-1] = replace(actions[-1], figures=figures)
     cheaper = [a for a in (fleet.alternatives if fleet else ()) if a.cost_after < cost.mid]
@@ -515,8 +574,14 @@ def _fleet_actions(plan: Plan) -> list[Action]:
         best = min(cheaper, key=lambda a: a.cost_after)
         usd, text = best.cost_after, _all_to(best, plan)
         figures = (whole_dollars(usd), _saved(_share(usd, before)))
-        actions.append(Action(label=_("Cheapest"), text=text, figures=figures, cost=usd))
+        action = Action(label=_("Cheapest"), text=text, figures=figures, cost=exactly(usd))
+        actions.append(action)
     return actions
+
+
+def exactly(amount: Decimal) -> CostRange:
+    """Return a cost without a range."""
+    return CostRange(low=amount, mid=amount, high=amount)
 
 
 def _all_to(alternative: Alternative, plan: Plan) -> str:
@@ -533,5 +598,5 @@ def _share(cost: Decimal, before: Decimal) -> float:
 def _fleet_command(plan: Plan, saved_as: str | None) -> str:
     packed = plan.recommended is not None and bool(plan.recommended.packed)
     tool = "kubernetes" if packed else "skypilot"
-    export = f"gpucost export {shlex.quote(saved_as or 'plan.json')} --to {tool}"
-    return export if saved_as else _("-o plan.json; {command}", command=export)
+    path = "" if saved_as in {None, "-", "plan.json"} else f" {shlex.quote(saved_as or '')}"
+    return f"gpucost export{path} --to {tool}"

@@ -54,10 +54,10 @@ class Alike:
 
     @property
     def before(self) -> Decimal | None:
-        """Today's bill of all of them; None where it is not known."""
-        each = [job.baseline.cost.total for job in self.jobs]
-        known = [usd for usd in each if usd is not None]
-        return sum(known, _ZERO) if len(known) == len(each) else None
+        """Today's bill of all of them; None where it is not priced."""
+        costs = [job.baseline.cost.total for job in self.jobs]
+        priced = [usd for usd in costs if usd is not None]
+        return sum(priced, _ZERO) if len(priced) == len(costs) else None
 
     @property
     def choices(self) -> tuple[Option, ...]:
@@ -80,8 +80,8 @@ def alike(plan: Plan) -> list[Alike]:
     groups: dict[tuple[object, ...], list[JobPlan]] = {}
     for job in plan.jobs:
         groups.setdefault(_said(job, plan), []).append(job)
-    found = [Alike(jobs=tuple(jobs)) for jobs in groups.values()]
-    return sorted(found, key=lambda item: (-item.at_stake, -(item.before or _ZERO)))
+    kinds = [Alike(jobs=tuple(jobs)) for jobs in groups.values()]
+    return sorted(kinds, key=lambda item: (-item.at_stake, -(item.before or _ZERO)))
 
 
 def _said(job: JobPlan, plan: Plan) -> tuple[object, ...]:
@@ -104,22 +104,22 @@ def _said(job: JobPlan, plan: Plan) -> tuple[object, ...]:
     )
 
 
-def alternative(found: Alternative, plan: Plan) -> str:
+def alternative(packing: Alternative, plan: Plan) -> str:
     """Return what all jobs cost with some of them on another machine type."""
-    moved = len(found.jobs)
+    moved = len(packing.jobs)
     who = _("all jobs") if moved == len(plan.jobs) else _("{n} of the jobs", n=moved)
     return _(
         "{who} on {machine}: {many} in total, {usd} {period}, plus the one-time cost of moving",
         who=who,
-        machine=_machine(found),
-        many=_("1 GPU") if found.gpus_after == 1 else _("{n} GPUs", n=found.gpus_after),
-        usd=dollars(found.cost_after),
+        machine=_machine(packing),
+        many=_("1 GPU") if packing.gpus_after == 1 else _("{n} GPUs", n=packing.gpus_after),
+        usd=dollars(packing.cost_after),
         period=period_words(plan),
     )
 
 
-def _machine(found: Alternative) -> str:
-    return _("{gpu} at {where}", gpu=found.offer.gpu, where=place(found.offer))
+def _machine(packing: Alternative) -> str:
+    return _("{gpu} at {where}", gpu=packing.offer.gpu, where=place(packing.offer))
 
 
 _LEVELS = ("good", "fair", "low")
@@ -200,8 +200,8 @@ def _gpus(group: Alike, plan: Plan) -> str:
 
 def _places(group: Alike, plan: Plan) -> list[Placement]:
     """Return the GPUs that jobs of a group are on, each once."""
-    each = [place for job in group.jobs if (place := plan.placement_of(job))]
-    return list({place.id: place for place in each}.values())
+    places = [place for job in group.jobs if (place := plan.placement_of(job))]
+    return list({place.id: place for place in places}.values())
 
 
 def names(some: Sequence[str]) -> str:
@@ -213,8 +213,8 @@ def names(some: Sequence[str]) -> str:
 
 def speeds(placement: Placement) -> str:
     """Return how fast the slowest of the jobs on a GPU is expected to be, and at worst."""
-    each = placement.relative_speed.values()
-    mid, low = min(item.mid for item in each), min(item.low for item in each)
+    speeds = placement.relative_speed.values()
+    mid, low = min(item.mid for item in speeds), min(item.low for item in speeds)
     return f"{mid:.2f} ({low:.2f})"
 
 

@@ -91,7 +91,7 @@ def glossed(report: str) -> str:
     In a sentence the meaning follows the word in brackets. In a table, where it would widen the
     cell, it stands below the table. Headings, folds' titles and commands explain nothing.
     """
-    left, lines = list(_of(current_language())), list[str]()
+    unexplained, lines = list(_of(current_language())), list[str]()
     waiting: list[_Word] = []
     for line in report.split("\n"):
         in_table = line.startswith("|")
@@ -101,14 +101,14 @@ def glossed(report: str) -> str:
         if line.startswith(("#", "<")):
             lines.append(line)
             continue
-        for word in tuple(left):
+        for word in tuple(unexplained):
             if in_table and word.pattern.search(_CODE.sub("", line)):
                 waiting.append(word)
-                left.remove(word)
+                unexplained.remove(word)
             elif not in_table:
                 line, done = _explained(line, word)  # noqa: PLW2901 - a line gains meanings
                 if done:
-                    left.remove(word)
+                    unexplained.remove(word)
         lines.append(line)
     return "\n".join(lines)
 
@@ -117,9 +117,9 @@ def _explained(line: str, word: _Word) -> tuple[str, bool]:
     """Return a line with the meaning behind the first use outside of commands."""
     parts = _CODE.split(line)
     for at, part in enumerate(parts):
-        found = None if part.startswith("`") else word.pattern.search(part)
-        if found is not None:
-            parts[at] = _explains(part, found.end(), word)
+        match = None if part.startswith("`") else word.pattern.search(part)
+        if match is not None:
+            parts[at] = _explains(part, match.end(), word)
             return "".join(parts), True
     return line, False
 
@@ -154,14 +154,16 @@ _FIGURE = re.compile(r"[\d.,]+")
 def why_not(job: JobPlan) -> list[tuple[Rejected, int]]:
     """Return the rejections worth reading, each with how many others were for the same reason.
 
-    Of rejections that differ only in their figures one is told, where there is one of today's
-    provider.
+    Of rejections that differ only in their figures one is told, one of today's provider if any.
     """
     today = job.baseline.offer.provider if job.baseline.offer else ""
     kinds: dict[tuple[str, str], list[Rejected]] = {}
-    for one in sorted(job.rejected, key=lambda r: (not r.offer.startswith(f"{today}/"), r.offer)):
-        if one.reason in _ASKED:
-            kinds.setdefault((one.reason, _FIGURE.sub("", one.detail)), []).append(one)
+    for reject in sorted(
+        job.rejected, key=lambda r: (not r.offer.startswith(f"{today}/"), r.offer)
+    ):
+        if reject.reason in _ASKED:
+            kind = (reject.reason, _FIGURE.sub("", reject.detail))
+            kinds.setdefault(kind, []).append(reject)
     shown: list[tuple[Rejected, int]] = []
     for reason in _ASKED:
         alike = [same for (kind, _), same in kinds.items() if kind == reason]
@@ -215,10 +217,10 @@ def _several(plan: Plan, environment: Environment, most: int) -> str:
     end = _end(plan, environment)
     for rows in _ROWS:
         top = title + _summary(plan, groups, environment, rows)
-        left = most - _ROOM - len(top) - len(end)
-        if left > 0:
+        room = most - _ROOM - len(top) - len(end)
+        if room > 0:
             break
-    return top + "".join(_told(plan, groups, environment, left)) + end
+    return top + "".join(_folds(plan, groups, environment, room)) + end
 
 
 def _summary(plan: Plan, groups: list[Alike], environment: Environment, rows: int) -> str:
@@ -243,22 +245,22 @@ def _teams(plan: Plan, environment: Environment, rows: int) -> str:
     return _fill(environment, "teams.md.j2", plan=plan, rows=rows) if plan.teams else ""
 
 
-def _told(plan: Plan, groups: list[Alike], environment: Environment, room: int) -> list[str]:
+def _folds(plan: Plan, groups: list[Alike], environment: Environment, room: int) -> list[str]:
     """Return the folds of the groups that fit, the first of them in full where that fits, too."""
-    told: list[str] = []
+    folds: list[str] = []
     for group in groups:
         fold = _fold(group, plan, environment, "brief")
         if len(fold) > room:
             break
-        told.append(fold)
+        folds.append(fold)
         room -= len(fold)
-    for at, group in enumerate(groups[: len(told)]):
+    for at, group in enumerate(groups[: len(folds)]):
         fold = _fold(group, plan, environment, "full")
-        if len(fold) - len(told[at]) > room:
+        if len(fold) - len(folds[at]) > room:
             break
-        room -= len(fold) - len(told[at])
-        told[at] = fold
-    return told
+        room -= len(fold) - len(folds[at])
+        folds[at] = fold
+    return folds
 
 
 def _fold(group: Alike, plan: Plan, environment: Environment, level: str) -> str:
@@ -319,5 +321,5 @@ def _tidy(report: str) -> str:
 
 def has_energy(today: Baseline, columns: list[tuple[str, Option]]) -> bool:
     """Return whether the energy of any column is known."""
-    known = (report_text.energy(option) for _, option in columns)
-    return report_text.energy(today) is not None or any(known)
+    energies = (report_text.energy(option) for _, option in columns)
+    return report_text.energy(today) is not None or any(energies)

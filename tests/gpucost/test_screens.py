@@ -2,6 +2,7 @@
 
 import os
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from tests.gpucost.terminal import Terminal
 EXAMPLE = str(ROOT / "examples" / "visual-search.json")
 FLEET = str(ROOT / "examples" / "fleet")
 MANY = str(ROOT / "examples" / "hard")
+EXAMPLES = [str(p) for p in sorted((ROOT / "examples").glob("*.json"))]
+EXAMPLES += [str(p) for p in sorted((ROOT / "examples" / "hard").glob("*.json"))]
 HANG = str(ROOT / "examples" / "hard" / "nccl-hang.json")
 BILL = str(ROOT / "tests" / "fixtures" / "bills" / "aws_cur_2.csv")
 DAY = ("--as-of", "2026-11-22")
@@ -34,10 +37,13 @@ SCREENS = {
     "provision": (*AWS, "--dry-run"),
     "provision refused": (*DIGITALOCEAN, "--dry-run", "--allow-stale"),
     "reconcile": ("reconcile", "plan.json", BILL),
+    "bill": ("bill", BILL),
+    "compare": ("compare", "8xH100", "8x1xH100", *DAY),
+    "report": ("report", "plan.json", "-o", "report.md"),
 }
 ANSWERS = {
     "demo": r"2 Next aws/g4dn\.2xlarge, .*\$\d+ \(\$[\d-]+\) saves \d+ % .*wrote report\.md",
-    "plan": r"You pay \$\d+ .* 2 Next aws/g4dn\.2xlarge, .*\(\$[\d-]+\) saves \d+ % .* Run -o",
+    "plan": r"You pay \$\d+ .* 2 Next aws/g4dn\.2xlarge, .*\(\$[\d-]+\) saves \d+ % .* Run again",
     "fleet": r"You pay \$[\d,]+ .* 1 At home share today's GPUs \(proven minimum\) .*saves 75 %",
     "diagnose": r"visual-search: The input pipeline starves the GPU",
     "diagnose jobs": r"nccl-hang: Kernels spin and no work gets done: the job hangs",
@@ -47,9 +53,18 @@ ANSWERS = {
     "quotes": r"cheapest: \$[\d,.]+ for \S+ x1; the next, \S+, is \$[\d,.]+ more\.$",
     "provision": r"leave out --dry-run for a launch of at most \$[\d.]+\.$",
     "provision refused": r"a launch would be refused: see the warning\.$",
+    "bill": r"gpucost plan \S+ --current aws/p5\.48xlarge",
+    "compare": r"gpucost compare 8xH100 8x1xH100 profile\.json",
+    "report": r"wrote report\.md",
     "reconcile": r"planned USD [\d,.]+, billed USD [\d,.]+ for use, and USD [\d,.]+ of taxes",
 }
-LONGER = {"diagnose jobs", "provision", "provision refused"}  # than 24 lines, and said so
+LONGER = {
+    "diagnose jobs",
+    "provision",
+    "provision refused",
+    "report",
+    "help",
+}  # than 24 lines, and said so
 OWN = re.compile(
     r"Hidden columns: .*?\(widen the terminal or use -f md\)|\d+ more with -v"
 )  # what depends on the size
@@ -78,18 +93,40 @@ def test_a_screen_of_three_sizes(case: str, plans: Path) -> None:
     assert plans.exists()
 
 
-@pytest.mark.parametrize("source", [EXAMPLE, FLEET, MANY])
-@pytest.mark.parametrize("size", SIZES)
-def test_the_first_screen_is_ten_to_fourteen_lines(
-    source: str, size: tuple[int, int], call: Call, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("source", [FLEET, MANY, *EXAMPLES])
+def test_the_first_screen_is_at_most_fourteen_lines(
+    source: str, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of one job, four and 27: whole amounts, no line wider than the terminal, ids only with -v."""
-    monkeypatch.setenv("COLUMNS", str(size[0]))
+    """Of each example at 80 columns: no line is wider, amounts are whole, ids only with -v."""
+    monkeypatch.setenv("COLUMNS", "80")
     lines = call("plan", source, "-q", *DAY).out.splitlines()
-    assert 9 <= len(lines) <= 14, "\n".join(lines)
-    assert max(map(len, lines)) <= size[0]
+    assert 7 <= len(lines) <= 14, "\n".join(lines)
+    assert max(map(len, lines)) <= 80
     assert not re.search(r"\bo\d+\*", "\n".join(lines))
-    assert re.search(r"You pay +\$[\d,]+ a month", "\n".join(lines))
+    assert re.search(r"You pay +(at least )?\$[\d,]+ a month|unknown", "\n".join(lines))
+
+
+@pytest.mark.parametrize("source", [FLEET, MANY, *EXAMPLES])
+def test_a_dearer_next_says_why(source: str, call: Call) -> None:
+    """Where what is next costs more than the cure here, its line gives the reason."""
+    document = call("plan", source, "-q", *DAY, "-f", "json", "--brief").json
+    assert document["schema"] == "gpucost.brief/v1"
+    bills = {a["label"]: Decimal(a["usd"]["mid"]) for a in document["actions"] if a["usd"]}
+    following = next((a["what"] for a in document["actions"] if a["label"] == "next"), "")
+    if "next" in bills and bills["next"] > bills.get("now", bills["next"]):
+        assert re.search(r"less work than 1|surer than 1|as asked for", following)
+
+
+@pytest.mark.parametrize("source", [EXAMPLE, FLEET, MANY])
+def test_the_brief_is_the_first_screen(source: str, call: Call) -> None:
+    """Under 60 lines: what is recommended with its range, the cause, what to type."""
+    ran = call("plan", source, "-q", *DAY, "-f", "json", "--brief")
+    assert len(ran.out.splitlines()) < 60
+    screen = " ".join(call("plan", source, "-q", *DAY).out.split())
+    assert ran.json["cause"] in screen
+    assert all(" ".join(command.split()) in screen for command in ran.json["commands"][-1:])
+    assert Decimal(ran.json["low"]) <= Decimal(ran.json["mid"]) <= Decimal(ran.json["high"])
+    assert call("plan", source, "--brief", *DAY).code == 2
 
 
 def _shown(case: str, size: tuple[int, int]) -> Terminal:

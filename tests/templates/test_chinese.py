@@ -56,7 +56,7 @@ _SOURCES = re.compile(
 
 
 def _said_in_python() -> Iterator[str]:
-    for folder in ("templates", "gpucost/views", "gpucost/commands/planning"):
+    for folder in ("templates", "gpucost/views", "gpucost/commands"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and ast.unparse(node.func) == "_":

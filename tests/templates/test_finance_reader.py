@@ -74,7 +74,7 @@ def _answers(plan: Plan) -> dict[str, list[str]]:
         answers["what must we do"] = ["share today's GPUs"]
         (level,) = {job.confidence.level for job in plan.jobs if job.confidence}
         answers["how sure"].append(f"{level} for {len(plan.jobs)} of {len(plan.jobs)} jobs")
-    answers["when is it paid back"] = [f"{hours:g} h, payback {days:.0f} days"]
+    answers["when is it paid back"] = [f"{hours:g} h, payback {days:.0f} d"]
     return answers
 
 

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from gpucost.arguments.parameters import options
 from gpucost.jobs.driving import drive, machines_of, show_log
 from gpucost.jobs.request import job_folder
 from gpucost.jobs.steps import JOB, STEPS, JobMachine
@@ -22,21 +23,9 @@ _STEPS = tuple(step.name for step in STEPS)
 
 @click.command(name="logs", epilog="Example: gpucost logs k3f9xw2m -f")
 @click.argument("run", metavar="ID")
-@click.option(
-    "-f",
-    "--follow",
-    is_flag=True,
-    help="Follow the job to its end: fetch the results and end the machines.",
-)
-@click.option(
-    "--step",
-    type=click.Choice(_STEPS),
-    default=JOB,
-    show_default=True,
-    help="Step whose log to show.",
-)
-@click.option(
-    "--node", type=click.IntRange(min=0), default=0, show_default=True, help="Rank of the machine."
+@options(
+    "follow stage node",
+    stage={"type": click.Choice(_STEPS), "default": JOB},
 )
 @common_options
 def logs(run: str, follow: bool, step: str, node: int, output: Output) -> None:  # noqa: FBT001 - click's flag
@@ -92,9 +81,7 @@ def _print_kept(run: str, step: str, node: int) -> None:
     epilog="Example: gpucost ssh k3f9xw2m -- nvidia-smi",
     context_settings={"allow_interspersed_args": False},
 )
-@click.option(
-    "--node", type=click.IntRange(min=0), default=0, show_default=True, help="Rank of the machine."
-)
+@options("node")
 @common_options
 @click.argument("run", metavar="ID")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import click
 import msgspec
 
+from gpucost.arguments.parameters import options
 from gpucost.files.writing import state_folder
 from gpucost.machines.ending import end, find_runs, tell
 from gpucost.machines.state import confirm, open_journal, sessions, this_owner
@@ -64,8 +65,7 @@ def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[GpucostEr
 
 @click.command(name="down", epilog="Example: gpucost down k3f9xw2m")
 @click.argument("runs", nargs=-1, metavar="ID...")
-@click.option("--all", "everything", is_flag=True, help="End all launches of this owner.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@options("all.down yes")
 @common_options
 def down(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> None:  # noqa: FBT001 - click's flags
     """End launches: their machines, then keys, firewalls and other resources.
@@ -95,14 +95,7 @@ _COLUMNS = ReapedRun.__struct_fields__
 
 
 @click.command(name="reap", epilog="Example: gpucost reap --dry-run")
-@click.option("--all-owners", is_flag=True, help="Include orphans of every owner.")
-@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option(
-    "--every",
-    type=click.Choice(("5m", "10m", "15m", "30m", "off")),
-    help="Set up a timer that does this from now on, e.g. 10m; `off` removes it.",
-)
+@options("all-owners dry-run yes every")
 @output_options
 @click.pass_context
 def reap(

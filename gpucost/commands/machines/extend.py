@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import click
 
-from gpucost.arguments.parameters import DOLLARS, DURATION
+from gpucost.arguments.parameters import TYPES, options
 from gpucost.machines.ending import refuse_others
 from gpucost.machines.state import CLOCK, confirm, open_journal, sessions, this_owner
 from gpucost.views.output import Output, output_options
@@ -101,12 +101,8 @@ def hold_cap(extension: Extension, max_cost: Decimal | None) -> None:
 
 @click.command(name="extend", epilog="Example: gpucost extend k3f9xw2m 2h")
 @click.argument("run", metavar="ID")
-@click.argument("by", type=DURATION, metavar="TIME")
-@click.option(
-    "--max-cost", type=DOLLARS, help="Cost cap in USD for the whole run since its launch."
-)
-@click.option("--dry-run", is_flag=True, help="Only print what it would cost.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.argument("by", type=TYPES["duration"], metavar="TIME")
+@options("max-cost.extend dry-run.extend yes")
 @output_options
 def command(
     run: str,

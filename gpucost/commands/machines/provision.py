@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gpucost.arguments.command_group import GroupedCommand
-from gpucost.arguments.parameters import DOLLARS, DURATION, today
+from gpucost.arguments.parameters import options, today
 from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.jobs.driving import preview_job
 from gpucost.jobs.request import request_job
@@ -48,101 +48,16 @@ _MOST = 64
     epilog="Example: gpucost provision --ttl 8h --max-cost 60 --dry-run",
 )
 @click.argument("plan", required=False, metavar="[PLAN]")
-@click.option("--option", "option_id", metavar="JOB/ID", help="Option of the plan to launch.")
-@click.option("--placement", type=int, help="Placement of the plan's fleet to launch.")
-@click.option(
-    "--type", "type_", metavar="PROVIDER/TYPE", help="Machine type to launch instead of a plan."
-)
-@click.option("--region", help="Region.  [default: the offer's, or chosen at launch]")
-@click.option("--ttl", type=DURATION, help="Maximum lifetime of the machines, e.g. 8h (required).")
-@click.option(
-    "--count",
-    type=click.IntRange(1, _MOST),
-    help="Number of machines; either all are launched or none.",
-)
-@click.option("--purchase", type=click.Choice(BOUGHT), help="Purchase type.")
-@click.option("--max-cost", type=DOLLARS, help="Cost cap in USD.  [default: the total at the TTL]")
-@click.option(
-    "--ssh-key", default="", help="Additional SSH key, stored at the provider, that may log in."
-)
-@click.option(
-    "--ssh-from",
-    multiple=True,
-    metavar="ADDRESS",
-    help="Network allowed to reach SSH, or `anywhere`.  [default: this computer's address]",
-)
-@click.option(
-    "--subnet", default="", help="AWS: subnet of the machines.  [default: the default VPC's]"
-)
-@click.option(
-    "--security-group", default="", help="AWS: security group to use instead of a new one."
-)
-@click.option(
-    "--end-role",
-    default="",
-    metavar="ARN",
-    help="AWS: role that ends machines which did not end themselves.",
-)
-@click.option(
-    "--image", default="", help="Image to use instead of the provider's default for the size."
-)
-@click.option(
-    "--idle", type=DURATION, help="End the machines after their GPUs have been idle this long."
-)
-@click.option(
-    "--power-cap", type=click.IntRange(1), metavar="WATTS", help="Power limit of each GPU in watts."
-)
-@click.option("--mig", default="", metavar="3g.40gb,...", help="MIG slices of each GPU.")
-@click.option(
-    "--run",
-    metavar="COMMAND",
-    help="Run this command there, fetch its results, and end the machines.",
-)
-@click.option(
-    "--sync", metavar="DIR", help="With --run: folder of its code to send; .gitignore is respected."
-)
-@click.option(
-    "--data", metavar="SOURCE", help="With --run: its data: s3://..., https://... or a folder."
-)
-@click.option(
-    "--collect",
-    multiple=True,
-    metavar="PATH",
-    help="With --run: path below the code to fetch into gpucost-runs/ID (repeatable).",
-)
-@click.option("--recipe", metavar="FILE", help="With --run: recipe (of `gpucost recipe`) to apply.")
-@click.option("--container", metavar="IMAGE", help="With --run: container image to run it in.")
-@click.option(
-    "--kubernetes",
-    metavar="CLUSTER",
-    help="Launch as a new node pool of this cluster (DOKS or EKS).",
-)
-@click.option(
-    "--min",
-    "min_nodes",
-    type=click.IntRange(0, _MOST),
-    help="Minimum number of nodes for its autoscaler.",
-)
-@click.option(
-    "--max",
-    "max_nodes",
-    type=click.IntRange(1, _MOST),
-    help="Maximum number of nodes for its autoscaler; the cost cap covers this number.",
-)
-@click.option(
-    "--wait/--no-wait",
-    default=True,
-    help="Wait until the machines are ready and proved to end themselves.",
-)
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Print each API call that would be made and the total; no network.",
-)
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--allow-stale", is_flag=True, help="Launch even if the price is old or has changed.")
-@click.option(
-    "--no-self-destroy", is_flag=True, help="Do not require that the machines end themselves."
+@options(
+    "option.provision placement type.provision region.provision ttl "
+    "count.provision purchase.provision max-cost ssh-key ssh-from subnet "
+    "security-group end-role image.provision idle power-cap mig run.provision "
+    "sync.provision data.provision collect recipe.provision container kubernetes min max "
+    "wait dry-run.provision yes allow-stale no-self-destroy",
+    count={"type": click.IntRange(1, _MOST)},
+    purchase={"type": click.Choice(BOUGHT)},
+    min={"type": click.IntRange(0, _MOST)},
+    max={"type": click.IntRange(1, _MOST)},
 )
 @output_options
 def command(

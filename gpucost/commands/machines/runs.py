@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import click
 
+from gpucost.arguments.parameters import options
 from gpucost.files.writing import state_folder
 from gpucost.machines.ending import recover as rebuild
 from gpucost.machines.ending import tell_of_lost
@@ -41,14 +42,7 @@ class _ProviderAnswers:
 
 @click.command(name="list", epilog="Example: gpucost list --all")
 @click.argument("run", required=False, metavar="[ID]")
-@click.option("--log", is_flag=True, help="With an ID: fetch the bootstrap log over SSH.")
-@click.option("--all", "everything", is_flag=True, help="Include ended runs.")
-@click.option("--offline", is_flag=True, help="Read only the journal; do not contact providers.")
-@click.option(
-    "--recover",
-    is_flag=True,
-    help="Rebuild a lost journal from the marks of machines.",
-)
+@options("log all.list offline.list recover")
 @output_options
 def list_(
     run: str | None, output: Output, *, log: bool, everything: bool, offline: bool, recover: bool

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import click
 
+from gpucost.arguments.parameters import options
 from gpucost.commands.machines.ending import reap
 from gpucost.files.writing import state_folder
 from gpucost.machines.state import open_cloud
@@ -235,21 +236,10 @@ def _systemctl(*words: str) -> str:
 
 
 @click.command(name="watch", epilog="Example: gpucost watch --install")
-@click.option("--install", is_flag=True, help=f"Check every {MINUTES} minutes from now on.")
-@click.option(
-    "--uninstall", is_flag=True, help="Stop the checks and remove the stored credentials."
-)
-@click.option("--minutes", type=int, default=MINUTES, hidden=True)
-@click.option(
-    "--in-cluster",
-    is_flag=True,
-    help="Print the CronJob that ends node pools from inside a DOKS cluster, for kubectl apply.",
-)
-@click.option(
-    "--environment",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Use the variables that --install stored in FILE.",
+@options(
+    "install uninstall minutes in-cluster environment",
+    minutes={"default": MINUTES},
+    environment={"type": click.Path(path_type=Path)},
 )
 @output_options
 @click.pass_context

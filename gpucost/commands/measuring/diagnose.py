@@ -5,13 +5,14 @@ from typing import Any
 
 import click
 
-from gpucost.arguments.parameters import hint_options, jobs_by_option
+from gpucost.arguments.parameters import HINT_OPTIONS, options
 from gpucost.live.sources import SourceReading, read_sources
 from gpucost.schemas.small_documents import DiagnosedJob, Diagnosis
 from gpucost.views.output import (
     Output,
     Table,
     folder_options,
+    language_options,
     output_options,
     print_json,
     print_prose,
@@ -29,15 +30,14 @@ from planner.signals.finding import Finding, Reading
 from planner.signals.signals import read_signals
 from telemetry.readers.hints import Hints
 from templates import report_text
-
-_MORE = "`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars and options."
+from templates.language.translate import _, join, translate_text, word
 
 
 @click.command(name="diagnose", epilog="Example: gpucost diagnose smi.csv")
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
-@hint_options
-@jobs_by_option
+@options(HINT_OPTIONS)
 @output_options
+@language_options("lang")
 def command(sources: tuple[str, ...], jobs_by: str | None, output: Output, **hints: Any) -> None:
     """Say what each job wastes and why; the first finding is the verdict."""
     how = SourceReading(folders=folder_options(jobs_by, output), hints=Hints(**hints))
@@ -48,12 +48,12 @@ def command(sources: tuple[str, ...], jobs_by: str | None, output: Output, **hin
         return
     if output.format == "table":
         print_findings(judged)
-        output.say(_MORE)
-        return
-    rows = tuple(_row(p.job.name, finding) for p, findings in judged for finding in findings)
-    columns = ("job", "finding", "severity", "sure", "wastes", "cause", "evidence", "against", "do")
-    print_table(Table(columns=columns, rows=rows, right=frozenset(("wastes",))), output)
-    output.say(_MORE)
+    else:
+        rows = tuple(_row(p.job.name, finding) for p, findings in judged for finding in findings)
+        print_table(Table(columns=_COLUMNS, rows=rows, right=frozenset(("wastes",))), output)
+    output.say(
+        _("`gpucost explain CODE` explains a finding; `gpucost plan` adds dollars and options.")
+    )
 
 
 def _document(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> Diagnosis:
@@ -82,16 +82,17 @@ def _row(name: str, finding: Finding) -> tuple[str, ...]:
     return (
         name,
         finding.code,
-        finding.severity,
-        finding.confidence,
+        word("severity", finding.severity),
+        word("confidence", finding.confidence),
         "" if share is None else f"{share:.0%}",
-        finding.cause,
+        translate_text(finding.cause),
         shown_readings(finding.evidence),
         shown_readings(finding.against),
         ", ".join(finding.actions[:3]),
     )
 
 
+_COLUMNS = ("job", "finding", "severity", "sure", "wastes", "cause", "evidence", "against", "do")
 _AROUND = 3  # lines of a screen beside the findings: the answer, what to type next, the prompt
 _JOBS_REPEATED = 8
 
@@ -104,7 +105,8 @@ def print_findings(judged: list[tuple[Profile, tuple[Finding, ...]]]) -> None:
         for profile, findings in wasteful[:_JOBS_REPEATED]:
             print_prose(_verdict(profile, findings))
         if len(judged) > _JOBS_REPEATED:
-            print_prose(f"These waste most; the other {len(judged) - _JOBS_REPEATED} stand above.")
+            more = len(judged) - _JOBS_REPEATED
+            print_prose(_("These waste most; the other {n} stand above.", n=more))
 
 
 def _print_job(profile: Profile, findings: tuple[Finding, ...]) -> int:
@@ -112,23 +114,26 @@ def _print_job(profile: Profile, findings: tuple[Finding, ...]) -> int:
     lines = print_prose(_verdict(profile, findings))
     for finding in findings:
         share = finding.waste_fraction
-        wastes = "" if share is None else f", wastes {100 * share:.0f} %"
-        head = f"{finding.code}: {finding.severity}, {finding.confidence}{wastes}"
+        grades = [word("severity", finding.severity), word("confidence", finding.confidence)]
+        if share is not None:
+            grades.append(_("wastes {share}", share=report_text.percent(share)))
+        head = _("{what}: {text}", what=finding.code, text=join(grades))
         lines += print_prose(head, indent="  ")
         if finding is not findings[0]:
-            lines += print_prose(finding.cause, indent="    ")
-        for word, text in (
-            ("seen", shown_readings(finding.evidence)),
-            ("against", shown_readings(finding.against)),
-            ("try", ", ".join(finding.actions[:3])),
+            lines += print_prose(translate_text(finding.cause), indent="    ")
+        for label, text in (
+            (_("seen"), shown_readings(finding.evidence)),
+            (_("against"), shown_readings(finding.against)),
+            (_("try"), join(finding.actions[:3])),
         ):
             if text:
-                lines += print_prose(f"{word}: {text}", indent="    ")
+                lines += print_prose(_("{what}: {text}", what=label, text=text), indent="    ")
     return lines
 
 
 def _verdict(profile: Profile, findings: tuple[Finding, ...]) -> str:
-    return f"{profile.job.name}: {findings[0].cause if findings else 'nothing found.'}"
+    cause = translate_text(findings[0].cause) if findings else _("nothing found.")
+    return _("{what}: {text}", what=profile.job.name, text=cause)
 
 
 def _wasted(findings: tuple[Finding, ...]) -> float:
@@ -137,6 +142,6 @@ def _wasted(findings: tuple[Finding, ...]) -> float:
 
 def shown_readings(evidence: Iterable[Reading]) -> str:
     """Return readings for people: `GPU busy 22 %, CPU 96 %`."""
-    return ", ".join(
+    return join(
         report_text.reading(reading.name, reading.value, reading.unit) for reading in evidence
     )

@@ -7,15 +7,7 @@ from typing import Any
 
 import click
 
-from gpucost.arguments.parameters import (
-    DURATION,
-    INSTANT,
-    LABEL,
-    MAPPING,
-    WORK,
-    hint_options,
-    jobs_by_option,
-)
+from gpucost.arguments.parameters import options
 from gpucost.files.writing import write_file
 from gpucost.live.live_metrics import LiveOptions
 from gpucost.live.recording_rules import recording_rules
@@ -40,82 +32,14 @@ def _rules(context: click.Context, _: click.Parameter, shown: bool) -> None:  # 
     epilog="Example: gpucost import smi.csv --kind training --precision fp32 --work image=900000",
 )
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    default="profile.json",
-    show_default=True,
-    help="File, folder ending in / (one file per job), or - for standard output.",
+@options("output.import format.import gpu.import machine.import")
+@options("kind precision cores cpu")
+@options(
+    "batch work tz.import interval.import map.import label since until step match "
+    "recorded recording-rules job-label",
+    recording_rules={"callback": _rules},
 )
-@click.option(
-    "--format", "format_name", help="Format of the input.  [default: detected from content]"
-)
-@click.option("--gpu", help="GPU model, if the file does not name it.")
-@click.option("--machine", metavar="PROVIDER/TYPE[/REGION]", help="Machine that runs the job.")
-@hint_options
-@click.option("--batch", type=click.IntRange(min=1), help="Items per GPU in one batch.")
-@click.option("--work", type=WORK, metavar="UNIT=DONE", help="Work done, e.g. image=2900000.")
-@click.option(
-    "--tz", help="Time zone of local times, e.g. Europe/Berlin or +08:00.  [default: UTC]"
-)
-@click.option(
-    "--interval", type=DURATION, help="Time between samples that have no timestamps, e.g. 1s."
-)
-@click.option(
-    "--map",
-    "map_",
-    type=MAPPING,
-    multiple=True,
-    metavar="COLUMN=SLOT",
-    help="Meaning of one of your columns (repeatable).",
-)
-@click.option(
-    "--label",
-    "labels",
-    type=LABEL,
-    multiple=True,
-    metavar="NAME=TEXT",
-    help="Owner of the job: team=, owner= or cost-center= (repeatable).",
-)
-@click.option(
-    "--since",
-    type=DURATION,
-    default="1d",
-    show_default=True,
-    help="How far back to query a metrics server (prometheus+http://HOST:9090).",
-)
-@click.option(
-    "--until",
-    type=INSTANT,
-    help="End of that period, e.g. 2026-07-31T12:00.  [default: the last full hour]",
-)
-@click.option(
-    "--step",
-    type=DURATION,
-    help="Time between a server's points.  [default: 1m; 5m with --recorded]",
-)
-@click.option(
-    "--match",
-    multiple=True,
-    metavar="LABEL=VALUE",
-    help="Series of a server to read; != =~ !~ work, too (repeatable).",
-)
-@click.option(
-    "--recorded", is_flag=True, help="Query a server for what --recording-rules had it record."
-)
-@click.option(
-    "--recording-rules",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_rules,
-    help="Print recording rules for what gpucost reads, and exit.",
-)
-@click.option("--job-label", help="Label or column that names a job.  [default: the pod's]")
-@jobs_by_option
-@click.option("--name", help="Name of the job.")
-@click.option("--job", help="Job to import, if the source has several.")
+@options("jobs-by name job.import")
 @common_options
 def command(
     sources: tuple[str, ...], target: str, jobs_by: str | None, output: Output, **options: Any

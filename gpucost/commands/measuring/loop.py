@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from gpucost.arguments.parameters import DOLLARS, DURATION, HOURS_A_MONTH
+from gpucost.arguments.parameters import options
 from gpucost.loop.loop_steps import LoopRequest, run_step, steps_to_come
 from gpucost.loop.looping import begin, print_loop
 from gpucost.views.output import Output, output_options
@@ -19,49 +19,10 @@ _FETCHED = ("s3://", "https://", "http://")
     epilog="Example: gpucost loop --budget 20 -- python train.py --epochs 1",
     context_settings={"allow_interspersed_args": False},
 )
-@click.option(
-    "--budget",
-    type=DOLLARS,
-    default="0",
-    show_default=True,
-    help="Maximum USD for all rented machines together; 0 stays on this machine.",
+@options(
+    "budget.loop folder rounds machine price hours-per-month provider.loop "
+    "region.loop numeric ab.loop no-gpu no-metadata ttl.loop sync data dry-run.loop yes",
 )
-@click.option(
-    "--folder",
-    type=click.Path(file_okay=False),
-    default="gpucost-loop",
-    show_default=True,
-    help="Folder of the loop's files; an existing loop is continued.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(1, 50),
-    default=5,
-    show_default=True,
-    help="Maximum number of experiments.",
-)
-@click.option("--current", metavar="PROVIDER/TYPE[/REGION]", help="As in `plan`.")
-@click.option("--price", type=DOLLARS, help="As in `plan`: hourly price of this machine.")
-@click.option("--hours-per-month", type=HOURS_A_MONTH, help="As in `plan`.")
-@click.option("--provider", multiple=True, help="As in `plan`: only this provider (repeatable).")
-@click.option("--region", multiple=True, help="As in `plan` (repeatable).")
-@click.option(
-    "--numeric", multiple=True, metavar="CODE", help="Also try an action that may change results."
-)
-@click.option(
-    "--ab", is_flag=True, help="As in `run`, for the first settings tried on this machine."
-)
-@click.option("--no-gpu", is_flag=True, help="Measure host and steps, without a GPU.")
-@click.option("--no-metadata", is_flag=True, help="Do not query the cloud's metadata service.")
-@click.option(
-    "--ttl", type=DURATION, help="Maximum life of a rented machine.  [default: from the run]"
-)
-@click.option("--sync", default=".", show_default=True, help="Code to copy to rented machines.")
-@click.option(
-    "--data", metavar="SOURCE", help="Data for rented machines: s3://..., https://... or a folder."
-)
-@click.option("--dry-run", is_flag=True, help="Print the remaining steps without running them.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @output_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND ...")
 def command(words: tuple[str, ...], output: Output, **options: Any) -> None:

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from gpucost.arguments.parameters import DURATION
+from gpucost.arguments.parameters import options
 from gpucost.views.output import Output, common_options
-from planner.profile.kinds import KINDS, PRECISIONS
 from pricing.errors import InputError
 
 _SHORTEST_S, _LONGEST_S = 0.1, 60.0
@@ -19,43 +18,10 @@ _SHORTEST_S, _LONGEST_S = 0.1, 60.0
     epilog="Example: gpucost profile --interval 0.5s -- python train.py --epochs 1",
     context_settings={"allow_interspersed_args": False},
 )
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    help="Profile to write; its series lie beside it.  [default: profile.json, or a name with "
-    "job, host and Slurm job if that file belongs to another run]",
+@options(
+    "output.profile interval.profile duration.profile gpu-index pid no-gpu metrics "
+    "trace no-metadata name kind precision batch",
 )
-@click.option(
-    "--interval",
-    type=DURATION,
-    default="1s",
-    show_default=True,
-    help="Time between readings, 0.1s to 60s.",
-)
-@click.option("--duration", type=DURATION, help="Maximum time to measure, e.g. 10m.")
-@click.option("--gpus", help="GPUs by driver index, e.g. 0,1.  [default: those the job uses]")
-@click.option("--pid", type=click.IntRange(min=1), help="Measure a running process.")
-@click.option("--no-gpu", is_flag=True, help="Measure host and steps, without a GPU.")
-@click.option(
-    "--metrics",
-    multiple=True,
-    metavar="URL",
-    help="Also read a server's metrics: vLLM, SGLang, Triton or TGI (repeatable).",
-)
-@click.option(
-    "--trace",
-    "trace_steps",
-    type=click.IntRange(min=0, max=200),
-    default=0,
-    metavar="STEPS",
-    help="Run so many steps under PyTorch's profiler: a table of operators and idle gaps, e.g. 20.",
-)
-@click.option("--no-metadata", is_flag=True, help="Do not query the cloud's metadata service.")
-@click.option("--name", help="Name of the job.")
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of job.")
-@click.option("--precision", type=click.Choice(PRECISIONS), help="Numeric precision of the job.")
-@click.option("--batch", type=click.IntRange(min=1), help="Items per GPU in one batch.")
 @common_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
 def command(words: tuple[str, ...], target: str | None, output: Output, **options: Any) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from gpucost.arguments.parameters import options
 from gpucost.profiling.run_request import (
     DEFAULT_TARGET,
     applied_to,
@@ -38,31 +39,9 @@ class _BeforeTheCommand(click.Command):
     options_metavar="[OPTIONS]",
 )
 @click.argument("plan_path", required=False, metavar="[PLAN] -- COMMAND ...")
-@click.option("--recipe", "recipe_path", metavar="FILE", help="Recipe to apply.")
-@click.option("--option", "named", metavar="JOB/ID", help="Option of PLAN to apply.")
-@click.option(
-    "--numeric",
-    multiple=True,
-    metavar="CODE",
-    help="Also apply an action that may change results, e.g. mixed-precision (repeatable).",
-)
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    default=DEFAULT_TARGET,
-    show_default=True,
-    help="Profile of this run; its series lie beside it.",
-)
-@click.option("--no-gpu", is_flag=True, help="Measure host and steps, without a GPU.")
-@click.option("--no-metadata", is_flag=True, help="Do not query the cloud's metadata service.")
-@click.option(
-    "--ab", is_flag=True, help="Switch the settings on and off in turns, and measure their gain."
-)
-@click.option(
-    "--find-batch",
-    is_flag=True,
-    help="Run COMMAND in short trials to find the largest batch that fits.",
+@options(
+    "recipe option.run numeric output.run no-gpu no-metadata ab find-batch",
+    output={"default": DEFAULT_TARGET},
 )
 @common_options
 @click.pass_context

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 import psutil
 
-from gpucost.arguments.parameters import DOLLARS, DURATION, today
+from gpucost.arguments.parameters import options, today
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, common_options
 from pricing.catalog.offer import Offer, parse_place
@@ -66,15 +66,7 @@ class Meter:
 
 
 @click.command(name="top", epilog="Example: gpucost top --machine aws/p5.48xlarge")
-@click.option("--machine", help="PROVIDER/TYPE[/REGION] of this machine.  [default: as it says]")
-@click.option(
-    "--price", type=DOLLARS, help="What this machine costs an hour, instead of the catalog."
-)
-@click.option(
-    "--interval", type=DURATION, default="1s", show_default=True, help="Time between readings."
-)
-@click.option("--readings", type=click.IntRange(min=1), help="End after so many readings.")
-@click.option("--no-metadata", is_flag=True, help="Do not query the cloud's metadata service.")
+@options("machine.top price interval readings no-metadata")
 @common_options
 def command(
     machine: str | None,

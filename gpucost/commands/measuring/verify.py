@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import click
 
-from gpucost.arguments.parameters import DAY, DOLLARS, HOURS_A_MONTH, today
+from gpucost.arguments.parameters import options, today
 from gpucost.commands.money.bills import read_bills
 from gpucost.files.outcomes import NAME, record_outcome
 from gpucost.files.plan_file import load_plan
@@ -35,37 +35,11 @@ from providers.private_files import NotOursError
 )
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
-@click.option("--plan", "plan_path", metavar="PLAN", help="The plan that proposed the change.")
-@click.option(
-    "--option",
-    "chosen",
-    metavar="JOB/ID",
-    help="Option that was applied.  [default: the one that fits]",
+@options(
+    "plan option.verify bill job changed price hours-per-month as-of "
+    "no-record output.verify report.verify",
+    changed={"type": click.Choice(CHANGEABLE)},
 )
-@click.option(
-    "--bill",
-    "bills",
-    multiple=True,
-    metavar="INVOICE",
-    help="Invoice to compare with (repeatable).",
-)
-@click.option("--job", help="Job to compare, if a source holds several.")
-@click.option(
-    "--changed",
-    type=click.Choice(CHANGEABLE),
-    multiple=True,
-    help="Property that was changed on purpose; otherwise a difference is refused (repeatable).",
-)
-@click.option("--price", type=DOLLARS, help="Hourly price of one current machine.")
-@click.option(
-    "--hours-per-month", type=HOURS_A_MONTH, help="Hours per month that the machines are held."
-)
-@click.option("--as-of", type=DAY, help="Use the prices of this day.  [default: today]")
-@click.option(
-    "--no-record", is_flag=True, help="Do not add this result to your record of predictions."
-)
-@click.option("-o", "--output", "target", help="Write the JSON document to this file; - is stdout.")
-@click.option("--report", "report_path", help="Write a Markdown report to this file.")
 @output_options
 def command(
     before: str,

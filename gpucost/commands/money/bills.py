@@ -8,11 +8,18 @@ from decimal import Decimal
 
 import click
 
-from gpucost.arguments.parameters import chosen_options
+from gpucost.arguments.parameters import options
 from gpucost.files.plan_file import is_plan, load_plan
 from gpucost.live.sources import read_sources
 from gpucost.prices.cache import load_catalog
-from gpucost.views.output import Output, Table, output_options, print_json, print_table
+from gpucost.views.output import (
+    Output,
+    Table,
+    language_options,
+    output_options,
+    print_json,
+    print_table,
+)
 from planner.bills.bill import NO_RATES, Bill, Rates
 from planner.bills.formats import read_bill
 from planner.bills.leftovers import ReviewedLine, ReviewFinding, gpu_sizes
@@ -31,14 +38,15 @@ from planner.bills.review import (
 from planner.documents.selection import select
 from planner.plan.plan import Plan
 from pricing.errors import InputError
-from pricing.listing import counted
 from pricing.money import plain, show, usd
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Stream
+from templates.language.translate import _, join, translate_text, word
+from templates.report_text import other_currency
 
 
 def _rates(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> Rates:
-    """Return the dollars for one unit of each currency of `--fx CUR=RATE`."""
+    """Return the dollars for one unit of each currency of `--bill-rate CUR=RATE`."""
     rates: dict[str, Decimal] = {}
     for text in texts:
         currency, _equals, rate = text.partition("=")
@@ -49,16 +57,6 @@ def _rates(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> Rat
         if not re.fullmatch(r"[A-Za-z]{3}", currency) or rates[currency.upper()] <= 0:
             raise click.BadParameter(f"{text!r} is not CUR=RATE, such as EUR=1.08")
     return rates
-
-
-_fx_option = click.option(
-    "--fx",
-    "rates",
-    multiple=True,
-    callback=_rates,
-    metavar="CUR=RATE",
-    help="US dollars for one unit of the bill's currency, e.g. EUR=1.08 (repeatable).",
-)
 
 
 def read_bills(paths: tuple[str, ...], rates: Rates = NO_RATES) -> tuple[Bill, ...]:
@@ -87,19 +85,9 @@ def read_bills(paths: tuple[str, ...], rates: Rates = NO_RATES) -> tuple[Bill, .
 
 @click.command(name="bill", epilog="Example: gpucost bill invoice.csv --tz Europe/Berlin")
 @click.argument("paths", nargs=-1, required=True, metavar="INVOICE... [PLAN]")
-@chosen_options
-@click.option(
-    "--tz", help="Time zone for nights and weekends, e.g. Europe/Berlin or +08:00.  [default: UTC]"
-)
-@click.option(
-    "--measured",
-    "profiles",
-    multiple=True,
-    metavar="SOURCE",
-    help="Profile of a machine on the invoice that has been measured already (repeatable).",
-)
-@_fx_option
+@options("option tz measured bill-rate", bill_rate={"callback": _rates})
 @output_options
+@language_options("lang fx")
 def bill(
     paths: tuple[str, ...],
     named: tuple[str, ...],
@@ -180,34 +168,47 @@ def print_review(document: Review, output: Output) -> None:
 def _say_review(document: Review, output: Output) -> None:
     totals = document.totals
     if not document.machines:
-        output.say("this bill has no machine with a GPU.")
+        output.say(_("this bill has no machine with a GPU."))
     output.say(
-        f"GPUs: USD {show(totals.gpu_usd)} of USD {show(totals.usd)} of usage; "
-        f"USD {show(totals.leftover_usd)} unused."
+        _(
+            "GPUs: USD {gpus} of USD {all} of usage; USD {unused} unused.",
+            gpus=_amount(totals.gpu_usd),
+            all=_amount(totals.usd),
+            unused=_amount(totals.leftover_usd),
+        )
     )
     week = document.by_part
     parts = (
-        ("Monday to Friday, 8 to 20 h", week.workday_usd),
-        ("nights", week.night_usd),
-        ("weekends", week.weekend_usd),
-        ("unknown hours", week.unknown_usd),
+        (_("Monday to Friday, 8 to 20 h"), week.workday_usd),
+        (_("nights"), week.night_usd),
+        (_("weekends"), week.weekend_usd),
+        (_("unknown hours"), week.unknown_usd),
     )
-    parts_text = ", ".join(f"{name} USD {show(usd)}" for name, usd in parts if usd)
-    if parts_text:
-        output.say(f"when ({document.zone}): {parts_text}.")
+    if parts_text := join(f"{name} USD {show(usd)}" for name, usd in parts if usd):
+        output.say(_("when ({zone}): {parts}.", zone=document.zone, parts=parts_text))
     for item in document.undecided:
-        ask = f" Ask: {item.look_up}" if item.look_up else ""
+        ask = _(" Ask: {command}", command=item.look_up) if item.look_up else ""
         output.say(
-            f"the bill does not show whether {item.provider}'s {item.what}s of USD "
-            f"{show(item.usd)} are used.{ask}"
+            _(
+                "the bill does not show whether {provider}'s {what}s of USD {usd} are used.",
+                what=word("leftover", item.what),
+                provider=item.provider,
+                usd=show(item.usd),
+            )
+            + ask
         )
     first = document.measure_first
     if first is not None:
-        output.say(f"measure first: {first.machine} (USD {show(first.usd)}), there:")
+        machine, usd = first.machine, show(first.usd)
+        output.say(_("measure first: {machine} (USD {usd}), there:", machine=machine, usd=usd))
         for line in first.commands:
             output.say(f"  {line}")
     for note in document.notes:
-        output.say(f"note: {note}")
+        output.say(_("note: {note}", note=translate_text(note)))
+
+
+def _amount(usd: Decimal) -> str:
+    return show(usd) + other_currency(usd)
 
 
 def _machine(machine: ReviewedMachine, total: Decimal, output: Output) -> tuple[str, ...]:
@@ -226,7 +227,7 @@ def _machine(machine: ReviewedMachine, total: Decimal, output: Output) -> tuple[
 
 def _finding(finding: ReviewFinding) -> tuple[str, ...]:
     return (
-        _CODES[finding.code],
+        word("leftover", _CODES[finding.code]),
         finding.what,
         "/".join(part for part in (finding.provider, finding.region) if part),
         show(finding.usd),
@@ -238,7 +239,7 @@ def _finding(finding: ReviewFinding) -> tuple[str, ...]:
 def _lines(lines: tuple[ReviewedLine, ...]) -> str:
     """Return the first line and how many follow."""
     more = len(lines) - 1
-    return f"{lines[0].source} and {more} more" if more else lines[0].source
+    return _("{one} and {n} more", one=lines[0].source, n=more) if more else lines[0].source
 
 
 def _reconcile(
@@ -308,12 +309,17 @@ def print_reconciliation(document: Reconciliation, output: Output) -> None:
         rows.append(_total_row(totals.matched))
     print_table(_lines_table(tuple(rows)), output)
     if hidden:
-        output.say(f"{counted(len(hidden), 'more line')} that only the bill has, with -v.")
+        output.say(_("{n} more lines that only the bill has, with -v.", n=len(hidden)))
     for note in document.notes:
-        output.say(f"note: {note}")
+        output.say(_("note: {note}", note=translate_text(note)))
     output.say(
-        f"planned USD {_usd(totals.predicted_usd)}, billed USD {_usd(totals.actual_usd)} "
-        f"for use, and USD {_usd(totals.apart_usd)} of taxes, credits and fees."
+        _(
+            "planned USD {planned}, billed USD {billed} for use, and USD {apart} of taxes, "
+            "credits and fees.",
+            planned=_usd(totals.predicted_usd),
+            billed=_usd(totals.actual_usd),
+            apart=_usd(totals.apart_usd),
+        )
     )
 
 
@@ -332,7 +338,7 @@ def _line_row(line: ComparedLine, output: Output) -> tuple[str, ...]:
     money = _usd if output.format != "csv" else _exact
     parts = (line.provider, line.instance_type, line.region)
     return (
-        _MATCHES[line.match],
+        word("match", _MATCHES[line.match]),
         line.what,
         "/".join(part for part in parts if part),
         line.purchase or "",
@@ -348,8 +354,8 @@ def _line_row(line: ComparedLine, output: Output) -> tuple[str, ...]:
 
 def _total_row(matched: MatchedTotal) -> tuple[str, ...]:
     return (
-        "both",
-        "total",
+        word("match", "both"),
+        _("total"),
         *("",) * 5,
         _usd(matched.predicted_usd),
         _usd(matched.actual_usd),

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from msgspec import UNSET, UnsetType
 
 from gpucost.arguments.command_group import DefaultGroup
-from gpucost.arguments.parameters import COUNTS, DAY, DOLLARS, check_known, today
+from gpucost.arguments.parameters import check_known, options, today
 from gpucost.prices.asking import UpdateRequest
 from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.prices.checks import check_prices, print_history
@@ -28,7 +28,7 @@ from gpucost.views.output import (
 )
 from planner.plan.bill import RentedOffer, rented_offer
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
+from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.catalog.regions import known_regions, placed
 from pricing.errors import InputError
@@ -314,16 +314,6 @@ def _document(offer: Offer, catalog: Catalog, *, why: bool) -> ListedOffer:
     )
 
 
-_PROVIDER = click.option(
-    "--provider", "providers", multiple=True, help="Use only this provider (repeatable)."
-)
-_REGION = click.option(
-    "--region",
-    "regions",
-    multiple=True,
-    help="Show prices valid in this region: a provider's region, eu, us ... (repeatable).",
-)
-_AS_OF = click.option("--as-of", type=DAY, help="Use the prices of this day.  [default: today]")
 _SORTS = ("price", "gpu-price", "provider", "gpu", "gpus", "age")
 _GROUPS = ("gpu", "provider")
 
@@ -339,29 +329,11 @@ def command() -> None:
 
 
 @command.command(name="list", epilog="Example: gpucost prices list --gpu L4 --sort gpu-price")
-@_PROVIDER
-@click.option("--gpu", "gpu_names", multiple=True, help="Show only this GPU model (repeatable).")
-@click.option("--gpus", "counts", type=COUNTS, help="Number of GPUs per machine, e.g. 8 or 1..8.")
-@_REGION
-@click.option("--max-price", type=DOLLARS, help="Maximum price per machine hour in USD.")
-@click.option(
-    "--purchase",
-    "purchases",
-    type=click.Choice(PURCHASES),
-    multiple=True,
-    help="Show only this purchase type (repeatable).",
-)
-@click.option(
-    "--sort", type=click.Choice(_SORTS), default="price", show_default=True, help="Sort order."
-)
-@click.option(
-    "--group-by",
-    type=click.Choice(_GROUPS),
-    help="Show one row per group: its cheapest offer and the number of offers.",
-)
-@_AS_OF
-@click.option(
-    "--why", is_flag=True, help="Add a column with the source of each price and what it supersedes."
+@options(
+    "provider gpu.prices gpus.prices region.prices max-price purchase.prices sort group-by as-of "
+    "why",
+    sort={"type": click.Choice(_SORTS)},
+    group_by={"type": click.Choice(_GROUPS)},
 )
 @output_options
 @refreshing_prices
@@ -371,18 +343,7 @@ def list_(as_of: date | None, why: bool, output: Output, **filters: object) -> N
 
 
 @command.command(name="history", epilog="Example: gpucost prices history --gpu H100")
-@_PROVIDER
-@click.option("--gpu", "gpu_names", multiple=True, help="Show only this GPU model (repeatable).")
-@click.option(
-    "--purchase",
-    "purchases",
-    type=click.Choice(PURCHASES),
-    multiple=True,
-    default=("on_demand",),
-    show_default=True,
-    help="Show only this purchase type (repeatable).",
-)
-@click.option("--as-of", type=DAY, help="Use readings up to this day.  [default: today]")
+@options("provider gpu.prices purchase.history as-of.history")
 @output_options
 def history(
     providers: tuple[str, ...],
@@ -396,31 +357,8 @@ def history(
 
 
 @command.command(name="update", epilog="Example: gpucost prices update --provider digitalocean")
-@_PROVIDER
-@_REGION
-@_AS_OF
-@click.option(
-    "--accept-jumps", is_flag=True, help="Keep prices that changed by more than a factor of 3."
-)
-@click.option(
-    "--feed",
-    "feeds",
-    multiple=True,
-    help="Read only this public feed (repeatable); `none` reads only providers with credentials.",
-)
-@click.option(
-    "--url",
-    "urls",
-    multiple=True,
-    metavar="FEED=URL",
-    help="Read the feed from this address instead; an address alone is the published catalog's.",
-)
-@click.option(
-    "--from",
-    "catalog",
-    type=(str, str),
-    metavar="FEED FILE|URL",
-    help="Read one feed from a file, folder or address; give its day with --as-of.",
+@options(
+    "provider region.prices as-of accept-jumps feed url from", **{"from": {"type": (str, str)}}
 )
 @output_options
 @click.pass_context
@@ -441,8 +379,7 @@ def update(
 
 
 @command.command(name="check", epilog="Example: gpucost prices check -f json")
-@_PROVIDER
-@_AS_OF
+@options("provider as-of")
 @output_options
 def check(providers: tuple[str, ...], as_of: date | None, output: Output) -> None:
     """Show how old the prices are, where they disagree, and which look wrong."""

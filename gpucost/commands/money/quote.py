@@ -1,25 +1,14 @@
 """`gpucost quote`: price one use of one or several machines, or one option of a plan."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
 import click
 
-from gpucost.arguments.command_group import DefaultGroup, SubCommand
-from gpucost.arguments.parameters import (
-    DAY,
-    DOLLARS,
-    DURATION,
-    INSTANT,
-    MOST_MACHINES,
-    SIZE,
-    today,
-    usage_options,
-)
+from gpucost.arguments.command_group import DefaultGroup, GroupedCommand
+from gpucost.arguments.parameters import MOST_MACHINES, USAGE_OPTIONS, options, today
 from gpucost.files.plan_file import DEFAULT_PLAN
 from gpucost.files.quote_documents import (
     OWN,
@@ -37,69 +26,53 @@ from gpucost.views.output import Output, Table, output_options, print_json, prin
 from planner.models.document import encode
 from pricing.billing.lines import KINDS
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import PURCHASES
 from pricing.catalog.price_age import age_of
 from pricing.errors import InputError
 from pricing.money import line_text, price_text, show
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferUse:
-    """One use of offers, as it was typed.
+def _request(typed: dict[str, Any], *, of_offers: bool) -> QuoteRequest:
+    """Return the use to be priced, of the options as they were typed.
 
-    Attributes:
-        duration: life of the machines, seconds; None where none was given.
-        monthly: a month of no date instead.
-        purchase: how they are bought.
-        price: one's own price of a machine an hour; None: the catalog's.
-        start: instant at which the bill begins; None: the beginning of the day.
-        as_of: day of prices and rules; None: today.
-        use: further fields of `Usage`; None where one was not given.
+    Raises:
+        UsageError: the options contradict each other, or a duration is missing.
     """
-
-    duration: Decimal | None
-    monthly: bool
-    purchase: str
-    price: Decimal | None
-    start: datetime | None
-    as_of: date | None
-    use: Mapping[str, object]
-
-    def asked(self, *, of_offers: bool) -> QuoteRequest:
-        """Return the use to be priced.
-
-        Raises:
-            UsageError: the options contradict each other, or a duration is missing.
-        """
-        if self.monthly and (self.duration is not None or self.start is not None):
-            raise click.UsageError("--monthly excludes --duration and --start; leave them out.")
-        if self.start is not None and self.as_of is not None:
-            raise click.UsageError("--start already gives the day; leave out --as-of.")
-        if self.use.get("interrupted") and self.purchase != "spot":
-            raise click.UsageError("--interrupted is for spot machines; add --purchase spot.")
-        if of_offers and self.duration is None and not self.monthly:
-            raise click.UsageError("--duration is required, such as --duration 90m, or --monthly.")
-        return QuoteRequest(
-            day=self.start.date() if self.start is not None else self.as_of or today(),
-            duration_s=None if self.monthly else self.duration,
-            purchase=self.purchase,
-            price=self.price,
-            start=self.start,
-            use={name: value for name, value in self.use.items() if value is not None},
-        )
+    duration, monthly = typed.pop("duration"), typed.pop("monthly")
+    start, as_of, purchase = typed.pop("start"), typed.pop("as_of"), typed.pop("purchase")
+    if monthly and (duration is not None or start is not None):
+        raise click.UsageError("--monthly excludes --duration and --start; leave them out.")
+    if start is not None and as_of is not None:
+        raise click.UsageError("--start already gives the day; leave out --as-of.")
+    if typed["interrupted"] and purchase != "spot":
+        raise click.UsageError("--interrupted is for spot machines; add --purchase spot.")
+    if of_offers and duration is None and not monthly:
+        raise click.UsageError("--duration is required, such as --duration 90m, or --monthly.")
+    return QuoteRequest(
+        day=start.date() if start is not None else as_of or today(),
+        duration_s=None if monthly else duration,
+        purchase=purchase,
+        price=typed.pop("price"),
+        start=start,
+        use={name: value for name, value in typed.items() if value is not None},
+    )
 
 
 def quote_offers(
-    names: tuple[str, ...], use: OfferUse, say: Callable[[str], None]
+    names: tuple[str, ...], typed: dict[str, Any], say: Callable[[str], None]
 ) -> list[PrintedQuote | OwnershipCosts]:
     """Return the quote of each offer, and of one's own machine where `own` is named.
 
+    Args:
+        names: the offers, or `own`.
+        typed: the options of `gpucost quote offer` by name; it is used up.
+        say: told where the catalog is from.
+
     Raises:
-        UsageError: as `Wanted.asked`.
+        UsageError: the options contradict each other.
         InputError: offers are not known; all of them are named.
     """
     places = [name for name in names if name != OWN]
-    request = use.asked(of_offers=bool(places))
+    request = _request(typed, of_offers=bool(places))
     catalog = load_catalog(request.day, say=say)
     _check_places(places, request, catalog)
     return [
@@ -122,17 +95,7 @@ def _check_places(places: list[str], request: QuoteRequest, catalog: Catalog) ->
         raise InputError(problems)
 
 
-_TYPED = (
-    "duration",
-    "monthly",
-    "purchase",
-    "price",
-    "start",
-    "as_of",
-)  # the others are fields of Usage
-
-
-class _OfPlan(SubCommand):
+class _OfPlan(GroupedCommand):
     """An option of a plan has its own hours, machines, data and day: nothing is overridden."""
 
     foreign = "{flag} cannot change an option of a plan; leave it out, or plan again with it."
@@ -156,68 +119,39 @@ def command() -> None:
     """
 
 
+RARE = (
+    "--price --interrupted --storage-kind --snapshots --object-storage --object-egress --ingress "
+    "--inter-zone --inter-region --addresses --nat-gateways --nat-traffic --control-plane --boot "
+    "--idle-tail --start --offline --refresh --quiet --verbose --no-color"
+)
+
+
 @command.command(
-    name="offer", epilog="Example: gpucost quote offer digitalocean/gpu-h100x1-80gb --monthly"
+    name="offer",
+    rare=RARE,
+    epilog="Example: gpucost quote offer digitalocean/gpu-h100x1-80gb --monthly",
 )
 @click.argument("what", nargs=-1, metavar="PROVIDER/TYPE[/REGION]...|own")
-@click.option(
-    "--duration", type=DURATION, help="Lifetime of the machine from billing start to end, e.g. 90m."
-)
-@click.option(
-    "--monthly",
-    is_flag=True,
-    help="Price a month of 730 hours, and one of 744, instead of a duration.",
-)
-@click.option(
-    "--count",
-    type=click.IntRange(1, MOST_MACHINES),
-    default=1,
-    show_default=True,
-    help="Number of machines.",
-)
-@click.option(
-    "--purchase",
-    type=click.Choice(PURCHASES),
-    default="on_demand",
-    show_default=True,
-    help="Purchase type. A commitment is owed in full, however long it is used.",
-)
-@click.option(
-    "--price", type=DOLLARS, help="Your own hourly price of one machine in USD, e.g. 12.50."
-)
-@click.option(
-    "--interrupted",
-    is_flag=True,
-    default=None,
-    help="Assume that the provider interrupts the spot machines at the end of --duration.",
-)
-@click.option("--egress", "egress_bytes", type=SIZE, help="Data sent out, e.g. 100GiB.")
-@click.option(
-    "--storage", "storage_bytes", type=SIZE, help="Volume storage for the duration, e.g. 500GiB."
-)
-@click.option("--storage-kind", help="Volume type of the provider, e.g. ssd or network.")
-@usage_options
-@click.option(
-    "--start", type=INSTANT, help="Start of the bill (UTC); price changes after it are applied."
-)
-@click.option(
-    "--as-of", type=DAY, help="Use the prices and billing rules of this day.  [default: today]"
+@options(
+    "duration monthly count purchase price.quote interrupted egress.quote storage.quote "
+    f"storage-kind {USAGE_OPTIONS} start as-of",
+    count={"type": click.IntRange(1, MOST_MACHINES)},
+    interrupted={"default": None},
 )
 @output_options
 @refreshing_prices
-def offer(what: tuple[str, ...], output: Output, **options: Any) -> None:
+def offer(what: tuple[str, ...], output: Output, **typed: Any) -> None:
     """Price one use of one or several offers side by side; `own` is your own machine."""
     if not what:
         raise click.UsageError("no offer given: name PROVIDER/TYPE, or --option JOB/ID of a plan.")
-    typed = {name: options.pop(name) for name in _TYPED}
-    show_documents(quote_offers(what, OfferUse(**typed, use=options), output.say), output)
+    show_documents(quote_offers(what, typed, output.say), output)
 
 
 @command.command(
     name="plan", cls=_OfPlan, epilog="Example: gpucost quote plan plan.json --option train/o1"
 )
 @click.argument("what", nargs=-1, metavar="[PLAN]")
-@click.option("--option", "option_id", metavar="JOB/ID", help="Option of PLAN to price.")
+@options("option.quote")
 @output_options
 def plan(what: tuple[str, ...], option_id: str | None, output: Output) -> None:
     """Price an option of a plan, with its own hours, machines, data and day."""

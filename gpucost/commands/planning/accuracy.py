@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import click
 
+from gpucost.arguments.parameters import options
 from gpucost.files.outcomes import NAME, read_outcomes
 from gpucost.files.writing import state_folder
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
@@ -21,7 +22,7 @@ from planner.proof.outcome import OwnAccuracy, OwnRecord, own_record
 
 
 @click.command(name="accuracy", epilog="Example: gpucost accuracy")
-@click.option("--mine", is_flag=True, help="Show your own record, kept by `gpucost verify`.")
+@options("mine")
 @output_options
 def command(output: Output, *, mine: bool) -> None:
     """Show prediction errors on held-out measurements.

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import click
 
-from gpucost.arguments.parameters import COUNTS, DAY, DOLLARS, DURATION, MAPPING, today
+from gpucost.arguments.parameters import options, today
 from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, Table, output_options, print_json, print_table
 from planner.capacity.capacity import (
@@ -20,7 +20,7 @@ from planner.capacity.capacity import (
     capacity,
 )
 from planner.capacity.queueing import ORDERS, Order, TraceReading
-from pricing.catalog.offer import PURCHASES, Offer, parse_place
+from pricing.catalog.offer import Offer, parse_place
 from pricing.errors import InputError
 from pricing.hardware import matching
 from pricing.listing import counted
@@ -76,11 +76,13 @@ def gpu_price(choice: PriceChoice, day: date, say: Callable[[str], None]) -> Gpu
     """
     names = [name for name in ("place", "gpu", "price") if getattr(choice, name) is not None]
     if len(names) > 1:
-        raise InputError("give one of --type, --gpu and --price: each names the price of a GPU.")
+        raise InputError(
+            "give one of --type, --gpu and --gpu-price: each names the price of a GPU."
+        )
     if choice.price is not None:
-        return GpuPrice(usd_per_gpu_hour=choice.price, how="as stated by --price", step=1)
+        return GpuPrice(usd_per_gpu_hour=choice.price, how="as stated by --gpu-price", step=1)
     if not names:
-        how = "no price: name --type, --gpu or --price for dollars"
+        how = "no price: name --type, --gpu or --gpu-price for dollars"
         return GpuPrice(usd_per_gpu_hour=None, how=how, step=1)
     offer = _offer(choice, day, say)
     per_gpu = offer.usd_per_hour / Decimal(str(offer.gpu_count))
@@ -122,51 +124,11 @@ _QUANTILE = 0.95
     name="capacity", epilog="Example: gpucost capacity jobs.csv --gpus 8..64 --now 32 --gpu H100"
 )
 @click.argument("trace", metavar="TRACE")
-@click.option("--gpus", type=COUNTS, required=True, metavar="A..B", help="Pool sizes to compare.")
-@click.option("--now", type=click.IntRange(min=1), help="Current number of GPUs, to compare with.")
-@click.option(
-    "--max-wait",
-    type=DURATION,
-    default="1h",
-    show_default=True,
-    help="Longest acceptable wait for 95 % of the jobs.",
+@options(
+    "gpus.capacity now max-wait order job-gpus map type gpu.capacity gpu-price "
+    "purchase draws as-of",
+    order={"type": click.Choice(ORDERS), "default": ORDERS[0]},
 )
-@click.option(
-    "--order",
-    type=click.Choice(ORDERS),
-    default=ORDERS[0],
-    show_default=True,
-    help="Scheduling order: let small jobs fill gaps, or strictly first come, first served.",
-)
-@click.option(
-    "--job-gpus", type=COUNTS, metavar="N|A..B", help="Use only jobs with this number of GPUs."
-)
-@click.option(
-    "--map",
-    "mapped",
-    type=MAPPING,
-    multiple=True,
-    metavar="COLUMN=SLOT[:UNIT]",
-    help="Meaning of a column: submit start end duration gpus limit job. Units: ms s min h d.",
-)
-@click.option("--type", "place", metavar="PROVIDER/TYPE[/REGION]", help="Machine type of the pool.")
-@click.option("--gpu", metavar="MODEL", help="Price the cheapest machine with this GPU model.")
-@click.option("--price", type=DOLLARS, help="Your own price of one GPU hour in USD.")
-@click.option(
-    "--purchase",
-    type=click.Choice(PURCHASES),
-    default="on_demand",
-    show_default=True,
-    help="Purchase type of the machines.",
-)
-@click.option(
-    "--draws",
-    type=click.IntRange(0, 1000),
-    default=20,
-    show_default=True,
-    help="Number of reshuffled weeks to replay for the range.",
-)
-@click.option("--as-of", type=DAY, help="Use the prices of this day.  [default: today]")
 @output_options
 def command(
     trace: str,

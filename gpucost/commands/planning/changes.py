@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gpucost.arguments.parameters import language_option
+from gpucost.arguments.parameters import options
 from gpucost.files.plan_file import load_plan
 from gpucost.views.output import Output, Table, output_options, print_json, print_prose, print_table
 from gpucost.views.plan import print_plan
@@ -57,14 +57,8 @@ def two_to_compare(folder: str) -> tuple[tuple[str, Plan], tuple[str, Plan]]:
 @click.command(name="diff", epilog="Example: gpucost diff base.json plan.json")
 @click.argument("old", metavar="OLD|FOLDER")
 @click.argument("new", required=False, metavar="[NEW]")
-@click.option("--weekly", is_flag=True, hidden=True, expose_value=False)
-@click.option("--base", hidden=True, help="Plan to compare with.")
-@click.option(
-    "--style",
-    type=click.Choice(("github-comment",)),
-    help="Print a GitHub comment that later runs find and update.",
-)
-@language_option
+@options("weekly base.diff style.diff")
+@options("lang")
 @output_options
 def diff(
     old: str, new: str | None, base: str | None, style: str | None, lang: str, output: Output

@@ -7,15 +7,14 @@ from decimal import Decimal
 import click
 from msgspec import structs
 
-from gpucost.arguments.parameters import DAY, today
+from gpucost.arguments.parameters import options, today
 from gpucost.live.sources import read_sources
 from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.views.output import Output, Table, output_options, print_json, print_prose, print_table
 from planner.choice.comparison import ComparedMachines, Comparison, compare
 from pricing.errors import InputError
-from pricing.message import ENGLISH, Message
+from pricing.message import Message
 from pricing.money import show, whole_dollars
-from templates.language.translate import LANGUAGES
 
 _SHARE_SHOWN = Decimal("0.005")
 _BUSY = 0.5
@@ -26,18 +25,7 @@ _BUSY = 0.5
     epilog="Example: gpucost compare 8xH100 8x1xH100 --provider digitalocean",
 )
 @click.argument("words_typed", nargs=-1, required=True, metavar="A [vs] B [SOURCE...]")
-@click.option("--provider", "providers", multiple=True, help="Use only this provider (repeatable).")
-@click.option(
-    "--hours",
-    type=click.FloatRange(0, 87_600, min_open=True),
-    help="Hours of the work on A.  [default: a month]",
-)
-@click.option(
-    "--as-of", type=DAY, help="Use the prices and billing rules of this day.  [default: today]"
-)
-@click.option(
-    "--lang", type=click.Choice(LANGUAGES), default=ENGLISH, help="Language of what is printed."
-)
+@options("provider hours as-of lang")
 @output_options
 @refreshing_prices
 def command(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from gpucost.schemas.small_documents import ExplainedCode
-from gpucost.views.output import Output, output_options, print_json
+from gpucost.views.output import Output, language_options, output_options, print_json
 from planner.actions import ACTIONS, Action
 from planner.actions.effects import EFFECTS
 from planner.diagnosis.rules import RULES
@@ -15,6 +15,7 @@ from planner.diagnosis.rules.rule import Rule
 from planner.signals.condition import Test
 from planner.signals.signals import SIGNALS
 from pricing.errors import InputError
+from templates.language.translate import _, join, translate_text, word
 
 _SETTING = re.compile(r"\{\w+\}")
 _OF = {
@@ -36,39 +37,44 @@ _GRADES = {
 
 def test_words(test: Test) -> str:
     """Return a test with the name of its reading: `GPU busy < 0.5`."""
-    alternative = ", or not measured" if test.or_unknown else ""
-    return f"{SIGNALS[test.signal].name} {test.words}{alternative}"
+    alternative = _(", or not measured") if test.or_unknown else ""
+    return f"{word('reading', SIGNALS[test.signal].name)} {test.words}{alternative}"
 
 
 def rule_lines(rule: Rule) -> Iterator[str]:
     """Yield a finding: its cases with tests and waste, what speaks against it, what helps."""
-    yield from (f"{rule.code} (finding)", rule.meaning, "")
+    yield from (_("{code} (finding)", code=rule.code), rule.meaning, "")
     for case in rule.cases:
-        yield f"{case.confidence}: {case.cause}"
+        sure, cause = word("confidence", case.confidence), translate_text(case.cause)
+        yield _("{what}: {text}", what=sure, text=cause)
         for test in case.tests:
             yield f"  {test_words(test)} [{test.signal}]"
         if case.waste:
-            yield f"  wastes: {case.waste.words}"
+            yield _labelled(_("  wastes"), case.waste.words)
         if case.actions is not None:
-            yield f"  do: {', '.join(case.actions)}"
+            yield _labelled(_("  do"), join(case.actions))
     if rule.against:
         yield ""
-        yield f"Speaks against it: {'; '.join(test_words(test) for test in rule.against)}"
-    yield from (
-        "",
-        f"Do: {', '.join(rule.actions) or 'nothing to change'}",
-        f"Source: {rule.source}",
-    )
+        yield _labelled(_("Speaks against it"), _("; ").join(map(test_words, rule.against)))
+    yield ""
+    yield _labelled(_("Do"), join(rule.actions) or _("nothing to change"))
+    yield _labelled(_("Source"), rule.source)
+
+
+def _labelled(label: str, text: str) -> str:
+    return _("{what}: {text}", what=label, text=text)
 
 
 def action_lines(action: Action) -> Iterator[str]:
     """Yield an action: what it gains and costs, when it applies, how it is done."""
-    yield from (f"{action.code} (action, {action.kind})", action.title, "")
+    kind = word("kind of action", action.kind)
+    yield _("{code} (action, {kind})", code=action.code, kind=kind)
+    yield from (translate_text(action.title), "")
     for label, text in action_facts(action):
-        yield f"{label}: {text}"
-    yield from ("", "How")
+        yield _labelled(word("fact", label), text)
+    yield from ("", _("How"))
     for label, text in how_lines(action.code):
-        yield f"  {label}: {text}"
+        yield _labelled(f"  {word('fact', label)}", text)
 
 
 def action_facts(action: Action) -> Iterator[tuple[str, str]]:
@@ -122,6 +128,7 @@ def _sentence(text: str) -> str:
 @click.command(name="explain", epilog="Example: gpucost explain data-loading")
 @click.argument("code")
 @output_options
+@language_options("lang")
 def command(code: str, output: Output) -> None:
     """Explain a finding or an action: tests, limits, effects, sources, and how it is done."""
     lines = _explain(code)

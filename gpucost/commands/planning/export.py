@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from gpucost.arguments.parameters import DURATION, chosen_options
+from gpucost.arguments.parameters import options
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import write_file
 from gpucost.views.output import Output, common_options
@@ -172,55 +172,13 @@ _FOR = (_FOCUS, _RECIPE, *TOOLS, _SLURM, *WORDS)
     name="export", epilog="Example: gpucost export --to skypilot --run 'python train.py' --ttl 8h"
 )
 @click.argument("plan_path", default=DEFAULT_PLAN, metavar="[PLAN]")
-@click.option("--to", "tool", type=click.Choice(_FOR), required=True, help="Target format.")
-@chosen_options
-@click.option("--run", "command", metavar="COMMAND", default="", help="Command to run there.")
-@click.option("--ttl", "ttl_s", type=DURATION, help="Maximum lifetime of what is started, e.g. 8h.")
-@click.option(
-    "--idle",
-    "idle_s",
-    type=DURATION,
-    help="Also stop after the GPUs have been idle this long, e.g. 30m.",
-)
-@click.option("--image", help="Container image; required for Kubernetes.")
-@click.option(
-    "--numeric",
-    multiple=True,
-    metavar="CODE",
-    help="Include an action that may change results, e.g. mixed-precision (repeatable).",
-)
-@click.option(
-    "--focus-version",
-    type=click.Choice(VERSIONS),
-    default=VERSIONS[0],
-    show_default=True,
-    help="FOCUS version.",
-)
-@click.option(
-    "--fleet",
-    is_flag=True,
-    help="Export all jobs that share GPUs, for Kubernetes; {job} in --run and --image is replaced "
-    "by the job's name.",
-)
-@click.option(
-    "--by",
-    type=click.Choice(BY),
-    help="With --fleet: how GPUs are shared on Kubernetes.  [default: device-plugin]",
-)
-@click.option(
-    "--queue", metavar="NAME", help="With --fleet: queue of Kueue (device plugin) or KAI (kai)."
-)
-@click.option(
-    "--autoscaler",
-    type=click.Choice(AUTOSCALERS),
-    help="Autoscaler on Kubernetes: by the clock, or by GPU utilization.  "
-    "[default: keda, if replicas follow demand]",
-)
-@click.option(
-    "--tz", "zone", metavar="ZONE", help="Time zone of the hourly demand.  [default: Etc/UTC]"
-)
-@click.option(
-    "-o", "--output", "target", default="-", help="Output file.  [default: standard output]"
+@options(
+    "to option run ttl.export idle.export image.export numeric focus-version fleet by queue "
+    "autoscaler tz.export output",
+    to={"type": click.Choice(_FOR)},
+    focus_version={"type": click.Choice(VERSIONS), "default": VERSIONS[0]},
+    by={"type": click.Choice(BY)},
+    autoscaler={"type": click.Choice(AUTOSCALERS)},
 )
 @common_options
 def command(

@@ -3,85 +3,69 @@
 import contextlib
 import gc
 import io
+import shlex
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+from msgspec import structs
 
 from gpucost.api import draft_plan
 from gpucost.arguments.command_group import GroupedCommand
-from gpucost.arguments.parameters import (
-    AMOUNT,
-    BOOT_DISK,
-    COUNTS,
-    DAY,
-    DESTINATION,
-    DOLLARS,
-    DURATION,
-    EGRESS_TO,
-    GRID,
-    HINTS,
-    HORIZON,
-    HOST_SHARE,
-    HOURS_A_MONTH,
-    INCREASE,
-    PUE,
-    SIZE,
-    SLOWDOWN,
-    hint_options,
-    jobs_by_option,
-    language_option,
-    rate_option,
-    today,
-)
+from gpucost.arguments.parameters import HINT_OPTIONS, HINTS, options, today
 from gpucost.cost_gate import CostGate
 from gpucost.files.executors import planning_executor
 from gpucost.files.outcomes import read_history
-from gpucost.files.writing import kind_of_file, write_file, write_pieces
+from gpucost.files.writing import kind_of_file, write_pieces
 from gpucost.live.sources import SourceReading, read_sources, read_trace
 from gpucost.prices.cache import load_catalog, refreshing_prices
-from gpucost.views.output import PLANNING, Output, folder_options, output_options, print_json
-from gpucost.views.plan import print_plan
+from gpucost.views.output import (
+    PLANNING,
+    Output,
+    folder_options,
+    output_options,
+    print_json,
+    speaking,
+)
+from gpucost.views.plan import brief, print_plan
 from planner.bills.leftovers import gpu_sizes
 from planner.choice.requirements import (
     BOOT_DISK_GIB,
     ENGINEER_USD_PER_HOUR,
-    HORIZON_MONTHS,
     INCLUDABLE,
     OBJECTIVES,
     Requirements,
     Site,
 )
 from planner.models.interruption import CheckpointCosts
+from planner.plan.job import Now, Proof
 from planner.plan.making import plan_text, to_plan
 from planner.plan.plan import Plan
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import PURCHASES
-from pricing.errors import NotBuiltYetError
+from pricing.errors import InputError, NotBuiltYetError
 from pricing.listing import listed
 from pricing.message import Message
 from pricing.money import show
 from providers.registry import CLOUDS
 from telemetry.readers.hints import Hints
 from templates.language.translate import (
-    ENGLISH,
     ExchangeRate,
     _,
     current_language,
     showing,
     translate_text,
-    use_language,
 )
+from templates.reports.first_screen import first_screen
 
 _HOURS_PER_DAY = 24
+_Step = TypeVar("_Step", Now, Proof)
 
 
 def _refuse_unbuilt(context: click.Context, option: click.Parameter, value: object) -> None:
@@ -89,243 +73,21 @@ def _refuse_unbuilt(context: click.Context, option: click.Parameter, value: obje
         raise NotBuiltYetError(f"{option.opts[0]} is not built yet; leave it out.")
 
 
-def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add every option of `gpucost plan` but what is printed."""
-    declared = (
-        click.option(
-            "--objective",
-            type=click.Choice(OBJECTIVES),
-            help="What to minimize; naming cost accepts machines on which the work takes longer.  "
-            "[default: cost]",
-        ),
-        click.option(
-            "--deadline",
-            type=DURATION,
-            help="Latest finish of a run, met with 95 % confidence, e.g. 24h.",
-        ),
-        click.option(
-            "--budget", type=DOLLARS, help="Maximum cost per period, met with 95 % confidence."
-        ),
-        click.option(
-            "--provider", "providers", multiple=True, help="Use only this provider (repeatable)."
-        ),
-        click.option(
-            "--region",
-            "regions",
-            multiple=True,
-            help="Keep the data in this region: its name, eu, us, apac or a country (repeatable).",
-        ),
-        click.option("--gpu", "gpus", multiple=True, help="Use only this GPU model (repeatable)."),
-        click.option(
-            "--gpus", "gpu_counts", type=COUNTS, help="Number of GPUs to use, e.g. 8 or 1..8."
-        ),
-        click.option(
-            "--purchase",
-            "purchases",
-            type=click.Choice(PURCHASES),
-            multiple=True,
-            help="Purchase type (repeatable).  [default: on_demand]",
-        ),
-        click.option(
-            "--hours-per-month",
-            type=HOURS_A_MONTH,
-            help="Hours per month that the machine is rented.",
-        ),
-        click.option(
-            "--work-total",
-            type=AMOUNT,
-            help="Units of work in one run; makes the plan per run instead of per month.",
-        ),
-        click.option("--egress", type=SIZE, help="Data sent out per period, e.g. 500GiB."),
-        click.option("--egress-to", type=DESTINATION, help=EGRESS_TO),
-        click.option("--storage", type=SIZE, help="Data stored per period, e.g. 2TiB."),
-        click.option(
-            "--boot-disk",
-            type=BOOT_DISK,
-            default=f"{BOOT_DISK_GIB}GiB",
-            show_default=True,
-            help="Boot disk of each machine, including the current one; `none` leaves it out.",
-        ),
-        click.option(
-            "--public-address/--no-public-address",
-            default=True,
-            show_default=True,
-            help="Whether each machine, including the current one, has a public IPv4 address.",
-        ),
-        click.option("--slo-ms", type=AMOUNT, help="Latency target in milliseconds."),
-        click.option(
-            "--consolidate/--no-consolidate",
-            default=None,
-            help="Pack jobs onto fewer GPUs.  [default: if there are several jobs]",
-        ),
-        click.option(
-            "--max-slowdown",
-            type=SLOWDOWN,
-            default=1.2,
-            show_default=True,
-            help="Maximum slowdown of a job.",
-        ),
-        click.option(
-            "--max-moves",
-            type=click.IntRange(min=0),
-            help="Maximum number of jobs moved to share a GPU.",
-        ),
-        click.option(
-            "--time-limit",
-            type=DURATION,
-            help="Stop searching for a better packing after this time and use the best one found.",
-        ),
-        click.option(
-            "--machine",
-            "--current",
-            "current",
-            metavar="[PROVIDER/]TYPE[/REGION]",
-            help="Machine that runs the jobs today.",
-        ),
-        click.option(
-            "--price",
-            "price_usd_per_hour",
-            type=DOLLARS,
-            help="Hourly price of one current machine, instead of the list price.",
-        ),
-        click.option(
-            "--owned",
-            is_flag=True,
-            help="The current machines are paid for already; leaving them saves nothing of that.",
-        ),
-        click.option(
-            "--paid-until",
-            type=DAY,
-            help="Last day that is paid for on the current machines (a reservation).",
-        ),
-        click.option(
-            "--action",
-            "actions",
-            multiple=True,
-            metavar="CODE",
-            help="Take this action in every option, whatever it gains (repeatable).",
-        ),
-        click.option(
-            "--without", multiple=True, metavar="CODE", help="Leave this action out (repeatable)."
-        ),
-        click.option(
-            "--whole-machine",
-            is_flag=True,
-            help="Charge a job that uses part of a machine for the whole machine.",
-        ),
-        click.option(
-            "--machine-only",
-            is_flag=True,
-            help="Exclude boot disks, addresses and the data set's disk from every bill.",
-        ),
-        click.option(
-            "--include",
-            type=click.Choice(INCLUDABLE),
-            multiple=True,
-            help="Include community hosts, any GPU vendor or any CPU architecture (repeatable).",
-        ),
-        click.option(
-            "--launchable",
-            "launchable_only",
-            is_flag=True,
-            help="Show only options that `gpucost provision` can launch.",
-        ),
-        click.option(
-            "--spot-trace",
-            type=click.Path(dir_okay=False),
-            help="Spot availability trace, used for lost work, run time and deadlines.",
-        ),
-        click.option(
-            "--checkpoint-time",
-            type=DURATION,
-            default="2m",
-            show_default=True,
-            help="Time to write one checkpoint.",
-        ),
-        click.option(
-            "--restart-time",
-            type=DURATION,
-            default="6m",
-            show_default=True,
-            help="Time from a new machine until the job is running again.",
-        ),
-        click.option(
-            "--engineer-rate",
-            type=DOLLARS,
-            default=str(ENGINEER_USD_PER_HOUR),
-            show_default=True,
-            help="Cost of an engineer hour in USD; changes must pay it back.",
-        ),
-        click.option(
-            "--horizon",
-            "horizon_months",
-            type=HORIZON,
-            metavar="DURATION",
-            help=f"Payback horizon, e.g. 3mo or 1y.  [default: {HORIZON_MONTHS}mo, or one run]",
-        ),
-        click.option(
-            "--grid-g-per-kwh", type=GRID, help="Grid carbon intensity in grams of CO2e per kWh."
-        ),
-        click.option(
-            "--pue",
-            type=PUE,
-            help="Power usage effectiveness: energy of the site divided by that of its machines.",
-        ),
-        click.option(
-            "--host-power-share",
-            type=HOST_SHARE,
-            help="Share of a node's power not drawn by its GPUs, 0.2 to 0.4.",
-        ),
-        click.option(
-            "--as-of",
-            type=DAY,
-            help="Use the prices and billing rules of this day.  [default: today]",
-        ),
-        click.option(
-            "-o",
-            "--output",
-            "target",
-            help="Write the plan to this file: .json, .md, .html or .csv; - is JSON on standard "
-            "output.",
-        ),
-        click.option("--report", "report_path", help="Write the report to this file: .md, .html."),
-        click.option(
-            "--fail-over",
-            type=DOLLARS,
-            help="Exit with 7 if the recommended cost exceeds this amount.",
-        ),
-        click.option(
-            "--fail-over-increase",
-            type=INCREASE,
-            help="Exit with 7 if the cost exceeds that of --base by more than this: 500 or 10%.",
-        ),
-        click.option(
-            "--base", type=click.Path(dir_okay=False), help="Earlier plan.json to compare with."
-        ),
-        click.option(
-            "--allow-gpu-change",
-            is_flag=True,
-            hidden=True,
-            expose_value=False,
-            callback=_refuse_unbuilt,
-        ),
-        click.option(
-            "--history",
-            type=click.Path(dir_okay=False),
-            help="File of past results (`gpucost accuracy --mine`) used to calibrate predictions.",
-        ),
-        click.option(
-            "--probe",
-            "probes",
-            multiple=True,
-            metavar="FILE",
-            type=click.Path(dir_okay=False),
-            help="Profile of the same job on other GPUs or another number of them (repeatable).",
-        ),
-    )
-    for option in reversed(declared):
-        command = option(command)
-    return command
+plan_options = options(
+    "objective deadline budget provider region gpu gpus purchase.plan "
+    "hours-per-month work-total egress egress-to storage boot-disk "
+    "public-address slo-ms consolidate max-slowdown max-moves time-limit machine "
+    "price.plan owned paid-until action without whole-machine machine-only include "
+    "launchable spot-trace checkpoint-time restart-time engineer-rate horizon "
+    "grid-g-per-kwh pue host-power-share as-of output.plan report fail-over "
+    "fail-over-increase base allow-gpu-change history probe",
+    objective={"type": click.Choice(OBJECTIVES)},
+    boot_disk={"default": f"{BOOT_DISK_GIB}GiB"},
+    consolidate={"default": None},
+    include={"type": click.Choice(INCLUDABLE)},
+    engineer_rate={"default": str(ENGINEER_USD_PER_HOUR)},
+    allow_gpu_change={"callback": _refuse_unbuilt},
+)
 
 
 PLAN_GROUPS = {
@@ -338,8 +100,8 @@ PLAN_GROUPS = {
     "--whole-machine --engineer-rate --horizon --as-of --offline --refresh "
     "--fail-over --fail-over-increase --base",
     "Fleet": "--consolidate --max-slowdown --max-moves --time-limit --allow-gpu-change --dask",
-    "Output": "--output --report --lang --fx --all --format --quiet --verbose --no-color --help "
-    "--help-all",
+    "Output": "--output --report --lang --fx --all --brief --format --quiet --verbose --no-color "
+    "--help --help-all",
 }
 RARE = (
     "--owned --paid-until --action --without --slo-ms --egress --egress-to --storage "
@@ -347,7 +109,8 @@ RARE = (
     "--precision --cores --cpu --jobs-by --gpus --include --launchable --boot-disk "
     "--public-address --machine-only --spot-trace --grid-g-per-kwh --pue --host-power-share "
     "--objective --whole-machine --engineer-rate --horizon --as-of --offline --refresh "
-    "--fail-over-increase --base --max-slowdown --max-moves --time-limit --dask --fx --work-total"
+    "--fail-over-increase --base --max-slowdown --max-moves --time-limit --dask --fx --work-total "
+    "--brief"
 )
 
 
@@ -420,16 +183,7 @@ class _TimeLimit:
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
 @plan_options
-@hint_options
-@jobs_by_option
-@click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Plan a large fleet on a Dask cluster: its scheduler, tcp://HOST:8786.",
-)
-@click.option("--all", "all_options", is_flag=True, help="Show every option instead of one screen.")
-@language_option
-@rate_option
+@options(f"{HINT_OPTIONS} dask all brief lang fx")
 @output_options
 @refreshing_prices
 def command(
@@ -447,16 +201,17 @@ def command(
     output: Output,
     *,
     all_options: bool,
+    is_brief: bool,
     **typed: Any,
 ) -> int:
     """Find the cheapest way to run measured jobs: what is wasted, why, what to run instead."""
+    _check_brief(output, is_brief=is_brief)
     gate = CostGate(limit_usd=fail_over, increase=fail_over_increase, base=base)
     kinds = _kinds(target, report_path)
     day = as_of or today()
     load = cache(partial(load_catalog, day, say=output.say))
     one_screen = output.format == "table" and not (all_options or output.verbose or report_path)
-    profiles = _measured(sources, jobs_by, typed, load, output)
-    catalog = load()
+    profiles, catalog = _measured(sources, jobs_by, typed, load, output), load()
     gc.freeze()  # no garbage is in the catalog and the profiles: the collector passes over them
     with planning_executor(len(profiles), dask) as executor:
         plan = draft_plan(
@@ -468,20 +223,54 @@ def command(
             summarizes=one_screen and executor is not None,
             on_progress=output.progress(PLANNING),
         )
-    document = to_plan(plan)
+    saved_as = next((path for path, kind in kinds.items() if kind == "json"), None)
+    document = _naming_files(to_plan(plan), saved_as, sources)
     for path, kind in kinds.items():
-        if kind == "json":
-            write_pieces(path, plan_text(document, plan.jobs))
-        else:
-            write_file(path, _text(document, kind, (lang, rate), output))
+        whole = plan_text(document, plan.jobs) if kind == "json" else None
+        write_pieces(path, whole or [_text(document, kind, (lang, rate), output)])
         if path != "-":
             output.say(f"wrote {path}")
     if target != "-":
-        with _saying(lang, rate, output):
-            saved_as = next((path for path, kind in kinds.items() if kind == "json"), None)
-            _print(document, output, (_read_from(profiles), saved_as), all_options=all_options)
+        view = "brief" if is_brief else "all" if all_options else ""
+        with speaking(lang, rate, output):
+            _print(document, output, (_read_from(profiles), saved_as), view)
     plan.check_feasible()
     return gate.check(plan, output)
+
+
+def _check_brief(output: Output, *, is_brief: bool) -> None:
+    if is_brief and output.format != "json":
+        raise InputError("--brief is a short JSON document: add -f json, or leave it out.")
+
+
+def _naming_files(plan: Plan, saved_as: str | None, sources: tuple[str, ...]) -> Plan:
+    """Return a plan whose commands name the files that it was read from and written to."""
+    before = shlex.quote(sources[0]) if len(sources) == 1 and Path(sources[0]).is_file() else ""
+    names = {
+        "plan.json": shlex.quote(saved_as) if saved_as not in {None, "-"} else "plan.json",
+        "verify profile.json": f"verify {before or ('BEFORE' if sources else 'profile.json')}",
+    }
+
+    def named(step: _Step | None) -> _Step | None:
+        if step is None or step.command is None:
+            return step
+        command = step.command
+        for name, actual in names.items():
+            command = command.replace(f" {name} ", f" {actual} ")
+        return structs.replace(step, command=command)
+
+    return structs.replace(
+        plan,
+        jobs=tuple(
+            structs.replace(
+                job,
+                answer=structs.replace(
+                    job.answer, now=named(job.answer.now), proof=named(job.answer.proof)
+                ),
+            )
+            for job in plan.jobs
+        ),
+    )
 
 
 def _measured(
@@ -518,14 +307,6 @@ def _with_gpus(profiles: tuple[Profile, ...], output: Output) -> tuple[Profile, 
     if left_out:
         output.say(f"left out, as no GPU was read there: {listed(left_out)}.")
     return on_gpus or profiles
-
-
-@contextmanager
-def _saying(lang: str, rate: ExchangeRate | None, output: Output) -> Iterator[None]:
-    """Print for people in their language and currency; data for programs stay as they are."""
-    for_people = output.format in ("table", "md")
-    with use_language(lang if for_people else ENGLISH), showing(rate if for_people else None):
-        yield
 
 
 def _kinds(target: str | None, report_path: str | None) -> dict[str, str]:
@@ -573,15 +354,14 @@ def _read_from(profiles: tuple[Profile, ...]) -> str:
     return _(", from {files} ({hours} h)", files=shown, hours=f"{hours:.3g}")
 
 
-def _print(plan: Plan, output: Output, words: tuple[str, str | None], *, all_options: bool) -> None:
+def _print(plan: Plan, output: Output, words: tuple[str, str | None], view: str) -> None:
     if output.format == "json":
-        print_json(plan)
+        print_json(brief(plan, first_screen(plan, *words)) if view == "brief" else plan)
     elif output.format == "md":
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
         click.echo(render_report(plan, lang=current_language()), nl=False)
     else:
-        read_from, saved_as = words
-        print_plan(plan, output, all_options=all_options, read_from=read_from, saved_as=saved_as)
+        print_plan(plan, output, words, all_options=view == "all")
     for note in _without_own_end(plan):
         output.say(_("note: {note}", note=translate_text(note)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gpucost.arguments.parameters import DOLLARS, INCREASE, language_option, rate_option
+from gpucost.arguments.parameters import options
 from gpucost.cost_gate import CostGate
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from gpucost.files.writing import kind_of_file, write_file
@@ -21,32 +21,7 @@ from templates.language.translate import ExchangeRate, showing
 
 @click.command(name="report", epilog="Example: gpucost report plan.json -o report.md")
 @click.argument("plan_path", default=DEFAULT_PLAN, metavar="[PLAN]")
-@click.option(
-    "-o", "--output", "target", default="-", help="Output file.  [default: standard output]"
-)
-@click.option(
-    "--style",
-    type=click.Choice(("md", "html", "github-comment")),
-    help="Report style.  [default: by the suffix of --output, else md]",
-)
-@language_option
-@rate_option
-@click.option(
-    "--series",
-    multiple=True,
-    metavar="PATH",
-    help="With --style html: profile or folder of profiles for the timeline (repeatable)."
-    "  [default: those next to PLAN]",
-)
-@click.option("--base", help="Earlier plan.json; the comment starts with what changed since then.")
-@click.option(
-    "--fail-over", type=DOLLARS, help="Exit with 7 if the recommended cost exceeds this amount."
-)
-@click.option(
-    "--fail-over-increase",
-    type=INCREASE,
-    help="Exit with 7 if the cost exceeds that of --base by more than this: 500 or 10%.",
-)
+@options("output style lang fx series base.report fail-over fail-over-increase")
 @common_options
 def report(
     plan_path: str,

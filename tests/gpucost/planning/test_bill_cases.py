@@ -27,7 +27,7 @@ USD_AND_HOURS = {
 REFUSED = {
     "b09-console-downloads/aws_ce.csv": "AWS Cost Explorer",
     "b09-console-downloads/az_view.csv": "Azure cost analysis",
-    "b10-gcp-currency/aws_cny.csv": "--fx CNY=RATE",
+    "b10-gcp-currency/aws_cny.csv": "--bill-rate CNY=RATE",
 }
 
 
@@ -71,9 +71,9 @@ def test_what_cannot_be_read_says_what_can(name: str, shared: Path, call: Call) 
 def test_a_rate_of_ones_own_is_taken(shared: Path, call: Call) -> None:
     """98.40 CNY at 0.14 are 13.776 dollars."""
     bill = shared / "cases" / "inputs" / "b10-gcp-currency" / "aws_cny.csv"
-    ran = call("bill", str(bill), "--fx", "CNY=0.14", "-f", "json")
+    ran = call("bill", str(bill), "--bill-rate", "CNY=0.14", "-f", "json")
     assert ran.json["totals"]["gpu_usd"] == "13.78"
-    assert call("bill", str(bill), "--fx", "CNY").code == 2
+    assert call("bill", str(bill), "--bill-rate", "CNY").code == 2
 
 
 def test_a_machine_has_no_more_hours_than_its_time(

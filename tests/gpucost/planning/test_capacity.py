@@ -29,7 +29,7 @@ def _trace(folder: Path, days: int = 30, each: int = 4) -> str:
 def test_the_answer(now: int, verdict: str, gpus: int, call: Call, tmp_path: Path) -> None:
     """Four jobs of 2 GPUs and an hour at once: on 4 GPUs the last waits an hour, on 2 three."""
     ran = call(
-        "capacity", _trace(tmp_path), "--gpus", "1..8", "--now", str(now), "--price", "2.50",
+        "capacity", _trace(tmp_path), "--gpus", "1..8", "--now", str(now), "--gpu-price", "2.50",
         "--draws", "5", "-f", "json",
     )  # fmt: skip
     assert ran.code == 0, ran.err
@@ -73,7 +73,7 @@ def test_pools_are_made_of_whole_machines(call: Call, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--gpus", "1..2", "--price", "1", "--gpu", "H100"), "give one of --type, --gpu"),
+        (("--gpus", "1..2", "--gpu-price", "1", "--gpu", "H100"), "give one of --type, --gpu"),
         (("--gpus", "9..12", "--type", "digitalocean/gpu-h100x8-640gb"), "machines of 8"),
         (("--gpus", "1..2", "--job-gpus", "7"), "no job of the trace holds 7 to 7 GPUs"),
         (("--gpus", "1..2", "--map", "x=submit"), "no column 'x'"),

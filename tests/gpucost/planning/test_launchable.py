@@ -54,6 +54,14 @@ def _values(call: Call, path: str) -> Plan:
     return as_values(_plan(call, path))
 
 
+def test_these_tests_are_not_empty(call: Call) -> None:
+    """There are examples, and of one of them something can be started and something cannot."""
+    assert len(EXAMPLES) > 20
+    (job,) = _plan(call, "examples/visual-search.json", *WORDS, "--launchable")["jobs"]
+    assert job["options"]
+    assert any("--launchable" in rejected["detail"] for rejected in job["rejected"])
+
+
 @pytest.mark.parametrize("path", EXAMPLES)
 def test_the_first_screen_says_how_the_next_machine_is_started(path: str, call: Call) -> None:
     """By gpucost, by a tool that is named, or by hand: then the first that gpucost can launch."""
