@@ -99,18 +99,18 @@ def draft_plan(  # noqa: PLR0913 - three of them say how the work is done
     )
     planned = plan_jobs(jobs, shared, executor, on_progress)
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
-    found = answer(planned, requirements, today, period, packs=together, executor=executor)
+    result = answer(planned, requirements, today, period, packs=together, executor=executor)
     return PlanDraft(
         as_of=as_of,
         objective=requirements.objective,
         period=period,
         catalog=_summary(today),
-        jobs=with_sharing(planned, found, as_of),
-        fleet=found.fleet,
-        recommended=found.recommended,
-        roi=roi(found.recommended, period, requirements.engineer_usd_per_hour),
-        assumptions=(*assumptions(planned, period, requirements), *found.notes),
-        warnings=(*warnings(planned, today, period), *unknown_moves(found.recommended)),
+        jobs=with_sharing(planned, result, as_of),
+        fleet=result.fleet,
+        recommended=result.recommended,
+        roi=roi(result.recommended, period, requirements.engineer_usd_per_hour),
+        assumptions=(*assumptions(planned, period, requirements), *result.notes),
+        warnings=(*warnings(planned, today, period), *unknown_moves(result.recommended)),
         history=requirements.history,
     )
 
@@ -137,12 +137,12 @@ def _summary(catalog: Catalog) -> CatalogSummary:
     )
 
 
-def _prices(catalog: Catalog, asked: Requirements, as_of: date) -> Catalog:
+def _prices(catalog: Catalog, requirements: Requirements, as_of: date) -> Catalog:
     """Return the catalog of a day, on which something is sold of what was asked for."""
     today = catalog.at(as_of)
     if not today.offers:
         raise InputError(f"no price in the catalog holds on {as_of}; choose another --as-of.")
-    check_sold(asked, today)
+    check_sold(requirements, today)
     return today
 
 
@@ -240,9 +240,9 @@ def _plan_groups(shared: _Shared, market: Market, groups: Sequence[Group]) -> li
 
 def _groups(jobs: tuple[Profile, ...], shared: _Shared) -> list[Group]:
     """Return the jobs, those that stand on one machine together."""
-    asked = shared.requirements
-    found = residents(jobs, shared.catalog, asked, shared.period)
-    parts = tenancies(found, whole_machine=asked.whole_machine)
+    requirements = shared.requirements
+    standing = residents(jobs, shared.catalog, requirements, shared.period)
+    parts = tenancies(standing, whole_machine=requirements.whole_machine)
     groups: dict[tuple[str, ...], list[tuple[Profile, Tenancy | None]]] = {}
     for job in jobs:
         name = job.job.name
@@ -253,19 +253,19 @@ def _groups(jobs: tuple[Profile, ...], shared: _Shared) -> list[Group]:
 
 
 def residents(
-    jobs: tuple[Profile, ...], catalog: Catalog, asked: Requirements, period: Period
+    jobs: tuple[Profile, ...], catalog: Catalog, requirements: Requirements, period: Period
 ) -> Iterator[Resident]:
     """Yield the jobs that stand on one machine of a stated type each, or on an assumed one."""
     for job in jobs:
         try:
-            offer, assumed, _ = find_today(job, catalog, asked)
+            offer, assumed, _ = find_today(job, catalog, requirements)
         except InputError:
             continue  # planning the job says what is wrong
         if offer is None:
             continue
         fits = (job.hardware.nodes or 1) == 1 and gpus_held(job, offer) <= offer.gpu_count
         if assumed or fits:
-            hours = workload(job, asked, period).hours.mid
+            hours = workload(job, requirements, period).hours.mid
             yield Resident(profile=job, offer=offer, hours=hours, assumed=assumed)
 
 
@@ -286,8 +286,8 @@ def plan_job(
         tenancy: its part in the bill of a shared machine.
         packs: whether it is going to be packed with others.
     """
-    catalog, asked = market.catalog, market.asked
-    context = assess(profile, catalog, asked, period, tenancy, shared=market)
+    catalog, requirements = market.catalog, market.asked
+    context = assess(profile, catalog, requirements, period, tenancy, shared=market)
     candidates, rejected = find_candidates(context)
     ranking = rank_candidates(context, candidates)
     best = ranking.best
@@ -311,7 +311,7 @@ def plan_job(
         remedies=remedies,
         priced=priced,
         work_cost=context.work_cost(baseline.cost),
-        energy=energy_today(context.profile, baseline.hours, asked.site, baseline.replicas),
+        energy=energy_today(context.profile, baseline.hours, requirements.site, baseline.replicas),
         power_cap=cap_that_saves(context.profile),
         now=now,
         reason=ranking.reason,
@@ -334,15 +334,15 @@ def _remedies(
 def assess(  # noqa: PLR0913 - what a job is planned from
     profile: Profile,
     catalog: Catalog,
-    asked: Requirements,
+    requirements: Requirements,
     period: Period,
     tenancy: Tenancy | None = None,
     *,
     shared: Market | None = None,
 ) -> JobContext:
     """Return what one job runs on today, why it is slow, and what may help."""
-    work = workload(profile, asked, period)
-    baseline = find_baseline(profile, work, catalog, asked, tenancy)
+    work = workload(profile, requirements, period)
+    baseline = find_baseline(profile, work, catalog, requirements, tenancy)
     profile = with_gpu(profile, baseline)
     spare = work.service.spare_fraction(work.replicas, work.demand) if work.service else None
     signals = read_signals(profile, egress=baseline.egress_fraction, spare_copies=spare)
@@ -357,7 +357,7 @@ def assess(  # noqa: PLR0913 - what a job is planned from
         fixes=fixes(findings, signals),
         idle_share=reclaimable(findings, profile),
         catalog=catalog,
-        asked=asked,
-        probes=probes_of(profile, asked.probes),
+        asked=requirements,
+        probes=probes_of(profile, requirements.probes),
         shared=shared,
     )

@@ -90,12 +90,12 @@ def read_bill(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
         InputError: it is not a bill that is read here, has no lines, or its lines have problems.
     """
     head = text[:_HEAD]
-    known = next((one for one in FORMATS if one.fits(head)), None)
+    known = next((form for form in FORMATS if form.fits(head)), None)
     if known is None:
         for table, columns, mend in _TABLES:
             if all(column in head for column in columns):
                 raise InputError(f"{name}: {table}, which names no machine hours; {mend}.")
-        titles = ", ".join(one.title for one in FORMATS)
+        titles = ", ".join(form.title for form in FORMATS)
         raise InputError(f"{name}: no bill that is known here; known are: {titles}.")
     bill = known.read(name, text, rates)
     if not bill.lines:

@@ -96,12 +96,12 @@ def gpu_lines(lines: Iterable[BillLine], sizes: MachineSizes) -> Iterator[GpuLin
 def _sizes_of_resources(
     machines: Iterable[BillLine], sizes: MachineSizes
 ) -> dict[_Resource | None, GpuSize]:
-    found: dict[_Resource | None, GpuSize] = {}
+    size_of: dict[_Resource | None, GpuSize] = {}
     for line in machines:
         resource, size = _resource(line), _size(line, sizes)
         if resource is not None and size is not None:
-            found.setdefault(resource, size)
-    return found
+            size_of.setdefault(resource, size)
+    return size_of
 
 
 def _resource(line: BillLine) -> _Resource | None:
@@ -170,12 +170,12 @@ def days(line: BillLine, zone: tzinfo) -> tuple[tuple[date, Decimal], ...]:
     """Return the dollars of a charge by day; empty where the bill does not tell."""
     if line.start is None or line.end is None or line.end <= line.start:
         return ()
-    found: dict[date, timedelta] = {}
+    length_of: dict[date, timedelta] = {}
     for day, _, length in _pieces(line.start, line.end, zone):
-        found[day] = found.get(day, timedelta()) + length
-    if len(found) > 1 and not _ran_through(line):
+        length_of[day] = length_of.get(day, timedelta()) + length
+    if len(length_of) > 1 and not _ran_through(line):
         return ()
-    pieces = [(day, "", length) for day, length in found.items()]
+    pieces = [(day, "", length) for day, length in length_of.items()]
     return tuple((one.day, one.usd) for one in _priced(line.usd, pieces))
 
 
@@ -329,26 +329,28 @@ def leftovers(
     """
     ends = {kind: _last_uses(lines, kind) for kind in _ATTACHED}
     until = max((line.end for line in lines if line.end and line.kind not in APART), default=None)
-    found: list[ReviewFinding] = []
+    findings: list[ReviewFinding] = []
     open_: list[tuple[_Thing, list[BillLine]]] = []
     for thing, its in _things(lines).items():
         if thing.idle:
-            found.append(_leftover(thing, its, _SAID))
+            findings.append(_leftover(thing, its, _SAID))
             continue
         near = ends[thing.kind]
         shows = thing.provider in whole or any(host[0] == thing.provider for host in near)
         last = _last_use(thing, near) if shows else _ALWAYS
         unused, remaining = _split(its, last, until)
         if unused:
-            found.append(_leftover(thing, unused, _proof(thing, last)))
+            findings.append(_leftover(thing, unused, _proof(thing, last)))
         open_.append((thing, remaining))
-    found.sort(key=lambda one: (-one.usd, one.code, one.what, one.region or ""))
-    return tuple(found), _undecided(open_)
+    findings.sort(
+        key=lambda finding: (-finding.usd, finding.code, finding.what, finding.region or "")
+    )
+    return tuple(findings), _undecided(open_)
 
 
 def _last_uses(lines: Iterable[BillLine], kind: str) -> dict[_Host, datetime]:
     """Return when each place last had something running that disks or addresses belong to."""
-    found: dict[_Host, datetime] = {}
+    last_use: dict[_Host, datetime] = {}
     for line in lines:
         if line.idle:
             continue  # reserved, and no machine on it
@@ -356,8 +358,8 @@ def _last_uses(lines: Iterable[BillLine], kind: str) -> dict[_Host, datetime]:
             line.kind in ("other", "control-plane") and may_host(kind, line.description)
         ):
             host = (line.provider, line.account, line.region, line.zone)
-            found[host] = max(found.get(host, _NEVER), line.end or _ALWAYS)
-    return found
+            last_use[host] = max(last_use.get(host, _NEVER), line.end or _ALWAYS)
+    return last_use
 
 
 def _things(lines: Iterable[BillLine]) -> dict[_Thing, list[BillLine]]:

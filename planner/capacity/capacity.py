@@ -387,8 +387,8 @@ def _size(
 def _range(mid: float, drawn: Sequence[float], digits: int = 1) -> DrawnRange:
     ascending = sorted(drawn)
     low, high = (_quantile(ascending, q) if ascending else math.inf for q in (_LOW, _HIGH))
-    known = (round(one, digits) if math.isfinite(one) else None for one in (low, mid, high))
-    return DrawnRange(**dict(zip(("low", "mid", "high"), known, strict=True)))
+    ends = (round(end, digits) if math.isfinite(end) else None for end in (low, mid, high))
+    return DrawnRange(**dict(zip(("low", "mid", "high"), ends, strict=True)))
 
 
 def _usd_per_month(price: GpuPrice, gpus: int) -> Decimal | None:
@@ -402,11 +402,14 @@ def _against(
 ) -> AgainstNow | None:
     if question.now is None or before is None:
         return None
-    here, there = _usd_per_month(question.price, gpus), _usd_per_month(question.price, question.now)
+    usd, usd_now = (
+        _usd_per_month(question.price, gpus),
+        _usd_per_month(question.price, question.now),
+    )
     months = trace.span_s / 3600 / float(HOURS_PER_MONTH)
     return AgainstNow(
         gpus=gpus - question.now,
-        usd_per_month=None if here is None or there is None else here - there,
+        usd_per_month=None if usd is None or usd_now is None else usd - usd_now,
         waited_h_per_month=round((was.waited_s - before.waited_s) / 3600 / months, 1),
     )
 

@@ -126,7 +126,7 @@ def windows(by_hour: Sequence[int], start_s: float) -> tuple[CopiesWindow, ...]:
                 CopiesWindow(start=_cron(start, period), end=_cron(end, period), copies=copies),
             )
         )
-    return tuple(window for _, window in sorted(found, key=lambda one: one[0]))
+    return tuple(window for _, window in sorted(found, key=lambda window: window[0]))
 
 
 def _cron(minute: int, period_h: int) -> str:

@@ -84,7 +84,7 @@ def times(rows: Iterable[Row]) -> Row:
     """Return the product of rows, draw by draw."""
     product: Sequence[float] = (1.0,) * DRAWS
     for row in rows:
-        product = [one * other for one, other in zip(product, row, strict=True)]
+        product = [value * factor for value, factor in zip(product, row, strict=True)]
     return tuple(product)
 
 

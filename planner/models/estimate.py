@@ -52,21 +52,21 @@ def both(first: str, second: str) -> str:
     return join((first, second))
 
 
-def product(one: Estimate, other: Estimate) -> Estimate:
+def product(first: Estimate, second: Estimate) -> Estimate:
     """Return the product of independent factors > 0: widths add in quadrature in log space."""
-    if other.low == other.high == 1.0 and not other.weak:
-        return one
-    if one.low == one.high == 1.0 and not one.weak:
-        return other
-    mid = one.mid * other.mid
-    down = math.hypot(math.log(one.mid / one.low), math.log(other.mid / other.low))
-    up = math.hypot(math.log(one.high / one.mid), math.log(other.high / other.mid))
+    if second.low == second.high == 1.0 and not second.weak:
+        return first
+    if first.low == first.high == 1.0 and not first.weak:
+        return second
+    mid = first.mid * second.mid
+    down = math.hypot(math.log(first.mid / first.low), math.log(second.mid / second.low))
+    up = math.hypot(math.log(first.high / first.mid), math.log(second.high / second.mid))
     return Estimate(
         low=mid * math.exp(-down),
         mid=mid,
         high=mid * math.exp(up),
-        basis=both(one.basis, other.basis),
-        weak=one.weak or other.weak,
+        basis=both(first.basis, second.basis),
+        weak=first.weak or second.weak,
     )
 
 

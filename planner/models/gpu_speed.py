@@ -358,27 +358,27 @@ def is_measured(gpu: Gpu) -> bool:
     return trained_on(gpu) or family(gpu) in coefficients("classes")["inference"]["family"]
 
 
-def log_spread(one: Specs, other: Specs, widths: Mapping[str, float] | None = None) -> float:
+def log_spread(source: Specs, target: Specs, widths: Mapping[str, float] | None = None) -> float:
     """Return the standard deviation of ln of a job's speed ratio between two GPUs, before scaling.
 
     Jobs differ in how they use peak, bandwidth and memory, so the further two GPUs lie apart, the
     less their ratio is known: s^2 = w^2 |difference of logs|^2 + 2 a^2 [other generation] + n^2.
     """
     widths = coefficients("speed")["widths"] if widths is None else widths
-    apart = sum((x - y) ** 2 for x, y in zip(one.logs, other.logs, strict=True))
-    across = 2.0 * widths["task-architecture"] ** 2 * (one.architecture != other.architecture)
+    apart = sum((x - y) ** 2 for x, y in zip(source.logs, target.logs, strict=True))
+    across = 2.0 * widths["task-architecture"] ** 2 * (source.architecture != target.architecture)
     own = 2.0 * sum(widths[name] ** 2 for name in ("task-gpu", "version-gpu", "noise"))
     return math.sqrt(widths["task-slope"] ** 2 * apart + across + own)
 
 
-def interval_factor(one: Specs, other: Specs, family: Family) -> float:
+def interval_factor(source: Specs, target: Specs, family: Family) -> float:
     """Return the factor x/: of the 90 % interval of a job's speed ratio between two GPUs.
 
     Conformal: quantiles of errors on benchmarks left out, by GPU and task, of each precision by
     itself. Scaled by `log_spread`, at least what near pairs err by, or pairs with an unseen model.
     """
     table = coefficients("speed")["interval"][family]
-    scaled = math.exp(table["scale"] * log_spread(one, other))
+    scaled = math.exp(table["scale"] * log_spread(source, target))
     fitted = coefficients("speed")["half"]["gpu"]
-    least = "near" if {one.name, other.name} <= fitted.keys() else "unseen_gpu"
+    least = "near" if {source.name, target.name} <= fitted.keys() else "unseen_gpu"
     return max(scaled, float(table[least]))

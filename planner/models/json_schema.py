@@ -33,8 +33,8 @@ def json_schema(*kinds: Any) -> tuple[list[Schema], dict[str, Schema]]:  # noqa:
     schemas, classes = msgspec.json.schema_components(
         kinds, schema_hook=_of_amount, ref_template="#/$defs/{name}"
     )
-    return [simplified(one) for one in schemas], {
-        name: simplified(one) for name, one in classes.items()
+    return [simplified(part) for part in schemas], {
+        name: simplified(schema) for name, schema in classes.items()
     }
 
 
@@ -49,12 +49,12 @@ def _of_amount(kind: type) -> Schema:
 def simplified(schema: Any) -> Any:  # noqa: ANN401 - JSON values
     """Return a schema of msgspec's without its alternatives of plain types."""
     if isinstance(schema, list):
-        return [simplified(one) for one in schema]
+        return [simplified(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    inner = {key: simplified(one) for key, one in schema.items() if key not in _DROPPED}
+    inner = {key: simplified(part) for key, part in schema.items() if key not in _DROPPED}
     if inner.get("format") == "decimal":
-        return {key: one for key, one in inner.items() if key != "format"} | AMOUNT
+        return {key: part for key, part in inner.items() if key != "format"} | AMOUNT
     if inner.get("format") == "date":
         return {**inner, **_DAY}
     if inner.get("format") == "date-time":
@@ -64,8 +64,8 @@ def simplified(schema: Any) -> Any:  # noqa: ANN401 - JSON values
 
 
 def _either(parts: list[Schema]) -> Schema:
-    kinds = [one for one in parts if one != {"type": "null"}]
-    if {"type": "integer"} in kinds and any(one.get("type") == "number" for one in kinds):
+    kinds = [part for part in parts if part != {"type": "null"}]
+    if {"type": "integer"} in kinds and any(part.get("type") == "number" for part in kinds):
         kinds.remove({"type": "integer"})
     has_null = len(kinds) < len(parts) and {"type": "null"} in parts
     if len(kinds) == 1 and (not has_null or isinstance(kinds[0].get("type"), str)):
@@ -94,7 +94,7 @@ def _validator(kind: type) -> Any:  # noqa: ANN401 - a validator of jsonschema
     from jsonschema.validators import extend  # noqa: PLC0415
 
     numbers = Draft202012Validator.TYPE_CHECKER.redefine_many(
-        {"number": lambda _, one: _is_number(one), "integer": lambda _, one: _is_whole(one)}
+        {"number": lambda _, part: _is_number(part), "integer": lambda _, part: _is_whole(part)}
     )
     (whole,), classes = json_schema(kind)
     schema = {**whole, "$defs": classes}
@@ -112,12 +112,12 @@ def _is_whole(value: object) -> bool:
 
 def _leaves(error: "ValidationError") -> Iterator["ValidationError"]:
     """Yield the errors of the alternative that is meant: the one that is not null."""
-    inner = [one for one in error.context or () if one.schema != {"type": "null"}]
+    inner = [part for part in error.context or () if part.schema != {"type": "null"}]
     if error.validator != "anyOf" or not inner:
         yield error
         return
-    for one in inner:
-        yield from _leaves(one)
+    for part in inner:
+        yield from _leaves(part)
 
 
 def place_of(error: "ValidationError") -> str:
@@ -127,7 +127,9 @@ def place_of(error: "ValidationError") -> str:
 
 def path(steps: Iterable[str | int]) -> str:
     """Return the steps to a value as one text: `jobs[0].name`."""
-    return "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in steps).lstrip(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in steps).lstrip(
+        "."
+    )
 
 
 def brief(value: object) -> str:
@@ -155,7 +157,7 @@ def plain_sentence(error: "ValidationError") -> str:
         missing = re.findall("'(.*)'", error.message)[0]
         return f"{'.' if error.absolute_path else ''}{missing} is missing"
     if error.validator == "enum":
-        words = f"one of {', '.join(str(one) for one in wanted if one is not None)}"
+        words = f"one of {', '.join(str(part) for part in wanted if part is not None)}"
     elif schema.get("pattern") == AMOUNT["pattern"]:
         words = "an amount as text"
     elif schema.get("format") == "date":

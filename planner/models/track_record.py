@@ -171,11 +171,13 @@ class TrackRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def track_record(name: str, outcomes: Iterable[PastPrediction]) -> TrackRecord:
     """Return what outcomes teach; of an outcome recorded twice, the last one counts."""
-    known = sorted({one.id: one for one in outcomes}.values(), key=lambda one: one.id)
+    known = sorted(
+        {outcome.id: outcome for outcome in outcomes}.values(), key=lambda outcome: outcome.id
+    )
     return TrackRecord(
         name=name,
-        same_machine=correction(one for one in known if not one.moved),
-        moved=correction(one for one in known if one.moved),
+        same_machine=correction(outcome for outcome in known if not outcome.moved),
+        moved=correction(outcome for outcome in known if outcome.moved),
     )
 
 
@@ -184,10 +186,10 @@ def correction(outcomes: Iterable[PastPrediction]) -> Correction:
     known = tuple(outcomes)
     if not known:
         return NO_CORRECTION
-    weights = [1.0 / one.variance for one in known]
+    weights = [1.0 / outcome.variance for outcome in known]
     shipped = 1.0 / sum(weights)
-    mean = shipped * sum(w * one.log_error for w, one in zip(weights, known, strict=True))
-    scatter = sum(one.log_error**2 / one.variance for one in known) / len(known)
+    mean = shipped * sum(w * outcome.log_error for w, outcome in zip(weights, known, strict=True))
+    scatter = sum(outcome.log_error**2 / outcome.variance for outcome in known) / len(known)
     chance = shipped * max(1.0, scatter)
     kept = max(0.0, 1.0 - chance / mean**2) if mean else 0.0
     shift = kept * mean
@@ -195,14 +197,14 @@ def correction(outcomes: Iterable[PastPrediction]) -> Correction:
         outcomes=len(known),
         shift=shift,
         error=math.sqrt(kept * chance),
-        widened=max(1.0, _quantile([_reach(one, shift) for one in known])),
+        widened=max(1.0, _quantile([_reach(outcome, shift) for outcome in known])),
     )
 
 
-def _reach(one: PastPrediction, shift: float) -> float:
+def _reach(outcome: PastPrediction, shift: float) -> float:
     """Return how far out an outcome lies of its shifted interval: 1 is its end."""
-    off = one.log_error - shift
-    return abs(off) / one.half(above=off > 0.0)
+    off = outcome.log_error - shift
+    return abs(off) / outcome.half(above=off > 0.0)
 
 
 def _quantile(reaches: list[float]) -> float:

@@ -85,10 +85,10 @@ def missing(profile: Profile, today: Gpu, target: Gpu) -> Iterator[str]:
     for need in _NEEDS:
         if not need.used(profile) or need.has(today) is False:
             continue
-        found = need.has(target)
-        if not found:
+        has = need.has(target)
+        if not has:
             lacks = need.says(target)
-            yield Message("lacks.unknown", what=lacks) if found is None else lacks
+            yield Message("lacks.unknown", what=lacks) if has is None else lacks
 
 
 def uses_fp64(profile: Profile) -> bool:
@@ -220,7 +220,7 @@ def read_kernels(profile: Profile) -> Kernels:
         precision=precision,
         shown=shown,
         counters=_counters(profile, shown),
-        classes={one: work_class(profile, one) for one in (*considered, "tf32")},
+        classes={guess: work_class(profile, guess) for guess in (*considered, "tf32")},
         serves=profile.job.kind.serves,
         small=None if held is None or held >= _SMALL_MEMORY * room else held / room,
     )
@@ -242,30 +242,30 @@ def _counters(profile: Profile, shown: str) -> _Counters | None:
     )
 
 
-def kernels_on(found: Kernels, target: Gpu, piece: str | None = None) -> Estimate:
+def kernels_on(kernels: Kernels, target: Gpu, piece: str | None = None) -> Estimate:
     """Return how much faster one target GPU runs the job's kernels than what was profiled.
 
     Where that is a slice of a GPU, the whole GPU comes first.
 
     Args:
-        found: what a profile says of its kernels.
+        kernels: what a profile says of them.
         target: the model.
         piece: the slice of it that the job would have, where it is the one profiled; None: all.
     """
-    from_whole = _from_whole(found, target)
-    return from_whole if piece is not None else product(from_whole, found.whole)
+    from_whole = _from_whole(kernels, target)
+    return from_whole if piece is not None else product(from_whole, kernels.whole)
 
 
-def _from_whole(found: Kernels, target: Gpu) -> Estimate:
+def _from_whole(kernels: Kernels, target: Gpu) -> Estimate:
     """Return the speed-up over the model of the profiled GPU, all of it."""
-    source = found.source
+    source = kernels.source
     if source.name == target.name:
         return _SAME_GPU
     if source.memory_bandwidth_gb_s is None or target.memory_bandwidth_gb_s is None:
         raise InputError(f"the specifications of {target.name} or {source.name} are incomplete.")
-    if found.counters is not None:
-        return _by_counters(found, found.counters, target)
-    return _by_specification(found, target)
+    if kernels.counters is not None:
+        return _by_counters(kernels, kernels.counters, target)
+    return _by_specification(kernels, target)
 
 
 def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
@@ -289,11 +289,11 @@ def used_precision(profile: Profile, source: Gpu) -> tuple[str | None, str]:
 
 def _weak_if_new(estimate: Estimate, source: Gpu, target: Gpu) -> Estimate:
     """Return an estimate, weak and wide where no class measured a GPU's generation."""
-    new = [gpu.architecture for gpu in (source, target) if not is_measured(gpu)]
-    if not new:
+    unmeasured = [gpu.architecture for gpu in (source, target) if not is_measured(gpu)]
+    if not unmeasured:
         return estimate
     factor = max(_WEAK_FACTOR, estimate.high / estimate.mid)
-    names = join(dict.fromkeys(new), "and")
+    names = join(dict.fromkeys(unmeasured), "and")
     basis = Message("speed.outside-fit", gpus=names, basis=estimate.basis)
     return msgspec.structs.replace(within(estimate.mid, factor, basis), weak=True)
 
@@ -307,20 +307,20 @@ def _by_counters(kernels: Kernels, counters: _Counters, target: Gpu) -> Estimate
 
 
 def _by_specification(kernels: Kernels, target: Gpu) -> Estimate:
-    found = [_at(guess, kernels, target) for guess in kernels.guesses]
+    speeds = [_at(guess, kernels, target) for guess in kernels.guesses]
     if kernels.precision and not kernels.shown:
-        return found[0]
+        return speeds[0]
     # What is served runs in half precision nearly always; training may do either.
-    mids = [one.mid for one in (found[:1] if kernels.serves else found)]
-    basis = found[0].basis
+    mids = [speed.mid for speed in (speeds[:1] if kernels.serves else speeds)]
+    basis = speeds[0].basis
     if not kernels.precision:
         basis = Message("speed.precision-unknown", basis=basis)
     return Estimate(
-        low=min(one.low for one in found),
+        low=min(speed.low for speed in speeds),
         mid=math.prod(mids) ** (1.0 / len(mids)),
-        high=max(one.high for one in found),
+        high=max(speed.high for speed in speeds),
         basis=join((basis, kernels.shown)),
-        weak=any(one.weak for one in found),
+        weak=any(speed.weak for speed in speeds),
     )
 
 
@@ -329,9 +329,9 @@ def _at(precision: str, kernels: Kernels, target: Gpu) -> Estimate:
     if precision == "fp32" and has_tf32(target) and not has_tf32(kernels.source):
         return _with_or_without_tf32(kernels, target)
     name = kernels.classes[precision]
-    found = _of_class(name, kernels.source, target, precision)
+    speed = _of_class(name, kernels.source, target, precision)
     small = name == "training" and kernels.small is not None
-    return _damped(found, kernels.small or 0.0) if small else found
+    return _damped(speed, kernels.small or 0.0) if small else speed
 
 
 @kept(_KEPT)

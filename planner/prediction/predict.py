@@ -121,7 +121,7 @@ class UnboundedSpeed(NamedTuple):
 def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
     parts: Split,
     gains: Gains,
-    one: Estimate,
+    per_gpu: Estimate,
     count: Estimate,
     fed: Estimate | None,
     more: float,
@@ -131,13 +131,13 @@ def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
     Args:
         parts: where the time goes.
         gains: of the actions.
-        one: what the kernels gain, GPU for GPU.
+        per_gpu: what the kernels gain, GPU for GPU.
         count: what they gain by the number of GPUs.
         fed: what the input gains for each GPU; None where nothing waits for it.
         more: GPUs over those of today. Each process loads data and launches kernels for its own
             GPU, so both grow with it.
     """
-    host, kernel = gains.host, product(one, count)
+    host, kernel = gains.host, product(per_gpu, count)
     work_share, host_share = parts.kernels * gains.load, parts.host
 
     def faster(kernels: float, serial: float, fed: float) -> float:
@@ -153,24 +153,26 @@ def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
         basis=told if told == other else both(told, other),
         weak=kernel.weak,
     )
-    return UnboundedSpeed(speed, (one, fed or host, host))
+    return UnboundedSpeed(speed, (per_gpu, fed or host, host))
 
 
-def unexplained(one: Estimate, count: Estimate, busy: float | None, more: float) -> UnboundedSpeed:
+def unexplained(
+    per_gpu: Estimate, count: Estimate, busy: float | None, more: float
+) -> UnboundedSpeed:
     """Widen a prediction for a GPU that waits for a cause nobody measured.
 
     The waiting may shrink with the kernels or stay as it is, for each GPU or for all together, so
     the interval spans these.
 
     Args:
-        one: what the kernels gain, GPU for GPU.
+        per_gpu: what the kernels gain, GPU for GPU.
         count: what they gain by the number of GPUs.
         busy: share of the time that kernels run; None = not measured.
         more: GPUs over those of today.
     """
-    whole = product(one, count)
+    whole = product(per_gpu, count)
     if busy is None or busy >= STARVED or whole.low == whole.high == 1.0:
-        return UnboundedSpeed(whole, (one,))
+        return UnboundedSpeed(whole, (per_gpu,))
 
     def waiting_stays(speed: float, gpus: float) -> float:
         return gpus / (1.0 - busy + busy / (speed / gpus))
@@ -182,7 +184,7 @@ def unexplained(one: Estimate, count: Estimate, busy: float | None, more: float)
         basis=join((whole.basis, Message("speed.waits-unexplained", share=1.0 - busy))),
         weak=whole.weak,
     )
-    return UnboundedSpeed(speed, (one, _STILL_WAITING))
+    return UnboundedSpeed(speed, (per_gpu, _STILL_WAITING))
 
 
 class InputSupply(NamedTuple):
@@ -343,12 +345,12 @@ class Predictions:
 
     def _by_formulas(self, target: Layout, gains: Gains) -> UnboundedSpeed:
         faster = kernels_on(self._read, target.chip, target.slice)
-        one, count = product(faster, gains.kernels), self._scaled(target, faster)
+        per_gpu, count = product(faster, gains.kernels), self._scaled(target, faster)
         more = target.gpu_count / self.profile.gpu_count
         if not self.parts.is_explained:
-            return unexplained(one, count, self._busy, more)
+            return unexplained(per_gpu, count, self._busy, more)
         fed = self._input(target, gains) if self.parts.input else None
-        return in_parts(self.parts, gains, one, count, fed, more)
+        return in_parts(self.parts, gains, per_gpu, count, fed, more)
 
     def _input(self, target: Layout, gains: Gains) -> Estimate:
         cores = None if target.cpu_cores is None else target.cpu_cores / target.gpu_count
@@ -363,7 +365,7 @@ class Predictions:
 
     def _by_probes(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
         measured = self._anchors
-        scaled = tuple(one for one in measured if one[0].shows_scaling)
+        scaled = tuple(start for start in measured if start[0].shows_scaling)
         if target.gpu_count > 1 and scaled:
             measured = scaled  # what several GPUs did tells more than such links usually do
         return narrowest(

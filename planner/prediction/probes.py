@@ -115,11 +115,11 @@ def speed_on_slice(profile: Profile, probes: Iterable[Profile]) -> tuple[str, fl
     """
     for probe in probes_of(profile, probes):
         speed, pair = relative_speed(profile, probe), (profile, probe)
-        gpus = {source_gpu(one).name for one in pair}
-        parts = [source_slice(one) for one in pair]
-        if not speed or len(gpus) > 1 or {one.gpu_count for one in pair} != {1}:
+        gpus = {source_gpu(profile).name for profile in pair}
+        parts = [source_slice(profile) for profile in pair]
+        if not speed or len(gpus) > 1 or {profile.gpu_count for profile in pair} != {1}:
             continue
-        if any(unknown_slice(one) for one in pair) or parts.count(None) != 1:
+        if any(unknown_slice(profile) for profile in pair) or parts.count(None) != 1:
             continue
         piece = parts[1] or parts[0]
         there = speed if parts[1] else 1.0 / speed

@@ -163,9 +163,9 @@ def speed_up(
         for gbps in _NETWORKS_GBPS
     )
     return Estimate(
-        low=min(mid.low, *(one.low for one in others)),
+        low=min(mid.low, *(speed.low for speed in others)),
         mid=mid.mid,
-        high=max(mid.high, *(one.high for one in others)),
+        high=max(mid.high, *(speed.high for speed in others)),
         basis=join((mid.basis, Message("scaling.network-unknown"))),
     )
 
@@ -192,19 +192,19 @@ def _same_links(before: Layout, after: Layout, step: ProfiledStep, faster: float
 
     That must not make slow links look better than fast ones.
     """
-    found = _between_filled(before, after, step, faster)
+    speed = _between_filled(before, after, step, faster)
     if (
         before.interconnect is not None
         or link_class(after.interconnect, after.gpu_name) == "nvlink"
     ):
-        return found
+        return speed
     most = _between_filled(before, replace(after, interconnect="nvlink"), step, faster)
     return Estimate(
-        low=min(found.low, most.low),
-        mid=min(found.mid, most.mid),
-        high=min(found.high, most.high),
-        basis=found.basis,
-        weak=found.weak,
+        low=min(speed.low, most.low),
+        mid=min(speed.mid, most.mid),
+        high=min(speed.high, most.high),
+        basis=speed.basis,
+        weak=speed.weak,
     )
 
 
@@ -214,12 +214,14 @@ def _between_filled(before: Layout, after: Layout, step: ProfiledStep, faster: f
     return law(before, after, step, faster)
 
 
-def _filled(one: Layout, other: Layout) -> Layout:
-    network = one.network_gbps or (other.network_gbps if other.machines > 1 else None)
-    interconnect = one.interconnect or other.interconnect
-    if (interconnect, network) == (one.interconnect, one.network_gbps):
-        return one
-    return replace(one, interconnect=interconnect, network_gbps=network)
+def _filled(layout: Layout, counterpart: Layout) -> Layout:
+    network = layout.network_gbps or (
+        counterpart.network_gbps if counterpart.machines > 1 else None
+    )
+    interconnect = layout.interconnect or counterpart.interconnect
+    if (interconnect, network) == (layout.interconnect, layout.network_gbps):
+        return layout
+    return replace(layout, interconnect=interconnect, network_gbps=network)
 
 
 def _from_typical(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:

@@ -77,8 +77,8 @@ def peak_share(profile: Profile) -> float | None:
     """
     mean = compute_share(profile)
     slot = next((slot for slot in SHARES if profile.mean(slot) is not None), None)
-    seen = [peak_of(profile, one) for one in profile.readings(slot)] if slot else []
-    return max((one for one in seen if one is not None), default=mean)
+    peaks = [peak_of(profile, reading) for reading in profile.readings(slot)] if slot else []
+    return max((peak for peak in peaks if peak is not None), default=mean)
 
 
 def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tuple[Estimate, ...]:
@@ -99,16 +99,16 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
         return (exactly(1.0, Message("sharing.alone")),)
     taken = [_Taken.by(profile, in_turns=in_turns) for profile in profiles]
     total = _Taken(*(sum(shares) for shares in zip(*taken, strict=True)))
-    filling = [] if in_turns else [one for one in profiles if _fills(one)]
+    filling = [] if in_turns else [profile for profile in profiles if _fills(profile)]
     found = (
         _beside(time or 0.0, total.without(share), in_turns=in_turns)
         for time, share in zip(own, taken, strict=True)
     )
     return tuple(
         msgspec.structs.replace(speed, basis=Message("sharing.starved", law=_BASIS), weak=True)
-        if any(other is not one for other in filling)
+        if any(other is not profile for other in filling)
         else speed
-        for one, speed in zip(profiles, found, strict=True)
+        for profile, speed in zip(profiles, found, strict=True)
     )
 
 
@@ -133,9 +133,9 @@ class _Taken(NamedTuple):
             return cls(0.0, share / 2.0, share)
         return cls(share, share, share)
 
-    def without(self, one: "_Taken") -> "_Taken":
+    def without(self, share: "_Taken") -> "_Taken":
         """Return what the others of all jobs take."""
-        least, mid, most = (max(0.0, a - b) for a, b in zip(self, one, strict=True))
+        least, mid, most = (max(0.0, a - b) for a, b in zip(self, share, strict=True))
         return _Taken(least, mid, most)
 
 
@@ -216,9 +216,9 @@ def by_turns(gpu: str, profiles: Sequence[Profile]) -> tuple[Estimate, ...] | No
         profiles: the jobs as measured alone on it.
     """
     law = coefficients("sharing").get("pair", {}).get(gpu)
-    steps = [one.step.mean_s if one.step is not None else None for one in profiles]
+    steps = [profile.step.mean_s if profile.step is not None else None for profile in profiles]
     known = [step_s for step_s in steps if step_s is not None]
-    busy = all((compute_share(one) or 0.0) >= _BUSY for one in profiles)
+    busy = all((compute_share(profile) or 0.0) >= _BUSY for profile in profiles)
     if law is None or len(profiles) != 2 or len(known) != 2 or not busy:  # noqa: PLR2004 - a pair
         return None
     if not law["shortest_s"] <= min(known) <= max(known) <= law["longest_s"]:
@@ -276,16 +276,16 @@ def partitioned(gpu: Gpu, profiles: Sequence[Profile]) -> PartitionMode | str:
 
 def _too_large(gpu: Gpu, mode: PartitionMode, profiles: Sequence[Profile]) -> str | None:
     """Return why a partition does not hold a job; larger ones would be too few."""
-    for one in profiles:
-        need = memory_need_gib(one)
-        if need is None or compute_share(one) is None:
-            return Message("sharing.unmeasured", job=one.job.name)
-        need *= memory_growth(one)
+    for profile in profiles:
+        need = memory_need_gib(profile)
+        if need is None or compute_share(profile) is None:
+            return Message("sharing.unmeasured", job=profile.job.name)
+        need *= memory_growth(profile)
         room = USABLE * mode.memory_gib(gpu)
         if need > room:
             return Message(
                 "sharing.partition-too-small",
-                job=one.job.name,
+                job=profile.job.name,
                 gib=need,
                 gpu=gpu.name,
                 mode=mode.name,
@@ -296,7 +296,9 @@ def _too_large(gpu: Gpu, mode: PartitionMode, profiles: Sequence[Profile]) -> st
 
 def speeds_on_partitions(profiles: Sequence[Profile], mode: PartitionMode) -> tuple[Estimate, ...]:
     """Return each job's speed on its partition relative to the whole GPU, in order of the input."""
-    return tuple(partition_speed(compute_share(one) or 0.0, mode.compute) for one in profiles)
+    return tuple(
+        partition_speed(compute_share(profile) or 0.0, mode.compute) for profile in profiles
+    )
 
 
 def speeds_in(
@@ -316,7 +318,7 @@ def speeds_in(
             not one that shares so; `on_slice` is of no such job, slice or mode, or its speed is not
             above 0 and at most 1.
     """
-    whole = tuple(on_whole(one) for one in profiles)
+    whole = tuple(on_whole(profile) for profile in profiles)
     if on_slice:
         _check(profiles, mode, on_slice)
         return _sliced(whole, on_slice)
@@ -326,7 +328,7 @@ def speeds_in(
 
 
 def _check(profiles: Sequence[Profile], mode: str, on_slice: Probes) -> None:
-    names = {one.job.name for one in profiles}
+    names = {profile.job.name for profile in profiles}
     problems = [
         *([f"a speed on a slice is of mode='mig', not of {mode!r}."] if mode != "mig" else []),
         *(f"no job is called {name}." for name in sorted(on_slice.keys() - names)),
@@ -349,7 +351,7 @@ def _whole(profiles: Sequence[Profile], *, in_turns: bool = False) -> tuple[Esti
 
 def _in_turns(profiles: Sequence[Profile]) -> tuple[Estimate, ...]:
     expected = _whole(profiles, in_turns=True)
-    named = [one.hardware.gpu for one in profiles]
+    named = [profile.hardware.gpu for profile in profiles]
     if len(set(named)) != 1 or named[0] is None:
         return expected
     return by_turns(source_gpu(profiles[0]).name, profiles) or expected

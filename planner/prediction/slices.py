@@ -123,7 +123,7 @@ def speed_by_probe(speed: float, seen: tuple[float, float], there: tuple[float, 
         there: those of the slice in question.
     """
     fitted = coefficients("sharing")["probe"]
-    by_compute, by_slowdown, by_memory = (float(one) for one in fitted["law"])
+    by_compute, by_slowdown, by_memory = (float(exponent) for exponent in fitted["law"])
     slowdown = slowdown_there(1.0 / speed - 1.0, seen, there, (by_compute, by_slowdown, by_memory))
     low, mid, high = (
         1.0 / (1.0 + max(0.0, (slowdown + OFFSET) * factor - OFFSET))
@@ -200,16 +200,16 @@ def cut(
     if not gpu.mig:
         return Message("slice.none", gpu=gpu.name)
     rooms = []
-    for one in profiles:
-        need = memory_need_gib(one)
-        if need is None or compute_share(one) is None:
-            return Message("sharing.unmeasured", job=one.job.name)
-        need *= memory_growth(one)
+    for profile in profiles:
+        need = memory_need_gib(profile)
+        if need is None or compute_share(profile) is None:
+            return Message("sharing.unmeasured", job=profile.job.name)
+        need *= memory_growth(profile)
         rooms.append(_holding(gpu, need))
         if not rooms[-1]:
-            return Message("slice.too-small", gpu=gpu.name, gib=need, job=one.job.name)
+            return Message("slice.too-small", gpu=gpu.name, gib=need, job=profile.job.name)
     chosen = [room[0] for room in rooms]
-    refused = gpu.why_not_sliced([one.profile for one in chosen])
+    refused = gpu.why_not_sliced([piece.profile for piece in chosen])
     return refused or _enlarged(gpu, profiles, rooms, chosen, probes)
 
 
@@ -223,11 +223,11 @@ def smallest(gpu: Gpu, profile: Profile) -> MigProfile | None:
 
 def compute_of(gpu: Gpu, piece: MigProfile) -> float:
     """Return a slice's share of the GPU's compute, 0-1."""
-    return piece.compute_slices / max(one.compute_slices for one in gpu.mig)
+    return piece.compute_slices / max(size.compute_slices for size in gpu.mig)
 
 
 def _holding(gpu: Gpu, need_gib: float) -> list[MigProfile]:
-    sizes = sorted(gpu.mig, key=lambda one: (one.compute_slices, one.memory_gib))
+    sizes = sorted(gpu.mig, key=lambda size: (size.compute_slices, size.memory_gib))
     return [size for size in sizes if need_gib <= USABLE * size.memory_gib]
 
 
@@ -239,7 +239,7 @@ def speeds_on(
 ) -> tuple[Estimate, ...]:
     """Return each job's speed on its slice relative to the whole GPU, in order of the input."""
     return tuple(
-        _speed(gpu, one, piece, probes) for one, piece in zip(profiles, slices, strict=True)
+        _speed(gpu, profile, piece, probes) for profile, piece in zip(profiles, slices, strict=True)
     )
 
 
@@ -252,7 +252,7 @@ def _speed(gpu: Gpu, profile: Profile, piece: MigProfile, probes: Probes) -> Est
     if name == piece.profile:
         return exactly(speed, Message("slice.measured-on", slice=name))
     seen = measured_slice(gpu, name)
-    most = max(one.memory_gib for one in gpu.mig)
+    most = max(size.memory_gib for size in gpu.mig)
     return speed_by_probe(
         speed,
         (compute_of(gpu, seen), seen.memory_gib / most),
@@ -266,7 +266,7 @@ def measured_slice(gpu: Gpu, name: str) -> MigProfile:
     Raises:
         InputError: the GPU has no such slice, or it is the whole GPU.
     """
-    smaller = {one.profile: one for one in gpu.mig if compute_of(gpu, one) < 1.0}
+    smaller = {size.profile: size for size in gpu.mig if compute_of(gpu, size) < 1.0}
     if name not in smaller:
         raise InputError(
             f"a job was measured on the slice {name!r}; parts of a {gpu.name} are "
@@ -294,7 +294,7 @@ def _enlarged(
             for size in rooms[slowest]
             if size.compute_slices > chosen[slowest].compute_slices
         )
-        fitting = (c for c in larger if not gpu.why_not_sliced([one.profile for one in c]))
+        fitting = (c for c in larger if not gpu.why_not_sliced([piece.profile for piece in c]))
         found = next(fitting, None)
         if found is None:
             stuck.add(slowest)

@@ -107,8 +107,8 @@ _SEEN_BY_ALL = ("cpu_busiest_core", "net_rx_mib_s", "net_tx_mib_s")
 
 def cores_of(parts: Sequence[Profile]) -> float | None:
     """Return the cores that the parts may use together: those of each set of cores once."""
-    known = [cores for cores in _by_cores(parts).values() if cores is not None]
-    return sum(known) if known else None
+    cores_of_sets = [cores for cores in _by_cores(parts).values() if cores is not None]
+    return sum(cores_of_sets) if cores_of_sets else None
 
 
 def host_of(parts: Sequence[Profile]) -> Host | None:
@@ -119,40 +119,40 @@ def host_of(parts: Sequence[Profile]) -> Host | None:
     read = [part for part in parts if part.host is not None]
     if len(read) < len(parts) or len(parts) == 1:
         return read[0].host if read else None
-    found: dict[str, Statistics] = {}
+    statistics: dict[str, Statistics] = {}
     for field in fields(Host):
         values = [getattr(part.host, field.name) for part in parts]
-        known = [value for value in values if value is not None]
-        if len(known) < len(parts):
+        present = [value for value in values if value is not None]
+        if len(present) < len(parts):
             continue
         if field.name == _SHARE:
-            shared = _shared(known, parts)
+            shared = _shared(present, parts)
             if shared is not None:
-                found[field.name] = shared
+                statistics[field.name] = shared
         elif field.name in _SEEN_BY_ALL:
-            found[field.name] = _combined(known, [1.0] * len(known), greatest=True)
+            statistics[field.name] = _combined(present, [1.0] * len(present), greatest=True)
         else:
-            found[field.name] = _combined(known, [1.0] * len(known))
-    return Host(**found)
+            statistics[field.name] = _combined(present, [1.0] * len(present))
+    return Host(**statistics)
 
 
 def _by_cores(parts: Sequence[Profile]) -> dict[str, float | None]:
     """Return each set of cores, with how many of it may be used; sets do not overlap in part."""
-    found: dict[str, list[float]] = defaultdict(list)
+    cores_by_set: dict[str, list[float]] = defaultdict(list)
     for part in parts:
         name = (part.run.cpus if part.run else None) or ""
-        found[name] += [part.hardware.cpu_cores] if part.hardware.cpu_cores else []
-    return {name: max(cores, default=None) for name, cores in found.items()}
+        cores_by_set[name] += [part.hardware.cpu_cores] if part.hardware.cpu_cores else []
+    return {name: max(cores, default=None) for name, cores in cores_by_set.items()}
 
 
 def _shared(values: Sequence[Statistics], parts: Sequence[Profile]) -> Statistics | None:
     """Return the share of all their cores in use; None where a part does not know its cores."""
     every = cores_of(parts)
     own = [part.hardware.cpu_cores for part in parts]
-    known = [cores for cores in own if cores]
-    if not every or len(known) < len(own):
+    cores_known = [cores for cores in own if cores]
+    if not every or len(cores_known) < len(own):
         return None
-    return _combined(values, [cores / every for cores in known], most=1.0)
+    return _combined(values, [cores / every for cores in cores_known], most=1.0)
 
 
 def _combined(
@@ -162,14 +162,14 @@ def _combined(
     most: float = float("inf"),
     greatest: bool = False,
 ) -> Statistics:
-    found = {}
+    combined = {}
     for field in fields(Statistics):
-        each = [getattr(value, field.name) for value in values]
-        if None in each:
+        values_of_field = [getattr(value, field.name) for value in values]
+        if None in values_of_field:
             continue
-        scaled = [value * weight for value, weight in zip(each, weights, strict=True)]
-        found[field.name] = round(min(most, max(scaled) if greatest else sum(scaled)), _DIGITS)
-    return Statistics(**found)
+        scaled = [value * weight for value, weight in zip(values_of_field, weights, strict=True)]
+        combined[field.name] = round(min(most, max(scaled) if greatest else sum(scaled)), _DIGITS)
+    return Statistics(**combined)
 
 
 _STEPS = "step"
@@ -314,20 +314,24 @@ def _ranks(parts: Sequence[Profile]) -> tuple[Rank, ...]:
 def _host(hosts: Sequence[Host]) -> Host | None:
     if not hosts:
         return None
-    found = {}
+    statistics = {}
     for field in fields(Host):
-        known = [value for host in hosts if (value := getattr(host, field.name)) is not None]
-        found[field.name] = _per_machine(known) if known else None
-    return Host(**found)
+        present = [value for host in hosts if (value := getattr(host, field.name)) is not None]
+        statistics[field.name] = _per_machine(present) if present else None
+    return Host(**statistics)
 
 
-def _per_machine(known: Sequence[Statistics]) -> Statistics:
-    found = {}
+def _per_machine(statistics: Sequence[Statistics]) -> Statistics:
+    combined = {}
     for field in fields(Statistics):
-        values = [v for one in known if (v := getattr(one, field.name)) is not None]
+        values = [
+            v
+            for machine_statistics in statistics
+            if (v := getattr(machine_statistics, field.name)) is not None
+        ]
         if values:
-            found[field.name] = _over_machines(field.name, values)
-    return Statistics(**found)
+            combined[field.name] = _over_machines(field.name, values)
+    return Statistics(**combined)
 
 
 def _over_machines(name: str, values: Sequence[float]) -> float:
@@ -336,9 +340,9 @@ def _over_machines(name: str, values: Sequence[float]) -> float:
     return min(values) if name == "min" else max(values)
 
 
-def overlap(one: Profile, other: Profile) -> bool:
+def overlap(part: Profile, counterpart: Profile) -> bool:
     """Return whether two parts were measured at the same time, as far as that is known."""
-    spans = [_span(one), _span(other)]
+    spans = [_span(part), _span(counterpart)]
     if None in spans:
         return True
     (begin, end), (other_begin, other_end) = (span for span in spans if span is not None)

@@ -75,7 +75,7 @@ class Statistics:
         return max(values) if values else None
 
 
-_ALL = attrgetter(*(one.name for one in fields(Statistics)))
+_ALL = attrgetter(*(field_.name for field_ in fields(Statistics)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,7 +59,7 @@ def unknown_slice(profile: Profile) -> str | None:
     gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     if gpu is None or gpu.slice_called(named) is not None:
         return None
-    slices = tuple(one.profile for one in gpu.mig)
+    slices = tuple(piece.profile for piece in gpu.mig)
     code = "slice.unknown" if slices else "slice.of-none"
     return Message(code, slice=named, gpu=gpu.name, slices=slices)
 
@@ -75,7 +75,7 @@ def memory_measured(profile: Profile) -> float:
     piece = source_slice(profile)
     if piece is None:
         return 1.0
-    return piece.memory_gib / max(one.memory_gib for one in source_gpu(profile).mig)
+    return piece.memory_gib / max(size.memory_gib for size in source_gpu(profile).mig)
 
 
 def memory_room_gib(profile: Profile) -> float | None:
@@ -92,7 +92,7 @@ def _is_whole(gpu: Gpu, piece: MigProfile) -> bool:
 
 
 def _compute_slices(gpu: Gpu) -> int:
-    return max(one.compute_slices for one in gpu.mig)
+    return max(piece.compute_slices for piece in gpu.mig)
 
 
 def name_apart(profiles: Iterable[Profile]) -> tuple[Profile, ...]:

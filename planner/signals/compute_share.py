@@ -30,34 +30,34 @@ def busy_there(profile: Profile, factor: float) -> Profile:
     """
     if factor == 1.0:
         return profile
-    there = tuple(
+    readings = tuple(
         replace(
-            one,
+            gpu,
             metrics={
-                slot: _times(found, factor)
-                if slot in SHARES and found.typical is not None
-                else found
-                for slot, found in one.metrics.items()
+                slot: _times(statistics, factor)
+                if slot in SHARES and statistics.typical is not None
+                else statistics
+                for slot, statistics in gpu.metrics.items()
             },
         )
-        for one in profile.gpus
+        for gpu in profile.gpus
     )
-    return replace(profile, gpus=there)
+    return replace(profile, gpus=readings)
 
 
-def _times(found: Statistics, factor: float) -> Statistics:
+def _times(statistics: Statistics, factor: float) -> Statistics:
     """Return mean and peaks of a share of time, times a factor, at most 1."""
-    told = {
+    scaled = {
         name: min(1.0, value * factor)
         for name, value in (
-            ("mean", found.typical),
-            ("p95", found.p95),
-            ("p99", found.p99),
-            ("max", found.max),
+            ("mean", statistics.typical),
+            ("p95", statistics.p95),
+            ("p99", statistics.p99),
+            ("max", statistics.max),
         )
         if value is not None
     }
-    return Statistics(**told)
+    return Statistics(**scaled)
 
 
 # Of all cores: who wants one more waits for it. As what a profile notes of itself.

@@ -33,7 +33,7 @@ def _of(profile: Profile, group: str) -> list[Wait]:
     work, phases = _GROUPS[group]
     if profile.job.kind.answers:
         work -= _FOR_OTHERS  # it waits for requests: nothing holds it up
-    return [one for one in profile.waits if one.doing in work and one.phase in phases]
+    return [wait for wait in profile.waits if wait.doing in work and wait.phase in phases]
 
 
 def seen(group: str) -> Callable[[Profile], float | None]:
@@ -48,7 +48,7 @@ def seen(group: str) -> Callable[[Profile], float | None]:
             # A service that uses no core waits for requests, by whatever call.
             cores = cores_used(profile)
             most = most if cores is None else min(most, cores)
-        return min(most, sum(one.time_fraction or 0.0 for one in _of(profile, group)))
+        return min(most, sum(wait.time_fraction or 0.0 for wait in _of(profile, group)))
 
     return signal
 
@@ -70,9 +70,9 @@ def _waited(profile: Profile) -> float:
 def _most(profile: Profile, group: str) -> tuple[str, float] | None:
     """Return the place of a group with the most time, and its share."""
     shares: dict[str, float] = {}
-    for one in _of(profile, group):
-        if one.place:
-            shares[one.place] = shares.get(one.place, 0.0) + (one.time_fraction or 0.0)
+    for wait in _of(profile, group):
+        if wait.place:
+            shares[wait.place] = shares.get(wait.place, 0.0) + (wait.time_fraction or 0.0)
     return max(sorted(shares.items()), key=lambda each: each[1], default=None)
 
 
@@ -108,7 +108,7 @@ def place_end(group: str, end: str) -> Callable[[Profile], float | None]:
 
 
 def _active_s(profile: Profile) -> float:
-    return sum(one.total_s or 0.0 for one in profile.phases if one.kind in _ACTIVE)
+    return sum(phase.total_s or 0.0 for phase in profile.phases if phase.kind in _ACTIVE)
 
 
 def stalled(profile: Profile) -> float | None:
@@ -116,10 +116,10 @@ def stalled(profile: Profile) -> float | None:
     whole_s = _active_s(profile)
     if profile.step is None or profile.step.stalls is None or whole_s <= 0:
         return None
-    share = sum(one.total_s or 0.0 for one in profile.phases if one.kind == "stall") / whole_s
-    within = [one for one in profile.waits if one.phase == "stall"]
-    total = sum(one.time_fraction or 0.0 for one in within)
-    fed = sum(one.time_fraction or 0.0 for one in within if one.doing == "input")
+    share = sum(phase.total_s or 0.0 for phase in profile.phases if phase.kind == "stall") / whole_s
+    within = [wait for wait in profile.waits if wait.phase == "stall"]
+    total = sum(wait.time_fraction or 0.0 for wait in within)
+    fed = sum(wait.time_fraction or 0.0 for wait in within if wait.doing == "input")
     return share * (1.0 - fed / total) if total else share
 
 
@@ -131,16 +131,16 @@ def longest_stall_s(profile: Profile) -> float | None:
 
 def stalled_for_others(profile: Profile) -> float | None:
     """Return the share of the stalls in which the program itself does nothing: it waits."""
-    within = [one for one in profile.waits if one.phase == "stall"]
-    total = sum(one.time_fraction or 0.0 for one in within)
-    waits = sum(one.time_fraction or 0.0 for one in within if one.doing in _FOR_OTHERS)
+    within = [wait for wait in profile.waits if wait.phase == "stall"]
+    total = sum(wait.time_fraction or 0.0 for wait in within)
+    waits = sum(wait.time_fraction or 0.0 for wait in within if wait.doing in _FOR_OTHERS)
     return waits / total if total else None
 
 
 def evaluation_waits(profile: Profile) -> float | None:
     """Return the share of the time in which evaluation waits for its input."""
     whole_s = _active_s(profile)
-    waits = [one.data_wait_s for one in profile.phases if one.kind == "evaluation"]
+    waits = [phase.data_wait_s for phase in profile.phases if phase.kind == "evaluation"]
     known = [wait for wait in waits if wait is not None]
     return min(1.0, sum(known) / whole_s) if known and whole_s > 0 else None
 
@@ -148,14 +148,14 @@ def evaluation_waits(profile: Profile) -> float | None:
 def evaluation_share(profile: Profile) -> float | None:
     """Return the share of the time from the first step to the last that evaluation takes."""
     whole_s = _active_s(profile)
-    seconds = [one.total_s or 0.0 for one in profile.phases if one.kind == "evaluation"]
+    seconds = [phase.total_s or 0.0 for phase in profile.phases if phase.kind == "evaluation"]
     return sum(seconds) / whole_s if seconds and whole_s > 0 else None
 
 
 def evaluation_busy(profile: Profile) -> float | None:
     """Return the share of the time in which evaluation keeps the GPU busy."""
     share = evaluation_share(profile)
-    loads = [one.kernel_time for one in profile.phases if one.kind == "evaluation"]
+    loads = [phase.kernel_time for phase in profile.phases if phase.kind == "evaluation"]
     load = next((load for load in loads if load is not None), None)
     return share if share is None or load is None else share * load
 
@@ -163,14 +163,14 @@ def evaluation_busy(profile: Profile) -> float | None:
 def started(profile: Profile) -> float | None:
     """Return the share of the recording before the first step; None where nothing stepped."""
     stepped = profile.step is not None and (profile.step.count or 0) > 1
-    shares = [one.time_fraction or 0.0 for one in profile.phases if one.kind == "start-up"]
+    shares = [phase.time_fraction or 0.0 for phase in profile.phases if phase.kind == "start-up"]
     return sum(shares) if stepped and shares else None
 
 
 def early_share(profile: Profile) -> float | None:
     """Return the share of the recording that slow first steps took over the later ones' length."""
     step = profile.step
-    whole_s = sum(one.total_s or 0.0 for one in profile.phases)
+    whole_s = sum(phase.total_s or 0.0 for phase in profile.phases)
     if step is None or step.early_count is None or not step.mean_s or whole_s <= 0:
         return None
     return min(1.0, step.early_count * ((step.early_s or 0.0) - step.mean_s) / whole_s)
@@ -181,16 +181,16 @@ def rank_behind(profile: Profile) -> float | None:
 
     Ranks step together, so each step is as long for all: those that have less to do wait.
     """
-    own = sorted(one.own_fraction for one in profile.ranks if one.own_fraction is not None)
+    own = sorted(rank.own_fraction for rank in profile.ranks if rank.own_fraction is not None)
     return own[-1] - median(own[:-1]) if len(own) > 1 else None
 
 
 def slowest_rank(profile: Profile) -> str | None:
     """Return which rank that is, and where its time goes."""
-    known = [one for one in profile.ranks if one.own_fraction is not None]
+    known = [rank for rank in profile.ranks if rank.own_fraction is not None]
     if len(known) < 2:  # noqa: PLR2004 - one is not slower than others
         return None
-    slowest = max(known, key=lambda one: one.own_fraction or 0.0)
+    slowest = max(known, key=lambda rank: rank.own_fraction or 0.0)
     where = slowest.place or Message("cause.own-code")
     share = slowest.own_fraction or 0.0
     return Message("cause.slowest-rank", rank=str(slowest.rank), share=share, place=where)
@@ -198,12 +198,12 @@ def slowest_rank(profile: Profile) -> str | None:
 
 def failing(profile: Profile) -> tuple[Message, ...]:
     """Return what fails of GPUs and links, and has no cure but another host."""
-    return tuple(dict.fromkeys(one.sentence for one in profile.health if one.is_failing))
+    return tuple(dict.fromkeys(fault.sentence for fault in profile.health if fault.is_failing))
 
 
 def idle_phases(profile: Profile) -> float | None:
     """Return the share of the recording in which nothing ran on the GPU, by its phases."""
-    shares = [one.time_fraction or 0.0 for one in profile.phases if one.kind == "idle"]
+    shares = [phase.time_fraction or 0.0 for phase in profile.phases if phase.kind == "idle"]
     return sum(shares) if shares else None
 
 

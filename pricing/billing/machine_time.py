@@ -179,7 +179,7 @@ def _additional_line(
         ends = (bill.billed_s, before.billed_s)
         return _line(what, added, (_DIFFERENCE, ends), (), spans, usage)
     grown = tuple(now - then for now, then in zip(bill.spans_s, before.spans_s, strict=True))
-    price = next((s.offer for s, here_s in zip(spans, grown, strict=True) if here_s), None)
+    price = next((s.offer for s, span_s in zip(spans, grown, strict=True) if span_s), None)
     usd_per_hour = (price or spans[0].offer).usd_per_hour
     words = (_EXACT_TIME, (bill.billed_s - before.billed_s, usd_per_hour))
     return _line(what, added, words, grown, spans, usage)
@@ -195,7 +195,7 @@ def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
 ) -> QuoteLine:
     """Return a line at the hourly price of each span in which `spans_s` has seconds."""
     count, (formula, numbers) = usage.count, words
-    used = [(span, here_s) for span, here_s in zip(spans, spans_s, strict=False) if here_s]
+    used = [(span, span_s) for span, span_s in zip(spans, spans_s, strict=False) if span_s]
     origin: tuple[str, ...] = _ORIGIN(used[0][0] if used else spans[0])
     if len(used) > 1:
         formula, numbers = _stretches(used)
@@ -210,7 +210,7 @@ def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
         rule=rule,
         source=source,
         as_of=as_of,
-        parts=tuple([_priced(span.offer, here_s, count) for span, here_s in used]),
+        parts=tuple([_priced(span.offer, span_s, count) for span, span_s in used]),
     )
 
 
@@ -233,9 +233,9 @@ def _warnings(bill: MachineBill, ran_s: Decimal, spans: Sequence[Span]) -> tuple
     if len(spans) == 1 and bill.billed_s == ran_s and spans[0].rules.granularity_s is not None:
         return spans[0].rules.compute_caveats
     warnings = dict.fromkeys(text for span in spans for text in span.rules.compute_caveats)
-    for span, here_s in zip(spans, bill.spans_s, strict=True):
+    for span, span_s in zip(spans, bill.spans_s, strict=True):
         unit_s = span.rules.granularity_s
-        if not here_s and bill.billed_s:
+        if not span_s and bill.billed_s:
             continue
         provider = span.offer.provider
         if unit_s is None:
