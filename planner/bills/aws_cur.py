@@ -15,9 +15,10 @@ from planner.bills.bill import (
     Rates,
     csv_rows,
     dollars,
+    first_of,
     in_dollars,
     is_unused_capacity,
-    moment,
+    moment_of,
     present,
     read_charges,
     refuse,
@@ -58,6 +59,7 @@ _UNUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("savings_plan_used_commitment",),
     ),
 }
+_COMMITMENTS = ("reservation_reservation_arn", "savings_plan_savings_plan_arn")
 _SPREAD = ("SavingsPlanNegation", "SavingsPlanRecurringFee", "SavingsPlanUpfrontFee", "RIFee")
 _APART = {"Tax": "tax", "Fee": "fee"}  # the rest (Credit, Refund) are credits
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -126,8 +128,8 @@ def _line(row: _Row, rates: Rates) -> BillLine:
     )
     said_of = present(row.get("line_item_line_item_description"))
     description = said_of or row["line_item_usage_type"]
-    times = (row["line_item_usage_start_date"], row["line_item_usage_end_date"])
-    start, end = (moment(t) if present(t) else None for t in times)
+    start = moment_of(row["line_item_usage_start_date"])
+    end = moment_of(row["line_item_usage_end_date"])
     agreed = type_ in _AGREED
     if type_ not in _USAGE and not agreed:
         return BillLine(
@@ -177,12 +179,9 @@ def _unused(row: _Row, rates: Rates) -> BillLine | None:
     usd = sum(added, Decimal(0)) - sum(taken, Decimal(0))
     if usd <= 0 or len(taken) < len(less):
         return None
-    return replace(_line(row, rates), kind="fee", usd=usd, idle=True, resource=_commitment(row))
-
-
-def _commitment(row: _Row) -> str | None:
-    columns = ("reservation_reservation_arn", "savings_plan_savings_plan_arn")
-    return next((found for column in columns if (found := present(row.get(column)))), None)
+    return replace(
+        _line(row, rates), kind="fee", usd=usd, idle=True, resource=first_of(row, _COMMITMENTS)
+    )
 
 
 def _amount(row: _Row, column: str) -> Decimal:

@@ -20,7 +20,9 @@ from planner.bills.bill import (
     Rates,
     csv_rows,
     dollars,
+    first_of,
     in_dollars,
+    kind_in,
     moment,
     present,
     read_charges,
@@ -32,16 +34,6 @@ _COSTS = ("costinbillingcurrency", "cost", "pretaxcost")
 _CURRENCIES = ("billingcurrency", "billingcurrencycode", "currency")
 _DATES = ("date", "usagedatetime", "usagedate")
 _SAID = ("metercategory", "metersubcategory", "metername")
-# Words of category, sub-category and name of a meter, tried in order.
-_KINDS = (
-    (re.compile(r"^virtual machines/"), MACHINE),
-    (re.compile(r"^storage/.*snapshot"), "snapshot"),
-    (re.compile(r"^storage/[^/]*disks?\b"), "disk"),
-    (re.compile(r"^storage/[^/]*(blob|data lake)"), "object-storage"),
-    (re.compile(r"^bandwidth/.*transfer out"), "egress"),
-    (re.compile(r"^virtual network/.*public ip"), "address"),
-    (re.compile(r"^azure kubernetes service/"), "control-plane"),
-)
 _CHARGES = {
     "usage": None,
     "purchase": "fee",
@@ -100,10 +92,10 @@ def _line(row: _Row, rates: Rates) -> BillLine:
     if charge not in _CHARGES:
         raise ValueError(f"ChargeType is {row.get('chargetype')!r}, which cost details do not have")
     said = "/".join((row.get(column) or "") for column in _SAID).lower()
-    use = next((kind for pattern, kind in _KINDS if pattern.search(said)), "other")
+    use = kind_in("azure", said)
     kind = _CHARGES[charge] or use
     machine = kind == MACHINE
-    day = _first(row, _DATES)
+    day = first_of(row, _DATES)
     start = None if day is None else _day(day)
     unused = charge.startswith("unused")
     described = row.get("productname") or row.get("product")
@@ -124,15 +116,11 @@ def _line(row: _Row, rates: Rates) -> BillLine:
     )
 
 
-def _first(row: _Row, columns: tuple[str, ...]) -> str | None:
-    return next((row[column] for column in columns if row.get(column)), None)
-
-
 def _usd(row: _Row, rates: Rates) -> Decimal:
     """Return the cost in dollars, from the column that has them, else at a rate that was given."""
     if row.get("costinusd"):
         return dollars(row["costinusd"] or "")
-    return in_dollars(dollars(_first(row, _COSTS) or ""), _first(row, _CURRENCIES), rates)
+    return in_dollars(dollars(first_of(row, _COSTS) or ""), first_of(row, _CURRENCIES), rates)
 
 
 def _day(text: str) -> datetime:

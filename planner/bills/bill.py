@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from pricing.errors import InputError
 from pricing.money import EXACT, usd
+from pricing.tables import read_toml
 
 MACHINE = "compute"
 USAGE = (
@@ -213,6 +216,21 @@ def moment(text: str) -> datetime:
         raise ValueError(f"{text!r} is not a time") from None
 
 
+def moment_of(cell: object) -> datetime | None:
+    """Return the time in a cell as UTC; None where it is empty.
+
+    Raises:
+        ValueError: it is not a time.
+    """
+    text = present(cell)
+    return None if text is None else moment(text)
+
+
+def first_of(row: Mapping[str, str | None], columns: Iterable[str]) -> str | None:
+    """Return the first cell of some columns that is not empty; None where all are."""
+    return next((cell for column in columns if (cell := present(row.get(column)))), None)
+
+
 def csv_rows(
     name: str, text: str, column: Callable[[str], str] = str
 ) -> Iterator[tuple[str, dict[str, str]]]:
@@ -267,34 +285,6 @@ _MACHINES = {
     "UnusedBox": "on_demand",
 }
 _MACHINE_TYPE = re.compile(rf"(?:^|-)({'|'.join(_MACHINES)})(?::([\w.-]+))?$")
-_AWS = (
-    (re.compile(r"EBS:Snapshot"), "snapshot"),
-    (re.compile(r"EBS:Volume"), "disk"),
-    (re.compile(r"TimedStorage"), "object-storage"),
-    (re.compile(r"(?:^|-)DataTransfer-Out-Bytes$"), "egress"),
-    (re.compile(r"PublicIPv4:|ElasticIP:"), "address"),
-    (re.compile(r"AmazonEKS-Hours"), "control-plane"),
-)
-
-# Words of descriptions and product names, tried in order.
-_WORDS = (
-    (re.compile(r"\btax(es)?\b|\bvat\b|\bgst\b"), "tax"),
-    (re.compile(r"\bcredits?\b|\bdiscounts?\b|\bpromo|\badjustment|\brefund"), "credit"),
-    (re.compile(r"snapshot|backup"), "snapshot"),
-    (re.compile(r"data transfer in\b|regional data transfer|data transfer from|ingress"), "other"),
-    (re.compile(r"data transfer to (?!the internet)"), "other"),
-    (re.compile(r"data transfer out|bandwidth|egress|outbound|transfer overage"), "egress"),
-    (
-        re.compile(
-            r"\bvolumes?\b|block storage|provisioned storage|gp[23]\b|\bdisks?\b|persistent"
-        ),
-        "disk",
-    ),
-    (re.compile(r"\bspaces\b|object storage|\bs3\b|\bbucket|simple storage"), "object-storage"),
-    (re.compile(r"ipv4|(floating|reserved|elastic|public) ip"), "address"),
-    (re.compile(r"control plane|highly available|\beks\b|per cluster"), "control-plane"),
-    (re.compile(r"droplet|instance hour|virtual machine|\bboxusage|\bspotusage"), MACHINE),
-)
 # "$0.34 per On Demand Linux c5.2xlarge Instance Hour", of AWS price lists and FOCUS exports, and
 # "$37.688 per Train:ml.p4d.24xlarge hour" of SageMaker.
 _DESCRIBED = re.compile(
@@ -320,6 +310,20 @@ _ADDRESSED = r"load ?balanc|gateway|\bnat\b|firewall|\bvpn\b|bastion|forwarding|
 _MAY_HOST = {"disk": re.compile(_HOSTS), "address": re.compile(f"{_HOSTS}|{_ADDRESSED}")}
 
 
+WORDS = read_toml(str(Path(__file__).with_name("words.toml"))) or {}
+"""The tables of `words.toml`."""
+
+
+@cache
+def _patterns(table: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(pattern), kind) for pattern, kind in WORDS["kinds"][table])
+
+
+def kind_in(table: str, text: str) -> str:
+    """Return the kind of the first pattern of a table that is in a text; "other" of none."""
+    return next((kind for pattern, kind in _patterns(table) if pattern.search(text)), "other")
+
+
 def usage_of_type(text: str) -> UsageType:
     """Return what an AWS usage type is for; a BoxUsage without a size is m1.small, as AWS says."""
     machine = _MACHINE_TYPE.search(text)
@@ -328,14 +332,12 @@ def usage_of_type(text: str) -> UsageType:
     managed = _SAGEMAKER.search(text)
     if managed is not None:
         return UsageType(MACHINE, managed[1], "on_demand")
-    kind = next((kind for pattern, kind in _AWS if pattern.search(text)), "other")
-    return UsageType(kind, None, None)
+    return UsageType(kind_in("aws", text), None, None)
 
 
 def kind_of_words(*texts: str | None) -> str:
     """Return the kind that the words of a line name; "other" where none does."""
-    said = " ".join(text for text in texts if text).lower()
-    return next((kind for pattern, kind in _WORDS if pattern.search(said)), "other")
+    return kind_in("words", " ".join(text for text in texts if text).lower())
 
 
 def described_size(description: str) -> str | None:

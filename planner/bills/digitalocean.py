@@ -19,6 +19,7 @@ from planner.bills.bill import (
     dollars,
     kind_of_words,
     moment,
+    moment_of,
     present,
     read_charges,
     says_idle,
@@ -99,26 +100,24 @@ def _bill(
 
 def _csv_line(row: _Record) -> BillLine:
     hours = present(row["hours"])
-    times = (present(row["start"]), present(row["end"]))
     return _line(
         row["product"],
         row["description"],
         dollars(row["USD"]),
         hours=None if hours is None else dollars(hours),
-        times=tuple(None if t is None else moment(t) for t in times),
+        times=(moment_of(row["start"]), moment_of(row["end"])),
     )
 
 
 def _item_line(item: _Record) -> BillLine:
     hours = present(item.get("duration"))
     counted = str(item.get("duration_unit", "Hours")).lower().startswith("hour")
-    times = (present(item.get("start_time")), present(item.get("end_time")))
     return _line(
         item["product"],
         item.get("description") or "",
         dollars(str(item["amount"])),
         hours=dollars(hours) if hours and counted else None,
-        times=tuple(None if t is None else moment(t) for t in times),
+        times=(moment_of(item.get("start_time")), moment_of(item.get("end_time"))),
         resource=present(item.get("resource_uuid")) or present(item.get("resource_id")),
     )
 

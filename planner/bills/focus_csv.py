@@ -21,10 +21,11 @@ from planner.bills.bill import (
     csv_rows,
     described_size,
     dollars,
+    first_of,
     in_dollars,
     is_unused_capacity,
     kind_of_words,
-    moment,
+    moment_of,
     present,
     read_charges,
     refuse,
@@ -95,7 +96,6 @@ def _line(row: _Row, rates: Rates) -> BillLine:
     if category != "Usage" and category not in _APART:
         raise ValueError(f"ChargeCategory is {category!r}, which FOCUS does not have")
     column = "EffectiveCost" if category == "Usage" and _is_discounted(row) else "BilledCost"
-    start, end = (row["ChargePeriodStart"], row["ChargePeriodEnd"])
     said = _use(row)
     unused = row.get("CommitmentDiscountStatus") == "Unused"
     spare = is_unused_capacity(row.get("x_UsageType") or "")
@@ -109,14 +109,14 @@ def _line(row: _Row, rates: Rates) -> BillLine:
     return BillLine(
         kind=kind,
         usd=in_dollars(dollars(row[column] or ""), row["BillingCurrency"], rates),
-        provider=_provider(next((row[c] for c in _PROVIDERS if row.get(c)), None)),
+        provider=_provider(first_of(row, _PROVIDERS)),
         description=row.get("ChargeDescription") or row.get("ServiceName") or "",
         instance_type=said.instance_type if machine else None,
         region=row.get("RegionId"),
         purchase=said.purchase if machine else None,
         hours=_quantity(row, _HOURS) if machine else None,
-        start=moment(start) if start else None,
-        end=moment(end) if end else None,
+        start=moment_of(row["ChargePeriodStart"]),
+        end=moment_of(row["ChargePeriodEnd"]),
         resource=row.get("ResourceId") or row.get("ResourceName"),
         account=row.get("SubAccountId") or row.get("BillingAccountId"),
         zone=row.get("AvailabilityZone"),

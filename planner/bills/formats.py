@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.bills import aws_cur, azure_export, digitalocean, focus_csv, gcp_export
-from planner.bills.bill import NO_RATES, Bill, Rates
+from planner.bills.bill import NO_RATES, WORDS, Bill, Rates
 from pricing.errors import InputError
 
 _HEAD = 4096
@@ -50,26 +50,6 @@ FORMATS = (
 )
 
 
-# What a console downloads first, and what holds the same charges line by line.
-_TABLES = (
-    (
-        "a table of AWS Cost Explorer",
-        ("total", "Total costs($)"),
-        "get the Cost and Usage Report (Billing, Data Exports)",
-    ),
-    (
-        "a view of Azure cost analysis",
-        ("ResourceId", "ResourceType", "Meter", "Cost", "Currency"),
-        "export the cost details (Cost Management, Exports)",
-    ),
-    (
-        "a cost report of Oracle Cloud",
-        ("lineItem/referenceNo", "cost/productSku"),
-        "export FOCUS (Billing, Cost and Usage Reports, FOCUS Reports)",
-    ),
-)
-
-
 def is_bill(head: str) -> bool:
     """Return whether the first characters of a file are of a bill, and of no telemetry."""
     *tables, documents = FORMATS
@@ -92,9 +72,10 @@ def read_bill(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
     head = text[:_HEAD]
     known = next((form for form in FORMATS if form.fits(head)), None)
     if known is None:
-        for table, columns, mend in _TABLES:
-            if all(column in head for column in columns):
-                raise InputError(f"{name}: {table}, which names no machine hours; {mend}.")
+        for table in WORDS["refused"]:
+            if all(column in head for column in table["columns"]):
+                title, mend = table["title"], table["mend"]
+                raise InputError(f"{name}: {title}, which names no machine hours; {mend}.")
         titles = ", ".join(form.title for form in FORMATS)
         raise InputError(f"{name}: no bill that is known here; known are: {titles}.")
     bill = known.read(name, text, rates)

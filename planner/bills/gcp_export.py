@@ -15,13 +15,15 @@ from planner.bills.bill import (
     MACHINE,
     NO_RATES,
     RESERVED,
+    WORDS,
     Bill,
     BillLine,
     Rates,
     csv_rows,
     dollars,
     in_dollars,
-    moment,
+    kind_in,
+    moment_of,
     present,
     read_charges,
     says_idle,
@@ -38,36 +40,6 @@ _COST_TYPES = {
     "adjustment": "credit",
     "rounding_error": "credit",
 }
-# Credits that are a part of the price; the rest (promotions) pay a bill.
-_PRICE_CREDITS = frozenset(
-    (
-        "COMMITTED_USAGE_DISCOUNT",
-        "COMMITTED_USAGE_DISCOUNT_DOLLAR_BASE",
-        "DISCOUNT",
-        "FEE_UTILIZATION_OFFSET",
-        "FREE_TIER",
-        "RESELLER_MARGIN",
-        "SUBSCRIPTION_BENEFIT",
-        "SUSTAINED_USAGE_DISCOUNT",
-    )
-)
-# Service and SKU, tried in order.
-_KINDS = (
-    (re.compile(r"/commitment\b"), "fee"),
-    # What a managed service costs on top of the machine, which has a line of its own.
-    (re.compile(r"management fee|^kubernetes engine/autopilot .*\bpremium\b"), "other"),
-    (re.compile(r"^kubernetes engine/autopilot .*\bpod\b"), MACHINE),
-    (re.compile(r"^vertex ai/.*(\bon nvidia\b|\bgpu\b|instance (core|ram)\b)"), MACHINE),
-    (re.compile(r"^compute engine/.*licens"), "other"),
-    (re.compile(r"^compute engine/.*\b(core|ram|gpus?)\b"), MACHINE),
-    (re.compile(r"^compute engine/.*local (storage|ssd)"), MACHINE),
-    (re.compile(r"^compute engine/.*snapshot"), "snapshot"),
-    (re.compile(r"^compute engine/.*(pd capacity|hyperdisk|extreme pd)"), "disk"),
-    (re.compile(r"^(compute engine|networking)/.*(static ip|external ip)"), "address"),
-    (re.compile(r"/.*(internet egress|internet data transfer out|download)"), "egress"),
-    (re.compile(r"^cloud storage/.*storage"), "object-storage"),
-    (re.compile(r"^kubernetes engine/"), "control-plane"),
-)
 # Such as: Nvidia Tesla T4 GPU running in Iowa; Autopilot NVIDIA L4 Spot Pod GPU Requests (iowa);
 # Vertex AI: Training/Pipelines on NVIDIA H100 80GB in Iowa.
 _GPU = re.compile(
@@ -81,18 +53,7 @@ _Record = Mapping[str, object]
 
 
 _DOLLARS = "Unrounded Cost ($)"
-# The cost table of the console, in dollars, by the names of the export.
-_CONSOLE = {
-    "Service description": "service.description",
-    "SKU description": "sku.description",
-    "Project ID": "project.id",
-    "Cost type": "cost_type",
-    "Usage start date": "usage_start_time",
-    "Usage end date": "usage_end_time",
-    "Usage amount": "usage.amount",
-    "Usage unit": "usage.unit",
-    _DOLLARS: "cost",
-}
+_CONSOLE: Mapping[str, str] = WORDS["gcp"]["console"]
 
 
 def is_gcp(head: str) -> bool:
@@ -174,7 +135,7 @@ def _lines(record: _Record, rates: Rates) -> Iterable[BillLine]:
     for credit in _many(record, "credits"):
         type_, amount = str(credit.get("type") or ""), dollars(str(credit["amount"]))
         amount = in_dollars(amount, currency, rates)
-        if type_ in _PRICE_CREDITS:
+        if type_ in WORDS["gcp"]["price_credits"]:
             usd = EXACT.add(usd, amount)
             covered = covered or type_.startswith("COMMITTED")
         else:
@@ -186,14 +147,13 @@ def _lines(record: _Record, rates: Rates) -> Iterable[BillLine]:
 
 def _kind(record: _Record) -> str:
     said = f"{_value(record, 'service.description')}/{_value(record, 'sku.description')}".lower()
-    return next((kind for pattern, kind in _KINDS if pattern.search(said)), "other")
+    return kind_in("gcp", said)
 
 
 def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool) -> BillLine:
     sku = _value(record, "sku.description") or ""
     labels = {str(item.get("key")): item.get("value") for item in _many(record, "system_labels")}
     machine = kind == MACHINE
-    start, end = _value(record, "usage_start_time"), _value(record, "usage_end_time")
     gpu = _GPU.match(sku) if machine else None
     unused = str(labels.get(f"{_LABEL}is_unused_reservation")).lower() == "true"
     return BillLine(
@@ -205,8 +165,8 @@ def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool) -> BillLin
         region=_value(record, "location.region"),
         purchase=_purchase(sku, covered=covered) if machine else None,
         hours=_hours(record, sku, labels) if machine else None,
-        start=moment(start) if start else None,
-        end=moment(end) if end else None,
+        start=moment_of(_value(record, "usage_start_time")),
+        end=moment_of(_value(record, "usage_end_time")),
         resource=_value(record, "resource.global_name") or _value(record, "resource.name"),
         account=_value(record, "project.id"),
         zone=_value(record, "location.zone"),

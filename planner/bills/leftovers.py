@@ -17,7 +17,7 @@ from decimal import Decimal
 
 import msgspec
 
-from planner.bills.bill import APART, MACHINE, BillLine, may_host
+from planner.bills.bill import APART, MACHINE, WORDS, BillLine, may_host
 from pricing import hardware
 from pricing.catalog.catalog import Catalog
 from pricing.money import EXACT, Amount, sum_exactly, without_zeros
@@ -156,27 +156,29 @@ class Stretch:
     usd: Decimal
 
 
+_Piece = tuple[date, str, timedelta]
+"""A day, the part of it, and how long."""
+
+
 def stretches(line: BillLine, zone: tzinfo) -> tuple[Stretch, ...]:
     """Return when a charge was made; empty where the bill does not tell."""
-    if line.start is None or line.end is None or line.end <= line.start:
-        return ()
-    pieces = list(_pieces(line.start, line.end, zone))
-    if len(pieces) > 1 and len({piece[:2] for piece in pieces}) > 1 and not _ran_through(line):
-        return ()
-    return tuple(_priced(line.usd, pieces))
+    return _told(line, list(_pieces(line, zone)))
 
 
 def days(line: BillLine, zone: tzinfo) -> tuple[tuple[date, Decimal], ...]:
     """Return the dollars of a charge by day; empty where the bill does not tell."""
-    if line.start is None or line.end is None or line.end <= line.start:
+    lengths: defaultdict[date, timedelta] = defaultdict(timedelta)
+    for day, _, length in _pieces(line, zone):
+        lengths[day] += length
+    pieces = [(day, "", length) for day, length in lengths.items()]
+    return tuple((stretch.day, stretch.usd) for stretch in _told(line, pieces))
+
+
+def _told(line: BillLine, pieces: list[_Piece]) -> tuple[Stretch, ...]:
+    """Return the pieces with their dollars; none where it may have run in some of them only."""
+    if len({piece[:2] for piece in pieces}) > 1 and not _ran_through(line):
         return ()
-    length_of: dict[date, timedelta] = {}
-    for day, _, length in _pieces(line.start, line.end, zone):
-        length_of[day] = length_of.get(day, timedelta()) + length
-    if len(length_of) > 1 and not _ran_through(line):
-        return ()
-    pieces = [(day, "", length) for day, length in length_of.items()]
-    return tuple((one.day, one.usd) for one in _priced(line.usd, pieces))
+    return tuple(_priced(line.usd, pieces))
 
 
 def _ran_through(line: BillLine) -> bool:
@@ -187,12 +189,12 @@ def _ran_through(line: BillLine) -> bool:
     return line.hours * _HOUR_S >= seconds * _THROUGHOUT
 
 
-def _pieces(start: datetime, end: datetime, zone: tzinfo) -> Iterator[tuple[date, str, timedelta]]:
-    """Yield day, part and length of what lies between two instants, in order."""
-    at = start
-    while at < end:
+def _pieces(line: BillLine, zone: tzinfo) -> Iterator[_Piece]:
+    """Yield day, part and length of the time of a charge, in order; nothing where it has none."""
+    at = line.start
+    while at is not None and line.end is not None and at < line.end:
         moment = at.astimezone(zone)
-        after = min(_boundary(moment, zone), end)
+        after = min(_boundary(moment, zone), line.end)
         yield moment.date(), _part(moment), after - at
         at = after
 
@@ -212,7 +214,7 @@ def _boundary(moment: datetime, zone: tzinfo) -> datetime:
     return midnight.astimezone(UTC)
 
 
-def _priced(usd: Decimal, pieces: list[tuple[date, str, timedelta]]) -> Iterator[Stretch]:
+def _priced(usd: Decimal, pieces: list[_Piece]) -> Iterator[Stretch]:
     """Yield the pieces with their dollars; the last one bears what division leaves."""
     whole = sum((length for _, _, length in pieces), timedelta())
     left = usd
@@ -237,19 +239,6 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 _ALWAYS = datetime.max.replace(tzinfo=UTC)
 _SAID = "the bill itself says that nothing used it"
 _Host = tuple[str, str | None, str | None, str | None]
-
-
-# How to ask a provider what is attached to nothing; the words of their own command lines.
-_LOOK_UP = {
-    ("aws", "disk"): "aws ec2 describe-volumes --filters Name=status,Values=available",
-    ("aws", "address"): "aws ec2 describe-addresses --query 'Addresses[?!AssociationId]'",
-    ("azure", "disk"): "az disk list --query '[?!managedBy]' -o table",
-    ("azure", "address"): "az network public-ip list --query '[?!ipConfiguration]' -o table",
-    ("digitalocean", "disk"): "doctl compute volume list",
-    ("digitalocean", "address"): "doctl compute reserved-ip list",
-    ("gcp", "disk"): "gcloud compute disks list --filter='-users:*'",
-    ("gcp", "address"): "gcloud compute addresses list --filter='status=RESERVED'",
-}
 
 
 class ReviewedLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -435,7 +424,7 @@ def _undecided(open_: Iterable[tuple[_Thing, Sequence[BillLine]]]) -> tuple[Revi
             provider=provider,
             usd=without_zeros(sum_exactly(amounts)),
             lines=len(amounts),
-            look_up=_LOOK_UP.get((provider, kind)),
+            look_up=WORDS["look_up"].get(provider, {}).get(kind),
         )
         for (provider, kind), amounts in sorted(by_kind.items())
         if amounts

@@ -48,17 +48,6 @@ from pricing.errors import InputError
 from pricing.hardware import Gpu
 from pricing.message import Message, join
 
-# Compute capability from which NVIDIA's GPUs have a format (CUDA programming guide).
-_FIRST_CAPABILITY = {
-    "fp16": (5.3, "fp16"),
-    "amp-fp16": (5.3, "fp16"),
-    "amp-bf16": (8.0, "bf16"),
-    "bf16": (8.0, "bf16"),
-    "tf32": (8.0, "TF32"),
-    "fp8": (8.9, "fp8"),
-    "fp4": (10.0, "fp4"),
-    "int8": (6.1, "int8 dot products"),
-}
 # FP64 at 1/2 or 1/3 of FP32 is built for it; at 1/32 or 1/64 it is there for compatibility.
 _FULL_FP64 = 0.25
 _USES_FP64 = 0.05  # of the cycles: above what index arithmetic and stray kernels take
@@ -105,7 +94,8 @@ def has_full_fp64(gpu: Gpu) -> bool | None:
 
 
 def _format(profile: Profile, today: Gpu, target: Gpu) -> Iterator[str]:
-    first, name = _FIRST_CAPABILITY.get(profile.job.precision or "", (0.0, ""))
+    row = coefficients("precisions").get(profile.job.precision or "", {})
+    first, name = row.get("capability", 0.0), row.get("name", "")
     here, there = (float(gpu.compute_capability or first) for gpu in (today, target))
     if there < min(first, here):
         yield Message("lacks.precision", gpu=target.name, precision=name, cc=first)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from pricing.errors import InputError
 from pricing.feeds.documents import digits, document
-from pricing.refresh.feed_rows import FeedPage, FeedRow, of_known_machine, to_reading
-from pricing.refresh.reading import FeedReading, FeedRequest, Question
+from pricing.refresh.feed_rows import FeedRow, of_known_machine
+from pricing.refresh.reading import FeedRequest, Question
 
 _FILTER = (
     "serviceName eq 'Virtual Machines' and priceType eq 'Consumption' "
@@ -23,13 +23,10 @@ _SAY_EVERY = 10
 _OTHER_SALES = ("Windows", " Win", "Dedicated", "CloudServices", "Cloud Services")
 
 
-def read(request: FeedRequest) -> FeedReading:
-    """Return one reading: on demand and spot, all regions."""
-    of = FeedPage(
-        provider="azure", source="Azure Retail Prices API", day=request.today, confidence="high"
-    )
-    lines = [line for item in _items(request) for line in _lines(item, of.left_out)]
-    return FeedReading(readings=(to_reading(of, lines),))
+def rows(request: FeedRequest, left_out: Counter[str]) -> Iterator[FeedRow]:
+    """Yield the prices on demand and spot, all regions."""
+    for item in _items(request):
+        yield from _lines(item, left_out)
 
 
 def _items(request: FeedRequest) -> Iterator[Mapping[str, object]]:

@@ -35,6 +35,14 @@ def parsed(data: bytes, name: str) -> Any:  # noqa: ANN401 - a document of any s
         raise InputError(f"{name}: cannot be read: not whole JSON ({error}).") from None
 
 
+def undated(path: Path) -> InputError:
+    """Return why a table that is a file cannot be read without a day."""
+    return InputError(
+        f"{path}: a table carries no date, and the file's own is that of the copy. Say of "
+        "which day its prices are: --as-of YYYY-MM-DD."
+    )
+
+
 def digits(value: object) -> str:
     """Return the digits of a number, "" where there is none.
 

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 
 from pricing.errors import InputError
-from pricing.feeds.documents import rows_of
+from pricing.feeds.documents import rows_of, undated
 from pricing.feeds.feeds import FEEDS
 from pricing.refresh.feed_rows import FeedPage, FeedRow, our_name, to_reading
 from pricing.refresh.reading import (
@@ -100,10 +100,7 @@ def _of_table(
 ) -> Callable[[], PriceReading | None]:
     def read_one() -> PriceReading:
         if day is None:
-            raise InputError(
-                f"{path}: a table carries no date, and the file's own is that of the copy. Say of "
-                "which day its prices are: --as-of YYYY-MM-DD."
-            )
+            raise undated(path)
         return _reading(name, data, day)
 
     return read_one

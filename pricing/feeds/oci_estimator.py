@@ -15,8 +15,8 @@ from pricing.catalog.offer import EVERYWHERE
 from pricing.feeds.documents import digits, document, number
 from pricing.hardware import find
 from pricing.money import plain
-from pricing.refresh.feed_rows import FeedPage, FeedRow, known_machine, to_reading
-from pricing.refresh.reading import FeedReading, FeedRequest, Question
+from pricing.refresh.feed_rows import FeedRow, known_machine
+from pricing.refresh.reading import FeedRequest, Question
 from pricing.tables import members, objects
 
 _SHAPES = Question(name="shapes.json", path="shapes.json")
@@ -28,19 +28,12 @@ _PREEMPTIBLE = (
 )
 
 
-def read(request: FeedRequest) -> FeedReading:
-    """Return one reading: on demand, and preemptible as spot, one price for all regions."""
-    of = FeedPage(
-        provider="oci", source="Oracle cost estimator", day=request.today, confidence="high"
-    )
+def rows(request: FeedRequest, left_out: Counter[str]) -> Iterator[FeedRow]:
+    """Yield the prices on demand, and preemptible as spot, one for all regions."""
     products = {str(item["partNumber"]): item for item in document(request, _PRODUCTS)["items"]}
-    lines = [
-        line
-        for shape in document(request, _SHAPES)["items"]
-        if shape.get("gpuQty")
-        for line in _lines(shape, products, of.left_out)
-    ]
-    return FeedReading(readings=(to_reading(of, lines),))
+    for shape in document(request, _SHAPES)["items"]:
+        if shape.get("gpuQty"):
+            yield from _lines(shape, products, left_out)
 
 
 def _lines(

@@ -6,6 +6,7 @@ free. Prices are the same in all data centres; what is free is not.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -16,8 +17,8 @@ from pricing.errors import ProviderError
 from pricing.feeds.documents import digits, document, number
 from pricing.hardware import find
 from pricing.money import plain
-from pricing.refresh.feed_rows import FeedPage, FeedRow, to_reading
-from pricing.refresh.reading import FeedReading, FeedRequest, Question
+from pricing.refresh.feed_rows import FeedRow
+from pricing.refresh.reading import FeedRequest, Question
 from pricing.tables import members
 
 COUNTS = (1, 2, 4, 8)
@@ -30,18 +31,14 @@ _GPUS = """query GpuTypes($input: GpuLowestPriceInput) {
     lowestPrice(input: $input) { minVcpu minMemory stockStatus } } }"""
 
 
-def read(request: FeedRequest) -> FeedReading:
-    """Return one reading: secure by data centre, community for anywhere."""
-    of = FeedPage(
-        provider="runpod", source="RunPod GraphQL gpuTypes", day=request.today, confidence="high"
-    )
+def rows(request: FeedRequest, _: Counter[str]) -> list[FeedRow]:
+    """Return the prices: secure by data centre, community for anywhere."""
     centres = _data(request, "data-centres", _CENTRES, {})["dataCenters"]
     places = [str(centre["id"]) for centre in centres if centre["listed"]]
     questions = [(place, count) for place in (*sorted(places), "") for count in COUNTS]
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as executor:
         answers = executor.map(lambda pair: _lines(request, *pair), questions)
-        lines = [line for lines in answers for line in lines]
-    return FeedReading(readings=(to_reading(of, lines),))
+        return [line for lines in answers for line in lines]
 
 
 def _data(request: FeedRequest, name: str, query: str, variables: Mapping[str, object]) -> Any:  # noqa: ANN401

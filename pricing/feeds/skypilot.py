@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from pricing.feeds.documents import rows_of
+from pricing.feeds.documents import rows_of, undated
 from pricing.feeds.feeds import FEEDS
 from pricing.hardware import find, has_memory
 from pricing.money import plain, usd
@@ -83,10 +83,7 @@ def _day(cloud: str, path: Path | None, request: FeedRequest) -> date:
         ProviderError: the history could not be asked.
     """
     if path is not None:
-        raise InputError(
-            f"{path}: a table carries no date, and the file's own is that of the copy. Say of "
-            "which day its prices are: --as-of YYYY-MM-DD."
-        )
+        raise undated(path)
     table = f"catalogs/v8/{cloud}/vms.csv"
     name = f"{cloud}/commits.json"
     asks = f"{HISTORY}?path={table}&per_page=1"

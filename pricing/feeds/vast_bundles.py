@@ -7,6 +7,7 @@ and most beside it. `dph_base` is the machine without its disk.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from statistics import median
@@ -16,8 +17,8 @@ from pricing.catalog.offer import EVERYWHERE
 from pricing.feeds.documents import document, number
 from pricing.hardware import find
 from pricing.money import plain
-from pricing.refresh.feed_rows import FeedPage, FeedRow, to_reading
-from pricing.refresh.reading import FeedReading, FeedRequest, Question
+from pricing.refresh.feed_rows import FeedRow
+from pricing.refresh.reading import FeedRequest, Question
 
 FEWEST = 3
 """Fewer machines have no middle."""
@@ -32,24 +33,18 @@ _MB_PER_GB = 1000
 _MIB_PER_GIB = 1024
 
 
-def read(request: FeedRequest) -> FeedReading:
-    """Return one reading: medians by model and number of GPUs, for anywhere."""
+def rows(request: FeedRequest, left_out: Counter[str]) -> Iterator[FeedRow]:
+    """Yield medians by model and number of GPUs, for anywhere."""
     question = Question(name="bundles.json", body=json.dumps(_SEARCH).encode())
-    of = FeedPage(
-        provider="vast",
-        source="Vast.ai POST /api/v0/bundles",
-        day=request.today,
-        confidence="medium",
-    )
     groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for offer in document(request, question)["offers"]:
         why = next(_reasons(offer), "")
         if why:
-            of.left_out[why] += 1
+            left_out[why] += 1
         else:
             groups.setdefault((str(offer["gpu_name"]), int(offer["num_gpus"])), []).append(offer)
-    lines = [line for key, offers in sorted(groups.items()) for line in _lines(key, offers, of)]
-    return FeedReading(readings=(to_reading(of, lines),))
+    for key, offers in sorted(groups.items()):
+        yield from _lines(key, offers, left_out)
 
 
 def _reasons(offer: Mapping[str, Any]) -> Iterator[str]:
@@ -62,11 +57,11 @@ def _reasons(offer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lines(
-    key: tuple[str, int], offers: list[Mapping[str, Any]], of: FeedPage
+    key: tuple[str, int], offers: list[Mapping[str, Any]], left_out: Counter[str]
 ) -> Iterator[FeedRow]:
     model, count = key
     if len(offers) < FEWEST:
-        of.left_out[f"fewer than {FEWEST} machines of a kind"] += len(offers)
+        left_out[f"fewer than {FEWEST} machines of a kind"] += len(offers)
         return
     prices = sorted(Decimal(offer["dph_base"]) for offer in offers)
     memory = median(number(offer["gpu_ram"]) or 0 for offer in offers)

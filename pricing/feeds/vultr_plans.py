@@ -14,8 +14,8 @@ from types import MappingProxyType
 from pricing.errors import InputError
 from pricing.feeds.documents import digits, document, number
 from pricing.hardware import find
-from pricing.refresh.feed_rows import FeedPage, FeedRow, to_reading
-from pricing.refresh.reading import FeedReading, FeedRequest, Question
+from pricing.refresh.feed_rows import FeedRow
+from pricing.refresh.reading import FeedRequest, Question
 from pricing.tables import elements
 
 _PLANS = (
@@ -33,24 +33,18 @@ _MIB_PER_GIB = 1024
 _LEAST_SHARE = 0.92  # of a GPU's memory: below it is a slice, as in `pricing.hardware.has_memory`
 
 
-def read(request: FeedRequest) -> FeedReading:
-    """Return one reading: on demand, each region; preemptible prices of bare metal as spot.
+def rows(request: FeedRequest, left_out: Counter[str]) -> Iterator[FeedRow]:
+    """Yield the prices on demand, each region; preemptible prices of bare metal as spot.
 
     Raises:
         InputError: more plans follow than one page holds.
     """
-    of = FeedPage(
-        provider="vultr", source="Vultr GET /v2/plans", day=request.today, confidence="high"
-    )
-    lines: list[FeedRow] = []
-    single = len(request.answers.files) == 1
-    for question in _PLANS[:1] if single else _PLANS:
+    for question in _PLANS[:1] if len(request.answers.files) == 1 else _PLANS:
         answer = document(request, question)
         if ((answer.get("meta") or {}).get("links") or {}).get("next"):
             raise InputError(f"{question.name}: more plans follow; nothing of it was kept.")
         for plan in (*answer.get("plans", ()), *answer.get("plans_metal", ())):
-            lines += _lines(plan, of.left_out)
-    return FeedReading(readings=(to_reading(of, lines),))
+            yield from _lines(plan, left_out)
 
 
 def _lines(plan: Mapping[str, object], left_out: Counter[str]) -> Iterator[FeedRow]:

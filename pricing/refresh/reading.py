@@ -173,6 +173,8 @@ class Feed:
         takes: what `--from` takes beside an address.
         parts: what it publishes by provider, in its own names; empty: all in one.
         skipped: parts and flags of its rows, with why they are not offers; empty: they are.
+        source: what is written beside each price, where it is of one provider and of the day.
+        confidence: in them; high where the provider itself says them.
         most_mib: the largest document, unpacked.
         most_s: the longest time for all of it.
         asked_only: read only where its provider is named: too large for every day.
@@ -187,6 +189,8 @@ class Feed:
     takes: str
     parts: tuple[str, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    confidence: str = "medium"
     most_mib: int = 64
     most_s: int = 120
     asked_only: bool = False
