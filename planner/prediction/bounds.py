@@ -228,7 +228,7 @@ def _precision(profile: Profile) -> str:
 
 def utilisation(profile: Profile) -> float | None:
     """Return the share of the peak rate that the parameters need (MFU); None where unknown."""
-    needed = operations_per_s(profile).value
+    needed = operations_per_s(profile)
     if needed is None or profile.hardware.gpu is None:
         return None
     try:

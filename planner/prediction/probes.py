@@ -166,7 +166,7 @@ def _with_overhead(anchor: Anchor, others: Sequence[Anchor]) -> Anchor:
     linear = mine.gpu_count * single[0].speed
     over = max(0.0, linear / anchor.speed - 1.0)
     step = anchor.profile.step or Step()
-    known_s = step_s(anchor.profile).value
+    known_s = step_s(anchor.profile)
     mean_s = known_s or 1.0
     split = replace(step, mean_s=mean_s, comm_s=mean_s * over / (1.0 + over))
     profile = replace(anchor.profile, step=split)
