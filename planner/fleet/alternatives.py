@@ -58,7 +58,10 @@ def find_alternatives(
         and why_alone(tenants[job.name], requirements) is None
     ]
     promising = _promising(free, tenants, fleet)
-    tried = [(offer, _away(jobs, moving, catalog)) for offer, moving in promising]
+    tried = [
+        (offer, {j.name: away(j, moving[j.name], catalog) for j in jobs if j.name in moving})
+        for offer, moving in promising
+    ]
     packings = _packed(
         jobs, [moves for _, moves in tried], requirements, catalog, packed_before, quick=True
     )
@@ -91,12 +94,6 @@ def searched(
         return alternative
     first = min(placement.id for placement in alternative.fleet.placements) - 1
     return _alternative(jobs, packed, alternative.offer, moves, first)
-
-
-def _away(
-    jobs: Iterable[Movable], moving: Mapping[str, Elsewhere], catalog: Catalog
-) -> dict[str, Away]:
-    return {job.name: away(job, moving[job.name], catalog) for job in jobs if job.name in moving}
 
 
 def _packed(  # noqa: PLR0913 - what a packing is made of

@@ -341,17 +341,6 @@ def pack_all(
     return [_packing(pool, rows.get(n), requirements) for n, pool in enumerate(divided)]
 
 
-def pack(
-    group: list[Tenant],
-    requirements: Requirements,
-    stop: StopSearch = lambda: False,
-    *,
-    proves: bool = True,
-) -> Packing:
-    """Return the packing with the fewest dollars, then GPUs, that the search finds."""
-    return pack_all([group], requirements, stop, None, proves=proves)[0]
-
-
 class _Divided(NamedTuple):
     """The jobs of one machine type.
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.models.coefficients import coefficients, kept
-from planner.models.estimate import Estimate
 
 _TABLE = Path(__file__).parent / "data" / "allreduce.csv"
 # Which rows stand for which link of an architecture that the table has not: the nearest below.
@@ -114,16 +113,6 @@ class Overhead(NamedTuple):
     def times(self, factor: float) -> "Overhead":
         """Return the overhead grown by a factor."""
         return Overhead(good=self.good * factor, mid=self.mid * factor, bad=self.bad * factor)
-
-    @property
-    def efficiency(self) -> Estimate:
-        """Throughput per GPU over that of one GPU."""
-        return Estimate(
-            low=1.0 / (1.0 + self.bad),
-            mid=1.0 / (1.0 + self.mid),
-            high=1.0 / (1.0 + self.good),
-            basis="communication that nothing hides",
-        )
 
 
 NOTHING = Overhead(good=0.0, mid=0.0, bad=0.0)

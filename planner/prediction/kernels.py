@@ -317,7 +317,9 @@ def _by_specification(kernels: Kernels, target: Gpu) -> Estimate:
 def _at(precision: str, kernels: Kernels, target: Gpu) -> Estimate:
     """Return the speed-up by the law of the job's class at one precision."""
     if precision == "fp32" and has_tf32(target) and not has_tf32(kernels.source):
-        return _with_or_without_tf32(kernels, target)
+        # Whether the code would use TF32 elsewhere, nothing tells: the middle is that without it.
+        without = _of_class("fp32", kernels.source, target, CUDA)
+        return _spanned(without, _at("tf32", kernels, target))
     name = kernels.classes[precision]
     speed = _of_class(name, kernels.source, target, precision)
     small = name == "training" and kernels.small is not None
@@ -331,20 +333,8 @@ def _of_class(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Esti
         return _training(source, target, precision)
     if name == "other":
         return _other(source, target, precision)
-    return _by_law(name, source, target, CUDA if name == "fp32" else precision)
-
-
-def _by_law(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Estimate:
-    return _weak_if_new(predicted(law(name), source, target, precision), source, target)
-
-
-def _with_or_without_tf32(kernels: Kernels, target: Gpu) -> Estimate:
-    """Return the speed-up of single precision measured where there is no TF32.
-
-    Whether the code would use it elsewhere, nothing tells: the middle is that without, the interval
-    spans both.
-    """
-    return _spanned(_of_class("fp32", kernels.source, target, CUDA), _at("tf32", kernels, target))
+    used = CUDA if name == "fp32" else precision
+    return _weak_if_new(predicted(law(name), source, target, used), source, target)
 
 
 @kept(_KEPT)

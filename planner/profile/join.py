@@ -188,7 +188,8 @@ def join_runs(profiles: Iterable[Profile]) -> tuple[Profile, ...]:
     by_id: dict[str, list[list[Profile]]] = defaultdict(list)
     for profile in profiles:
         run = profile.run
-        known = by_id[str(run.id)] if run is not None and _is_part(run) else []
+        is_part = run is not None and run.id is not None and (run.world or 1) > 1
+        known = by_id[str(run.id)] if run is not None and is_part else []
         mine = next((run for run in known if overlap(run[0], profile)), None)
         if mine is not None:
             mine.append(profile)
@@ -239,10 +240,6 @@ def join(parts: Sequence[Profile]) -> Profile:
             notes=tuple(dict.fromkeys([note, *_notes(by_machine.values())])),
         ),
     )
-
-
-def _is_part(run: Run) -> bool:
-    return run.id is not None and (run.world or 1) > 1
 
 
 def _notes(by_machine: Iterable[Sequence[Profile]]) -> Iterator[str]:

@@ -43,7 +43,9 @@ def source_slice(profile: Profile) -> MigProfile | None:
         return None
     gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     found = gpu.slice_called(named) if gpu is not None else None
-    return None if gpu is None or found is None or _is_whole(gpu, found) else found
+    if gpu is None or found is None or found.compute_slices == _compute_slices(gpu):
+        return None
+    return found
 
 
 def slice_named(profile: Profile) -> str | None:
@@ -85,10 +87,6 @@ def memory_room_gib(profile: Profile) -> float | None:
         return piece.memory_gib
     gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     return profile.hardware.gpu_memory_gib or (gpu.memory_gib if gpu else None)
-
-
-def _is_whole(gpu: Gpu, piece: MigProfile) -> bool:
-    return piece.compute_slices == _compute_slices(gpu)
 
 
 def _compute_slices(gpu: Gpu) -> int:

@@ -4,7 +4,7 @@
 worth, was it predicted, and what does the invoice say.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
@@ -248,7 +248,8 @@ def verify(
     """
     plan = assumptions.plan
     option = option_run(plan, before.profile, after.profile, assumptions.option) if plan else None
-    same = compare(before.profile, after.profile, _asked_changes(assumptions.changed, option))
+    changed = {*assumptions.changed, *(changed_by(option.actions) if option else ())}
+    same = compare(before.profile, after.profile, changed)
     losses = compare_losses(before.steps, after.steps)
     speed = speed_up(before, after)
     dollars, unpriced = _dollars(before, after, assumptions, option, speed, catalog)
@@ -299,10 +300,6 @@ def crowded(before: MeasuredRun, after: MeasuredRun) -> str | None:
         f"others worked on the machine ({'; '.join(disturbed)}): a difference may be theirs. "
         "Measure both runs while it is quiet."
     )
-
-
-def _asked_changes(changed: Collection[str], option: FoundOption | None) -> frozenset[str]:
-    return frozenset(changed) | (changed_by(option.actions) if option else frozenset())
 
 
 def _dollars(  # noqa: PLR0913, PLR0917 - where a plan tells them, else a catalog

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -338,7 +339,7 @@ class ByMonth(NamedTuple):
         return Amount(
             usd=usd,
             formula=f"{text} x {_in_months(len(numbers), len(month_shares))}",
-            numbers=(*numbers, *_numbers(month_shares)),
+            numbers=(*numbers, *chain.from_iterable(month_shares)),
             parts=tuple([Priced(h * units, "Months", price.amount, of) for h, of in month_shares]),
         )
 
@@ -412,10 +413,6 @@ def _of_months(monthly: Decimal, month_shares: Iterable[Share]) -> Decimal:
     return sum_exactly(
         _divide(_multiply(monthly, hours), month_h) for hours, month_h in month_shares
     )
-
-
-def _numbers(month_shares: Sequence[Share]) -> list[Decimal]:
-    return [number for share in month_shares for number in share]
 
 
 @lru_cache(maxsize=256)

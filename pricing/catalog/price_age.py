@@ -168,11 +168,6 @@ class SeenPrice:
         """What makes two readings those of one price."""
         return (self.provider, self.instance_type, self.region, self.gpu_count, self.purchase)
 
-    @property
-    def per_gpu(self) -> Decimal:
-        """USD an hour for one GPU."""
-        return self.usd_per_hour / Decimal(str(self.gpu_count))
-
 
 def bundled_history() -> tuple[SeenPrice, ...]:
     """Return the bundled readings, in file order."""

@@ -110,7 +110,7 @@ def _listed(cloud: str, row: Mapping[str, str], left_out: Counter[str]) -> Itera
     """Yield the on-demand and the spot price of a line, each where it is there."""
     on_demand, spot = row.get("Price") or "", row.get("SpotPrice") or ""
     card, memory_gib = _card(row.get("GpuInfo") or "")
-    if spot and (spot == on_demand or _is_zero(spot)):
+    if spot and (spot == on_demand or not spot.strip("0.")):
         left_out["a spot price of nothing, or that of on demand again"] += 1
         spot = ""
     for price, purchase in ((on_demand, "on_demand"), (spot, "spot")):
@@ -127,10 +127,6 @@ def _listed(cloud: str, row: Mapping[str, str], left_out: Counter[str]) -> Itera
                 purchase=purchase,
                 community=row["InstanceType"].lower().endswith("_community"),
             )
-
-
-def _is_zero(text: str) -> bool:
-    return not text.strip("0.")
 
 
 def _card(text: str) -> tuple[str, tuple[float, ...]]:

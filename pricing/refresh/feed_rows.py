@@ -132,7 +132,8 @@ def to_reading(of: FeedPage, listed: Iterable[FeedRow]) -> PriceReading:
         raise InputError(f"{of.source}: {of.provider!r:.60} is not the name of a provider.")
     best: dict[tuple[str, ...], Row] = {}
     for line in sorted(listed, key=_cheapest_first):
-        if line.purchase == "on_demand" and of.provider == "gcp" and _by_quota(line):
+        by_quota = of.provider == "gcp" and NOT_ON_DEMAND.match(line.instance_type)
+        if line.purchase == "on_demand" and by_quota:
             of.left_out["not sold on demand"] += 1
             continue
         row = _row(of, line)
@@ -144,10 +145,6 @@ def to_reading(of: FeedPage, listed: Iterable[FeedRow]) -> PriceReading:
         rows=tuple(_told_apart(row for _, row in sorted(best.items()))),
         notes=tuple(f"{n} lines left out: {why}" for why, n in sorted(of.left_out.items())),
     )
-
-
-def _by_quota(line: FeedRow) -> bool:
-    return NOT_ON_DEMAND.match(line.instance_type) is not None
 
 
 def _key(row: Row) -> tuple[str, ...]:
@@ -181,7 +178,7 @@ def _region(provider: str, line: FeedRow) -> str:
 
 
 def _row(of: FeedPage, line: FeedRow) -> Row:
-    line = replace(line, gpu_count=_count(line.gpu_count))
+    line = replace(line, gpu_count=line.gpu_count.removesuffix(".0"))
     gpu, memory_gib = _gpu(of.provider, line)
     third_party = line.community or of.provider in COMMUNITY
     return new_row(
@@ -201,11 +198,6 @@ def _row(of: FeedPage, line: FeedRow) -> Row:
         source=of.source,
         notes=line.notes,
     )
-
-
-def _count(text: str) -> str:
-    """Return the count without a decimal point that says nothing: "8.0" is "8"."""
-    return text.removesuffix(".0")
 
 
 def _rentable(provider: str, line: FeedRow, gpu: str) -> str:

@@ -216,21 +216,14 @@ def read_parts(
             problems += error.problems
             break
         except GpucostError as error:
-            problems += [_named(name, problem) for problem in error.problems]
+            problems += [p if name in p else f"{name}: {p}" for p in error.problems]
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            problems.append(f"{name}: not of the form that is known ({_short(error)}).")
+            reason = f"{type(error).__name__}: {error}"[:120]
+            problems.append(f"{name}: not of the form that is known ({reason}).")
         else:
             unchanged += reading is None
             readings += [reading] if reading is not None else []
     return FeedReading(readings=tuple(readings), problems=tuple(problems), unchanged=unchanged)
-
-
-def _named(name: str, problem: str) -> str:
-    return problem if name in problem else f"{name}: {problem}"
-
-
-def _short(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:120]
 
 
 def whole(answer: Answer | None, question: Question) -> Answer:
