@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from planner.actions import Action
-from planner.models.estimate import Estimate
+from planner.models.estimate import Estimate, exactly
 from planner.models.gpu_speed import peak_tflops
 from planner.prediction.layout import Layout
 from planner.prediction.profiled_step import operations_per_s
@@ -27,16 +27,6 @@ MOST_MFU = 0.75
 _TERA = 1e12
 _CHANGES_FORMAT = frozenset(("mixed-precision", "tf32", "quantization", "pruning"))
 _TINY = 1e-9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpperBound:
-    """A speed-up that cannot be passed, at each end of a prediction, and why."""
-
-    low: float
-    mid: float
-    high: float
-    reason: str
 
 
 class RelaxedBounds(NamedTuple):
@@ -151,7 +141,7 @@ def bounded(
     low, mid, high, basis = found.low, found.mid, found.high, found.basis
     for bound in _upper_bounds(found.high, limits, target, relaxed, alone):
         if mid > bound.mid * (1.0 + _TINY):
-            basis = join((basis, bound.reason))
+            basis = join((basis, bound.basis))
         low, mid, high = min(low, bound.low), min(mid, bound.mid), min(high, bound.high)
     doubts = limits.doubts
     if not doubts and high == found.high and mid == found.mid and low == found.low:
@@ -162,8 +152,8 @@ def bounded(
 
 def _upper_bounds(
     high: float, limits: Limits, target: Layout, relaxed: RelaxedBounds, alone: tuple[Estimate, ...]
-) -> Iterator[UpperBound]:
-    """Yield the bounds of a prediction with such a high end; not those that are surely above."""
+) -> Iterator[Estimate]:
+    """Yield what the speed-up cannot pass, at each end, and why; not what is surely above it."""
     if limits.communicating is not None:
         ratio = target.gpu_count / limits.gpu_count
         yield _communication(ratio, limits.communicating, alone)
@@ -171,11 +161,11 @@ def _upper_bounds(
         most = target.cpu_cores / limits.cores
         if most < high:
             used, there = limits.cores, target.cpu_cores
-            yield _flat(most, Message("speed.host-cores", busy=used, cores=there))
+            yield exactly(most, Message("speed.host-cores", busy=used, cores=there))
     yield from _of_gpus(limits, target, relaxed)
 
 
-def _of_gpus(limits: Limits, target: Layout, relaxed: RelaxedBounds) -> Iterator[UpperBound]:
+def _of_gpus(limits: Limits, target: Layout, relaxed: RelaxedBounds) -> Iterator[Estimate]:
     """Yield what the GPUs alone forbid, whatever host and links they have."""
     if limits.share and not relaxed.arithmetic:
         yield _arithmetic(limits.share, limits, target)
@@ -184,41 +174,37 @@ def _of_gpus(limits: Limits, target: Layout, relaxed: RelaxedBounds) -> Iterator
         yield from _bandwidth(limits, target)
 
 
-def _flat(most: float, reason: str) -> UpperBound:
-    return UpperBound(low=most, mid=most, high=most, reason=reason)
-
-
-def _communication(ratio: float, now: _Communicating, alone: tuple[Estimate, ...]) -> UpperBound:
+def _communication(ratio: float, now: _Communicating, alone: tuple[Estimate, ...]) -> Estimate:
     most = ratio * now.step_s / now.rest_s
-    return UpperBound(
+    return Estimate(
         low=most * max(gain.low for gain in alone),
         mid=most * max(gain.mid for gain in alone),
         high=most * max(gain.high for gain in alone),
-        reason=Message("speed.no-communication", share=now.share),
+        basis=Message("speed.no-communication", share=now.share),
     )
 
 
-def _fewer(limits: Limits, target: Layout) -> Iterator[UpperBound]:
+def _fewer(limits: Limits, target: Layout) -> Iterator[Estimate]:
     if target.gpu_count < limits.gpu_count and target.chip.name == limits.source.name:
-        yield _flat(1.0, Message("speed.fewer-gpus", n=target.gpu_count, of=limits.gpu_count))
+        yield exactly(1.0, Message("speed.fewer-gpus", n=target.gpu_count, of=limits.gpu_count))
 
 
-def _arithmetic(share: float, limits: Limits, target: Layout) -> UpperBound:
+def _arithmetic(share: float, limits: Limits, target: Layout) -> Estimate:
     here = peak_tflops(limits.source, limits.precision) * limits.gpu_count * limits.part
     there = peak_tflops(target.chip, limits.precision) * target.gpu_count
     there *= limits.part if target.slice else 1.0
     # A source beyond the limit is a wrong input; it proves at least what its peak does.
     most = there / here * max(1.0, MOST_MFU / share)
-    return _flat(most, Message("speed.most-of-peak", share=MOST_MFU, gpu=target.chip.name))
+    return exactly(most, Message("speed.most-of-peak", share=MOST_MFU, gpu=target.chip.name))
 
 
-def _bandwidth(limits: Limits, target: Layout) -> Iterator[UpperBound]:
+def _bandwidth(limits: Limits, target: Layout) -> Iterator[Estimate]:
     here, there = limits.source.memory_bandwidth_gb_s, target.chip.memory_bandwidth_gb_s
     if not limits.dram or here is None or there is None:
         return
     part = 1.0 if target.slice else limits.memory_part
     ratio = there * target.gpu_count / (here * limits.gpu_count * part)
-    yield _flat(ratio / limits.dram, Message("speed.most-of-bandwidth", gpu=target.chip.name))
+    yield exactly(ratio / limits.dram, Message("speed.most-of-bandwidth", gpu=target.chip.name))
 
 
 def _precision(profile: Profile) -> str:

@@ -53,31 +53,13 @@ _FULL_FP64 = 0.25
 _USES_FP64 = 0.05  # of the cycles: above what index arithmetic and stray kernels take
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Need:
-    """A part of a chip.
-
-    Attributes:
-        used: whether a job uses it.
-        has: whether a GPU has it; None = unknown.
-        says: what the other GPU is without.
-    """
-
-    used: Callable[[Profile], bool]
-    has: Callable[[Gpu], bool | None]
-    says: Callable[[Gpu], str]
-
-
 def missing(profile: Profile, today: Gpu, target: Gpu) -> Iterator[str]:
     """Yield what the job uses of today's GPU and the target does not have, or is not known to."""
     yield from _format(profile, today, target)
-    for need in _NEEDS:
-        if not need.used(profile) or need.has(today) is False:
-            continue
-        has = need.has(target)
-        if not has:
-            lacks = need.says(target)
-            yield Message("lacks.unknown", what=lacks) if has is None else lacks
+    for used, has, lack in _NEEDS:
+        if used(profile) and has(today) is not False and not has(target):
+            lacks = lack(target)
+            yield Message("lacks.unknown", what=lacks) if has(target) is None else lacks
 
 
 def uses_fp64(profile: Profile) -> bool:
@@ -120,19 +102,22 @@ def _rate(gpu: Gpu) -> str:
     return Message("lacks.fp64", gpu=gpu.name, share=share)
 
 
-_NEEDS = (
-    _Need(used=uses_fp64, has=has_full_fp64, says=_rate),
-    _Need(
-        used=_video("util.encoder"),
-        has=_count("video_encoders"),
-        says=lambda gpu: Message("lacks.encoder", gpu=gpu.name),
+_NEEDS: tuple[
+    tuple[Callable[[Profile], bool], Callable[[Gpu], bool | None], Callable[[Gpu], str]], ...
+] = (
+    (uses_fp64, has_full_fp64, _rate),
+    (
+        _video("util.encoder"),
+        _count("video_encoders"),
+        lambda gpu: Message("lacks.encoder", gpu=gpu.name),
     ),
-    _Need(
-        used=_video("util.decoder"),
-        has=_count("video_decoders"),
-        says=lambda gpu: Message("lacks.decoder", gpu=gpu.name),
+    (
+        _video("util.decoder"),
+        _count("video_decoders"),
+        lambda gpu: Message("lacks.decoder", gpu=gpu.name),
     ),
 )
+"""Parts of a chip: whether a job uses it, whether a GPU has it (None = unknown), what it lacks."""
 
 
 # Where nothing of the kind was measured: specifications alone, 90 % of 1,188 pairs of Lambda's.

@@ -106,16 +106,8 @@ def gains_of(actions: tuple[Action, ...]) -> Gains:
     )
 
 
-class UnboundedSpeed(NamedTuple):
-    """The speed-up of all parts of the time.
-
-    Attributes:
-        speed: by the formulas.
-        alone: what one GPU for one gains, for each part of the time by itself.
-    """
-
-    speed: Estimate
-    alone: tuple[Estimate, ...]
+UnboundedSpeed = tuple[Estimate, tuple[Estimate, ...]]
+"""The speed-up of all parts of the time; what one GPU for one gains, each part by itself."""
 
 
 def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
@@ -153,7 +145,7 @@ def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
         basis=told if told == other else both(told, other),
         weak=kernel.weak,
     )
-    return UnboundedSpeed(speed, (per_gpu, fed or host, host))
+    return speed, (per_gpu, fed or host, host)
 
 
 def unexplained(
@@ -172,7 +164,7 @@ def unexplained(
     """
     whole = product(per_gpu, count)
     if busy is None or busy >= STARVED or whole.low == whole.high == 1.0:
-        return UnboundedSpeed(whole, (per_gpu,))
+        return whole, (per_gpu,)
 
     def waiting_stays(speed: float, gpus: float) -> float:
         return gpus / (1.0 - busy + busy / (speed / gpus))
@@ -184,35 +176,17 @@ def unexplained(
         basis=join((whole.basis, Message("speed.waits-unexplained", share=1.0 - busy))),
         weak=whole.weak,
     )
-    return UnboundedSpeed(speed, (per_gpu, _STILL_WAITING))
+    return speed, (per_gpu, _STILL_WAITING)
 
 
-class InputSupply(NamedTuple):
-    """What a profile says of its input pipeline.
-
-    Attributes:
-        cores: of the host for each GPU; None = unknown.
-        reading: cores that reading keeps busy, where the program reads by itself; else None.
-    """
-
-    cores: float | None
-    reading: float | None
-
-
-def supply_of(profile: Profile) -> InputSupply:
-    """Return what a profile says of its input pipeline."""
-    cores = profile.hardware.cpu_cores
-    each = None if cores is None else cores / profile.gpu_count
-    return InputSupply(cores=each, reading=reading_cores(profile))
-
-
-def with_cores(supply: InputSupply, after: float | None) -> Estimate:
+def with_cores(profile: Profile, after: float | None) -> Estimate:
     """Return how much faster the input comes with so many cores for each GPU; None = unknown."""
-    before, reading = supply
-    if before is None or after is None:
+    cores, reading = profile.hardware.cpu_cores, reading_cores(profile)
+    if cores is None or after is None:
         return within(1.0, loader_factor(), Message("speed.cores-unknown"))
     if reading is not None and reading < WAITS:
         return exactly(1.0, Message("speed.input-waits", cores=reading))
+    before = cores / profile.gpu_count
     ratio = loader_rate(after) / loader_rate(before)
     basis = Message("speed.input-scales", before=before, after=after)
     return within(ratio, loader_factor(), basis)
@@ -301,10 +275,6 @@ class Predictions:
         return limits_of(self.profile)
 
     @cached_property
-    def _supply(self) -> InputSupply:
-        return supply_of(self.profile)
-
-    @cached_property
     def _busy(self) -> float | None:
         return self.profile.mean("util.kernel_time")
 
@@ -331,9 +301,9 @@ class Predictions:
     def _by_profile(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
         """Return the speed-up started from the profile alone: by the formulas, within bounds."""
         gains = gains_of(actions)
-        formulas = self._by_formulas(target, gains)
-        speed = self._corrected(formulas.speed, target, actions)
-        return bounded(speed, self._limits, target, gains.relaxed, formulas.alone)
+        speed, alone = self._by_formulas(target, gains)
+        corrected = self._corrected(speed, target, actions)
+        return bounded(corrected, self._limits, target, gains.relaxed, alone)
 
     def _corrected(self, speed: Estimate, target: Layout, actions: tuple[Action, ...]) -> Estimate:
         """Return a speed-up as far as the record bears it out."""
@@ -354,7 +324,7 @@ class Predictions:
 
     def _input(self, target: Layout, gains: Gains) -> Estimate:
         cores = None if target.cpu_cores is None else target.cpu_cores / target.gpu_count
-        return product(gains.input, with_cores(self._supply, cores))
+        return product(gains.input, with_cores(self.profile, cores))
 
     def _scaled(self, target: Layout, faster: Estimate) -> Estimate:
         """Return `scaling`, where it is known how much faster the kernels run on one GPU."""

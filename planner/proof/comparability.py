@@ -1,7 +1,6 @@
 """Whether two runs are one job: what must agree, what may differ, whether they learn the same."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
@@ -47,21 +46,6 @@ class Comparability(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Guard:
-    """One thing that is compared.
-
-    Attributes:
-        what: one word.
-        read: its value; None where unknown.
-        must: whether two jobs that differ in it are two jobs.
-    """
-
-    what: str
-    read: Callable[[Profile], float | str | None]
-    must: bool
-
-
 def _kind(profile: Profile) -> str | None:
     return None if profile.job.kind is JobKind.UNKNOWN else str(profile.job.kind)
 
@@ -80,23 +64,24 @@ def _gpus(profile: Profile) -> float | None:
     return profile.hardware.gpu_count or (len(profile.gpus) or None)
 
 
-_GUARDS = (
-    _Guard(what="name", read=lambda p: p.job.name, must=True),
-    _Guard(what="kind", read=_kind, must=True),
-    _Guard(what="framework", read=lambda p: p.job.framework, must=True),
-    _Guard(what="data", read=lambda p: p.job.dataset_gib, must=True),
-    _Guard(what="parameters", read=lambda p: p.job.parameters, must=True),
-    _Guard(what="batch", read=lambda p: p.job.batch_per_gpu, must=True),
-    _Guard(what="precision", read=lambda p: p.job.precision, must=False),
-    _Guard(what="parallelism", read=lambda p: p.job.parallelism, must=False),
-    _Guard(what="GPU", read=_gpu, must=False),
-    _Guard(what="GPUs", read=_gpus, must=False),
-    _Guard(what="nodes", read=lambda p: p.hardware.nodes, must=False),
-    _Guard(what="machine", read=lambda p: p.hardware.instance_type, must=False),
-    _Guard(what="cores", read=lambda p: p.hardware.cpu_cores, must=False),
+_GUARDS: tuple[tuple[str, Callable[[Profile], float | str | None], bool], ...] = (
+    ("name", lambda p: p.job.name, True),
+    ("kind", _kind, True),
+    ("framework", lambda p: p.job.framework, True),
+    ("data", lambda p: p.job.dataset_gib, True),
+    ("parameters", lambda p: p.job.parameters, True),
+    ("batch", lambda p: p.job.batch_per_gpu, True),
+    ("precision", lambda p: p.job.precision, False),
+    ("parallelism", lambda p: p.job.parallelism, False),
+    ("GPU", _gpu, False),
+    ("GPUs", _gpus, False),
+    ("nodes", lambda p: p.hardware.nodes, False),
+    ("machine", lambda p: p.hardware.instance_type, False),
+    ("cores", lambda p: p.hardware.cpu_cores, False),
 )
-CHANGEABLE = tuple(guard.what for guard in _GUARDS if guard.must)
-"""What makes two jobs of two runs, unless it was changed on purpose."""
+CHANGEABLE = tuple(topic for topic, _, must in _GUARDS if must)
+"""What makes two jobs of two runs, unless it was changed on purpose: of `_GUARDS` (the word, its
+value or None, whether it must agree) those that must agree."""
 
 _CHANGED_BY: dict[str, tuple[str, ...]] = {
     "batch": (
@@ -128,22 +113,22 @@ def compare(before: Profile, after: Profile, changed: Collection[str] = ()) -> C
     """
     topics: dict[Literal["agreed", "unknown"], list[str]] = {"agreed": [], "unknown": []}
     differs, problems = [], []
-    for guard in _GUARDS:
-        old, new = guard.read(before), guard.read(after)
+    for topic, read, must in _GUARDS:
+        old, new = read(before), read(after)
         if old is None or new is None:
-            topics["unknown"].append(guard.what)
+            topics["unknown"].append(topic)
         elif _agree(old, new):
-            topics["agreed"].append(guard.what)
-        elif guard.must and guard.what not in changed:
+            topics["agreed"].append(topic)
+        elif must and topic not in changed:
             problems.append(
-                f"{guard.what}: {_shown(old)} before, {_shown(new)} after: two different jobs "
+                f"{topic}: {_shown(old)} before, {_shown(new)} after: two different jobs "
                 f"prove nothing. If it is one job and that was changed on purpose: --changed "
-                f"{guard.what}."
+                f"{topic}."
             )
         else:
-            expected = guard.what in changed
+            expected = topic in changed
             differs.append(
-                Difference(what=guard.what, before=_shown(old), after=_shown(new), asked=expected)
+                Difference(what=topic, before=_shown(old), after=_shown(new), asked=expected)
             )
     if problems:
         raise InputError(problems)
