@@ -8,25 +8,13 @@ date: its day is that on which the server changed it last.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from pricing.errors import InputError
 from pricing.feeds.documents import parsed
+from pricing.feeds.feeds import FEEDS
 from pricing.refresh.feed_rows import FeedPage, FeedRow, of_known_machine, to_reading
 from pricing.refresh.reading import FeedReading, FeedRequest, Question, whole
 from pricing.tables import members, objects
-
-_REGIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "us-east": "us-east-1",
-        "us-west": "us-west-1",
-        "eu-ireland": "eu-west-1",
-        "apac-sin": "ap-southeast-1",
-        "apac-syd": "ap-southeast-2",
-        "apac-tokyo": "ap-northeast-1",
-    }
-)
-"""Its older names of regions."""
 
 _OPEN, _CLOSE = b"callback(", b")"
 
@@ -54,7 +42,7 @@ def _lines(config: Mapping[str, object], left_out: Counter[str]) -> Iterator[Fee
         where = str(region["region"])
         for group in objects(region["instanceTypes"]):
             for size in objects(group["sizes"]):
-                yield from _line(_REGIONS.get(where, where), size, left_out)
+                yield from _line(FEEDS["aws-spot"].regions.get(where, where), size, left_out)
 
 
 def _line(region: str, size: Mapping[str, object], left_out: Counter[str]) -> Iterator[FeedRow]:

@@ -15,16 +15,9 @@ from pricing.errors import InputError
 from pricing.hardware import Gpu, find, has_memory
 from pricing.money import usd
 from pricing.refresh.reading import PriceReading, Row, new_row
+from pricing.tables import read_toml
 
-PROVIDERS: Mapping[str, str] = MappingProxyType(
-    {
-        "datacrunch": "verda",
-        "do": "digitalocean",
-        "jarvislabs": "jarvis-labs",
-        "lambdalabs": "lambda",
-        "vastai": "vast",
-    }
-)
+PROVIDERS: Mapping[str, str] = (read_toml("feeds.toml") or {})["names"]
 """Their names of providers where ours differ."""
 
 COMMUNITY = frozenset({"tensordock", "vast"})

@@ -173,6 +173,7 @@ class Feed:
         takes: what `--from` takes beside an address.
         parts: what it publishes by provider, in its own names; empty: all in one.
         skipped: parts and flags of its rows, with why they are not offers; empty: they are.
+        regions: its names of regions where ours differ.
         source: what is written beside each price, where it is of one provider and of the day.
         confidence: in them; high where the provider itself says them.
         most_mib: the largest document, unpacked.
@@ -189,6 +190,7 @@ class Feed:
     takes: str
     parts: tuple[str, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
+    regions: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
     confidence: str = "medium"
     most_mib: int = 64
