@@ -296,10 +296,10 @@ def capacity(
     replays: dict[int, tuple[_Figures, tuple[_Figures, ...]]] = {}
     for gpus in _sizes(question):
         progress(gpus)
-        others = () if trace.load_gpus > gpus else drawn  # a queue without end has no range
+        traces = () if trace.load_gpus > gpus else drawn  # a queue without end has no range
         replays[gpus] = (
             _replay(trace, gpus, question),
-            tuple(_replay(other, gpus, question) for other in others),
+            tuple(_replay(other_trace, gpus, question) for other_trace in traces),
         )
     sizes = tuple(_size(trace, gpus, question, replays) for gpus in replays)
     days = block_days(trace)
@@ -360,10 +360,10 @@ def _size(
     question: CapacityQuestion,
     replays: dict[int, tuple[_Figures, tuple[_Figures, ...]]],
 ) -> SizeDocument:
-    was, others = replays[gpus]
+    was, drawn_replays = replays[gpus]
     mean_duration_s = trace.load_gpus * trace.span_s / sum(job.gpus for job in trace.jobs)
     p50, p90, p95, p99 = (
-        _range(was.quantiles_s[n], [other.quantiles_s[n] for other in others])
+        _range(was.quantiles_s[n], [replayed.quantiles_s[n] for replayed in drawn_replays])
         for n in range(len(_QUANTILES))
     )
     before = replays[question.now][0] if question.now else None
@@ -372,12 +372,14 @@ def _size(
         load_fraction=round(trace.load_gpus / gpus, 4),
         overloaded=trace.load_gpus > gpus,
         never=was.never,
-        mean_s=_range(was.mean_s, [other.mean_s for other in others]),
+        mean_s=_range(was.mean_s, [replayed.mean_s for replayed in drawn_replays]),
         p50_s=p50,
         p90_s=p90,
         p95_s=p95,
         p99_s=p99,
-        late_fraction=_range(was.late_fraction, [other.late_fraction for other in others], 4),
+        late_fraction=_range(
+            was.late_fraction, [replayed.late_fraction for replayed in drawn_replays], 4
+        ),
         erlang=erlang_wait(trace.load_gpus, mean_duration_s, gpus),
         usd_per_month=_usd_per_month(question.price, gpus),
         against_now=_against(trace, gpus, question, was, before),

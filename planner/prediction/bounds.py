@@ -39,11 +39,11 @@ class RelaxedBounds(NamedTuple):
 
 def relaxed_by(actions: Iterable[Action]) -> RelaxedBounds:
     """Return which upper bounds do not hold with actions applied."""
-    known = tuple(actions)
+    applied = tuple(actions)
     return RelaxedBounds(
-        host=any(action.part == "input" for action in known),
-        arithmetic=not _CHANGES_FORMAT.isdisjoint(action.code for action in known),
-        of_gpus=bool(known),
+        host=any(action.part == "input" for action in applied),
+        arithmetic=not _CHANGES_FORMAT.isdisjoint(action.code for action in applied),
+        of_gpus=bool(applied),
     )
 
 
@@ -110,9 +110,9 @@ def _communicating(profile: Profile) -> _Communicating | None:
     step = profile.step
     if step is None or not step.mean_s or step.comm_s is None or profile.gpu_count == 1:
         return None
-    rest = step.mean_s - step.comm_s
+    computing_s = step.mean_s - step.comm_s
     share = step.comm_s / step.mean_s
-    return _Communicating(step.mean_s, rest, share) if rest > 0.0 else None
+    return _Communicating(step.mean_s, computing_s, share) if computing_s > 0.0 else None
 
 
 def _busy_cores(profile: Profile) -> float | None:
@@ -122,7 +122,7 @@ def _busy_cores(profile: Profile) -> float | None:
 
 
 def bounded(
-    found: Estimate,
+    speed: Estimate,
     limits: Limits,
     target: Layout,
     relaxed: RelaxedBounds,
@@ -131,22 +131,22 @@ def bounded(
     """Return a prediction held to every bound; those that bind are named in its basis.
 
     Args:
-        found: the speed-up over the profiled run.
+        speed: the speed-up over the profiled run.
         limits: what the profile forbids.
         target: where it would run.
         relaxed: by what is changed beside the machine.
         alone: what one target GPU, its host and the actions gain over one profiled GPU, each part
             of the time for itself: all together gain no more than the most of them.
     """
-    low, mid, high, basis = found.low, found.mid, found.high, found.basis
-    for bound in _upper_bounds(found.high, limits, target, relaxed, alone):
+    low, mid, high, basis = speed.low, speed.mid, speed.high, speed.basis
+    for bound in _upper_bounds(speed.high, limits, target, relaxed, alone):
         if mid > bound.mid * (1.0 + _TINY):
             basis = join((basis, bound.basis))
         low, mid, high = min(low, bound.low), min(mid, bound.mid), min(high, bound.high)
     doubts = limits.doubts
-    if not doubts and high == found.high and mid == found.mid and low == found.low:
-        return found
-    basis, weak = join((basis, *doubts)), found.weak or bool(doubts)
+    if not doubts and high == speed.high and mid == speed.mid and low == speed.low:
+        return speed
+    basis, weak = join((basis, *doubts)), speed.weak or bool(doubts)
     return Estimate(low=low, mid=mid, high=high, basis=basis, weak=weak)
 
 
@@ -160,8 +160,8 @@ def _upper_bounds(
     if limits.cores and target.cpu_cores is not None and not relaxed.host:
         most = target.cpu_cores / limits.cores
         if most < high:
-            used, there = limits.cores, target.cpu_cores
-            yield exactly(most, Message("speed.host-cores", busy=used, cores=there))
+            used, cores = limits.cores, target.cpu_cores
+            yield exactly(most, Message("speed.host-cores", busy=used, cores=cores))
     yield from _of_gpus(limits, target, relaxed)
 
 
@@ -190,20 +190,23 @@ def _fewer(limits: Limits, target: Layout) -> Iterator[Estimate]:
 
 
 def _arithmetic(share: float, limits: Limits, target: Layout) -> Estimate:
-    here = peak_tflops(limits.source, limits.precision) * limits.gpu_count * limits.part
-    there = peak_tflops(target.chip, limits.precision) * target.gpu_count
-    there *= limits.part if target.slice else 1.0
+    rate_now = peak_tflops(limits.source, limits.precision) * limits.gpu_count * limits.part
+    rate_target = peak_tflops(target.chip, limits.precision) * target.gpu_count
+    rate_target *= limits.part if target.slice else 1.0
     # A source beyond the limit is a wrong input; it proves at least what its peak does.
-    most = there / here * max(1.0, MOST_MFU / share)
+    most = rate_target / rate_now * max(1.0, MOST_MFU / share)
     return exactly(most, Message("speed.most-of-peak", share=MOST_MFU, gpu=target.chip.name))
 
 
 def _bandwidth(limits: Limits, target: Layout) -> Iterator[Estimate]:
-    here, there = limits.source.memory_bandwidth_gb_s, target.chip.memory_bandwidth_gb_s
-    if not limits.dram or here is None or there is None:
+    bandwidth_now, bandwidth_target = (
+        limits.source.memory_bandwidth_gb_s,
+        target.chip.memory_bandwidth_gb_s,
+    )
+    if not limits.dram or bandwidth_now is None or bandwidth_target is None:
         return
     part = 1.0 if target.slice else limits.memory_part
-    ratio = there * target.gpu_count / (here * limits.gpu_count * part)
+    ratio = bandwidth_target * target.gpu_count / (bandwidth_now * limits.gpu_count * part)
     yield exactly(ratio / limits.dram, Message("speed.most-of-bandwidth", gpu=target.chip.name))
 
 
@@ -232,7 +235,7 @@ def contradictions(profile: Profile) -> tuple[str, ...]:
 def _contradictions(profile: Profile, share: float | None) -> tuple[str, ...]:
     if share is None or share <= MOST_MFU:
         return ()
-    said = Message(
+    contradiction = Message(
         "speed.above-peak", share=share, gpus=f"{profile.gpu_count}x {source_gpu(profile).name}"
     )
-    return (said,)
+    return (contradiction,)

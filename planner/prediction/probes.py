@@ -45,8 +45,8 @@ class Anchor:
 
         Two GPUs that measured more than twice one show a run-to-run spread, and no law of scaling.
         """
-        here = (source_gpu(self.profile).name, self.profile.gpu_count)
-        if self.linear is None or here == (gpu, gpu_count):
+        measured_on = (source_gpu(self.profile).name, self.profile.gpu_count)
+        if self.linear is None or measured_on == (gpu, gpu_count):
             return self.speed
         return min(self.speed, self.linear)
 
@@ -62,9 +62,9 @@ def check_probes(jobs: Sequence[Profile], probes: Sequence[Profile]) -> None:
     for probe in probes:
         job = by_name.get(probe.job.name)
         if job is None:
-            known = ", ".join(sorted(by_name))
+            names = ", ".join(sorted(by_name))
             problems.append(
-                f"--probe: {probe.job.name} is the name of no job here ({known}); a probe is the "
+                f"--probe: {probe.job.name} is the name of no job here ({names}); a probe is the "
                 "same job measured elsewhere, so give it the same job.name."
             )
             continue
@@ -88,11 +88,11 @@ def probes_of(profile: Profile, probes: Iterable[Profile]) -> tuple[Profile, ...
 
 def relative_speed(profile: Profile, probe: Profile) -> float | None:
     """Return the probe's rate over the profile's; None where they cannot be compared."""
-    ours, theirs = rate_per_s(profile), rate_per_s(probe)
-    if ours is not None and theirs is not None and _unit(profile) == _unit(probe):
-        return theirs / ours
-    ours, theirs = _items(profile), _items(probe)
-    return None if ours is None or theirs is None else theirs / ours
+    rate, probe_rate = rate_per_s(profile), rate_per_s(probe)
+    if rate is not None and probe_rate is not None and _unit(profile) == _unit(probe):
+        return probe_rate / rate
+    rate, probe_rate = _items(profile), _items(probe)
+    return None if rate is None or probe_rate is None else probe_rate / rate
 
 
 def _unit(profile: Profile) -> str | None:
@@ -122,9 +122,9 @@ def speed_on_slice(profile: Profile, probes: Iterable[Profile]) -> tuple[str, fl
         if any(unknown_slice(profile) for profile in pair) or parts.count(None) != 1:
             continue
         piece = parts[1] or parts[0]
-        there = speed if parts[1] else 1.0 / speed
+        speed_there = speed if parts[1] else 1.0 / speed
         if piece is not None and piece in source_gpu(profile).mig:  # no part of a slice
-            return piece.profile, min(1.0, there)
+            return piece.profile, min(1.0, speed_there)
     return None
 
 
@@ -150,20 +150,20 @@ def _like(profile: Profile, probe: Profile) -> Profile:
     return replace(probe, job=job)
 
 
-def _with_overhead(anchor: Anchor, others: Sequence[Anchor]) -> Anchor:
+def _with_overhead(anchor: Anchor, anchors_known: Sequence[Anchor]) -> Anchor:
     """Return an anchor on several GPUs with the overhead that one on fewer GPUs shows."""
-    mine = layout_of(anchor.profile)
-    if mine.gpu_count == 1 or (anchor.profile.step and anchor.profile.step.comm_s is not None):
+    layout = layout_of(anchor.profile)
+    if layout.gpu_count == 1 or (anchor.profile.step and anchor.profile.step.comm_s is not None):
         return anchor
     single = [
-        other
-        for other in others
-        if other.profile.gpu_count == 1
-        and _measured_on(other.profile) == _measured_on(anchor.profile)
+        anchor_seen
+        for anchor_seen in anchors_known
+        if anchor_seen.profile.gpu_count == 1
+        and _measured_on(anchor_seen.profile) == _measured_on(anchor.profile)
     ]
     if not single:
         return anchor
-    linear = mine.gpu_count * single[0].speed
+    linear = layout.gpu_count * single[0].speed
     over = max(0.0, linear / anchor.speed - 1.0)
     step = anchor.profile.step or Step()
     known_s = step_s(anchor.profile)

@@ -102,26 +102,29 @@ def link_time(before: tuple[Links, WorkingGpus], after: tuple[Links, WorkingGpus
         before: the profiled GPUs, at least two.
         after: the wanted ones.
     """
-    (here, profiled), (there, wanted) = before, after
+    (links_now, profiled), (links_wanted, wanted) = before, after
     if wanted.gpus == 1:
         return LinkTime(factor=0.0, worse=False)
-    inside_s, outside_s = here.inside_s(profiled.inside), here.between_s(profiled.machines)
+    inside_s, outside_s = (
+        links_now.inside_s(profiled.inside),
+        links_now.between_s(profiled.machines),
+    )
     grown, inside, worse = 1.0, 0.0, False
     if wanted.inside > 1 and profiled.inside > 1:
-        grown = growth(profiled.inside, wanted.inside, here.kind)
-        swapped = there.inside_s(wanted.inside) / here.inside_s(wanted.inside)
+        grown = growth(profiled.inside, wanted.inside, links_now.kind)
+        swapped = links_wanted.inside_s(wanted.inside) / links_now.inside_s(wanted.inside)
         inside, worse = inside_s * grown * swapped, swapped > 1.0
     elif wanted.inside > 1:
-        inside, worse = there.inside_s(wanted.inside), True
+        inside, worse = links_wanted.inside_s(wanted.inside), True
     # An unknown network of both is the same one.
-    known = wanted.machines == 1 or profiled.machines > 1 or there.gbps is not None
-    network_s = there.between_s(wanted.machines) if known else 0.0
+    network_known = wanted.machines == 1 or profiled.machines > 1 or links_wanted.gbps is not None
+    network_s = links_wanted.between_s(wanted.machines) if network_known else 0.0
     more = wanted.machines > profiled.machines or network_s > outside_s * (1.0 + 1e-9)
     return LinkTime(
         factor=(inside + network_s) / (inside_s + outside_s),
         worse=worse or (wanted.machines > 1 and more),
         grown=grown,
-        network_known=known,
+        network_known=network_known,
     )
 
 
@@ -270,8 +273,8 @@ def _start(before: Layout, step: ProfiledStep) -> tuple[float | None, Overhead]:
             high = middle
         else:
             low = middle
-    found, most = at(low), step_s / least - 1.0
-    return low, Overhead(*(min(end, most) for end in found))
+    overhead, most = at(low), step_s / least - 1.0
+    return low, Overhead(*(min(end, most) for end in overhead))
 
 
 def _from_measured(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:
@@ -295,40 +298,40 @@ def _grown(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> 
     What was hidden behind compute is unknown, from nothing to all that backward can hide; a faster
     GPU and slower links hide less. The middle takes all communication to be exposed, as measured.
     """
-    measured, here, there = step.exposed_ratio or 0.0, before.whole, Links.of(after)
-    start = Links.of(before), here
+    measured, profiled, links = step.exposed_ratio or 0.0, before.whole, Links.of(after)
+    start = Links.of(before), profiled
     computing_s = _computing_s(step, faster)
-    known = _usual(after, step, computing_s)
-    network_no_slower = here.machines > 1 and _gbps(after) >= _gbps(before)
+    usual = _usual(after, step, computing_s)
+    network_no_slower = profiled.machines > 1 and _gbps(after) >= _gbps(before)
 
     def law(part: WorkingGpus) -> Overhead:
-        if here.machines == 1 < part.machines:
+        if profiled.machines == 1 < part.machines:
             # Launches, latency and bytes of one machine tell nothing of a network's bytes.
             in_each = law(WorkingGpus(part.inside, 1, part.inside))
             return _after(in_each, _between(after, part, step, computing_s))
-        change = link_time(start, (there, part))
+        change = link_time(start, (links, part))
         times = change.factor * faster
         hidden = _HIDES * (times / change.grown - 1.0)
         exposed = measured * times
-        other = max(0.0, exposed + hidden)
-        found = Overhead(good=min(exposed, other), mid=exposed, bad=max(exposed, other))
+        least = max(0.0, exposed + hidden)
+        overhead = Overhead(good=min(exposed, least), mid=exposed, bad=max(exposed, least))
         if not change.network_known:
-            found = _after(found, typical_network(part.machines, fast=False))
+            overhead = _after(overhead, typical_network(part.machines, fast=False))
         if change.worse:
             # What was all hidden over a fast link says little about a slow one.
             # A network no slower than the measured one needs no guess: only links inside are new.
             new = WorkingGpus(part.inside, 1, part.inside) if network_no_slower else part
-            _, mid, bad = known(new)
-            found = Overhead(found.good, max(found.mid, mid), max(found.bad, mid, bad))
-        if (here.gpus, here.machines) == (part.gpus, part.machines):
-            return found
-        inside = here.machines == part.machines == 1
+            _, mid, bad = usual(new)
+            overhead = Overhead(overhead.good, max(overhead.mid, mid), max(overhead.bad, mid, bad))
+        if (profiled.gpus, profiled.machines) == (part.gpus, part.machines):
+            return overhead
+        inside = profiled.machines == part.machines == 1
         name = "probe_factor" if inside else "probe_factor_nodes"
         factor = float(coefficients("scale")[name])
         return Overhead(
-            good=max(0.0, (1.0 + found.good) / factor - 1.0),
-            mid=found.mid,
-            bad=(1.0 + found.bad) * factor - 1.0,
+            good=max(0.0, (1.0 + overhead.good) / factor - 1.0),
+            mid=overhead.mid,
+            bad=(1.0 + overhead.bad) * factor - 1.0,
         )
 
     return law
@@ -365,10 +368,10 @@ def _with_parts(layout: Layout, law: Law) -> Overhead:
     """Return the overhead of a layout by a law, GPUs left out where they would only delay."""
     good, mid, bad = law(layout.whole)
     for part in layout.parts:
-        other, more = law(part), layout.gpu_count / part.gpus
-        good = min(good, more * (1.0 + other.good) - 1.0)
-        mid = min(mid, more * (1.0 + other.mid) - 1.0)
-        bad = min(bad, more * (1.0 + other.bad) - 1.0)
+        of_part, more = law(part), layout.gpu_count / part.gpus
+        good = min(good, more * (1.0 + of_part.good) - 1.0)
+        mid = min(mid, more * (1.0 + of_part.mid) - 1.0)
+        bad = min(bad, more * (1.0 + of_part.bad) - 1.0)
     return Overhead(good, mid, bad)
 
 

@@ -53,8 +53,8 @@ def recorded_s(profile: Profile) -> float | None:
 
 def memory_growth(profile: Profile) -> float:
     """Return the most memory beyond the recording over the most in it, at least 1."""
-    found = _growth(profile)
-    return float(found["memory"]) if found else 1.0
+    row = _growth(profile)
+    return float(row["memory"]) if row else 1.0
 
 
 def peak_of(profile: Profile, seen: Statistics) -> float | None:
@@ -67,10 +67,10 @@ def peak_of(profile: Profile, seen: Statistics) -> float | None:
     Returns:
         0 or more, above 1 where no GPU would hold the growth; None where no peak was recorded.
     """
-    found = _growth(profile)
-    if found is None:
+    row = _growth(profile)
+    if row is None:
         return seen.p95
-    by_p99 = None if seen.p99 is None else seen.p99 * float(found["use"])
+    by_p99 = None if seen.p99 is None else seen.p99 * float(row["use"])
     bounds = [bound for bound in (by_p99, seen.max) if bound is not None]
     known = [value for value in (seen.p95, min(bounds, default=None)) if value is not None]
     return max(known, default=None)

@@ -189,13 +189,13 @@ def join_runs(profiles: Iterable[Profile]) -> tuple[Profile, ...]:
     for profile in profiles:
         run = profile.run
         is_part = run is not None and run.id is not None and (run.world or 1) > 1
-        known = by_id[str(run.id)] if run is not None and is_part else []
-        mine = next((run for run in known if overlap(run[0], profile)), None)
-        if mine is not None:
-            mine.append(profile)
+        parts_of_run = by_id[str(run.id)] if run is not None and is_part else []
+        joined = next((run for run in parts_of_run if overlap(run[0], profile)), None)
+        if joined is not None:
+            joined.append(profile)
             continue
-        known.append([profile])
-        runs.append(known[-1])
+        parts_of_run.append([profile])
+        runs.append(parts_of_run[-1])
     return tuple(parts[0] if len(parts) == 1 else join(parts) for parts in runs)
 
 
@@ -271,14 +271,14 @@ def _machine(part: Profile, place: int) -> str:
 
 def _gpus(parts: Sequence[Profile]) -> tuple[tuple[GpuReadings, ...], int]:
     """Return each device once, and how many there are, those included that a part only counts."""
-    seen: dict[str, GpuReadings] = {}
+    gpus: dict[str, GpuReadings] = {}
     unread = 0
     for i, part in enumerate(parts):
         for gpu in part.gpus:
             key = gpu.uuid or f"{_machine(part, i)} {gpu.index}"
-            seen.setdefault(key, gpu)
+            gpus.setdefault(key, gpu)
         unread += max(0, (part.hardware.gpu_count or 0) - len(part.gpus))
-    return tuple(seen.values()), len(seen) + unread
+    return tuple(gpus.values()), len(gpus) + unread
 
 
 def _work(parts: Sequence[Profile]) -> Work | None:
@@ -301,11 +301,11 @@ def _ranks(parts: Sequence[Profile]) -> tuple[Rank, ...]:
 
     A rank that two parts saw is that of the leading one.
     """
-    seen: dict[int | None, Rank] = {}
+    ranks: dict[int | None, Rank] = {}
     for part in parts:
         for rank in part.ranks:
-            seen.setdefault(rank.rank, rank)
-    return tuple(sorted(seen.values(), key=lambda rank: rank.rank or 0))
+            ranks.setdefault(rank.rank, rank)
+    return tuple(sorted(ranks.values(), key=lambda rank: rank.rank or 0))
 
 
 def _host(hosts: Sequence[Host]) -> Host | None:

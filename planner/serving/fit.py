@@ -186,9 +186,9 @@ def _problems(
     targets: Sequence[Target],
 ) -> Iterable[str]:
     """Yield why a run says nothing of the GPU."""
-    seen = served(law, service.question.traffic, fit.rate, 400)
+    latencies = served(law, service.question.traffic, fit.rate, 400)
     late = fit.ttft_p50_ms is not None and (
-        fit.ttft_p50_ms > _LATE * 1000.0 * seen.percentile("ttft", 50.0)
+        fit.ttft_p50_ms > _LATE * 1000.0 * latencies.percentile("ttft", 50.0)
     )
     calm = fit.rate < saturated_rate(law, service.question.traffic) / 2.0
     if late and calm and (profile.busy_fraction or 0.0) < _IDLE:
@@ -279,9 +279,9 @@ def curve(question: Question, layout: Layout, usd_per_hour: Decimal | None) -> S
     points = []
     for share in _CURVE:
         rate = share * saturated
-        seen = served(copy, question.traffic, rate)
+        latencies = served(copy, question.traffic, rate)
         ttft, tpot = (
-            tuple(1000.0 * seen.percentile(metric, percent) for percent in (50, 95, 99))
+            tuple(1000.0 * latencies.percentile(metric, percent) for percent in (50, 95, 99))
             for metric in ("ttft", "tpot")
         )
         tokens_per_s = rate * question.traffic.output
@@ -291,7 +291,7 @@ def curve(question: Question, layout: Layout, usd_per_hour: Decimal | None) -> S
                 rate=rate,
                 ttft_ms=ttft,
                 tpot_ms=tpot,
-                requests_running=seen.running,
+                requests_running=latencies.running,
                 usd_per_million_output=usd,
             )
         )

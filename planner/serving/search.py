@@ -352,8 +352,8 @@ def copy_of(question: Question, layout: Layout) -> Server | None:
         return copy
     if (layout.tensor_parallel > 1) is not (place.tensor_parallel > 1):
         return copy  # one GPU says nothing of the links of several
-    there = find(place.gpu)
-    measured = _law_copy(question, place, there) if there else None
+    gpu_measured = find(place.gpu)
+    measured = _law_copy(question, place, gpu_measured) if gpu_measured else None
     if measured is None:
         return copy
     return transferred(copy, measured, anchored(measured, run)[0])
@@ -380,13 +380,15 @@ def _no_room(copy: Server, traffic: Traffic) -> str:
 
 def _cost(offer: Offer, layout: Layout, question: Question, rate: float) -> tuple[Decimal, int]:
     """Return dollars of a month or of the batch, and machines, where a copy takes a rate."""
-    each = int(offer.gpu_count) // layout.tensor_parallel
+    copies_a_machine = int(offer.gpu_count) // layout.tensor_parallel
     copies = copies_for(question.traffic.rate * question.peak, rate) + question.spare
-    machines = math.ceil(copies / each)
+    machines = math.ceil(copies / copies_a_machine)
     hour = offer.usd_per_hour * machines
     if question.batch is None:
         return hour * HOURS_PER_MONTH, machines
-    return hour * Decimal(str(question.batch / (machines * each * rate * _HOUR_S))), machines
+    return hour * Decimal(
+        str(question.batch / (machines * copies_a_machine * rate * _HOUR_S))
+    ), machines
 
 
 def option_of(
@@ -400,8 +402,8 @@ def option_of(
     if question.batch is not None:  # every GPU that is paid for works
         copies = machines * (int(offer.gpu_count) // layout.tensor_parallel)
         traffic = structs.replace(traffic, rate=copies * limit.rate)
-    each = traffic.rate * question.peak / copies
-    seen = served(copy, traffic, each)
+    copy_rate = traffic.rate * question.peak / copies
+    latencies = served(copy, traffic, copy_rate)
     run = question.measured
     kind = "measured" if run else "law"
 
@@ -409,10 +411,10 @@ def option_of(
         return tuple(
             Estimate(low=value / spread, mid=value, high=value * spread, basis=kind)
             for percent, spread in zip((50, 95, 99), SPREAD[kind][metric], strict=True)
-            for value in (1000.0 * seen.percentile(metric, percent),)
+            for value in (1000.0 * latencies.percentile(metric, percent),)
         )
 
-    output, both = traffic.output, traffic.context
+    output, tokens = traffic.output, traffic.context
     most = copies * limit.rate
     return ServingOption(
         layout=layout,
@@ -428,12 +430,12 @@ def option_of(
         usd_per_hour=usd_per_hour,
         usd_per_month=usd_per_hour * HOURS_PER_MONTH,
         usd_per_million_output=usd_per_million(usd_per_hour, traffic.rate * output),
-        usd_per_million_tokens=usd_per_million(usd_per_hour, traffic.rate * both),
+        usd_per_million_tokens=usd_per_million(usd_per_hour, traffic.rate * tokens),
         usd_per_million_output_full=usd_per_million(usd_per_hour, most * output),
-        usd_per_million_tokens_full=usd_per_million(usd_per_hour, most * both),
+        usd_per_million_tokens_full=usd_per_million(usd_per_hour, most * tokens),
         headroom_fraction=1.0 - traffic.rate / most,
         basis=Message("serving.basis-run", n=run.requests) if run else Message("serving.basis-law"),
-        weak=tuple(_weak(question, layout, limit, each)),
+        weak=tuple(_weak(question, layout, limit, copy_rate)),
         batch_hours=question.batch / traffic.rate / _HOUR_S if question.batch else None,
         batch_usd=usd if question.batch else None,
     )
@@ -444,7 +446,7 @@ def usd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:
     return usd_per_hour * _MILLION / (Decimal(str(tokens_per_s)) * _HOUR_S)
 
 
-def _weak(question: Question, layout: Layout, limit: CopyLimit, each: float) -> Iterable[str]:
+def _weak(question: Question, layout: Layout, limit: CopyLimit, copy_rate: float) -> Iterable[str]:
     gpu = find(layout.gpu)
     if question.measured is None and any(t.metric == "ttft" for t in question.targets):
         yield Message("serving.weak-ttft")
@@ -454,5 +456,5 @@ def _weak(question: Question, layout: Layout, limit: CopyLimit, each: float) -> 
         yield Message("serving.weak-vendor")
     if question.model.weak:
         yield Message("serving.weak-shape")
-    if each > MOST_OF_SATURATION * MOST_OF_SATURATION * limit.saturated_rate:
+    if copy_rate > MOST_OF_SATURATION * MOST_OF_SATURATION * limit.saturated_rate:
         yield Message("serving.weak-tail")

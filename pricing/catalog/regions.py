@@ -108,14 +108,14 @@ def regions_of(offer: Offer) -> tuple[str, ...]:
     return (size.regions if size else ()) or (how.regions if how else ())
 
 
-def placed(offer: Offer, asked: Iterable[str]) -> Offer | None:
+def placed(offer: Offer, places: Iterable[str]) -> Offer | None:
     """Return the offer in a region that was asked for; None where nothing shows that it is there.
 
     Args:
         offer: one with a price for everywhere is taken in the first of its regions that fits.
-        asked: regions by their names, or groups of them; none asked for fits all.
+        places: regions by their names, or groups of them; none asked for fits all.
     """
-    words = {word.lower() for word in asked}
+    words = {word.lower() for word in places}
     if not words:
         return offer
     for region in regions_of(offer):
