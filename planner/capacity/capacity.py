@@ -377,9 +377,7 @@ def _size(
         p90_s=p90,
         p95_s=p95,
         p99_s=p99,
-        late_fraction=_range(
-            was.late_fraction, [replayed.late_fraction for replayed in drawn_replays], 4
-        ),
+        late_fraction=_range(was.late_fraction, [r.late_fraction for r in drawn_replays], 4),
         erlang=erlang_wait(trace.load_gpus, mean_duration_s, gpus),
         usd_per_month=_usd_per_month(question.price, gpus),
         against_now=_against(trace, gpus, question, was, before),

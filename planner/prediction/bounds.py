@@ -199,10 +199,8 @@ def _arithmetic(share: float, limits: Limits, target: Layout) -> Estimate:
 
 
 def _bandwidth(limits: Limits, target: Layout) -> Iterator[Estimate]:
-    bandwidth_now, bandwidth_target = (
-        limits.source.memory_bandwidth_gb_s,
-        target.chip.memory_bandwidth_gb_s,
-    )
+    bandwidth_now = limits.source.memory_bandwidth_gb_s
+    bandwidth_target = target.chip.memory_bandwidth_gb_s
     if not limits.dram or bandwidth_now is None or bandwidth_target is None:
         return
     part = 1.0 if target.slice else limits.memory_part

@@ -105,10 +105,8 @@ def link_time(before: tuple[Links, WorkingGpus], after: tuple[Links, WorkingGpus
     (links_now, profiled), (links_wanted, wanted) = before, after
     if wanted.gpus == 1:
         return LinkTime(factor=0.0, worse=False)
-    inside_s, outside_s = (
-        links_now.inside_s(profiled.inside),
-        links_now.between_s(profiled.machines),
-    )
+    inside_s = links_now.inside_s(profiled.inside)
+    outside_s = links_now.between_s(profiled.machines)
     grown, inside, worse = 1.0, 0.0, False
     if wanted.inside > 1 and profiled.inside > 1:
         grown = growth(profiled.inside, wanted.inside, links_now.kind)
@@ -313,8 +311,10 @@ def _grown(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> 
         times = change.factor * faster
         hidden = _HIDES * (times / change.grown - 1.0)
         exposed = measured * times
-        least = max(0.0, exposed + hidden)
-        overhead = Overhead(good=min(exposed, least), mid=exposed, bad=max(exposed, least))
+        with_hidden = max(0.0, exposed + hidden)
+        overhead = Overhead(
+            good=min(exposed, with_hidden), mid=exposed, bad=max(exposed, with_hidden)
+        )
         if not change.network_known:
             overhead = _after(overhead, typical_network(part.machines, fast=False))
         if change.worse:

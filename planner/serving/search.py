@@ -386,9 +386,8 @@ def _cost(offer: Offer, layout: Layout, question: Question, rate: float) -> tupl
     hour = offer.usd_per_hour * machines
     if question.batch is None:
         return hour * HOURS_PER_MONTH, machines
-    return hour * Decimal(
-        str(question.batch / (machines * copies_a_machine * rate * _HOUR_S))
-    ), machines
+    batch_h = question.batch / (machines * copies_a_machine * rate * _HOUR_S)
+    return hour * Decimal(str(batch_h)), machines
 
 
 def option_of(
