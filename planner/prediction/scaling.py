@@ -311,10 +311,8 @@ def _grown(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> 
         times = change.factor * faster
         hidden = _HIDES * (times / change.grown - 1.0)
         exposed = measured * times
-        with_hidden = max(0.0, exposed + hidden)
-        overhead = Overhead(
-            good=min(exposed, with_hidden), mid=exposed, bad=max(exposed, with_hidden)
-        )
+        low, high = sorted((exposed, max(0.0, exposed + hidden)))
+        overhead = Overhead(good=low, mid=exposed, bad=high)
         if not change.network_known:
             overhead = _after(overhead, typical_network(part.machines, fast=False))
         if change.worse:

@@ -26,8 +26,15 @@ from planner.proof.comparability import (
     compare,
     compare_losses,
 )
-from planner.proof.dollars import Dollars, by_catalog, by_plan
-from planner.proof.predicted import Predicted, not_applied, option_run, prediction_of
+from planner.proof.dollars import (
+    Dollars,
+    Predicted,
+    by_catalog,
+    by_plan,
+    not_applied,
+    option_run,
+    prediction_of,
+)
 from planner.proof.speed import (
     CONFIDENCE,
     MeasuredRatio,

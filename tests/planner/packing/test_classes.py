@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from planner.fleet.patterns import Columns, Relaxed, classes_of, enough_of_each, that_pair
-from planner.fleet.search import pack_rows
+from planner.fleet.search import Columns, Relaxed, classes_of, enough_of_each, pack_rows, that_pair
 from planner.fleet.sizes import Sizes
 
 KINDS = ((0.5, 0.9), (0.3, 0.9), (0.3, 0.6), (0.2, 0.9), (0.45, 0.46))
