@@ -35,6 +35,7 @@ NONE = "none"
 class _Outcome:
     """What was kept, and what was not."""
 
+    keeper: PriceCacheWriter
     readings: list[StoredReading] = field(default_factory=list)
     failures: list[GpucostError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -42,14 +43,11 @@ class _Outcome:
     providers: set[str] = field(default_factory=set)
     unchanged: int = 0
     refused: bool = False
-    _keeper: PriceCacheWriter | None = None
 
-    def keeper(self, request: UpdateRequest) -> PriceCacheWriter:
-        """Return the one keeper of all that comes."""
-        if self._keeper is None:
-            today = datetime.now(UTC).date()
-            self._keeper = PriceCacheWriter(day=today, accept_jumps=request.accept_jumps)
-        return self._keeper
+
+def _outcome(request: UpdateRequest) -> _Outcome:
+    today = datetime.now(UTC).date()
+    return _Outcome(keeper=PriceCacheWriter(day=today, accept_jumps=request.accept_jumps))
 
 
 def update_prices(request: UpdateRequest, output: Output) -> None:
@@ -101,8 +99,8 @@ def _imported(request: UpdateRequest, output: Output) -> _Outcome:
     """Return one feed from a file, a folder or another address."""
     name, place = request.catalog or ("", "")
     _check_feeds((name,))
-    outcome = _Outcome()
-    _take(ask((FEEDS[name],), (), request, output.say), request, outcome, named=True)
+    outcome = _outcome(request)
+    _take(ask((FEEDS[name],), (), request, output.say), outcome, named=True)
     if not any(reading.passed.offers for reading in outcome.readings) and not outcome.failures:
         outcome.failures.append(InputError((nothing_kept(place, request), *outcome.warnings)))
         outcome.warnings.clear()
@@ -113,18 +111,18 @@ def _fetched(request: UpdateRequest, output: Output) -> _Outcome:
     """Return everything that came; a provider that was named is asked itself where possible."""
     _check_feeds(name for name in (*request.feeds, *request.address_of) if name != NONE)
     _check_providers(request.providers)
-    outcome = _Outcome()
+    outcome = _outcome(request)
     own = () if set(request.feeds) - {NONE} else priced()
     if request.providers:
         own = tuple(name for name in request.providers if name in own)
-        _take(ask((), own, request, output.say), request, outcome)
+        _take(ask((), own, request, output.say), outcome)
         remaining = tuple(name for name in request.providers if name not in outcome.providers)
         feeds = _feeds(request, remaining)
         only = replace(request, providers=remaining)
-        _take(ask(feeds, (), only, output.say), request, outcome, named=bool(request.feeds))
+        _take(ask(feeds, (), only, output.say), outcome, named=bool(request.feeds))
     else:
         feeds = _feeds(request, ())
-        _take(ask(feeds, own, request, output.say), request, outcome, named=bool(request.feeds))
+        _take(ask(feeds, own, request, output.say), outcome, named=bool(request.feeds))
     if not outcome.readings and not outcome.unchanged and not outcome.failures:
         outcome.failures.append(_no_prices(outcome, only_credentials=not feeds))
         outcome.warnings.clear()
@@ -150,7 +148,6 @@ def _feeds(request: UpdateRequest, providers: tuple[str, ...]) -> tuple[Feed, ..
 
 def _take(
     results: Iterable[SourceResult],
-    request: UpdateRequest,
     outcome: _Outcome,
     *,
     named: bool = False,
@@ -164,8 +161,7 @@ def _take(
         outcome.unchanged += result.unchanged
         outcome.warnings += result.problems
         try:
-            keeper = outcome.keeper(request)
-            keep = keeper.keep_whole if result.own else keeper.keep_good
+            keep = outcome.keeper.keep_whole if result.own else outcome.keeper.keep_good
             for reading in result.readings:
                 _keep(keep, reading, outcome, own=result.own)
         finally:

@@ -32,20 +32,12 @@ _FAMILIES = {
     "digitalocean": re.compile(r"gpu-"),
 }
 _Resource = tuple[str, str | None, str]
-MachineSizes = Mapping[tuple[str, str], "GpuSize"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuSize:
-    """The GPUs of a machine.
-
-    Attributes:
-        gpu: canonical name, else the bill's word; None where only the family is known.
-        gpus: how many; None where only the family is known.
-    """
-
-    gpu: str | None
-    gpus: Decimal | None
+GpuSize = tuple[str | None, Decimal | None]
+"""The GPUs of a machine: canonical name, else the bill's word, and how many; None where only the
+family is known."""
+MachineSizes = Mapping[tuple[str, str], GpuSize]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,21 +46,21 @@ class GpuLine:
 
     Attributes:
         line: of the bill.
-        size: its GPUs.
+        gpu: canonical name, else the bill's word; None where only the family is known.
+        gpus: how many; None where only the family is known.
         gpu_hours: of all its GPUs; None where neither bill nor catalog tell.
     """
 
     line: BillLine
-    size: GpuSize
+    gpu: str | None
+    gpus: Decimal | None
     gpu_hours: Decimal | None
 
 
 def gpu_sizes(catalog: Catalog) -> MachineSizes:
     """Return the GPUs of every size in the catalog, by provider and size in lower case."""
     return {
-        (row.provider, row.instance_type.lower()): GpuSize(
-            gpu=row.gpu, gpus=Decimal(str(row.gpu_count))
-        )
+        (row.provider, row.instance_type.lower()): (row.gpu, Decimal(str(row.gpu_count)))
         for row in catalog.rows
     }
 
@@ -90,7 +82,8 @@ def gpu_lines(lines: Iterable[BillLine], sizes: MachineSizes) -> Iterator[GpuLin
         size = _size(line, sizes) or parts.get(_resource(line))
         if size is not None:
             named = replace(line, instance_type=line.instance_type or types.get(_resource(line)))
-            yield GpuLine(line=named, size=size, gpu_hours=_gpu_hours(line, size))
+            gpu, gpus = size
+            yield GpuLine(line=named, gpu=gpu, gpus=gpus, gpu_hours=_gpu_hours(line, gpus))
 
 
 def _sizes_of_resources(
@@ -116,19 +109,19 @@ def _size(line: BillLine, sizes: MachineSizes) -> GpuSize | None:
         return known
     if line.gpu is not None or line.gpus:
         model = hardware.find(line.gpu)
-        return GpuSize(gpu=model.name if model else line.gpu, gpus=line.gpus)
+        return model.name if model else line.gpu, line.gpus
     family = _FAMILIES.get(line.provider)
     if family is not None and family.match(name):
-        return GpuSize(gpu=None, gpus=None)
+        return None, None
     return None
 
 
-def _gpu_hours(line: BillLine, size: GpuSize) -> Decimal | None:
+def _gpu_hours(line: BillLine, gpus: Decimal | None) -> Decimal | None:
     if line.gpu_hours is not None:
         return line.gpu_hours
-    if line.hours is None or size.gpus is None:
+    if line.hours is None or gpus is None:
         return None
-    return EXACT.multiply(line.hours, size.gpus)
+    return EXACT.multiply(line.hours, gpus)
 
 
 WORKDAY, NIGHT, WEEKEND = "workday", "night", "weekend"

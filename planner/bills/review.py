@@ -214,13 +214,13 @@ def _machines(charges: Iterable[GpuLine], measured: Measured) -> tuple[ReviewedM
     groups: dict[tuple[str, str | None, str | None, str | None, str | None], list[GpuLine]] = {}
     for charge in charges:
         line = charge.line
-        key = (line.provider, line.instance_type, charge.size.gpu, line.region, line.purchase)
+        key = (line.provider, line.instance_type, charge.gpu, line.region, line.purchase)
         groups.setdefault(key, []).append(charge)
     machines = []
     for (provider, instance_type, gpu, region, purchase), group in groups.items():
         resources = {charge.line.resource for charge in group}
         hours = _total(charge.line.hours for charge in group)
-        gpu_hours, gpus = _total(charge.gpu_hours for charge in group), group[0].size.gpus
+        gpu_hours, gpus = _total(charge.gpu_hours for charge in group), group[0].gpus
         if gpu_hours and not hours:  # its cores name no size, or only its GPUs are on the bill
             hours = EXACT.divide(gpu_hours, gpus) if gpus else None
         machines.append(

@@ -262,8 +262,7 @@ def verify(
     dollars, unpriced = _dollars(before, after, assumptions, option, speed, catalog)
     predicted = prediction_of(option) if option else None
     subject = _subject(plan, dollars)
-    unproved = _unprovable(before, after, speed)
-    verdict, why = unproved or _verdict(subject, speed, dollars, losses)
+    verdict, why = _unprovable(before, after, speed) or _verdict(subject, speed, dollars, losses)
     bill = _bill(dollars, assumptions.bills, before.profile.job.name)
     return Proof(
         before=before,

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
 from statistics import median
-from types import MappingProxyType
 
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import EVERYWHERE, Offer
@@ -44,17 +43,15 @@ class KnownPrices:
 
     Attributes:
         by_name: (name, purchase) -> region -> the provider's offer in force.
-        ends: (name, purchase) -> its cheapest and its dearest offer.
         machines: name -> the hardware it was known with, (gpu, count).
         own: (gpu, purchase) -> least and most USD an hour and GPU at the provider.
         market: the same of all providers.
     """
 
     by_name: Mapping[tuple[str, str], Mapping[str, Offer]]
-    ends: Mapping[tuple[str, str], tuple[Offer, Offer]]
     machines: Mapping[str, frozenset[tuple[str, float]]]
     own: Mapping[tuple[str, str], Span]
-    market: Mapping[tuple[str, str], Span] = field(default_factory=lambda: MappingProxyType({}))
+    market: Mapping[tuple[str, str], Span]
 
 
 def known_prices(
@@ -76,16 +73,10 @@ def known_prices(
         machines.setdefault(row.instance_type, set()).add((row.gpu, row.gpu_count))
     return KnownPrices(
         by_name=by_name,
-        ends={key: _ends(places.values()) for key, places in by_name.items()},
         machines={name: frozenset(hardware) for name, hardware in machines.items()},
         own=spans(offers),
         market=market,
     )
-
-
-def _ends(offers: Iterable[Offer]) -> tuple[Offer, Offer]:
-    rising = sorted(offers, key=lambda offer: (offer.usd_per_hour, offer.region))
-    return rising[0], rising[-1]
 
 
 def spans(offers: Iterable[Offer]) -> dict[tuple[str, str], Span]:
@@ -215,11 +206,11 @@ def _held_against(offer: Offer, purchase: str, prices: KnownPrices) -> tuple[Off
 
     In a new one the least and the most elsewhere.
     """
-    key = (offer.instance_type, purchase)
-    places = prices.by_name.get(key, {})
+    places = prices.by_name.get((offer.instance_type, purchase), {})
     if offer.region in places:
         return (places[offer.region],)
-    return prices.ends[key] if places else ()
+    rising = sorted(places.values(), key=lambda known: (known.usd_per_hour, known.region))
+    return (rising[0], rising[-1]) if rising else ()
 
 
 _RIGHT = f"more than x{LARGEST_JUMP}. If it is right, add --accept-jumps"
