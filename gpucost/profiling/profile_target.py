@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpucost.arguments.parameters import DEFAULT_PROFILE
 from telemetry.measure.identity import host_name, launch_of, node_of
 
 if TYPE_CHECKING:
@@ -80,6 +79,8 @@ def reserve_name(
         environ: tells the Slurm job and the rank.
         command: what runs, if it is ours; a launcher in it may tell that there are more machines.
     """
+    from gpucost.arguments.parameters import DEFAULT_PROFILE  # noqa: PLC0415 - not in the sampler
+
     first = Path(DEFAULT_PROFILE if requested is None else requested)
     launch = launch_of(environ, command)
     run_name = OutputName(

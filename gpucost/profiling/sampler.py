@@ -22,7 +22,6 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Literal
 
-from gpucost.arguments.parameters import DEFAULT_PROFILE
 from gpucost.profiling import profile_writer
 from gpucost.profiling.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
 from pricing.listing import counted
@@ -116,7 +115,8 @@ class _Sampler:
 
     def run(self) -> Outcome | None:
         """Sample until the end, and write the profile; None where nobody waits for it."""
-        target = self._target = Path(self._task.target or DEFAULT_PROFILE).absolute()
+        # Who starts us has settled the name.
+        target = self._target = (self._task.target or Path("profile.json")).absolute()
         try:
             target, self._capture = self._opened(target)
         except OSError as error:
