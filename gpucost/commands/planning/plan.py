@@ -351,7 +351,9 @@ def _read_from(profiles: tuple[Profile, ...]) -> str:
     if not names:
         return ""
     shown = names[0] if len(names) == 1 else _("{n} files", n=len(names))
-    return _(", from {files} ({hours} h)", files=shown, hours=f"{hours:.3g}")
+    if hours < 1:
+        return _(", from {files} ({minutes} min)", files=shown, minutes=f"{60 * hours:.2g}")
+    return _(", from {files} ({hours} h)", files=shown, hours=f"{Decimal(f'{hours:.3g}'):,f}")
 
 
 def _print(plan: Plan, output: Output, words: tuple[str, str | None], view: str) -> None:
