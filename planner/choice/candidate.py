@@ -189,6 +189,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         actions: codes of actions applied.
         speed: speed-up over today.
         hours_of_work: hours of useful work in the period, were all as it is today.
+        idle_hours: for which the machines stay on before and after it.
         causes: what multiplies them, and how sure that is; interruptions are apart.
         basis: where the hours come from.
         work: hours and data of the job today.
@@ -221,6 +222,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     stays: bool = False
     unknown_today: tuple[str, ...] = ()
     scaling: Scaling | None = None
+    idle_hours: float = 0.0
 
     @property
     def copies(self) -> int:
@@ -236,11 +238,12 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
 
     def _machine_hours(self, end: End = "mid") -> float:
         extra = self._extra(end)
-        return self.work_hours(end) if extra is None else extra.total_s / 3600.0
+        hours = self.work_hours(end) if extra is None else extra.total_s / 3600.0
+        return hours + self.idle_hours
 
     @cached_property
     def hours_mid(self) -> float:
-        """Expected machine hours of the period: useful work, and what interruptions add to it."""
+        """Expected machine hours of the period: work, what interruptions add to it, idle hours."""
         return self._machine_hours()
 
     @cached_property
@@ -254,7 +257,12 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _hours_row(self) -> Row:
-        return times((*(cause.row for cause in self._causes), (self.hours_of_work,) * DRAWS))
+        return self._hours_of(cause.row for cause in self._causes)
+
+    def _hours_of(self, factors: Iterable[Row]) -> Row:
+        """Return the machine hours in each draw, of what multiplies those of work."""
+        work = times((*factors, (self.hours_of_work,) * DRAWS))
+        return tuple(hours + self.idle_hours for hours in work)
 
     @cached_property
     def hours(self) -> Estimate:
@@ -391,8 +399,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         rows = [
             cause.row if cause.source == source else (cause.mid,) * DRAWS for cause in self._causes
         ]
-        hours = times((*rows, (self.hours_of_work,) * DRAWS))
-        return self._range(self._with_owed(self._usd(hours)))
+        return self._range(self._with_owed(self._usd(self._hours_of(rows))))
 
     def _range(self, row: Sequence[float]) -> UsdRange:
         low, high = (cents(Decimal(repr(end))) for end in ends(row))
@@ -409,14 +416,18 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
             return in_sums(self._bill(end))
         bought = self.offer.provider != OWN
         held = use_of_work(self.work, self.count, self.catalog.as_of, bought=bought)
-        return sums_of(self.offer, held, seconds(self.work_hours(end) * 3600.0))
+        return sums_of(self.offer, held, seconds(self._held_hours(end) * 3600.0))
+
+    def _held_hours(self, end: End) -> float:
+        """Return the hours for which machines are held, without what interruptions add."""
+        return self.work_hours(end) + self.idle_hours
 
     def _extra(self, end: End) -> Billed | None:
         found = self.interruptions
         return None if found is None else found.billed(self.work_hours(end), end)
 
     def _usage(self, end: End) -> Usage:
-        hours, extra = self.work_hours(end), self._extra(end)
+        hours, extra = self._held_hours(end), self._extra(end)
         if self.tenancy is not None:
             hours = max(hours, self.tenancy.hours)
         return usage_of_work(self.offer, self.count, hours, self.work, self.catalog, extra)
@@ -425,7 +436,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         return bill_of_work(
             self.offer,
             self.count,
-            self.work_hours(end),
+            self._held_hours(end),
             self.work,
             self.catalog,
             self._extra(end),

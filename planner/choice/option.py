@@ -133,7 +133,10 @@ def _makes_busier(code: str) -> bool:
 
 
 def _measured(profile: Profile) -> _Power | None:
-    """Return the mean power of one board: by its energy counter, else by its power readings."""
+    """Return the mean power of one board: by its energy counter, else by its power readings.
+
+    Idle hours before and after the job are in it, at the board's idle power.
+    """
     joules = profile.mean(_COUNTED)
     duration_s = profile.window.duration_s if profile.window else None
     if joules and duration_s:
@@ -143,6 +146,9 @@ def _measured(profile: Profile) -> _Power | None:
         if mean_w is None:
             return None
         power_w, basis = mean_w, Message("energy.measured")
+    around, gpu = profile.idle_around_fraction, find(profile.hardware.gpu)
+    if around and gpu is not None:
+        power_w += around * ((idle_w(gpu) or 0.0) - power_w)
     return _Power(low_w=power_w, mid_w=power_w, high_w=power_w, basis=basis)
 
 

@@ -186,7 +186,7 @@ def takes_too_long(candidate: Candidate, context: JobContext) -> bool:
     Over --max-slowdown times today's hours, but where the user named a deadline or asked for the
     lowest cost; or more hours than the month may have.
     """
-    hours, today_h, asked = candidate.work_hours(), context.baseline.hours.mid, context.asked
+    hours, today_h, asked = candidate.work_hours(), context.work.hours_at_work, context.asked
     if not context.work.fixed_work or hours <= today_h:
         return False
     waits = asked.accepts_slower or asked.deadline_h is not None
@@ -222,7 +222,7 @@ def _why_kept(ranked: list[Candidate], worth: Weighing, context: JobContext) -> 
     least = min(in_time or cheaper, key=lambda candidate: candidate.comparable)
     machine, usd = least.offer.name, whole_dollars(least.comparable)
     if not in_time:
-        times = least.hours_mid / context.baseline.hours.mid
+        times = context.work.time_factor(least.hours_mid, least.actions)
         return Message("keep.slower", machine=machine, usd=usd, times=times)
     dated = "keep.no-speed" if least.speed.weak else "keep.no-interruptions"
     doubt = unproven(least.offer, context)

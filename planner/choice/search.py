@@ -11,6 +11,7 @@ start is paid for.
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ from planner.choice.feasibility import (
 )
 from planner.choice.offers import OnSale, Refused, Sifted, size_of
 from planner.choice.requirements import Reason, Rejected, Requirements
-from planner.choice.workload import Tenancy
+from planner.choice.workload import END_WHEN_IDLE, IDLE_END_S, Tenancy, kept_idle
 from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.copies import Scaling, busiest, on_gpu_ms, stretch
 from planner.models.draws import Cause
@@ -56,7 +57,6 @@ from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, cents
 
 SCALE_DOWN = "scale-down"
-_IDLE_END_S = 600.0  # a machine that did nothing for so long is ended; as the action says
 
 
 class _Way(NamedTuple):
@@ -187,8 +187,12 @@ def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
     wanted = tuple(action(code, context.signals) for code in asked.actions)
     fixes = tuple(one for one in context.fixes if one.code not in asked.without)
     ways = [(), fixes, tuple(one for one in fixes if one.effort_hours <= SWITCH_HOURS)]
-    if context.idle_share and not context.work.fixed_work and "idle-shutdown" not in asked.without:
-        ways.append((ACTIONS["idle-shutdown"],))
+    if context.idle_share and END_WHEN_IDLE not in asked.without:
+        end = ACTIONS[END_WHEN_IDLE]
+        if context.work.idle_hours:
+            ways = [(), *((*way, end) for way in ways)]
+        elif not context.work.fixed_work:
+            ways.append((end,))
     if may_scale(context) and SCALE_DOWN not in asked.without:
         ways.append((ACTIONS[SCALE_DOWN],))
     for way in dict.fromkeys(tuple(one.code for one in way) for way in ways):
@@ -219,20 +223,28 @@ def price_cures(context: JobContext, actions: Iterable[Action]) -> dict[str, Sav
     today, cost = context.baseline.offer, context.baseline.cost
     if today is None or cost is None:
         return {}
-    place = _place(context.alike.on_sale(0, today, context.sizing(today)), context)
     priced = {}
     for one in actions:
-        ends_idle = one.code == "idle-shutdown" and context.idle_share is not None
+        ends_idle = one.code == END_WHEN_IDLE and context.idle_share is not None
         gains = context.work.fixed_work and one.gain is not None and one.gain[2] > 1.0
         if one.code in context.asked.without:
             continue
-        if gains or (ends_idle and not context.work.fixed_work):
-            bill = _candidate(place, context, _Way((one,), (one.code,)))
-            low, high = bill.usd_range.low, bill.usd_range.high
-            least, mid, most = (cents(cost - usd) for usd in (high, bill.expected, low))
-            factor = digits(bill.hours_mid / context.baseline.hours.mid) if gains else None
-            priced[one.code] = Saved(low=least, mid=mid, high=most, time_factor=factor)
+        if gains or (ends_idle and (context.work.idle_hours or not context.work.fixed_work)):
+            saved = price_change(context, (one,), today, cost)
+            priced[one.code] = saved if gains else msgspec.structs.replace(saved, time_factor=None)
     return priced
+
+
+def price_change(
+    context: JobContext, actions: tuple[Action, ...], today: Offer, cost: Decimal
+) -> Saved:
+    """Return what actions together save on today's machine in the period, of what it costs."""
+    place, codes = context.alike.on_sale(0, today, context.sizing(today)), [a.code for a in actions]
+    bill = _candidate(_place(place, context), context, _Way(actions, tuple(codes)))
+    low, high = bill.usd_range.low, bill.usd_range.high
+    least, mid, most = (cents(cost - usd) for usd in (high, bill.expected, low))
+    factor = digits(context.work.time_factor(bill.hours_mid, codes))
+    return Saved(low=least, mid=mid, high=most, time_factor=factor)
 
 
 def _place(size: OnSale, context: JobContext) -> _Taken:
@@ -277,7 +289,8 @@ def _candidate(place: _Taken, context: JobContext, way: _Way) -> Candidate:
         count=place.machines * (context.work.replicas if scaled is None else scaled.peak),
         actions=codes,
         speed=speed,
-        hours_of_work=context.work.hours.mid,
+        hours_of_work=context.work.hours_at_work,
+        idle_hours=context.work.idle_hours_with(codes),
         causes=hours.causes,
         basis=hours.basis,
         work=context.work,
@@ -355,7 +368,7 @@ def _hours(
     """
     if context.work.fixed_work:
         return _Hours(_faster(layout, unchanged, speed, actions), speed.basis)
-    if any(a.code == "idle-shutdown" for a in actions) and context.idle_share:
+    if any(a.code == END_WHEN_IDLE for a in actions) and context.idle_share:
         return _ended_when_idle(context.profile, context.idle_share, context.asked)
     if context.profile.job.kind == "unknown":
         low, high = min(1.0, 1.0 / speed.high), max(1.0, 1.0 / speed.low)
@@ -372,14 +385,18 @@ def _ended_when_idle(profile: Profile, idle: float, asked: Requirements) -> _Hou
     Of each pause the delay and the start are not saved. Where the mean length of the pauses is
     known, pauses that are all alike save least (Jensen's inequality, as what is saved of a pause is
     convex in its length), pauses of a Poisson process what is expected, one long pause nearly all.
+    That is the pause before and after the job, where it is long.
     """
-    pause_s, lost_s = idle_pause_s(profile), _IDLE_END_S + asked.checkpoints.restart_s
+    pause_s, lost_s = idle_pause_s(profile), IDLE_END_S + asked.checkpoints.restart_s
     least, expected = 0.05, 0.5
     basis = Message("hours.idle-saved", share=idle)
     if pause_s is not None:
         least, expected = max(0.0, 1.0 - lost_s / pause_s), math.exp(-lost_s / pause_s)
         basis = Message("hours.idle-pauses", share=idle, seconds=pause_s)
-    low, mid, high = (1.0 - idle * part for part in (0.95, min(0.95, expected), least))
+    around = profile.idle_around_fraction
+    saved, within = around * (1.0 - kept_idle(profile, asked)), max(0.0, idle - around)
+    parts = (0.95, min(0.95, expected), least)
+    low, mid, high = (1.0 - saved - within * part for part in parts)
     return _Hours((Cause("use", "idle", low, mid, max(mid, high)),), basis)
 
 

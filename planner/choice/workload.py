@@ -7,7 +7,7 @@ taken to pay for the rest, which is an assumption and is said.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +27,9 @@ from pricing.money import HOURS_PER_MONTH
 
 GIB = 2**30
 _LONGEST_H = 1e7  # a thousand years
+END_WHEN_IDLE = "idle-shutdown"
+IDLE_END_S = 600.0  # a machine that did nothing for so long is ended; as the action says
+_LEAST_KEPT = 0.05  # other days may be less idle than the one recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,8 @@ class Workload:
         demand: of a service, hour by hour, in what one copy was measured to answer (1.0: as much
             as that); 24 or 168 numbers; None where it is not stated.
         service: of a measured language model: what one copy can take; None for other jobs.
+        idle_hours: of `hours` those before and after the job in which nothing runs; 0 of held time.
+        ended_idle_hours: what is left of them where the machine is ended when it is idle.
         notes: what was assumed.
     """
 
@@ -66,7 +71,22 @@ class Workload:
     replicas: int = 1
     demand: tuple[float, ...] | None = None
     service: MeasuredService | None = None
+    idle_hours: float = 0.0
+    ended_idle_hours: float = 0.0
     notes: tuple[str, ...] = ()
+
+    @property
+    def hours_at_work(self) -> float:
+        """Hours on today's machine in which the job runs."""
+        return self.hours.mid - self.idle_hours
+
+    def idle_hours_with(self, actions: Collection[str]) -> float:
+        """Return the hours before and after the job that machines stay on, with these actions."""
+        return self.ended_idle_hours if END_WHEN_IDLE in actions else self.idle_hours
+
+    def time_factor(self, hours: float, actions: Collection[str]) -> float:
+        """Return how long the job itself takes over today, of machine hours with these actions."""
+        return (hours - self.idle_hours_with(actions)) / self.hours_at_work
 
 
 def apply_requirements(profile: Profile, requirements: Requirements) -> Profile:
@@ -162,7 +182,8 @@ def check_horizon(period: Period, requirements: Requirements) -> None:
 
 def workload(profile: Profile, requirements: Requirements, period: Period) -> Workload:
     """Return the hours and the data of one job for the period."""
-    usage, notes = profile.usage, list[str]()
+    usage, notes, around = profile.usage, list[str](), profile.idle_around_fraction
+    fixed = profile.job.kind.has_fixed_work or period == "run"
     if period == "run":
         hours, total = _run_hours(profile)
         units: float | None = total
@@ -173,7 +194,8 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
             notes.append(Message("note.no-hours", job=profile.job.name, n=int(HOURS_PER_MONTH)))
         hours = exactly(declared, Message("hours.declared"))
         rate = rate_per_s(profile)
-        units = rate * declared * 3600.0 if rate is not None else None
+        at_work_s = declared * 3600.0 * (1.0 if profile.job.kind.answers else 1.0 - around)
+        units = rate * at_work_s if rate is not None else None
     month, replicas, demand = period == "month", _replicas(profile), _demand(profile)
     asked = fmean(demand) * float(HOURS_PER_MONTH) / hours.mid if month and demand else replicas
     service = measured_service(profile, notes) if month else None
@@ -189,7 +211,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
     return Workload(
         hours=hours,
         units=None if units is None else units * asked,
-        fixed_work=profile.job.kind.has_fixed_work or period == "run",
+        fixed_work=fixed,
         egress_bytes=_bytes(
             requirements.egress_bytes, usage.egress_gib_per_month if usage and month else None
         ),
@@ -202,6 +224,8 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         replicas=replicas,
         demand=demand,
         service=service,
+        idle_hours=hours.mid * around if fixed else 0.0,
+        ended_idle_hours=hours.mid * around * kept_idle(profile, requirements) if fixed else 0.0,
         notes=tuple(notes),
     )
 
@@ -231,13 +255,23 @@ def _run_hours(profile: Profile) -> tuple[Estimate, float]:
     rate, work = rate_per_s(profile), profile.work
     if rate is None or work is None or work.total is None:
         raise InputError(f"{profile.job.name}: a run needs work.total and work.rate_per_s.")
-    hours = work.total / rate / 3600.0
+    hours = work.total / rate / 3600.0 / (1.0 - profile.idle_around_fraction)
     if hours > _LONGEST_H:
         raise InputError(
             f"{profile.job.name}: work.total {work.total:g} at work.rate_per_s {rate:g} takes "
             f"{hours:.3g} h; one of the two is wrong."
         )
     return exactly(hours, Message("hours.of-work")), work.total
+
+
+def kept_idle(profile: Profile, requirements: Requirements) -> float:
+    """Return what is left of the idle time around the job where the machine ends when idle, 0-1.
+
+    The wait until it ends and the next start, of a pause as long as what was recorded.
+    """
+    around_s = profile.window.idle_around_s if profile.window is not None else 0.0
+    lost_s = IDLE_END_S + requirements.checkpoints.restart_s
+    return max(_LEAST_KEPT, min(1.0, lost_s / around_s)) if around_s else 1.0
 
 
 def _bytes(asked: int | None, gib: float | None) -> int:

@@ -13,7 +13,7 @@ from planner.profile.model import Profile
 from planner.signals.condition import Signals, Test
 from planner.signals.finding import Certainty, Finding, Reading, Severity
 from planner.signals.signals import idle_share, is_snapshot, read_signals
-from planner.signals.thresholds import BUSY
+from planner.signals.thresholds import BUSY, LEFT_ON
 from pricing.errors import InputError
 from pricing.message import Message, join
 from pricing.money import cents
@@ -100,6 +100,9 @@ def _named(case: Case, signals: Signals) -> str:
         if not isinstance(slowest, Message):
             return ""
         return Message("cause.slowest-rank-sentence", **slowest.params)
+    if case.names == "idle-hours":
+        idle_h, whole_h = signals["window.idle_around_h"], signals["window.recorded_h"]
+        return Message("cause.idle-hours", idle=idle_h or 0, whole=whole_h or 0)
     if case.names == "health":
         faults = signals["health.worst"]
         return Message("cause.faults", faults=faults) if isinstance(faults, str) else ""
@@ -223,7 +226,11 @@ SWITCH_HOURS = 1.0  # what takes no longer is done beside a better action of the
 
 def reclaimable(findings: tuple[Finding, ...], profile: Profile) -> float | None:
     """Return the share of held time that `idle-shutdown` may save; None without a reason."""
-    called = any("idle-shutdown" in f.actions and f.confidence != "possible" for f in findings)
+    called = {
+        f.code for f in findings if "idle-shutdown" in f.actions and f.confidence != "possible"
+    }
+    if called == {LEFT_ON}:
+        return profile.idle_around_fraction
     return idle_share(profile) if called else None
 
 

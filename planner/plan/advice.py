@@ -15,7 +15,8 @@ from planner.choice.baseline import bill_of_work
 from planner.choice.changes import END, effort_usd, must_end
 from planner.choice.context import JobContext
 from planner.choice.option import Option
-from planner.choice.workload import Workload
+from planner.choice.search import price_change
+from planner.choice.workload import END_WHEN_IDLE, Workload
 from planner.models.coefficients import coefficients
 from planner.models.communication import link_class
 from planner.models.estimate import digits, digits_of
@@ -24,6 +25,7 @@ from planner.plan.job import Now, Proof
 from planner.plan.option import STAY
 from planner.profile.kinds import JobKind
 from planner.signals.finding import Finding, Saved
+from planner.signals.thresholds import LEFT_ON
 from pricing.billing.lines import BY_TIME
 from pricing.catalog.offer import Offer
 from pricing.message import Message, join
@@ -71,7 +73,7 @@ def cure_now(
         return _chosen(staying, context)
     best = next((code for one in findings if (code := _best(one, priced, context))), None)
     if best is not None:
-        return _try(action(best, context.signals), context, priced[best])
+        return _try_with_end(best, context, priced)
     worst = _worst(context)
     if worst is None:
         return _unpriced(context)
@@ -113,6 +115,19 @@ def _unpriced(context: JobContext) -> Now | None:
     return None if cure is None else _try(cure, context, None)
 
 
+def _try_with_end(code: str, context: JobContext, priced: Mapping[str, Saved]) -> Now:
+    """Return a cure, and beside it that the machine ends when the job does, where it is left on."""
+    cure, today, cost = action(code, context.signals), context.baseline.offer, context.baseline.cost
+    left_on = next((one for one in context.findings if one.code == LEFT_ON), None)
+    pays = left_on is not None and _best(left_on, priced, context) is not None
+    if not pays or code == END_WHEN_IDLE or today is None or cost is None:
+        return _try(cure, context, priced[code])
+    end = ACTIONS[END_WHEN_IDLE]
+    saves, effort_hours = price_change(context, (cure, end), today, cost), cure.effort_hours
+    codes = (END_WHEN_IDLE, code)
+    return _step(codes, _way(cure), saves, effort_hours + end.effort_hours, context)
+
+
 def _try(cure: Action, context: JobContext, saves: Saved | None) -> Now:
     return _step((cure.code,), _way(cure), saves, cure.effort_hours, context)
 
@@ -122,8 +137,9 @@ def _chosen(option: Option, context: JobContext) -> Now:
     cost, bill, saves = context.baseline.cost, option.usd_range, None
     if cost is not None:
         least, mid, most = (cents(cost - usd) for usd in (bill.high, option.cost, bill.low))
-        fixed, hours = context.work.fixed_work, option.hours.mid / context.baseline.hours.mid
-        saves = Saved(low=least, mid=mid, high=most, time_factor=digits(hours) if fixed else None)
+        factor = digits(context.work.time_factor(option.hours.mid, option.actions))
+        fixed = context.work.fixed_work
+        saves = Saved(low=least, mid=mid, high=most, time_factor=factor if fixed else None)
     command = f"gpucost run plan.json --option {_named(context, option.id)} -- COMMAND"
     if option.actions and not any(ACTIONS[code].in_process for code in option.actions):
         command = _way(ACTIONS[option.actions[0]])
@@ -233,7 +249,7 @@ def _roll_back(option: Option, context: JobContext) -> float | None:
     if today is None or not by_time or today <= option.cost - by_time:
         return None
     ratio = (today - option.cost + by_time) / by_time
-    return digits(option.hours.mid / context.baseline.hours.mid * float(ratio))
+    return digits(context.work.time_factor(option.hours.mid * float(ratio), option.actions))
 
 
 def _rents(context: JobContext, offer: Offer, option: str) -> str | None:

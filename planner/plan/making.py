@@ -262,7 +262,7 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
         first_launchable=job.named.first_launchable,
         confidence=job.confidence,
         placement=placement,
-        busy_fraction=digits_if_set(job.profile.busy_fraction),
+        busy_fraction=digits_if_set(job.profile.paid_busy_fraction),
     )
     document = structs.replace(document, answer=_answer(document, job))
     return structs.replace(document, messages=messages_of(document))
@@ -289,12 +289,12 @@ def _way(option: Option | None, job: JobDraft) -> Way | None:
     if option is None:
         return None
     move, benefit, offer, cost = option.move, option.benefit, option.offer, option.cost
-    times = option.hours.mid / job.baseline.hours.mid if job.work.fixed_work else None
+    factor, fixed = job.work.time_factor(option.hours.mid, option.actions), job.work.fixed_work
     return Way(
         option=option.id,
         usd=CostRange(low=cost.low, mid=cost.mid, high=cost.high),
         saves=option.saves,
-        time_factor=digits_of(times),
+        time_factor=digits_of(factor if fixed else None),
         purchase=offer.purchase,
         effort_hours=benefit.effort_hours if benefit else 0,
         move_usd=benefit.moving_usd if benefit else None,

@@ -76,8 +76,7 @@ def _rows(label: Label, plan: PlanDraft, shares: Mapping[str, _JobShare]) -> lis
 
 def _share(job: JobDraft, recommended: Decimal) -> _JobShare:
     gpu_hours = job.baseline.hours.mid * (job.profile.hardware.gpu_count or 0) * job.work.replicas
-    busy = job.profile.mean("util.kernel_time")
-    busy = busy if busy is not None else job.profile.mean("util.sm_active")
+    busy = job.profile.paid_busy_fraction
     lines = job.baseline.quote.lines if job.baseline.quote else ()
     data = sum((line.usd for line in lines if line.what in OF_THE_DATA), _ZERO)
     machine = sum((line.usd for line in lines if line.what not in OF_THE_DATA), _ZERO)

@@ -33,7 +33,7 @@ from planner.profile.source import slice_named, source_gpu, source_slice
 from planner.signals.compute_share import reading_cores
 from planner.signals.finding import Finding
 from planner.signals.signals import read_signals
-from planner.signals.thresholds import STARVED
+from planner.signals.thresholds import LEFT_ON, STARVED
 from pricing import hardware
 from pricing.message import Message, join
 
@@ -66,12 +66,17 @@ _PART_OF = {"data-loading": "input", "host-to-device": "input", "host-bound": "h
 
 
 def split_time(findings: Iterable[Finding]) -> Split:
-    """Return where the time goes, as far as findings that are more than possible prove it."""
+    """Return where the job's time goes, as far as findings that are more than possible prove it.
+
+    Idle hours before and after it are none of its time.
+    """
+    findings = tuple(findings)
+    at_work = 1.0 - sum(f.waste_fraction or 0.0 for f in findings if f.code == LEFT_ON)
     shares = {"input": 0.0, "host": 0.0}
     for finding in findings:
         part = _PART_OF.get(finding.code)
         if part and finding.confidence != "possible" and finding.waste_fraction:
-            shares[part] += finding.waste_fraction
+            shares[part] += finding.waste_fraction / at_work
     kernels = max(0.0, 1.0 - shares["input"] - shares["host"])
     return Split(kernels=kernels, input=shares["input"], host=shares["host"])
 

@@ -155,6 +155,10 @@ class Hardware:
     )
 
 
+_MACHINE_LEFT_ON_S = 1800.0  # for so long machines are commonly let idle before they are ended
+_LEAST_AROUND = 0.05
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """What part of the job was measured."""
@@ -163,6 +167,24 @@ class Window:
     duration_s: float | None = number("length of the active window, seconds", above=0.0)
     interval_s: float | None = number("typical time between samples, seconds", above=0.0)
     coverage: float | None = fraction("share of the window with samples")
+    idle_before_s: float | None = number("recorded before it, with nothing running, seconds")
+    idle_after_s: float | None = number("recorded after it, with nothing running, seconds")
+
+    @property
+    def idle_around_s(self) -> float:
+        """Seconds recorded before and after the job in which nothing ran.
+
+        0 where neither is half an hour long: recordings begin a little early and end a little late.
+        """
+        around = (self.idle_before_s or 0.0, self.idle_after_s or 0.0)
+        return sum(around) if max(around) >= _MACHINE_LEFT_ON_S else 0.0
+
+    @property
+    def idle_around_fraction(self) -> float:
+        """Share of what was recorded that these are, 0-1; a gap in the job counts as the job's."""
+        whole_s = self.idle_around_s + (self.duration_s or 0.0)
+        share = self.idle_around_s / whole_s if whole_s else 0.0
+        return share if share >= _LEAST_AROUND else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -455,6 +477,20 @@ class Profile:
         """Share of the time that kernels ran, mean over GPUs; None where it was not read."""
         loads = (self.mean(slot) for slot in ("util.kernel_time", "util.sm_active"))
         return next((load for load in loads if load is not None), None)
+
+    @property
+    def idle_around_fraction(self) -> float:
+        """Share of the recorded, paid time before and after the job in which nothing ran, 0-1."""
+        return self.window.idle_around_fraction if self.window is not None else 0.0
+
+    @property
+    def paid_busy_fraction(self) -> float | None:
+        """Share of the hours that are paid for in which kernels ran; `busy_fraction` is the job's.
+
+        Idle hours before and after the job are in it; None where use was not read.
+        """
+        busy = self.busy_fraction
+        return busy if busy is None else busy * (1.0 - self.idle_around_fraction)
 
     def peak(self, slot: str) -> float | None:
         """Return the greatest value of a slot on any GPU; None when no GPU reported it."""

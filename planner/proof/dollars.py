@@ -132,7 +132,8 @@ def by_catalog(
             raise InputError(place.notes)
         offer, count = place.offer, place.count
         notes = (*notes, *find_today(after, catalog, Requirements())[2])
-    hours = work.hours.mid / speed.mid if work.fixed_work else work.hours.mid
+    faster = work.hours_at_work / speed.mid if work.fixed_work else work.hours_at_work
+    hours = faster + work.idle_hours
     bill = bill_of_work(offer, count, hours, work, catalog)
     rented = Rented(
         offer=offer_on(offer, catalog.as_of),

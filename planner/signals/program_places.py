@@ -202,9 +202,39 @@ def failing(profile: Profile) -> tuple[Message, ...]:
 
 
 def idle_phases(profile: Profile) -> float | None:
-    """Return the share of the recording in which nothing ran on the GPU, by its phases."""
-    shares = [phase.time_fraction or 0.0 for phase in profile.phases if phase.kind == "idle"]
-    return sum(shares) if shares else None
+    """Return the share of the time in which nothing ran on the GPU, by its phases.
+
+    Of the recording; without what is idle before and after the job, where that is long.
+    """
+    idle = [phase for phase in profile.phases if phase.kind == "idle"]
+    share = sum(phase.time_fraction or 0.0 for phase in idle)
+    if profile.idle_around_fraction and profile.window is not None:
+        idle_s = sum(phase.total_s or 0.0 for phase in idle) - idle_after_s(profile)
+        share = min(1.0, max(0.0, idle_s) / (profile.window.duration_s or 1.0))
+    return share if idle else None
+
+
+def idle_after_s(profile: Profile) -> float:
+    """Return how much of the idle phases lies after the job, s; 0 where it is short."""
+    window = profile.window if profile.idle_around_fraction else None
+    return (window.idle_after_s or 0.0) if window is not None else 0.0
+
+
+def idle_around(profile: Profile) -> float | None:
+    """Return the share of the paid time that is idle before and after the job; None: hardly any."""
+    return profile.idle_around_fraction or None
+
+
+def idle_around_h(profile: Profile) -> float | None:
+    """Return how long that is, hours."""
+    window = profile.window if profile.idle_around_fraction else None
+    return window.idle_around_s / 3600.0 if window is not None else None
+
+
+def recorded_h(profile: Profile) -> float | None:
+    """Return how many hours were recorded in all, where so."""
+    idle_h = idle_around_h(profile)
+    return None if idle_h is None else idle_h / profile.idle_around_fraction
 
 
 def generation_share(profile: Profile) -> float | None:
@@ -234,6 +264,9 @@ SIGNALS: dict[str, Signal] = {
     "ranks.slowest": Signal(slowest_rank, "slowest rank"),
     "health.problems": Signal(lambda p: float(len(failing(p))), "faults of GPUs and links"),
     "health.worst": Signal(lambda p: join(failing(p)) or None, "what fails"),
+    "window.idle_around": Signal(idle_around, "idle before and after the job", FRACTION),
+    "window.idle_around_h": Signal(idle_around_h, "hours idle before and after the job", "h"),
+    "window.recorded_h": Signal(recorded_h, "hours recorded", "h"),
     "phases.idle": Signal(idle_phases, "time in idle phases", FRACTION),
     "generation.share": Signal(generation_share, "time generating samples", FRACTION),
     "job.ended": Signal(lambda profile: profile.job.ended, "how the job ended"),

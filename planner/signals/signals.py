@@ -199,20 +199,25 @@ def _quantile(name: str) -> Callable[[Profile], float | None]:
 
 
 def idle_share(profile: Profile) -> float | None:
-    """Return the share of time with the GPU idle: of idle phases, or the greatest idle quantile.
+    """Return the share of paid time with the GPU idle: by phases, or the greatest idle quantile.
 
-    So it is a floor; None when GPU use was not measured.
+    So it is a floor, to which idle time before and after the job is added. None when GPU use was
+    not measured.
     """
-    phases = sum(phase.time_fraction or 0.0 for phase in profile.phases if phase.kind == "idle")
+    phases, around = places.idle_phases(profile) or 0.0, profile.idle_around_fraction
     floor = _idle_floor(profile)
-    return max(phases, floor or 0.0) if phases or floor is not None else None
+    if not phases and floor is None:
+        return None
+    return around + (1.0 - around) * max(phases, floor or 0.0)
 
 
 def idle_pause_s(profile: Profile) -> float | None:
     """Return how long an idle pause is on average, s: by its phases, else between requests."""
     idle = [phase for phase in profile.phases if phase.kind == "idle"]
     total_s, count = sum(p.total_s or 0.0 for p in idle), sum(p.count or 0 for p in idle)
-    if total_s and count:
+    if (after_s := places.idle_after_s(profile)) > 0.0:
+        total_s, count = max(0.0, total_s - after_s), count - 1
+    if total_s and count > 0:
         return total_s / count
     rate = profile.job.requests_per_s if profile.job.kind.answers else None
     return 1.0 / rate if rate else None

@@ -52,6 +52,8 @@ MAY_TRAIN = kinds(lambda kind: kind.may_train, or_unknown=True)
 WORKS = kinds(lambda kind: kind.has_fixed_work)
 MAY_WORK = kinds(lambda kind: kind.has_fixed_work, or_unknown=True)
 LEARNS = kinds(lambda kind: kind.has_fixed_work and not kind.serves, or_unknown=True)
+MAY_END = kinds(lambda kind: not kind.answers, or_unknown=True)
+LEFT_ON = "left-on"  # the finding of idle time outside of the job, of which no other share is
 SERVES = kinds(lambda kind: kind.serves)
 MAY_SERVE = kinds(lambda kind: kind.serves, or_unknown=True)
 ANSWERS = kinds(lambda kind: kind.answers)

@@ -31,7 +31,7 @@ from pricing.message import Message
 from telemetry.profiling.doubts import Readings, doubts_of, lost
 from telemetry.profiling.fill import labels_not_used
 from telemetry.profiling.merge import hardware_of, slice_of
-from telemetry.profiling.phases import phases
+from telemetry.profiling.phases import HOST_WORKS, phases
 from telemetry.profiling.steps import (
     ranks_of,
     server_of,
@@ -152,12 +152,14 @@ def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> 
     hardware, notes = hardware_of(merged, hints)
     piece, of_slices = slice_of(merged.gpus, taken.gpus)
     hardware = replace(hardware, slice=piece)
-    work = _work(merged, window, hints)
+    measured = _window(merged, window, taken.coverage, hints)
+    rated_s = window.whole_s - measured.idle_around_s
+    work = _work(merged, window, hints, rated_s)
     host, machine = _host(merged, window), _machine(merged, window)
     profile = Profile(
         job=_job(merged, server, label, hints),
         hardware=hardware,
-        window=_window(merged, window, taken.coverage),
+        window=measured,
         work=work or work_served(server) or work_of(merged.observed, window),
         step=step_of(merged.observed, window),
         phases=taken.phases,
@@ -182,7 +184,7 @@ def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> 
                 *([window.note] if window.note else []),
                 *_zone_note(merged, hints),
                 *taken.doubts,
-                *_work_note(work, window),
+                *_work_note(work, window, rated_s),
                 *labels_not_used(merged.labels.get(label or "", JobLabels()), hints),
                 *_crowd_note(host, machine, hardware.cpu_cores),
             ),
@@ -247,11 +249,10 @@ def _zone_note(merged: Merged, hints: Hints) -> Iterator[str]:
         yield Message("read.no-zone")
 
 
-def _work_note(work: Work | None, window: ActiveWindow) -> Iterator[str]:
+def _work_note(work: Work | None, window: ActiveWindow, rated_s: float) -> Iterator[str]:
     if work is not None and work.rate_per_s is not None:
-        yield Message(
-            "read.work-rate", done=work.done or 0.0, unit=work.unit or "", whole=window.whole_s
-        )
+        code = "read.work-rate" if rated_s == window.whole_s else "read.work-rate-busy"
+        yield Message(code, done=work.done or 0.0, unit=work.unit or "", whole=rated_s)
 
 
 def _without_doubles(merged: Merged) -> Merged:
@@ -296,14 +297,34 @@ def _share(rows: pd.DataFrame, window: ActiveWindow) -> float:
     return min(1.0, covered_s / window.duration_s) if window.duration_s > 0 else 0.0
 
 
-def _window(merged: Merged, window: ActiveWindow, coverage: float | None) -> Window:
+def _window(merged: Merged, window: ActiveWindow, coverage: float | None, hints: Hints) -> Window:
     snapshot = window.interval_s is None
+    timed = merged.timed or hints.interval_s is not None
+    before_s, after_s = _idle_around(merged, window) if timed else (0.0, 0.0)
     return Window(
         start=_instant(window.start_s) if merged.absolute else None,
         duration_s=None if snapshot else round(window.duration_s, 6),
         interval_s=None if window.interval_s is None else round(window.interval_s, 6),
         coverage=coverage,
+        idle_before_s=round(before_s, 6) or None,
+        idle_after_s=round(after_s, 6) or None,
     )
+
+
+def _idle_around(merged: Merged, window: ActiveWindow) -> tuple[float, float]:
+    """Return how long nothing ran before and after the job, seconds.
+
+    While the host is seen to work something does; what comes before the first step is start-up.
+    """
+    before_s, after_s = window.idle_s
+    host = merged.host
+    if host is not None and "cpu_util" in host:
+        host = host[host["cpu_util"].notna()]
+        times, quiet = host[_TIME].to_numpy(float), host["cpu_util"].to_numpy(float) < HOST_WORKS
+        before, after = quiet[times < window.start_s], quiet[times > window.end_s]
+        before_s *= float(before.mean()) if len(before) else 1.0
+        after_s *= float(after.mean()) if len(after) else 1.0
+    return (0.0 if _steps_times(merged) is not None else before_s), after_s
 
 
 def _instant(t_s: float) -> datetime | None:
@@ -313,12 +334,12 @@ def _instant(t_s: float) -> datetime | None:
         return None
 
 
-def _work(merged: Merged, window: ActiveWindow, hints: Hints) -> Work | None:
+def _work(merged: Merged, window: ActiveWindow, hints: Hints, rated_s: float) -> Work | None:
     said = hints.work or merged.work
     if said is None:
         return None
     known = window.interval_s is not None and (merged.timed or hints.interval_s is not None)
-    rate = said[1] / window.whole_s if known and window.whole_s > 0 else None
+    rate = said[1] / rated_s if known and rated_s > 0 else None
     return Work(unit=said[0], done=said[1], rate_per_s=None if rate is None else round(rate, 9))
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _BUSY_FRACTION = 0.05
 _QUIET_S, _QUIET_READINGS, _PREPARES_S = 10.0, 5, 30.0
 # A quarter of the cores at work is a job that prepares data, not one that waits.
-_HOST_WORKS = 0.25
+HOST_WORKS = 0.25
 _LOADS = ("util.kernel_time", "util.sm_active")
 _TIMED = ("evaluation", "checkpoint", "stall")
 _DIGITS = 6
@@ -161,7 +161,7 @@ def _by_load(ticks: _Ticks) -> list[str]:
 def _quiet(ticks: _Ticks, run: list[int], *, started: bool) -> str:
     length_s = float(ticks.stood_s[run].sum())
     long = length_s >= _QUIET_S and len(run) >= _QUIET_READINGS
-    works = float(np.nan_to_num(ticks.host[run]).mean()) >= _HOST_WORKS
+    works = float(np.nan_to_num(ticks.host[run]).mean()) >= HOST_WORKS
     if works and long and (started or length_s >= _PREPARES_S):
         return "data-preparation"
     if not started:
@@ -265,16 +265,16 @@ def time_line(
         most: points.
     """
     samples = samples.sort_values([GPU, TIME], kind="stable")
-    slot = next((one for one in LOADS if one in samples and samples[one].notna().any()), None)
+    slot = next((slot for slot in LOADS if slot in samples and samples[slot].notna().any()), None)
     if slot is None:
         return None
     read = [_read(rows, slot) for _, rows in samples.groupby(GPU, sort=True)]
-    read = [one for one in read if len(one)]
-    longest = max(len(one) for one in read)
+    read = [load for load in read if len(load)]
+    longest = max(map(len, read))
     if longest < 2:  # noqa: PLR2004 - one instant cannot be drawn
         return None
     edges = _edges(read, min(most, longest))
-    busy = np.array([_means(one, edges) for one in read])
+    busy = np.array([_means(load, edges) for load in read])
     known = np.isfinite(busy)
     count = known.sum(axis=0)
     mean = np.where(count, np.where(known, busy, 0.0).sum(axis=0) / count.clip(1), np.nan)
@@ -321,7 +321,7 @@ def _read(rows: pd.DataFrame, slot: str) -> pd.Series:
 
 
 def _edges(read: list[pd.Series], points: int) -> NDArray[np.float64]:
-    ends = [one.index.to_numpy(dtype=float) for one in read]
+    ends = [load.index.to_numpy(dtype=float) for load in read]
     last = max(float(t[-1] + durations(t)[-1]) for t in ends)
     return np.linspace(min(float(t[0]) for t in ends), last, points + 1)
 

@@ -79,12 +79,12 @@ def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[
 def _usual_beside(steps: NDArray[np.float64], place: int) -> float:
     """Return what `_usual` does, for one of the steps."""
     half, behind = _NEIGHBOURS // 2, place + 1
-    found = [float(np.median(steps[max(0, place - half) : place + half + 1]))]
+    medians = [float(np.median(steps[max(0, place - half) : place + half + 1]))]
     if behind >= _NEIGHBOURS:
-        found.append(float(np.median(steps[behind - _NEIGHBOURS : behind])))
+        medians.append(float(np.median(steps[behind - _NEIGHBOURS : behind])))
     if place + _NEIGHBOURS <= len(steps):
-        found.append(float(np.median(steps[place : place + _NEIGHBOURS])))
-    return max(found)
+        medians.append(float(np.median(steps[place : place + _NEIGHBOURS])))
+    return max(medians)
 
 
 def _usual(steps: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -110,8 +110,8 @@ def statistics(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Sta
     A quantile q is the least value at or below which the share q of the time lies; where the share
     is met exactly, the middle between it and the next value.
     """
-    known = np.isfinite(values)
-    values, weights = values[known], weights[known]
+    finite = np.isfinite(values)
+    values, weights = values[finite], weights[finite]
     total = float(weights.sum())
     if len(values) == 0 or total <= 0:
         return None
@@ -148,8 +148,8 @@ _BUSY_FRACTION = 0.05
 # Power says something about load only where it moves; then a fifth of the way up is busy.
 _POWER_MOVES = 1.25
 _POWER_BUSY = 0.2
-# Less than this of the whole is not a job with an idle lead-in but an idle machine with a burst.
-_LEAST_SHARE = 0.05
+# Less than this of the whole, and shorter than this, is a burst on an idle machine, not a job.
+_LEAST_SHARE, _BURST_S = 0.05, 600.0
 # Readings nearer than this share of an interval belong to one tick.
 _SAME_TICK = 0.25
 _BUSY_SLOTS = ("util.kernel_time", "util.sm_active")
@@ -168,6 +168,7 @@ class ActiveWindow:
         begin_s: first instant of the whole recording.
         whole_s: length of the whole recording.
         interval_s: usual time between samples of a GPU; None for a single instant.
+        idle_s: recorded before it and after it, gaps left out, with every GPU idle, seconds.
         note: what was left out, or why nothing was; None where there is nothing to say.
     """
 
@@ -178,6 +179,7 @@ class ActiveWindow:
     begin_s: float
     whole_s: float
     interval_s: float | None
+    idle_s: tuple[float, float] = (0.0, 0.0)
     note: str | None = None
 
     @property
@@ -201,35 +203,49 @@ def window_over(spans: Sequence[Span], *, whole: bool = False) -> ActiveWindow:
 
     Busy is a GPU whose kernels (or SMs) run 5 % of the time, or, where that is not known or never
     moves from 0, whose power is clearly above its least. Pauses inside the window stay in it. Where
-    nothing is busy, or the window would be under 5 % of the recording, it is the whole recording.
+    nothing is busy, or only for under ten minutes and 5 % of the recording, it is all of it.
 
     Args:
         spans: of each GPU, at least one.
         whole: whether nothing in them is idle: all of it is the window.
     """
-    every = _whole(spans)
+    uncut = _whole(spans)
     bounds = [] if whole else [span.busy for span in spans if span.busy is not None]
-    if not bounds or every.interval_s is None:
-        return every
-    start, end, length, usual = every.start_s, every.end_s, every.whole_s, every.interval_s
-    first, first_stood = min(begin for begin, _ in bounds)
-    last, last_stood = max(stop for _, stop in bounds)
+    if not bounds or uncut.interval_s is None:
+        return uncut
+    start, end, length, usual = uncut.start_s, uncut.end_s, uncut.whole_s, uncut.interval_s
+    begin, stop = min(begin for begin, _ in bounds), max(stop for _, stop in bounds)
+    (first, first_stood), (last, last_stood) = begin[:2], stop[:2]
     until = min(float(last + last_stood), end)
-    if until - first < _LEAST_SHARE * length:
+    if until - first < min(_LEAST_SHARE * length, _BURST_S):
         note = Message("read.short-burst", busy=until - first, whole=length)
-        return replace(every, note=note)
+        return replace(uncut, note=note)
     lead, tail = float(first - start), float(end - until)
     if max(lead, tail) <= usual / 2:
-        return every
-    note = Message("read.idle-ends", lead=lead, tail=tail)
+        return uncut
     return replace(
-        every,
+        uncut,
         start_s=float(first),
         end_s=until,
         last_s=float(last),
         slack_s=(float(first_stood) * _SAME_TICK, float(last_stood) * _SAME_TICK),
-        note=note,
+        idle_s=(begin.idle_s, stop.idle_s),
+        note=Message("read.idle-ends", lead=lead, tail=tail),
     )
+
+
+class _Edge(NamedTuple):
+    """A GPU's first or last busy sample.
+
+    Attributes:
+        t_s: when it was read.
+        stood_s: how long it stood.
+        idle_s: how long the GPU was read, and idle, before the first or after the last.
+    """
+
+    t_s: float
+    stood_s: float
+    idle_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +255,7 @@ class Span:
     start_s: float
     newest_s: float
     interval_s: float | None
-    busy: tuple[tuple[float, float], tuple[float, float]] | None
+    busy: tuple[_Edge, _Edge] | None
 
 
 def span_of(rows: pd.DataFrame) -> Span:
@@ -267,8 +283,8 @@ def _whole(spans: Sequence[Span]) -> ActiveWindow:
     )
 
 
-def _busy_bounds(rows: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Return one GPU's first and last busy sample: when it was read and how long it stood.
+def _busy_bounds(rows: pd.DataFrame) -> tuple[_Edge, _Edge] | None:
+    """Return one GPU's first and last busy sample.
 
     A stretch in which the load is unknown while other readings go on is not idle.
     """
@@ -276,12 +292,14 @@ def _busy_bounds(rows: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, 
     if not busy.any():
         return None
     stood, place = durations(read), np.flatnonzero(busy)
-    first, last = (read[place[0]], stood[place[0]]), (read[place[-1]], stood[place[-1]])
+    at, end = place[0], place[-1]
+    first = _Edge(read[at], stood[at], float(stood[:at].sum()))
+    last = _Edge(read[end], stood[end], float(stood[end + 1 :].sum()))
     times, far = main_times(rows), GAP_INTERVALS * (usual_interval(read) or 0.0)
     if times[0] < read[0] - far:
-        first = times[0], stood[0]
+        first = _Edge(times[0], stood[0], 0.0)
     if times[-1] > read[-1] + far:
-        last = times[-1], stood[-1]
+        last = _Edge(times[-1], stood[-1], 0.0)
     return first, last
 
 

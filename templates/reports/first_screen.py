@@ -30,17 +30,19 @@ from templates.reports.decision import copies, is_today, payback, sentence, stay
 from templates.reports.fleet_rows import alike, group_row, names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from planner.plan.job import JobPlan, Now, Proof, Way
     from planner.plan.option import Option
     from planner.plan.plan import Alternative, Plan
+    from planner.signals.finding import Finding
     from templates.reports.fleet_rows import Alike
 
 _GROUPS_SHOWN = 5
 _TEAMS_SHOWN = 3
 _SAME_TIME = 1.05
 _ZERO = Decimal(0)
+_LEFT_ON = "left-on"
 _MONTH_H = 744.0
 
 
@@ -149,7 +151,7 @@ def job_screen(
         where = _("{n}x {gpu} on {where}", n=_gpus(job), gpu=today.offer.gpu, where=where)
     if today.assumed:
         where = _("{where} (assumed; --machine sets it)", where=where)
-    facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay"), _wasted(job)]
+    facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay"), *_wasted(job)]
     actions = _actions(job, plan)
     if option is None:
         facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
@@ -233,11 +235,20 @@ def _pay(job: JobPlan, plan: Plan) -> str:
     return _("{usd} {period}", usd=usd, period=period_words(plan))
 
 
-def _wasted(job: JobPlan) -> Line:
+def _wasted(job: JobPlan) -> Iterator[Line]:
+    """Yield the verdict, and beside it that the machine is left on without the job."""
     first = job.verdict
     if first is None or (first.code == "unmeasured" and first.waste_usd is None):
         text = _("Not enough was measured to say how much of it is wasted.")
-        return Line(label=_("Wasted"), text=text)
+        yield Line(label=_("Wasted"), text=text)
+    else:
+        yield _waste(first)
+    for finding in job.findings:
+        if finding.code == _LEFT_ON and finding is not first and finding.waste_usd:
+            yield replace(_waste(finding), label=_("Idle"))
+
+
+def _waste(first: Finding) -> Line:
     cause = translate_text(first.cause)
     if not first.waste_usd:
         return Line(label=_("Diagnosis"), text=cause)

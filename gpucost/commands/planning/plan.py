@@ -347,7 +347,8 @@ def _read_from(profiles: tuple[Profile, ...]) -> str:
     """Return what was measured, in words: files and their length."""
     files = {Path(s.path).name: s for p in profiles for s in p.provenance.sources if s.path}
     names = list(files)
-    hours = sum(p.window.duration_s or 0.0 for p in profiles if p.window) / 3600.0
+    windows = [profile.window for profile in profiles if profile.window]
+    hours = sum((w.duration_s or 0.0) + w.idle_around_s for w in windows) / 3600.0
     if not names:
         return ""
     shown = names[0] if len(names) == 1 else _("{n} files", n=len(names))

@@ -9,6 +9,8 @@ from planner.diagnosis.rules.rule import (
     WORK_SHOWN,
     Case,
     Rule,
+    Waste,
+    number,
     step_share,
 )
 from planner.profile.kinds import JobKind
@@ -23,7 +25,9 @@ from planner.signals.thresholds import (
     IDLE,
     IDLE_POWER,
     LEARNS,
+    LEFT_ON,
     LOW,
+    MAY_END,
     NEAR_IDLE_POWER,
     PAUSE_S,
     POWER,
@@ -56,6 +60,12 @@ _UNDER_USED = (
     where_known("util.kernel_time.most", ">=", IDLE),
     *NOT_AT_WORK,
     *HOST_KEEPS_UP,
+)
+
+_AROUND = Waste(
+    pool="outside",
+    share=lambda signals: number(signals, "window.idle_around"),
+    words="idle time before and after the job, of what was recorded",
 )
 
 RULES: tuple[Rule, ...] = (
@@ -143,6 +153,35 @@ RULES: tuple[Rule, ...] = (
                     is_("power.over_idle", "<", NEAR_IDLE_POWER),
                 ),
                 severity="high",
+            ),
+        ),
+    ),
+    Rule(
+        code=LEFT_ON,
+        meaning="The machine stays on before or after the job, with nothing running.",
+        source="the recording itself: half an hour or more at either end with every GPU idle",
+        actions=("idle-shutdown",),
+        cases=(
+            Case(
+                confidence="measured",
+                cause=Message("cause.left-on"),
+                tests=(
+                    is_("window.idle_around", ">", 0.0),
+                    where("job.kind", "in", (JobKind.INTERACTIVE,)),
+                ),
+                waste=_AROUND,
+                severity="medium",  # a pause among others
+                names="idle-hours",
+            ),
+            Case(
+                confidence="measured",
+                cause=Message("cause.left-on"),
+                tests=(
+                    is_("window.idle_around", ">", 0.0),
+                    where("job.kind", "in", MAY_END),
+                ),
+                waste=_AROUND,
+                names="idle-hours",
             ),
         ),
     ),

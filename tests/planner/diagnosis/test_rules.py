@@ -17,7 +17,9 @@ idle bursty-interactive over-provisioned-gpu imbalanced-gpus under-used-inferenc
 well-used unmeasured
 """
 # Added to the contract's.
-PROGRAMS = "crashed evaluation start-up memory-leak generation egress-cost failing-gpu spare-copies"
+PROGRAMS = """
+crashed evaluation start-up memory-leak generation egress-cost failing-gpu spare-copies left-on
+"""
 ACTION_CODES = """
 dataloader-workers dataloader-prefetch pinned-memory persistent-workers async-copy local-cache
 offline-preprocessing gpu-preprocessing mixed-precision tf32 larger-batch gradient-accumulation
