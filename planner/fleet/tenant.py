@@ -300,12 +300,16 @@ class PackingCache:
 
         keys = [tuple(id(tenant) for tenant in pool) for pool in pools]
         new = {key: pool for key, pool in zip(keys, pools, strict=True) if key not in self.packings}
-        stop = (lambda: True) if quick else requirements.ends_search
+        stop = _stop_now if quick else requirements.ends_search
         packings = pack_all(list(new.values()), requirements, stop, self.executor, proves=proves)
         known_packings = self.packings | dict(zip(new, packings, strict=True))
         if not quick:
             self.packings.update(known_packings)
         return [known_packings[key] for key in keys]
+
+
+def _stop_now() -> bool:  # a function of its own, which other processes can be sent
+    return True
 
 
 def by_hour_of(group: Sequence[Tenant]) -> list[HourlyLoad]:
