@@ -43,6 +43,7 @@ _STUCK_S = 60.0
 _OVER_LIMIT = 1.05
 _GOOD_COVERAGE = 0.95
 _SAME = 1e-9
+_ROUNDED = 0.01  # two tools that write one reading differ by this share of it at most
 # Loggers that write whole seconds and read more often have several rows a second.
 _SLOWLY_S = 1.5
 _ONE_INSTANT = (
@@ -257,7 +258,9 @@ def _contradicted(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
         same &= (readings["job"] == readings["job"].shift()).to_numpy()
     slots = [c for c in readings.columns if c in SLOTS]
     values = readings[slots].to_numpy(dtype=float)
-    steps = np.abs(np.diff(values, axis=0, prepend=values[:1])) > _SAME
+    before = np.concatenate((values[:1], values[:-1]))
+    rounding = _SAME + _ROUNDED * np.maximum(np.abs(values), np.abs(before))
+    steps = np.abs(values - before) > rounding
     places, instants = np.flatnonzero(same & steps.any(axis=1)), np.unique(times)
     if not len(places):
         return None

@@ -130,6 +130,15 @@ def test_two_gpus_never_become_one(tmp_path: Path) -> None:
     assert "1 of 6 instants have two different readings" in notes(once)
 
 
+def test_a_reading_that_two_tools_round_is_one(tmp_path: Path) -> None:
+    """Memory that one tool writes in MiB and another in percent differs by 0.005 %."""
+    header = "timestamp,index,utilization.gpu,memory.used [MiB]"
+    rows = [f"{60 * i},0,50,{used}" for i in range(6) for used in (9412.0, 9411.5)]
+    profile = read(tmp_path, "\n".join([header, *rows]) + "\n")
+    assert "different readings" not in notes(profile)
+    assert len(profile.gpus) == 1
+
+
 @pytest.mark.parametrize("name", ["DeviceId", "gpu_num", "minor_number", "Device Index"])
 def test_names_of_an_index(tmp_path: Path, name: str) -> None:
     """Whatever the column is called, each of its numbers is a GPU."""
