@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from telemetry.readers.hints import Hints
     from telemetry.recording.recording import Recording
 
-# A log of this size or more on disk is read by DuckDB; phases are told of smaller ones only.
+# A log of this size or more on disk is read in blocks.
 LARGE_BYTES = 32 << 20
 _LARGE_PACKED_BYTES = 2 << 20
 _PACKED = b"\x1f\x8b"
-_IN_BLOCKS = "nvidia-smi-csv"  # beside files of other formats it is loaded
-_BY_READER = "prometheus-text"  # whose reader never needs the whole
+_IN_BLOCKS = frozenset(("nvidia-smi-csv", "prometheus-text"))  # formats that are read so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +35,10 @@ class SourceFile:
     Attributes:
         format: None for a profile.json.
         payload: what is in it; without data where it is large.
-        large: whether it is read from its file, and has not been loaded.
     """
 
     format: Format | None
     payload: Payload
-    large: bool = False
 
 
 def open_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> SourceFile:
@@ -57,14 +54,9 @@ def open_source(path: str, hints: Hints, stdin: BinaryIO | None = None) -> Sourc
         return SourceFile(format=form, payload=payload)
     with Stream(path, stdin) as stream:
         form = recognize(stream.name, _head(path, stream), hints)
-        if (
-            form is not None
-            and form.name in {_IN_BLOCKS, _BY_READER}
-            and path != "-"
-            and _is_large(path)
-        ):
+        if form is not None and form.name in _IN_BLOCKS and path != "-" and _is_large(path):
             payload = Payload(name=stream.name, data=b"", sha256=None, path=path)
-            return SourceFile(format=form, payload=payload, large=True)
+            return SourceFile(format=form, payload=payload)
         return SourceFile(format=form, payload=stream.load())
 
 
@@ -119,9 +111,6 @@ class TelemetryFile:
         """
         if self._recording is None:
             file = self.open()
-            if file.large and file.format is not None and file.format.name != _BY_READER:
-                with Stream(file.payload.path) as stream:
-                    file = replace(file, payload=stream.load())
             if file.format is None:
                 raise TypeError(self.path)
             recording = file.format.read(file.payload, self.hints)
@@ -139,44 +128,18 @@ class TelemetryFile:
         Raises:
             InputError: it cannot be read.
         """
-        from telemetry.large.log import large_rows  # noqa: PLC0415 - the same
         from telemetry.profiling.machines import logged_of  # noqa: PLC0415 - pandas
         from telemetry.profiling.same_gpus import FileReadings  # noqa: PLC0415 - the same
 
-        rows = large_rows(self.open().payload.path, self.hints) if self.is_large_log else None
-        recording = None if rows is not None else self.load()
+        recording = self.load()
         return FileReadings(
-            rows=rows or logged_of(self.load()),
+            rows=logged_of(recording),
             path=self.path,
             folder=str(self.path.parent) if self.root else "",
             bundle=self.bundle,
-            absolute=recording is None or recording.absolute,
-            is_run=is_run_folder(self.path)
-            or (recording is not None and recording.observed is not None),
+            absolute=recording.absolute,
+            is_run=is_run_folder(self.path) or recording.observed is not None,
         )
-
-    @property
-    def is_large_log(self) -> bool:
-        """Whether it is a log that DuckDB reads."""
-        return self.open().large and self.is_log
-
-    @property
-    def is_log(self) -> bool:
-        """Whether it is of the format that DuckDB reads where it is large."""
-        form = self.open().format
-        return form is not None and form.name == _IN_BLOCKS
-
-
-def _logs(files: Sequence[TelemetryFile]) -> list[str]:
-    """Return the paths of logs that DuckDB reads to one profile; none for other sources.
-
-    One of them is large, and the others are such logs, too.
-    """
-    if not all(file.is_log for file in files) or not any(file.is_large_log for file in files):
-        return []
-    payloads = [file.open().payload for file in files]
-    once = {(payload.name, payload.sha256): payload.path for payload in payloads}
-    return list(once.values()) if "-" not in once.values() else []
 
 
 def _in_order(files: Sequence[TelemetryFile]) -> list[TelemetryFile]:
@@ -242,15 +205,7 @@ def profiles_of(
     # pandas comes in here and not before: a plan of ready profiles starts without it.
     from telemetry.profiling import jobs  # noqa: PLC0415 - lazy on purpose
 
-    ordered = _in_order(files)
-    logs = _logs(ordered) if hints.job is None else []
-    if logs:
-        from telemetry.large.log import profile_of_logs  # noqa: PLC0415 - the same
-
-        profile = profile_of_logs(logs, hints)
-        if profile is not None:
-            names.append(None)
-            return (profile,)
-    recordings = [file.load() for file in ordered]
+    once = {(f.open().payload.name, f.open().payload.sha256): f for f in _in_order(files)}
+    recordings = [file.load() for file in once.values()]
     names += [recording.names for recording in recordings]
     return jobs.all_profiles(recordings, hints)

@@ -193,9 +193,10 @@ def read_table(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: neither a GPU of a table nor a row of CSV is complete.
     """
     text = builder.text
-    csv_rows = csv_text.split(text, hints)
-    if csv_rows is not None and any(table.lines for table in csv_rows.tables):
-        return csv_log.read(RecordingBuilder(builder.payload, "nvidia-smi-csv"), hints)
+    csv_rows = csv_text.split([text], hints)
+    if csv_rows is not None and any(table.rows for table in csv_rows.tables):
+        csv_builder = RecordingBuilder(builder.payload, "nvidia-smi-csv")
+        return csv_log.read_rows(csv_builder, csv_rows, hints)
     rows = list(_table_rows(text, builder))
     builder.rows_read += len(rows)
     _refuse_several_machines(builder.name, rows)

@@ -6,7 +6,6 @@ import re
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,17 +14,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from pricing.errors import InputError
 from pricing.listing import listed
 from telemetry.formats.serving import recording_by_job
-from telemetry.readers.payload import Stream, decode
 from telemetry.readers.records import documents, mapping_of
 from telemetry.readers.series import SampledSeries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from telemetry.readers.hints import Hints
-    from telemetry.readers.payload import Payload
     from telemetry.readers.recording_builder import RecordingBuilder
     from telemetry.recording.recording import Recording
 
@@ -131,8 +128,6 @@ _LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _TYPE = re.compile(r"# TYPE (\S+) (\w+)")
 _TOTAL = "_total"
 _KINDS = {"counter": True, "gauge": False}
-_BLOCK, _HEAD = 1 << 20, 512
-_MARK = b"\xef\xbb\xbf"
 _DEFAULT_INTERVAL_S = 1.0
 _SHOWN_LINES = 20
 NO_VALUE = "line without a plain value"
@@ -149,7 +144,9 @@ def read_scrapes(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no line is a metric of a GPU or of a server of models.
     """
-    scrapes = scrapes_of(builder.payload)
+    scrapes = Scrapes()
+    for block in builder.payload.blocks():
+        scrapes.read(block.replace("\r", "").removesuffix("\n"))
     builder.rows_read += sum(scrapes.dropped.values())
     builder.dropped += scrapes.dropped
     if scrapes.broken:
@@ -206,8 +203,8 @@ class Scrapes:
     dropped: Counter[str] = field(default_factory=Counter)
     broken: list[int] = field(default_factory=list)
     _kinds: dict[str, str] = field(default_factory=dict)
-    _plain: dict[bytes, Callable[[float], None]] = field(default_factory=dict)
-    _timed: dict[bytes, ScrapeColumn] = field(default_factory=dict)
+    _plain: dict[str, Callable[[float], None]] = field(default_factory=dict)
+    _timed: dict[str, ScrapeColumn] = field(default_factory=dict)
     _line: int = 0
 
     @property
@@ -221,21 +218,21 @@ class Scrapes:
         kind = self._kinds.get(name) or self._kinds.get(name.removesuffix(_TOTAL), "")
         return _KINDS.get(kind)
 
-    def read(self, block: bytes) -> None:
+    def read(self, block: str) -> None:
         """Add whole lines."""
         plain, timed = self._plain, self._timed
-        for line in block.split(b"\n"):
+        for line in block.split("\n"):
             self._line += 1
-            before, _, last = line.rpartition(b" ")
+            before, _, last = line.rpartition(" ")
             add = plain.get(before)
             try:
-                if add is not None and b"_" not in last:
+                if add is not None and "_" not in last:
                     add(float(last))
                     continue
                 if add is None and before:
-                    series, _, value = before.rpartition(b" ")
+                    series, _, value = before.rpartition(" ")
                     column = timed.get(series)
-                    if column is not None and b"_" not in before[len(series) :] + last:
+                    if column is not None and "_" not in before[len(series) :] + last:
                         reading, time = float(value), int(last) / 1000
                         column.values.append(reading)
                         column.times.append(time)
@@ -244,9 +241,9 @@ class Scrapes:
                 pass
             self._parse(line)
 
-    def _parse(self, line: bytes) -> None:
+    def _parse(self, line: str) -> None:
         """Read a line of a series that is new, a comment, or a line that is damaged."""
-        text = decode(line).strip()
+        text = line.strip()
         if not text or text.startswith("#"):
             if declared := _TYPE.match(text):
                 self._kinds[declared[1]] = declared[2]
@@ -260,12 +257,12 @@ class Scrapes:
         name, labels, value, time = parsed
         column = self._column(name, labels)
         column.values.append(value)
-        before, _, _ = line.rpartition(b" ")
+        before, _, _ = line.rpartition(" ")
         if time is None:
             self._plain.setdefault(before, column.values.append)
         else:
             column.times.append(float(time))
-            self._timed.setdefault(before.rpartition(b" ")[0], column)
+            self._timed.setdefault(before.rpartition(" ")[0], column)
 
     def _tolerate(self, text: str) -> None:
         """Count a line with a plain value by the labels that are still there."""
@@ -284,42 +281,6 @@ class Scrapes:
     def _column(self, name: str, labels: dict[str, str]) -> ScrapeColumn:
         key = (name, tuple(sorted((label.lower(), text) for label, text in labels.items())))
         return self.columns.setdefault(key, ScrapeColumn())
-
-
-def scrapes_of(payload: Payload) -> Scrapes:
-    """Return what a source says; one that was not loaded is read in parts from its file."""
-    scrapes = Scrapes()
-    if payload.data or not payload.path:
-        parts = (payload.data[at : at + _BLOCK] for at in range(0, len(payload.data), _BLOCK))
-        for block in _blocks(_plain_parts(parts)):
-            scrapes.read(block)
-        return scrapes
-    with Stream(payload.path) as stream:
-        for block in _blocks(_plain_parts(stream.chunks())):
-            scrapes.read(block)
-    return scrapes
-
-
-def _plain_parts(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield text as UTF-8 without its mark, holes and carriage returns."""
-    first = next(parts, b"")
-    if first[:2] in {b"\xff\xfe", b"\xfe\xff"} or b"\0" in first[:_HEAD]:
-        whole = decode(b"".join(chain([first], parts)))
-        yield whole.replace("\r", "").encode("utf-8", "replace")
-        return
-    for part in chain([first.removeprefix(_MARK)], parts):
-        yield part.translate(None, b"\0\r")
-
-
-def _blocks(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield blocks of whole lines, without the last line's end."""
-    tail = b""
-    for part in parts:
-        lines, newline, tail = (tail + part).rpartition(b"\n")
-        if newline:
-            yield lines
-    if tail:
-        yield tail
 
 
 def _number(text: str) -> float | None:

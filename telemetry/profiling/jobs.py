@@ -26,12 +26,11 @@ def all_profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile
     One capture of `gpucost profile` is complemented by other telemetry; several are of several
     jobs, and the other telemetry is of none of them.
     """
-    once = {(str(one.source.path), one.source.sha256): one for one in recordings}
-    captures = [one for one in once.values() if one.observed is not None]
+    captures = [recording for recording in recordings if recording.observed is not None]
     if len(captures) < 2:  # noqa: PLR2004 - one job is not a choice
-        return profiles(list(once.values()), hints)
-    rest = [one for one in once.values() if one.observed is None]
-    groups = [[one] for one in captures] + ([rest] if rest else [])
+        return profiles(recordings, hints)
+    others = [recording for recording in recordings if recording.observed is None]
+    groups = [[capture] for capture in captures] + ([others] if others else [])
     return tuple(profile for group in groups for profile in profiles(group, hints))
 
 

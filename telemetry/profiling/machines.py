@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,14 @@ from pricing.errors import InputError
 from telemetry.recording.recording import GPU, TIME, GpuIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from planner.profile.model import Source
     from telemetry.recording.recording import Recording
 
-    Readings = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+    Readings = tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,41 +140,30 @@ class LoggedRows:
         )
 
 
-def logged_of(one: Recording) -> LoggedRows:
+def logged_of(recording: Recording) -> LoggedRows:
     """Return what of a recording tells its machine."""
-    clock = one.samples if len(one.samples) or one.host is None else one.host
-    t_s = clock[TIME].to_numpy(dtype=float)
-    span_s = (float(t_s.min()), float(t_s.max())) if len(t_s) else None
-    return logged(one.source, one.gpus, one.slots, span_s, lambda: one.samples)
-
-
-def logged(
-    source: Source,
-    gpus: Devices,
-    slots: Iterable[str],
-    span_s: tuple[float, float] | None,
-    samples: Callable[[], pd.DataFrame],
-) -> LoggedRows:
-    """Return what of samples, as those of a recording, tells their machine."""
+    samples, gpus = recording.samples, recording.gpus
+    clock = samples if len(samples) or recording.host is None else recording.host
+    times = clock[TIME].to_numpy(dtype=float)
 
     @cache
     def rows(compared: Slots) -> Different:
-        index = {gpu.key: -1 if gpu.index is None else gpu.index for gpu in gpus}
-        read = samples()
-        frame = read[[TIME, *compared]].assign(**{GPU: read[GPU].map(index)}).astype(float)
+        index = {gpu.key: -1.0 if gpu.index is None else float(gpu.index) for gpu in gpus}
+        frame = samples[[TIME, *compared]].astype(float)
+        frame[GPU] = samples[GPU].map(index).to_numpy(dtype=float)
         hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
-        return Different.of(np.asarray(hashes, dtype=np.uint64), read[TIME].to_numpy(dtype=float))
+        return Different.of(np.asarray(hashes, dtype=np.uint64), times)
 
     def readings(slot: str) -> Readings:
-        read, numbers = samples(), {gpu.key: number for number, gpu in enumerate(gpus)}
-        devices = np.asarray(read[GPU].map(numbers), dtype=np.int64)
-        return devices, read[TIME].to_numpy(dtype=float), read[slot].to_numpy(dtype=float)
+        numbers = {gpu.key: number for number, gpu in enumerate(gpus)}
+        devices = samples[GPU].map(numbers).to_numpy(dtype=np.int64)
+        return devices, times, np.asarray(samples[slot], dtype=np.float64)
 
     return LoggedRows(
-        source=source,
+        source=recording.source,
         gpus=gpus,
-        slots=frozenset(slots),
-        span_s=span_s,
+        slots=frozenset(recording.slots),
+        span_s=(float(times.min()), float(times.max())) if len(times) else None,
         rows=rows,
         readings=readings,
     )

@@ -36,7 +36,7 @@ from telemetry.recording.recording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -78,8 +78,6 @@ class Merged:
         notes: what a reader of the profile should know.
         health: what is wrong with the GPUs.
         summaries: as `Recording.summaries`, by the names of devices here.
-        batches: gives the samples of a few whole devices at a time, by key, where they are too many
-            to be held at once; None: they are in `samples`.
     """
 
     samples: pd.DataFrame = field(default_factory=_no_samples)
@@ -100,13 +98,12 @@ class Merged:
     notes: tuple[str, ...]
     health: tuple[Health, ...] = ()
     summaries: Mapping[tuple[str, str], Mapping[str, Statistics]] = field(default_factory=dict)
-    batches: Callable[[], Iterator[pd.DataFrame]] | None = None
 
     def by_gpu(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield each device's key and its rows, by key; `job` is of use in `samples` alone."""
-        for frame in (self.samples,) if self.batches is None else self.batches():
-            for key, rows in frame.groupby(GPU, sort=True, observed=True):
-                yield str(key), rows
+        """Yield each device's key and its rows, by key, readings as numbers."""
+        slots = [c for c in self.samples.columns if c not in (GPU, JOB)]
+        for key, rows in self.samples.groupby(GPU, sort=True, observed=True):
+            yield str(key), rows.astype(dict.fromkeys(slots, float))
 
 
 def merge(recordings: Sequence[Recording]) -> Merged:
@@ -117,7 +114,7 @@ def merge(recordings: Sequence[Recording]) -> Merged:
     devices = placed([recording.gpus for recording in recordings], places)
     names = device_names(devices, places)
     frames = [_renamed(recording, names[i]) for i, recording in enumerate(recordings)]
-    samples = in_order(pd.concat([f for f in frames if len(f)] or frames, ignore_index=True))
+    samples = _in_order(pd.concat([f for f in frames if len(f)] or frames, ignore_index=True))
     gpus = identities(devices, names)
     samples = _resolved(samples, gpus)
     hosts = [recording.host for recording in recordings if recording.host is not None]
@@ -180,24 +177,19 @@ def _renamed(recording: Recording, names: dict[str, str]) -> pd.DataFrame:
     return frame
 
 
-def in_order(samples: pd.DataFrame) -> pd.DataFrame:
+def _in_order(samples: pd.DataFrame) -> pd.DataFrame:
     """Sort by device, time and content, repeated rows once: the order of files is forgotten."""
     slots = sorted(c for c in samples.columns if c not in (TIME, GPU, JOB))
-    first = [column for column in (GPU, TIME, JOB) if column in samples]
-    ordered = samples[[*first, *slots]]
-    if _is_in_order(ordered):
-        return ordered.reset_index(drop=True)
-    ordered = ordered.sort_values([*first, *slots], kind="stable", ignore_index=True)
+    ordered = samples[[GPU, TIME, JOB, *slots]]
+    named = samples[GPU].astype("category").cat.remove_unused_categories()
+    devices = named.cat.set_categories(sorted(named.cat.categories))
+    order = np.lexsort((samples[TIME], devices.cat.codes))
+    ordered = ordered.assign(**{GPU: devices}).take(order).reset_index(drop=True)
+    same = (np.diff(ordered[GPU].cat.codes) == 0) & (np.diff(ordered[TIME]) == 0)
+    if not same.any():
+        return ordered
+    ordered = ordered.sort_values([GPU, TIME, JOB, *slots], kind="stable", ignore_index=True)
     return ordered.drop_duplicates(ignore_index=True)
-
-
-def _is_in_order(samples: pd.DataFrame) -> bool:
-    """Return whether rows come by device and time, no two of one device at one time."""
-    codes, keys = pd.factorize(samples[GPU])
-    if len(codes) == 0 or codes.min() < 0 or list(keys) != sorted(keys):
-        return False
-    steps, times = np.diff(codes), np.diff(samples[TIME].to_numpy(dtype=float))
-    return bool(((steps > 0) | ((steps == 0) & (times > 0))).all())
 
 
 def _resolved(samples: pd.DataFrame, gpus: tuple[GpuIdentity, ...]) -> pd.DataFrame:
@@ -207,7 +199,7 @@ def _resolved(samples: pd.DataFrame, gpus: tuple[GpuIdentity, ...]) -> pd.DataFr
             continue
         rates = np.full(len(samples), np.nan)
         counted = np.isfinite(samples[counter].to_numpy())
-        for rows in samples.groupby(GPU, sort=False).indices.values():
+        for rows in samples.groupby(GPU, sort=False, observed=True).indices.values():
             rates[rows] = per_second(
                 samples[counter].to_numpy()[rows], samples[TIME].to_numpy()[rows]
             )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SMI_MILLIS, SMI_SECONDS = "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"
+_SMI_MILLIS, _SMI_SECONDS = "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"
 _DATE_COMMAND = "%b %d %H:%M:%S %Y"
 # nvidia-smi's own, the same to the second, `date`, ISO 8601, and what file names use.
 _FORMS = (
-    SMI_MILLIS,
-    SMI_SECONDS,
+    _SMI_MILLIS,
+    _SMI_SECONDS,
     _DATE_COMMAND,
     "ISO8601",
     "%Y%m%d_%H%M%S",
@@ -31,7 +31,7 @@ _NUMERIC = re.compile(
     re.IGNORECASE,
 )
 _MONTHS = 12
-_OF_DAY = r"^\s*(\d\d?):(\d\d):(\d\d(?:\.\d+)?)\s*$"
+_OF_DAY = re.compile(r"^(\d\d?):(\d\d):(\d\d(?:\.\d+)?)$")
 _DAY_S = 86_400.0
 _ZONED = re.compile(r"(?:Z|UTC|GMT|[+-]\d\d:?\d\d)$")
 # Least value of each epoch unit for a date after 1990; below them, seconds since the start.
@@ -59,58 +59,100 @@ class SourceClock:
     stepped_back: bool = False
 
 
-def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:
-    """Return the instants of a column of texts.
+@dataclass(slots=True)
+class TimeTexts:
+    """Times as texts, taken block by block; the first block says how all of them are spelled.
 
-    Args:
-        texts: epoch seconds, milli-, micro- or nanoseconds, nvidia-smi's `YYYY/MM/DD HH:MM:SS.mmm`,
-            ISO 8601 with or without offset, HH:MM:SS, or seconds since the start.
+    Attributes:
         zone: the zone of times without one; None takes them as UTC.
     """
-    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    if np.isfinite(numbers).sum() > len(numbers) / 2:
-        return epoch(numbers)
-    if (times_of_day := of_day(texts)) is not None:
-        return times_of_day
+
+    zone: tzinfo | None = None
+    _spelling: str = ""
+    _parts: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def take(self, texts: pd.Series) -> None:
+        """Add texts: epoch seconds, milli-, micro- or nanoseconds, or as `_FORMS` spells them.
+
+        Also HH:MM:SS, and seconds since the start.
+        """
+        codes, unique = distinct(texts)
+        numbers = pd.to_numeric(unique, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+        cells = unique.astype(object).str.strip()
+        if not self._spelling:
+            mostly = codes.size / 2
+            if np.isfinite(numbers[codes]).sum() > mostly:
+                self._spelling = "number"
+            elif (
+                len(cells)
+                and _OF_DAY.match(cells[codes[0]])
+                and (np.isfinite(_of_day(cells)[codes]).sum() > mostly)
+            ):
+                self._spelling = "of day"
+            elif cells.str.contains(_ZONED)[codes].sum() > mostly:
+                self._spelling = "zoned"
+        if self._spelling == "number":
+            seconds = numbers
+        elif self._spelling == "of day":
+            seconds = _of_day(cells)
+        elif self._spelling == "zoned":
+            zoned = cells.where(cells.str.contains(_ZONED))
+            zoned = zoned.str.replace(r"\s*(UTC|GMT)$", "Z", regex=True)
+            seconds = _seconds(pd.to_datetime(zoned, utc=True, format="ISO8601", errors="coerce"))
+        else:
+            times, self._spelling = _local(cells, self._spelling)
+            seconds = _seconds(times)
+        self._parts.append(seconds[codes])
+
+    @property
+    def any(self) -> bool:
+        """Whether there are texts."""
+        return bool(self._parts)
+
+    def instants(self) -> SourceClock:
+        """Return the instants of all texts, in their order."""
+        seconds = np.concatenate(self._parts)
+        if self._spelling == "number":
+            return epoch(seconds)
+        if self._spelling == "of day":
+            filled = pd.Series(seconds).ffill().bfill().to_numpy()
+            midnights = np.cumsum(np.diff(filled, prepend=filled[:1]) < -_DAY_S / 2)
+            return SourceClock(t_s=placed(seconds + midnights * _DAY_S), absolute=False)
+        if self._spelling == "zoned":
+            return SourceClock(t_s=seconds, absolute=True)
+        back = _steps_back(seconds)
+        placed_s = seconds if self.zone is None else _to_utc(seconds, back, self.zone)
+        stepped = bool(back.any())
+        return SourceClock(t_s=placed_s, absolute=True, local=True, stepped_back=stepped)
+
+
+def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:
+    """Return the instants of a column of texts, as `TimeTexts` reads them."""
+    column = TimeTexts(zone)
+    column.take(texts)
+    return column.instants()
+
+
+def distinct(texts: pd.Series) -> tuple[NDArray[np.integer[Any]], pd.Series]:
+    """Return which of the distinct texts each text is, -1 for none, and these."""
+    if isinstance(texts.dtype, pd.CategoricalDtype):
+        return texts.cat.codes.to_numpy(), pd.Series(texts.cat.categories, dtype=object)
     codes, unique = pd.factorize(texts)
-    cells = pd.Series(unique.astype(object)).str.strip()
-    zoned = cells.str.contains(_ZONED)
-    if zoned.any():
-        cells = cells.str.replace(r"\s*(UTC|GMT)$", "Z", regex=True)
-        times = pd.to_datetime(cells.where(zoned), utc=True, format="ISO8601", errors="coerce")
-        return SourceClock(t_s=_seconds(times)[codes], absolute=True)
-    return local(_seconds(_local(cells))[codes], zone)
+    return codes, pd.Series(unique, dtype=object)
 
 
-def local(naive: NDArray[np.float64], zone: tzinfo | None) -> SourceClock:
-    """Return the instants of local times, given in seconds since 1970 as if they were UTC."""
-    back = _steps_back(naive)
-    seconds = naive if zone is None else _to_utc(naive, back, zone)
-    return SourceClock(t_s=seconds, absolute=True, local=True, stepped_back=bool(back.any()))
-
-
-def spelled(texts: pd.Series, form: str) -> NDArray[np.float64]:
-    """Return seconds since 1970 of local times in one spelling, as if they were UTC, else NaN."""
-    return _seconds(pd.to_datetime(texts, format=form, errors="coerce"))
-
-
-def any_zoned(texts: pd.Series) -> bool:
-    """Return whether one of the times names its zone, so that others are not read."""
-    return bool(texts.str.contains(_ZONED).any())
-
-
-def _local(cells: pd.Series) -> pd.Series:
-    """Return times without a zone, read by the first spelling that fits any of them."""
+def _local(cells: pd.Series, form: str) -> tuple[pd.Series, str]:
+    """Return times without a zone, and the first spelling that fits any; `form` if it is given."""
     dates = cells.str.replace(_DATE_LINE, r"\1 \3", regex=True)
-    for form in _FORMS:
-        texts = dates if form == _DATE_COMMAND else cells
+    for spelling in _FORMS if form not in _FORMS else (form,):
+        texts = dates if spelling == _DATE_COMMAND else cells
         try:
-            times = pd.to_datetime(texts, format=form, errors="coerce")
+            times = pd.to_datetime(texts, format=spelling, errors="coerce")
         except ValueError:  # zones spelled oddly beside times without one
-            times = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
-        if times.notna().any():
-            return times
-    return _numeric(cells)
+            times = pd.to_datetime(texts, format=spelling, errors="coerce", utc=True)
+        if times.notna().any() or form:
+            return times, spelling
+    return _numeric(cells), ""
 
 
 def _numeric(cells: pd.Series) -> pd.Series:
@@ -140,17 +182,10 @@ def _numeric(cells: pd.Series) -> pd.Series:
     return dates[1] if spans[1] < spans[0] else dates[0]
 
 
-def of_day(texts: pd.Series) -> SourceClock | None:
-    """Return the instants of HH:MM:SS texts, counted over midnight; None for other texts."""
-    if not len(texts) or not re.match(_OF_DAY, str(texts.iloc[0])):
-        return None
-    parts = texts.str.extract(_OF_DAY).astype(float)
-    seconds = (parts[0] * 3600 + parts[1] * 60 + parts[2]).to_numpy(dtype=float)
-    if np.isfinite(seconds).sum() <= len(seconds) / 2:
-        return None
-    filled = pd.Series(seconds).ffill().bfill().to_numpy()
-    midnights = np.cumsum(np.diff(filled, prepend=filled[:1]) < -_DAY_S / 2)
-    return SourceClock(t_s=placed(seconds + midnights * _DAY_S), absolute=False)
+def _of_day(cells: pd.Series) -> NDArray[np.float64]:
+    """Return the seconds of HH:MM:SS texts since midnight, NaN for others."""
+    parts = cells.str.extract(_OF_DAY).astype(float)
+    return (parts[0] * 3600 + parts[1] * 60 + parts[2]).to_numpy(dtype=float)
 
 
 def placed(t_s: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -147,6 +147,12 @@ def meanings(header: Sequence[str], hints: Hints) -> dict[int, Meaning | None]:
     }
 
 
+def first_of(columns: Mapping[int, Meaning | None], target: str) -> int | None:
+    """Return the place of the first column that fills a target; None without any."""
+    ranked = [(holds.rank, i) for i, holds in columns.items() if holds and holds.target == target]
+    return min(ranked)[1] if ranked else None
+
+
 def _printed(header: str) -> Meaning | None:
     return _AS_PRINTED.get(header.strip(" *`").lower())
 

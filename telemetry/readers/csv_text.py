@@ -7,31 +7,38 @@ import io
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import union_categoricals
 
 from telemetry.readers import clock
+from telemetry.readers.clock import TimeTexts, distinct
 from telemetry.readers.column_names import (
     cells_of,
     csv_header,
     fields_of,
+    first_of,
     is_header,
     is_rule,
     meanings,
 )
+from telemetry.readers.health import kind_of
 from telemetry.readers.units import SCALES, THROTTLE_BITS, spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from telemetry.readers.hints import Hints
     from telemetry.readers.recording_builder import RecordingBuilder
+    from telemetry.readers.units import Meaning
 
 _HEADER_WITHIN = 5000
+_WORD = ["word"]
+_WRONG_WIDTH = "wrong number of fields"
 _LONGEST_DATE = 40
 _COMMA_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d),(\d{3,9})")
 _STAMP = re.compile(
@@ -52,15 +59,69 @@ class CsvTable:
 
     Attributes:
         header: the column names as written.
-        lines: the rows' text.
-        blocks: for each row, how many headers or date lines came before it.
-        dates: for each row, the date line above it, "" without one.
+        columns: what each of them holds, by place; None where nothing of use.
+        of_health: those that say something of a GPU's health.
+        times: of the rows, as far as cells or date lines say them.
+        rows: their number.
+        marks: where a header or date line stood: the row below it, how many came before, the date.
+        pending: rows whose cells have not been taken in.
+        parts: cells of the others, by place, each distinct text once.
     """
 
     header: tuple[str, ...]
-    lines: list[str] = field(default_factory=list)
-    blocks: list[int] = field(default_factory=list)
-    dates: list[str] = field(default_factory=list)
+    columns: dict[int, Meaning | None]
+    of_health: dict[int, str]
+    times: TimeTexts
+    rows: int = 0
+    marks: list[tuple[int, int, str]] = field(default_factory=list)
+    pending: list[str] = field(default_factory=list)
+    parts: list[pd.DataFrame] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, header: tuple[str, ...], hints: Hints) -> CsvTable:
+        """Return a table without rows."""
+        kinds = {i: kind for i, cell in enumerate(header) if (kind := kind_of(cell))}
+        columns = meanings(header, hints)
+        return cls(header=header, columns=columns, of_health=kinds, times=TimeTexts(hints.zone))
+
+    def flush(self, delimiter: str) -> None:
+        """Take in the cells of the pending rows."""
+        lines, self.pending = self.pending, []
+        if not lines:
+            return
+        used = {i for i, holds in self.columns.items() if holds} | set(self.of_health)
+        texts = _texts(lines, delimiter, len(self.header), sorted(used))
+        self.rows += len(lines)
+        time, day = (texts.get(first_of(self.columns, target)) for target in ("timestamp", "date"))
+        if day is not None:
+            day = day.astype(object).str.strip()
+            if time is None or day.str.contains(":").all():
+                time = day
+            else:
+                time = day + " " + time.astype(object).str.strip()
+        elif time is None and any(date for _, _, date in self.marks):
+            time = pd.Series(self.by_row(2)[-len(lines) :], dtype=object)
+        if time is not None:
+            self.times.take(time)
+        timed = [i for i, h in self.columns.items() if h and h.target in {"timestamp", "date"}]
+        self.parts.append(texts.drop(columns=timed))
+
+    def by_row(self, field_: int) -> NDArray[Any]:
+        """Return for each row a field of the mark above it."""
+        values = np.array([mark[field_] for mark in self.marks], dtype=object)
+        starts = [row for row, _, _ in self.marks]
+        return values[np.searchsorted(starts, np.arange(self.rows), side="right") - 1]
+
+    def cells(self) -> pd.DataFrame:
+        """Return all cells taken in."""
+        return pd.DataFrame(
+            {
+                place: union_categoricals(
+                    [part[place] for part in self.parts]
+                ).remove_unused_categories()
+                for place in self.parts[0]
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,80 +139,142 @@ class Rows:
     dropped: Counter[str]
 
 
-def split(text: str, hints: Hints) -> Rows | None:
-    """Return the rows of a log; None when no header names a measurement."""
-    lines = _without_stamps([line.rstrip("\r") for line in text.split("\n")], hints)
-    first_header = csv_header(lines[:_HEADER_WITHIN], hints) or _late_header(lines, hints)
-    if first_header is None:
-        return None
-    delimiter, header, first = first_header
-    tables = {tuple(header): CsvTable(header=tuple(header))}
-    table = tables[tuple(header)]
-    dropped: Counter[str] = Counter()
-    before = [line for line in lines[:first] if line.strip()]
-    dated = [line.strip() for line in before if clock.is_date_line(line)]
-    dropped["line before the header"] = len(before) - len(dated)
-    raw, block, width = lines[first] if header_is_line(header) else None, 0, len(header)
-    date = dated[-1] if dated else ""
-    for line in lines[first + (raw is not None) :]:
-        if line == raw:
-            block += 1
+def split(blocks: Iterable[str], hints: Hints) -> Rows | None:
+    """Return the rows of a log; None when no header names a measurement.
+
+    Args:
+        blocks: its text, in blocks of whole lines.
+        hints: `map` names columns that are not known, `tz` the zone of times.
+    """
+    rows: _Splitter | None = None
+    before, first = list[str](), None
+    text = ""
+    for text in blocks:
+        lines = [line.rstrip("\r") for line in text.split("\n")]
+        first = first or next((line for line in lines if line.strip()), None)
+        lines = _without_stamps(lines, first or "", hints)
+        if rows is None:
+            header = csv_header(lines[:_HEADER_WITHIN], hints) or _late_header(lines, hints)
+            before += lines[: header[2] if header else None]
+            if header is None:
+                continue
+            rows = _Splitter(header, lines[header[2]], before, hints)
+            lines = lines[header[2] + (rows.raw is not None) :]
+        rows.take(lines, ended=not text.endswith("\n"))
+    return None if rows is None else rows.ended()
+
+
+class _Splitter:
+    """Tells rows from other lines, block by block."""
+
+    def __init__(
+        self, header: tuple[str, list[str], int], line: str, before: list[str], hints: Hints
+    ) -> None:
+        self._delimiter, columns, _ = header
+        self.raw = line if columns[0] != "1" else None  # of a file without one they are numbered
+        self._hints = hints
+        dated = [line.strip() for line in before if clock.is_date_line(line)]
+        others = sum(bool(line.strip()) for line in before) - len(dated)
+        self._dropped = Counter({"line before the header": others})
+        self._block, self._date = 0, dated[-1] if dated else ""
+        self._tables: dict[tuple[str, ...], CsvTable] = {}
+        self._last = ["", ""]
+        self._open(tuple(columns))
+
+    def _open(self, header: tuple[str, ...]) -> None:
+        """Go on with the table of a header."""
+        if header not in self._tables:
+            self._tables[header] = CsvTable.of(header, self._hints)
+        self._table = self._tables[header]
+        self._mark()
+
+    def _mark(self) -> None:
+        row = self._table.rows + len(self._table.pending)
+        self._table.marks.append((row, self._block, self._date))
+
+    def take(self, lines: list[str], *, ended: bool) -> None:
+        """Take the lines of a block; `ended` says that no newline ends it."""
+        delimiter, commas = self._delimiter, len(self._table.header) - 1
+        plain = commas > 0 and not (self.raw or "")[:1].isdigit()
+        for line in lines:
+            if plain and line.count(delimiter) == commas and line[:1].isdigit() and '"' not in line:
+                self._table.pending.append(line)
+            elif not self._is_row(line):
+                self._dropped["cut line" if ended and line is lines[-1] else _WRONG_WIDTH] += 1
+            commas = len(self._table.header) - 1
+        if ended and lines:
+            self._leave_out_cut(lines[-1])
+        for table in self._tables.values():
+            self._last = table.pending[-1:] or self._last
+            table.flush(delimiter)
+
+    def _is_row(self, line: str) -> bool:
+        """Return whether a line is a row, or no row of a known kind; act on it."""
+        width, fields_here = len(self._table.header), fields_of(line, self._delimiter)
+        if line == self.raw:
+            self._block += 1
+            self._mark()
         elif is_rule(line):  # or empty
-            continue
+            pass
         elif is_summary(line):
-            dropped["summary of rows"] += 1
+            self._dropped["summary of rows"] += 1
         elif len(line) < _LONGEST_DATE and clock.is_date_line(line):
-            block, date = block + 1, line.strip()
-        elif cells := names(line, delimiter, hints):
-            raw, block, width = line, block + 1, len(cells)
-            table = tables.setdefault(cells, CsvTable(header=cells))
-        elif fields_of(line, delimiter) == width or (
+            self._block, self._date = self._block + 1, line.strip()
+            self._mark()
+        elif cells := names(line, self._delimiter, self._hints):
+            self.raw, self._block = line, self._block + 1
+            self._open(cells)
+        elif fields_here == width:
+            self._table.pending.append(line)
+        elif _COMMA_TIME.match(line) and fields_here == width + 1:
             # Python's logging and `date --iso-8601=ns` write the decimals of a time with a comma.
-            _COMMA_TIME.match(line) and fields_of(line, delimiter) == width + 1
-        ):
-            whole = fields_of(line, delimiter) == width
-            table.lines.append(line if whole else _COMMA_TIME.sub(r"\1.\2", line))
-            table.blocks.append(block)
-            table.dates.append(date)
+            self._table.pending.append(_COMMA_TIME.sub(r"\1.\2", line))
         else:
-            dropped["cut line" if line is lines[-1] else "wrong number of fields"] += 1
-    _last_line(table, text, lines, dropped)
-    return Rows(tables=tuple(tables.values()), delimiter=delimiter, dropped=+dropped)
+            return False
+        return True
+
+    def _leave_out_cut(self, line: str) -> None:
+        """Drop a last row that was cut inside its last cell: its unit is gone."""
+        pending = self._table.pending
+        before = [*self._last, *pending[-2:]]
+        if pending[-1:] != [line] or len(before) < 2 or not before[-2]:  # noqa: PLR2004
+            return
+        if _UNIT.search(before[-2].strip()) and not _UNIT.search(line.strip()):
+            pending.pop()
+            self._dropped["cut line"] += 1
+
+    def ended(self) -> Rows:
+        """Return the rows."""
+        return Rows(
+            tables=tuple(self._tables.values()),
+            delimiter=self._delimiter,
+            dropped=+self._dropped,
+        )
 
 
-def _without_stamps(lines: list[str], hints: Hints) -> list[str]:
+def _without_stamps(lines: list[str], first: str, hints: Hints) -> list[str]:
     """Return lines before which `ts` or a logger put the time, with it as a cell of its own."""
-    first = next((i for i, line in enumerate(lines) if line.strip()), None)
-    stamped = _STAMP.match(lines[first]) if first is not None else None
-    if first is None or stamped is None:
+    stamped = _STAMP.match(first)
+    header = csv_header([first[stamped.end() :]], hints) if stamped else None
+    if stamped is None or header is None or header[1][0] == "1":
         return lines
-    header = csv_header([lines[first][stamped.end() :]], hints)
-    if header is None or not header_is_line(header[1]):
-        return lines
-    delimiter, names_, _ = header
-    timed = any(m is not None and m.target == "timestamp" for m in meanings(names_, hints).values())
-    stamps = [(_STAMP.match(line), line) for line in lines]
-    head = "" if timed else f"timestamp{delimiter}"
-    return [
-        line
-        if stamp is None
-        else head + line[stamp.end() :]
-        if line[stamp.end() :] == lines[first][stamped.end() :]
-        else line[stamp.end() :]
-        if timed
-        else f"{stamp['time']}{delimiter}{line[stamp.end() :]}"
-        for stamp, line in stamps
-    ]
+    delimiter, columns, _ = header
+    timed = first_of(meanings(columns, hints), "timestamp") is not None
+    named = first[stamped.end() :]
+
+    def without(line: str) -> str:
+        stamp = _STAMP.match(line)
+        own = line[stamp.end() :] if stamp else line
+        if stamp is None or timed:
+            return own
+        return f"{'timestamp' if own == named else stamp['time']}{delimiter}{own}"
+
+    return list(map(without, lines))
 
 
 def is_summary(line: str) -> bool:
     """Return whether a line holds the mean, the sum ... of those above it."""
     return not line[:1].isdigit() and _SUMMARY.match(line) is not None
-
-
-def header_is_line(header: list[str]) -> bool:
-    """Return whether the file has the header; columns of a file without one are numbered."""
-    return header[0] != "1"
 
 
 def _late_header(lines: list[str], hints: Hints) -> tuple[str, list[str], int] | None:
@@ -170,40 +293,29 @@ def names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:
     return tuple(cells) if is_header(cells, hints) else None
 
 
-def _last_line(table: CsvTable, text: str, lines: list[str], dropped: Counter[str]) -> None:
-    """Drop a last row that was cut inside its last cell: its unit is gone."""
-    whole = text.endswith("\n") or len(table.lines) < 2  # noqa: PLR2004 - one to compare with
-    if whole or table.lines[-1] != lines[-1]:
-        return
-    if lost_its_unit(table.lines[-2], table.lines[-1]):
-        for column in (table.lines, table.blocks, table.dates):
-            column.pop()
-        dropped["cut line"] += 1
-
-
-def lost_its_unit(before: str, last: str) -> bool:
-    """Return whether a last row ends without a unit where the one before ends with one."""
-    return bool(_UNIT.search(before.strip())) and not _UNIT.search(last.strip())
-
-
-def frame(table: CsvTable, delimiter: str, wanted: list[int]) -> pd.DataFrame:
-    """Return the wanted columns of a table as text, columns named by their position."""
-    text = "\n".join(table.lines)
+def _texts(lines: list[str], delimiter: str, width: int, wanted: Sequence[int]) -> pd.DataFrame:
+    """Return the wanted columns of lines, by their position, each distinct text once."""
+    text = "\n".join(lines)
     if '"' in text or "\r" in text:
-        rows = [cells_of(line, delimiter) for line in table.lines]
-        return pd.DataFrame({i: [row[i] if i < len(row) else "" for row in rows] for i in wanted})
-    return pd.read_csv(
-        io.StringIO(text),
+        rows = [cells_of(line, delimiter) for line in lines]
+        cells = {i: [row[i] if i < len(row) else "" for row in rows] for i in wanted}
+        return pd.DataFrame(cells, dtype="category")
+    # With a row of words on top no column is taken for numbers, whose spelling would be lost.
+    words = delimiter.join(_WORD * width)
+    table = pd.read_csv(
+        io.BytesIO(f"{words}\n{text}".encode("utf-8", "replace")),
         sep=delimiter,
         header=None,
-        names=list(range(len(table.header))),
-        usecols=wanted,
-        dtype=str,
+        names=list(range(width)),
+        usecols=list(wanted),
+        dtype="category",
         na_filter=False,
         skipinitialspace=True,
         skip_blank_lines=False,
         quoting=csv.QUOTE_NONE,
+        low_memory=False,
     )
+    return table.iloc[1:].reset_index(drop=True)
 
 
 _PLACEHOLDER = re.compile(r"\[.*\]?|N/?A|-|ERR!|nan|none|null", re.IGNORECASE)
@@ -217,17 +329,25 @@ _FLAGS = {"active": 1.0, "not active": 0.0, "1": 1.0, "0": 0.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """A column of cells as numbers.
+    """A column of cells as numbers, once a distinct text; the last one stands for no cell at all.
 
     Attributes:
+        codes: which of the texts each cell is.
+        counts: how often each text comes.
         raw: values in the source's unit, NaN where missing.
         scaled: values in the slot's unit.
         missing: cells that are not numbers, by what they say.
     """
 
+    codes: NDArray[np.integer[Any]]
+    counts: NDArray[np.int64]
     raw: NDArray[np.float64]
     scaled: NDArray[np.float64]
     missing: Counter[str]
+
+    def values(self) -> NDArray[np.float64]:
+        """Return the values of the cells in the slot's unit."""
+        return np.asarray(self.scaled[self.codes])
 
 
 def numbers(
@@ -236,29 +356,26 @@ def numbers(
     """Return a column's numbers.
 
     Args:
-        texts: the cells.
+        texts: the cells; None where a row has none.
         scale: the column's factor, for cells that carry no unit.
         to: the slot's unit, to which a unit in the cell is converted.
         sign: of decimals, "." or ","; "" where a comma parts thousands, as in tables for people.
         typical: the column's unit, for which `scale` holds.
     """
-    codes, unique = pd.factorize(texts.fillna(""))
-    raw, scaled = np.full(len(unique), np.nan), np.full(len(unique), np.nan)
-    said: dict[int, str] = {}
+    codes, unique = distinct(texts)
+    counts = np.append(np.bincount(codes[codes >= 0], minlength=len(unique)), 0)
+    raw, scaled = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
+    missing: Counter[str] = Counter()
     for i, cell in enumerate(unique):
         text = str(cell).strip()
         parsed = _VALUE.fullmatch(_plain(text, sign))
         factor = _factor(parsed[2], scale, to, typical) if parsed else None
         if parsed is None or factor is None or abs(float(parsed[1])) > MOST:
-            said[i] = missing_kind(text)
+            missing[missing_kind(text)] += int(counts[i])
             continue
         raw[i] = float(parsed[1])
         scaled[i] = raw[i] * factor
-    counts = np.bincount(codes, minlength=len(unique))
-    missing: Counter[str] = Counter()
-    for i, kind in said.items():
-        missing[kind] += int(counts[i])
-    return Numbers(raw=raw[codes], scaled=scaled[codes], missing=missing)
+    return Numbers(codes=codes, counts=counts, raw=raw, scaled=scaled, missing=missing)
 
 
 def number_in(text: str) -> float | None:
@@ -297,8 +414,9 @@ def missing_kind(text: str) -> str:
 
 def throttled(texts: pd.Series) -> NDArray[np.float64]:
     """Return 1 where a bitmask or an Active/Not Active cell says clocks were held down, else 0."""
-    codes, unique = pd.factorize(texts.fillna(""))
-    return np.array([_throttled(str(cell).strip()) for cell in unique] or [np.nan])[codes]
+    codes, unique = distinct(texts)
+    flags = np.array([*(_throttled(str(cell).strip()) for cell in unique), np.nan])
+    return np.asarray(flags[codes])
 
 
 def _throttled(cell: str) -> float:

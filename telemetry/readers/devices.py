@@ -18,17 +18,21 @@ from telemetry.readers.units import first_measure
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from telemetry.readers.clock import SourceClock
+    from telemetry.readers.csv_text import Numbers
     from telemetry.readers.hints import Hints
     from telemetry.readers.recording_builder import RecordingBuilder
     from telemetry.readers.units import Meaning
 
 _MEMORY = "memory.total"
 _THROTTLE = "throttle.fraction"
+_IDENTITY = ("index", "uuid", "model", "host", "partition")
+_MANY_ROWS = 500_000  # from here on columns are kept as categories
+DEFAULT_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,61 +86,71 @@ def device_recording(
     if not rows:
         raise InputError(f"{builder.name}: {empty or builder.empty}")
     mapped = {column: holds for column, _ in hints.map if (holds := meaning(column, hints))}
-    readings = _readings(builder, rows, {**names_of(builder.form), **mapped})
-    totals = readings.pop(_MEMORY) if _MEMORY in readings else pd.Series(np.nan, index=range(0))
-    samples = readings.assign(**{GPU: pd.Series([row.device for row in rows], dtype=object)})
-    if any(row.job is not None for row in rows):
-        samples[JOB] = pd.Series([row.job for row in rows], dtype=object)
-    times = _times(rows, hints)
-    return builder.recording(
-        placed_in_time(samples, times, builder, hints.interval_s),
-        _identities(rows, totals),
-        **{**timing(times), **more},
-    )
+    table = {**names_of(builder.form), **mapped}
+    names = sorted({name for row in rows for name in row.cells if name in table})
+
+    def column(texts: Iterable[object]) -> pd.Series:
+        return pd.Series(list(texts), dtype=object)
+
+    columns = [(n, table[n], column(row.cells.get(n) for row in rows)) for n in names]
+    who = {name: column(getattr(row, name) for row in rows) for name in (*_IDENTITY, "job")}
+    who["uuid"] = who["uuid"].map(real_uuid)
+    times = None
+    if any(row.time for row in rows):
+        times = clock.parse(column(row.time or "" for row in rows), hints.zone)
+    sheet = pd.DataFrame({**who, **readings(columns, builder)})
+    return table_recording(builder, sheet, column(row.device for row in rows), times, hints, **more)
 
 
-def _times(rows: Sequence[DeviceRow], hints: Hints) -> clock.SourceClock | None:
-    if not any(row.time for row in rows):
-        return None
-    times = clock.parse(pd.Series([row.time or "" for row in rows], dtype=object), hints.zone)
-    return times if np.isfinite(times.t_s).any() else None
+def readings(
+    columns: Iterable[tuple[str, Meaning, pd.Series]], builder: RecordingBuilder, sign: str = "."
+) -> dict[str, Any]:
+    """Return the readings of columns of texts, one column a target; figures are counted.
 
-
-def _readings(
-    builder: RecordingBuilder, rows: Sequence[DeviceRow], table: Mapping[str, Meaning]
-) -> pd.DataFrame:
-    present: dict[str, list[int]] = defaultdict(list)
-    for i, row in enumerate(rows):
-        for name in row.cells:
-            if name in table:
-                present[name].append(i)
-    parts: dict[str, list[tuple[int, str, NDArray[np.float64]]]] = defaultdict(list)
-    for name, places in sorted(present.items()):
-        holds = table[name]
-        texts = pd.Series([rows[i].cells[name] for i in places], dtype=object)
-        column = np.full(len(rows), np.nan)
+    Args:
+        columns: name, what it holds, and cells; None where a row has none.
+        builder: where figures and missing values are counted.
+        sign: of decimals, as `csv_text.numbers` takes it.
+    """
+    of_target: dict[str, list[tuple[int, str, Meaning, pd.Series]]] = defaultdict(list)
+    for name, holds, texts in columns:
         if holds.target in {BITMASK, FLAG}:
-            column[places] = throttled(texts)
-            parts[_THROTTLE].append((0, name, column))
+            of_target[_THROTTLE].append((0, name, holds, texts))
         elif holds.scale is not None:
-            cells = numbers(texts, scale=holds.scale, to=holds.to, typical=holds.unit)
-            builder.column(name, holds.target, holds.scale, cells.raw)
+            of_target[holds.target].append((holds.rank, name, holds, texts))
+    merged: dict[str, Any] = {}
+    for target, members in sorted(of_target.items()):
+        parts: list[tuple[int, NDArray[np.float64]]] = []
+        for rank, name, holds, texts in sorted(members, key=lambda member: member[0]):
+            if holds.scale is None:
+                parts.append((rank, throttled(texts)))
+                continue
+            cells = numbers(texts, scale=holds.scale, to=holds.to, sign=sign, typical=holds.unit)
+            builder.column(name, target, holds.scale, cells.raw, cells.counts)
             builder.missing += cells.missing
-            column[places] = cells.scaled
-            parts[holds.target].append((holds.rank, name, column))
-    columns = {target: _merged(target, columns) for target, columns in sorted(parts.items())}
-    return pd.DataFrame(columns, index=range(len(rows)))
+            if len(members) == 1 and len(texts) >= _MANY_ROWS:
+                merged[target] = _compact(cells)
+            else:
+                parts.append((rank, cells.values()))
+        if parts:
+            merged[target] = _merged(target, parts)
+    return merged
 
 
-def _merged(target: str, parts: list[tuple[int, str, NDArray[np.float64]]]) -> NDArray[np.float64]:
+def _compact(cells: Numbers) -> pd.Categorical[float]:
+    """Return numbers that repeat each other in a tenth of the memory, as categories in order."""
+    values, places = np.unique(cells.scaled, return_inverse=True)
+    places = np.where(np.isfinite(cells.scaled), places, -1)
+    categories = pd.Index(values[np.isfinite(values)])
+    return pd.Categorical.from_codes(np.asarray(places[cells.codes]), categories)
+
+
+def _merged(target: str, parts: list[tuple[int, NDArray[np.float64]]]) -> NDArray[np.float64]:
     """Return one column: flags and counters of causes together, else the first name's with it."""
-    filled = [part for part in parts if np.isfinite(part[2]).any()] or parts
-    most = first_measure(rank for rank, _, _ in filled)
-    ordered = [
-        values for rank, _, values in sorted(filled, key=lambda part: part[:2]) if rank < most
-    ]
-    merged = ordered[0]
-    for values in ordered[1:]:
+    filled = [part for part in parts if np.isfinite(part[1]).any()] or parts
+    most = first_measure(rank for rank, _ in filled)
+    merged, *others = [values for rank, values in filled if rank < most]
+    for values in others:
         if target == _THROTTLE:
             merged = np.fmax(merged, values)
         elif target.startswith("counter."):
@@ -147,62 +161,74 @@ def _merged(target: str, parts: list[tuple[int, str, NDArray[np.float64]]]) -> N
     return merged
 
 
-def _identities(rows: Sequence[DeviceRow], totals: pd.Series) -> tuple[GpuIdentity, ...]:
-    of_device: dict[str, list[int]] = defaultdict(list)
-    for i, row in enumerate(rows):
-        of_device[row.device].append(i)
-    return tuple(
-        _identity(device, [rows[i] for i in places], totals.reindex(places))
-        for device, places in sorted(of_device.items())
-    )
-
-
-def _identity(device: str, rows: Sequence[DeviceRow], totals: pd.Series) -> GpuIdentity:
-    def first(name: str) -> Any:  # noqa: ANN401 - of whichever type the field is
-        values = (getattr(row, name) for row in rows)
-        return next((value for value in values if value is not None), None)
-
-    uuids = (uuid for row in rows if (uuid := real_uuid(row.uuid)))
-    sizes = totals.dropna()
-    partition = first("partition")
-    total = float(sizes.iloc[0]) if len(sizes) and sizes.iloc[0] > 0 else None
-    return GpuIdentity(
-        key=device,
-        index=first("index"),
-        uuid=next(uuids, None),
-        model=first("model"),
-        memory_gib=total if partition is None else None,
-        partition=partition,
-        host=first("host"),
-    )
-
-
-DEFAULT_INTERVAL_S = 1.0
-
-
-def placed_in_time(
-    samples: pd.DataFrame,
-    times: SourceClock | None,
+def table_recording(
     builder: RecordingBuilder,
-    interval_s: float | None,
-) -> pd.DataFrame:
-    """Return samples with their time; rows whose time cannot be read are dropped and counted.
+    sheet: pd.DataFrame,
+    keys: pd.Series,
+    times: SourceClock | None,
+    hints: Hints,
+    **more: Any,  # noqa: ANN401 - the other fields of a Recording
+) -> Recording:
+    """Return the recording of a table.
 
     Args:
-        samples: with their device in GPU.
-        times: of the rows; None where the source has none.
         builder: where dropped rows are counted.
-        interval_s: between two rows of a device without times; None: a second.
+        sheet: a row for a device at an instant: who it is, by the names of `_IDENTITY`, and what it
+            read, by slots and the like; `job` where the source names jobs.
+        keys: the device of each row.
+        times: when the rows were read; None where the source does not say.
+        hints: `interval_s` is used.
+        **more: fields of `Recording`.
     """
+    if times is not None and not np.isfinite(times.t_s).any():
+        times = None
+    gpus = _identities(sheet, keys)
+    kept = [c for c in sheet.columns if c not in {*_IDENTITY, "bus", "mig", "job", _MEMORY}]
+    samples = sheet[kept].assign(**{GPU: keys})
+    if "job" in sheet and sheet["job"].notna().any():
+        samples[JOB] = sheet["job"]
     if times is None:
-        step = interval_s or DEFAULT_INTERVAL_S
-        return samples.assign(**{TIME: samples.groupby(GPU, sort=False).cumcount() * step})
-    samples = samples.assign(**{TIME: times.t_s})
-    lost = ~np.isfinite(times.t_s)
-    if lost.any():
-        builder.dropped["timestamp not readable"] += int(lost.sum())
-        samples = samples[~lost]
-    return samples
+        step = hints.interval_s or DEFAULT_INTERVAL_S
+        samples[TIME] = samples.groupby(GPU, sort=False, observed=True).cumcount() * step
+    else:
+        samples[TIME] = times.t_s
+        readable = np.isfinite(times.t_s)
+        if not readable.all():
+            builder.dropped["timestamp not readable"] += int((~readable).sum())
+            samples = samples[readable]
+        if times.stepped_back:
+            builder.notes.append("the clock was set back within the file (end of summer time?).")
+    return builder.recording(samples, gpus, **{**timing(times), **more})
+
+
+def _identities(sheet: pd.DataFrame, keys: pd.Series) -> tuple[GpuIdentity, ...]:
+    """Return what the first rows of each device say of it."""
+    firsts = {
+        name: sheet[name].groupby(keys, observed=True).first().to_dict()
+        for name in (*_IDENTITY, _MEMORY)
+        if name in sheet
+    }
+
+    def first(name: str, key: str) -> Any:  # noqa: ANN401 - of whichever type the field is
+        value = firsts.get(name, {}).get(key)
+        return None if value is None or value != value else value  # noqa: PLR0124 - NaN
+
+    gpus = []
+    for key in sorted(keys.unique()):
+        index, total = first("index", key), first(_MEMORY, key)
+        whole = first("partition", key) is None
+        gpus.append(
+            GpuIdentity(
+                key=key,
+                index=None if index is None else int(index),
+                uuid=first("uuid", key),
+                model=first("model", key),
+                memory_gib=float(total) if whole and total and total > 0 else None,
+                partition=first("partition", key),
+                host=first("host", key),
+            )
+        )
+    return tuple(gpus)
 
 
 def timing(times: SourceClock | None) -> dict[str, bool]:

@@ -21,7 +21,8 @@ MOST_HOLE_BYTES = 64 << 20
 MOST_RATIO, RATIO_FROM_BYTES = 300, 16 << 20
 MOST_LAYERS = 3
 _MAGIC, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_CHUNK = 1 << 20
+_CHUNK, _BLOCK_BYTES = 1 << 20, 16 << 20
+_WIDE_MARKS = {b"\xff\xfe", b"\xfe\xff"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,24 @@ class Payload:
     def text(self) -> str:
         """The data as text, NUL holes taken out."""
         return decode(self.data)
+
+    def blocks(self) -> Iterator[str]:
+        """Yield the text in blocks of whole lines; what was not loaded is read from its file."""
+        if self.data or not self.path:
+            yield self.text
+            return
+        with Stream(self.path) as stream:
+            chunks = stream.chunks()
+            block = next(chunks, b"")
+            if block[:2] in _WIDE_MARKS or b"\0" in block[:_PROBE_BYTES]:
+                yield decode(block + b"".join(chunks))
+                return
+            for chunk in chunks:
+                block += chunk
+                if len(block) >= _BLOCK_BYTES:
+                    lines, newline, block = block.rpartition(b"\n")
+                    yield decode(lines + newline)
+            yield decode(block)
 
 
 class Stream:

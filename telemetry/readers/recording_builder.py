@@ -36,15 +36,15 @@ _NEARLY_ONE = 1.1
 _MOST_PERCENT = 110.0
 _POWER_OVER_LIMIT = 1.3
 # No board draws more; the largest superchip modules are below 3 kW.
-MOST_WATTS = 3000.0
+_MOST_WATTS = 3000.0
 _MEMORY_OVER_TOTAL = 1.05
 _LEAST_GIB, _MOST_GIB = 1 / 1024, 10_000.0
 _MILLI = 1e-3
 # What cannot be 0 on a device that is on, and what cannot be while its kernels run: loggers write
 # 0 for what the driver does not tell. A few rows of an idle device say nothing.
-NEVER_ZERO, BUSY = ("power.board_w", "power.limit_w"), "util.kernel_time"
-NOT_WHILE_BUSY = ("mem.used_gib", "clock.sm_mhz")
-FEWEST_BLANKS = 3
+_NEVER_ZERO, _BUSY = ("power.board_w", "power.limit_w"), "util.kernel_time"
+_NOT_WHILE_BUSY = ("mem.used_gib", "clock.sm_mhz")
+_FEWEST_BLANKS = 3
 # What tools write in place of a name that the driver does not tell.
 _NO_NAME = re.compile(
     r"|[(\[<]*(unknown|n/?a|none|null|unknown error|gpu is lost|not supported)[)\]>]*|err!?|error",
@@ -105,7 +105,12 @@ class RecordingBuilder:
             self.dropped[reason] += count
 
     def column(
-        self, source: str, slot: str | None, scale: float | None, raw: NDArray[np.float64]
+        self,
+        source: str,
+        slot: str | None,
+        scale: float | None,
+        raw: NDArray[np.float64],
+        counts: NDArray[np.int64] | None = None,
     ) -> None:
         """Keep the whole-file figures of a column, in the source's own unit.
 
@@ -114,18 +119,30 @@ class RecordingBuilder:
             slot: the slot it fills.
             scale: factor to the slot's unit.
             raw: its values, NaN where missing.
+            counts: how often each of them comes; None: once.
         """
-        values = raw[np.abs(raw) < MOST]
-        figures = (values.mean(), values.min(), values.max()) if len(values) else None
-        self.figures(Column(source=source, slot=slot, scale=scale, n=len(values)), figures)
-
-    def figures(self, column: Column, figures: tuple[float, float, float] | None) -> None:
-        """Keep a column whose mean, least and greatest value are known; None: it has none."""
-        mean, least, most = map(_figure, figures) if figures else (None, None, None)
-        if column.scale == 1.0 and column.slot is not None:
-            self._ratios.add(column.slot)
-        slot = column.slot if column.slot in SLOTS else None
-        self._columns.append(replace(column, slot=slot, mean=mean, min=least, max=most))
+        known = np.abs(raw) < MOST
+        values = raw[known]
+        weights = None if counts is None else counts[known]
+        n = len(values) if weights is None else int(weights.sum())
+        mean, least, most = (
+            (np.average(values, weights=weights), values.min(), values.max())
+            if n
+            else (None, None, None)
+        )
+        if scale == 1.0 and slot is not None:
+            self._ratios.add(slot)
+        self._columns.append(
+            Column(
+                source=source,
+                slot=slot if slot in SLOTS else None,
+                scale=scale,
+                n=n,
+                mean=_figure(mean),
+                min=_figure(least),
+                max=_figure(most),
+            )
+        )
 
     def recording(
         self,
@@ -140,12 +157,15 @@ class RecordingBuilder:
             gpus: as `Recording.gpus`.
             **more: other fields of `Recording`.
         """
-        samples = self._without_host(samples.reset_index(drop=True))
-        gpus = tuple(plausible_identity(gpu) for gpu in gpus)
+        samples, host = self._host_apart(samples.reset_index(drop=True))
+        gpus = tuple(map(_plausible, gpus))
         self._leave_out_blanks(samples)
         for slot in [c for c in samples.columns if c not in (TIME, GPU, JOB)]:
-            samples[slot] = self.checked(samples, str(slot), gpus)
-        source, notes = self.source_and_notes(gpus)
+            before = samples[slot].to_numpy(dtype=float)
+            values = self._checked(before, samples, str(slot), gpus)
+            if not np.array_equal(before, values, equal_nan=True):
+                samples[slot] = values
+        source, notes = self._source_and_notes(gpus)
         return Recording(
             samples=samples,
             gpus=gpus,
@@ -155,43 +175,52 @@ class RecordingBuilder:
             notes=notes,
             health=tuple(self.health),
             names=frozenset(self.ledger.names) or None,
-            **more,
+            **{"host": host, **more},
         )
 
-    def _without_host(self, samples: pd.DataFrame) -> pd.DataFrame:
-        """Return the readings of devices; those of the host stand beside devices in CSV alone."""
-        host = [str(column) for column in samples.columns if column in HOST_UNITS]
-        if host:
-            self.notes.append(f"{', '.join(host)}: read from CSV alone, so left out here.")
-        return samples.drop(columns=host)
+    def _host_apart(self, samples: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+        """Return the readings of the GPUs, and those of the host, once an instant; None without.
+
+        Where several machines are in the table, the host's are their mean.
+        """
+        columns = [str(name) for name in samples.columns if name in HOST_UNITS]
+        if not columns:
+            return samples, None
+        host = samples[[TIME, *columns]].copy()
+        for name in columns:
+            values = host[name].to_numpy(dtype=float, copy=True)
+            most = _NEARLY_ONE if HOST_UNITS[name] == "fraction" else np.inf
+            reason = "below 0 or above 100 %" if np.isfinite(most) else "below 0"
+            self._blank(values, (values < 0) | (values > most), name, reason)
+            host[name] = np.minimum(values, 1.0) if np.isfinite(most) else values
+        rows = host.groupby(TIME, as_index=False).mean().dropna(how="all", subset=columns)
+        host = rows.rename(columns=lambda name: name.removeprefix("host."))
+        return samples.drop(columns=columns), host if len(host) else None
 
     def _leave_out_blanks(self, samples: pd.DataFrame) -> None:
         """Put NaN where 0 stands for a reading that a device does not give."""
-        slots = [slot for slot in (*NEVER_ZERO, *NOT_WHILE_BUSY) if slot in samples]
-        zeros = [slot for slot in slots if (samples[slot] == 0).any()]
-        if not zeros:
-            return
-        of_gpu = samples.groupby(GPU, observed=True)
-        for slot in zeros:
-            blank = of_gpu[slot].transform("max") == 0
-            if slot in NOT_WHILE_BUSY:
-                busy = of_gpu[BUSY].transform("max") > 0 if BUSY in samples else False
-                blank &= busy & (of_gpu[slot].transform("count") >= FEWEST_BLANKS)
-            self.blanks(slot, int((blank & (samples[slot] == 0)).sum()))
-            samples.loc[blank, slot] = np.nan
-
-    def blanks(self, slot: str, count: int) -> None:
-        """Count readings of 0 that stand for what a device does not tell."""
-        if count:
-            self.missing[f"{slot} 0 throughout"] += count
-            self.notes.append(Message("read.zero-throughout", slot=slot))
+        slots = [slot for slot in (*_NEVER_ZERO, *_NOT_WHILE_BUSY) if slot in samples]
+        for slot in slots:
+            if not (samples[slot] == 0).any():
+                continue
+            values = samples[slot].astype(float)
+            of_gpu = values.groupby(samples[GPU], observed=True)
+            blank = (values == 0) & (of_gpu.transform("max") == 0)
+            if slot in _NOT_WHILE_BUSY:
+                load = samples[_BUSY].astype(float) if _BUSY in samples else values * 0.0
+                blank &= load.groupby(samples[GPU], observed=True).transform("max") > 0
+                blank &= of_gpu.transform("count") >= _FEWEST_BLANKS
+            if count := int(blank.sum()):
+                self.missing[f"{slot} 0 throughout"] += count
+                self.notes.append(Message("read.zero-throughout", slot=slot))
+                samples[slot] = values.mask(blank)
 
     @property
     def rows_used(self) -> int:
         """Rows or points that were not left out."""
         return self.rows_read - sum(self.dropped.values())
 
-    def source_and_notes(self, gpus: tuple[GpuIdentity, ...]) -> tuple[Source, tuple[str, ...]]:
+    def _source_and_notes(self, gpus: tuple[GpuIdentity, ...]) -> tuple[Source, tuple[str, ...]]:
         """Return the source with its figures, and the notes on it."""
         used = self.rows_used
         count = len(boards_of(gpus))
@@ -218,12 +247,16 @@ class RecordingBuilder:
         notes = (read_as, *([unknown] if unknown else []), *faults, *self.notes)
         return tuple(Message("note.about", job=self.name, note=note) for note in notes)
 
-    def checked(
-        self, samples: pd.DataFrame, slot: str, gpus: tuple[GpuIdentity, ...]
+    def _checked(
+        self,
+        before: NDArray[np.float64],
+        samples: pd.DataFrame,
+        slot: str,
+        gpus: tuple[GpuIdentity, ...],
     ) -> NDArray[np.float64]:
         """Return a slot's values, in its unit, with NaN for what cannot be; that is counted."""
         totals = {gpu.key: gpu.memory_gib for gpu in gpus if gpu.memory_gib}
-        values = samples[slot].to_numpy(dtype=float, copy=True)
+        values = before.copy()
         self._blank(values, np.abs(values) > _MOST_FIGURE, slot, "beyond all measure")
         limits = SLOTS.get(slot)
         if limits is not None and limits.low is not None:
@@ -256,10 +289,10 @@ class RecordingBuilder:
     def _checked_power(
         self, values: NDArray[np.float64], samples: pd.DataFrame
     ) -> NDArray[np.float64]:
-        most = np.full(len(values), MOST_WATTS)
+        most = np.full(len(values), _MOST_WATTS)
         if "power.limit_w" in samples:
-            limits = samples.groupby(GPU, observed=True)["power.limit_w"].transform("median")
-            limit = limits.to_numpy(dtype=float) * _POWER_OVER_LIMIT
+            limits = samples["power.limit_w"].astype(float).groupby(samples[GPU], observed=True)
+            limit = limits.transform("median").to_numpy() * _POWER_OVER_LIMIT
             most = np.where(np.isfinite(limit), limit, most)
         over, finite = values > most, np.isfinite(values)
         if (
@@ -281,12 +314,12 @@ class RecordingBuilder:
             values[wrong] = np.nan
 
 
-def _figure(value: float) -> float | None:
+def _figure(value: float | None) -> float | None:
     """Return a figure for people; None for one that no file of readings holds."""
-    return round(float(value), 6) if abs(value) <= _MOST_FIGURE else None
+    return None if value is None or abs(value) > _MOST_FIGURE else round(float(value), 6)
 
 
-def plausible_identity(gpu: GpuIdentity) -> GpuIdentity:
+def _plausible(gpu: GpuIdentity) -> GpuIdentity:
     """Return a device without a memory size that no device has, or a name that is an error."""
     plausible = gpu.memory_gib is not None and _LEAST_GIB <= gpu.memory_gib < _MOST_GIB
     named = gpu.model is not None and not _NO_NAME.fullmatch(gpu.model.strip())

@@ -1,21 +1,21 @@
-"""Logs that DuckDB reads: the profile of the exact reader, whatever lies between the rows."""
+"""Logs read in blocks: the profile of the whole, whatever lies between the rows."""
 
 import re
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from planner.profile.model import Profile
+from planner.profile.codec import dump
 from pricing.errors import InputError
 from telemetry import source_file
-from telemetry.formats import csv_log
-from telemetry.large.log import profile_of_logs
 from telemetry.profiling.window import durations
+from telemetry.readers import devices
 from telemetry.readers.hints import Hints
+from telemetry.readers.payload import Payload
 from telemetry.sources import read_source, read_telemetry
 
 UUIDS = [f"GPU-1b0f0c1e-0000-4000-8000-00000000000{i}" for i in range(3)]
@@ -50,7 +50,7 @@ def _cells(rows: list[str], before: str, after: str, every: int = 5) -> list[str
 
 
 ROWS = _rows()
-LOGS = {
+PLAIN = {
     "plain": _log(ROWS),
     "zeros of one GPU": _log(
         [re.sub(r"\d+ MiB, 81559|[\d.]+ W", "0", r) if f", 0, {UUIDS[0]}" in r else r for r in ROWS]
@@ -128,50 +128,48 @@ UNPLAIN = {
 }
 
 
-def _exact(file: Path, hints: Hints) -> Profile:
-    (profile,) = read_source(str(file), hints)
-    return _comparable(profile)
+LOGS = {**PLAIN, **UNPLAIN}
 
 
-def _comparable(profile: Profile) -> Profile:
-    """Return a profile without what only one of the readers tells."""
-    provenance = profile.provenance
-    sources = tuple(
-        replace(
-            one,
-            sha256=None,
-            columns=tuple(  # sums of other order may round the sixth digit the other way
-                replace(c, mean=None if c.mean is None else pytest.approx(c.mean, abs=2e-6))
-                for c in one.columns
-            ),
-        )
-        for one in provenance.sources
-    )
-    return replace(profile, phases=(), provenance=replace(provenance, sources=sources))
+def _in_blocks(text: str, lines: int) -> Iterator[str]:
+    parts = text.split("\n")
+    for at in range(0, len(parts), lines):
+        yield "\n".join(parts[at : at + lines]) + ("\n" if at + lines < len(parts) else "")
+
+
+def _assert_blocks_change_nothing(text: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Assert that a log is the same profile, or refused alike, in blocks of any number of lines."""
+    file = folder / "log.csv"
+    file.write_text(text, encoding="utf-8", newline="", errors="replace")
+    answers = []
+    for lines in (100_000, 40, 7):
+        with monkeypatch.context() as patch:
+            patch.setattr(Payload, "blocks", lambda own, n=lines: _in_blocks(own.text, n))
+            try:
+                answers.append(dump(read_source(str(file), Hints(tz="Europe/Berlin"))))
+            except InputError as error:
+                answers.append(str(error))
+    assert answers[1:] == answers[:1] * 2
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_duckdb_gives_the_exact_profile(name: str, tmp_path: Path) -> None:
+def test_blocks_change_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Statistics, figures, counts of rows left out and notes are the same, to the digit."""
-    file = tmp_path / "log.csv"
-    file.write_text(LOGS[name], encoding="utf-8", newline="")
-    for hints in (Hints(name="x"), Hints(tz="Europe/Berlin")):
-        found = profile_of_logs([str(file)], hints)
-        assert found is not None
-        assert _comparable(found) == _exact(file, hints)
+    _assert_blocks_change_nothing(LOGS[name], monkeypatch, tmp_path)
 
 
-@pytest.mark.parametrize("name", UNPLAIN)
-def test_what_is_not_plain_is_left_to_the_exact_reader(
+@pytest.mark.parametrize(
+    "name", ["plain", "hosts", "MIG", "zeros of one GPU", "rows twice", "spikes"]
+)
+def test_columns_kept_as_categories_are_the_same_profile(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The fast reader says so, and the door reads the log all the same."""
+    """What many rows are kept as has no part in any figure."""
     file = tmp_path / "log.csv"
-    file.write_text(UNPLAIN[name], encoding="utf-8")
-    assert profile_of_logs([str(file)], Hints()) is None
-    exact = _exact(file, Hints())
-    monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
-    assert _exact(file, Hints()) == exact
+    file.write_text(LOGS[name], encoding="utf-8")
+    numbers = dump(read_source(str(file), Hints()))
+    monkeypatch.setattr(devices, "_MANY_ROWS", 1)
+    assert dump(read_source(str(file), Hints())) == numbers
 
 
 LINE = st.one_of(
@@ -183,21 +181,21 @@ LINE = st.one_of(
 )
 
 
-@settings(max_examples=20)
+@settings(
+    max_examples=15,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(middle=st.lists(LINE, max_size=8), end=st.sampled_from(["", "\n", "\r\n"]))
-def test_damaged_rows_are_counted_as_the_exact_reader_counts_them(
-    middle: list[str], end: str, tmp_path_factory: pytest.TempPathFactory
+def test_damaged_rows_are_counted_alike_in_blocks(
+    middle: list[str],
+    end: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Whatever stands between good rows, both readers leave out the same and say the same."""
-    file = tmp_path_factory.mktemp("log") / "log.csv"
+    """Whatever stands between good rows, blocks leave out the same and say the same."""
     text = _log([*ROWS[:30], *middle, *ROWS[30:60]], end="") + end
-    file.write_text(text, encoding="utf-8", newline="", errors="replace")
-    try:
-        found = profile_of_logs([str(file)], Hints())
-    except InputError:
-        found = None
-    if found is not None:
-        assert _comparable(found) == _exact(file, Hints())
+    _assert_blocks_change_nothing(text, monkeypatch, tmp_path_factory.mktemp("log"))
 
 
 # fmt: off
@@ -217,7 +215,11 @@ ODD_TIMES = (
 # fmt: on
 
 
-@settings(max_examples=40)
+@settings(
+    max_examples=20,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     odd=st.lists(
         st.tuples(st.integers(0, 79), st.integers(0, 10), st.sampled_from(ODD_CELLS + ODD_TIMES)),
@@ -225,104 +227,35 @@ ODD_TIMES = (
         max_size=6,
     )
 )
-def test_odd_cells_are_read_as_the_exact_reader_reads_them(
-    odd: list[tuple[int, int, str]], tmp_path_factory: pytest.TempPathFactory
+def test_odd_cells_are_read_alike_in_blocks(
+    odd: list[tuple[int, int, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Whatever a cell says, both readers make the same number or time of it, or none."""
+    """Whatever a cell says, blocks make the same number or time of it, or none."""
     rows = [row.split(", ") for row in ROWS[:80]]
     for row, column, cell in odd:
-        rows[row][0 if cell in ODD_TIMES else column] = cell
-    file = tmp_path_factory.mktemp("log") / "log.csv"
-    file.write_text(_log([", ".join(row) for row in rows]), encoding="utf-8")
-    try:
-        found = profile_of_logs([str(file)], Hints())
-    except InputError:
-        found = None
-    if found is not None:
-        assert _comparable(found) == _exact(file, Hints())
+        is_time = cell in ODD_TIMES
+        rows[40 + row // 2 if is_time else row][0 if is_time else max(column, 1)] = cell
+    text = _log([", ".join(row) for row in rows])
+    _assert_blocks_change_nothing(text, monkeypatch, tmp_path_factory.mktemp("log"))
 
 
-def test_a_large_log_is_read_in_blocks_also_packed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From a size on the door takes the fast way: no phases, no hash, everything else."""
+def test_a_large_log_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a size on a log is read from its file: no hash of it, everything else."""
     file = tmp_path / "log.csv"
     file.write_text(LOGS["plain"], encoding="utf-8")
     (exact,) = read_source(str(file), Hints())
-    assert exact.phases
     monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
     for profiles in (read_source(str(file), Hints()), read_telemetry([str(file)], Hints())):
         (profile,) = profiles
-        assert not profile.phases
         assert profile.provenance.sources[0].sha256 is None
-        assert profile.gpus == exact.gpus
+        assert (profile.gpus, profile.phases) == (exact.gpus, exact.phases)
 
 
-def _without_uuid(rows: list[str]) -> str:
-    rows = [re.sub(r"GPU-[-0-9a-f]+, ", "", row) for row in rows]
-    return _log(rows, HEADER.replace("uuid, ", ""))
-
-
-def _of_node(node: int, *, uuid: bool = True, load: int = 0) -> str:
-    """A log of another machine: other uuids, other readings, the same times."""
-    rows = [
-        re.sub(r"0000000000(?=\d,)", f"00000000{node:02d}", r).replace(" MiB,", f"{load} MiB,", 1)
-        for r in ROWS
-    ]
-    return _log(rows) if uuid else _without_uuid(rows)
-
-
-LOADS_ALONE = _log(
-    [f"{r[:23]}, {r[25]}, {i % 90} %" for i, r in enumerate(ROWS)],
-    "timestamp, index, utilization.memory [%]",
-)
-TOGETHER = {
-    "two nodes": (_of_node(1), _of_node(2)),
-    "two nodes without uuid": (_of_node(1, uuid=False), _of_node(2, uuid=False, load=1)),
-    "rotated": (_log(ROWS[:60]), _log(ROWS[60:])),
-    "rotated, without uuid": (_without_uuid(ROWS[:60]), _without_uuid(ROWS[50:])),
-    "other columns of the same GPUs": (LOGS["plain"], LOADS_ALONE),
-    "other digits": (LOGS["plain"], _of_node(2).replace(".00 W", " W")),
-    "one of them with a decimal of three": (_of_node(3).replace(".5", ".625"), LOGS["plain"]),
-    "the same twice": (LOGS["plain"], LOGS["plain"]),
-    "own logger beside": (LOGS["own logger"], LOGS["epochs"]),
-    "a cut one": (_of_node(1), _log(_swap(ROWS, 70, ROWS[70][:30]), end="")[:-9]),
-    "hosts": (LOGS["hosts"], LOGS["hosts"].replace("node-", "rack-")),
-}
-
-
-@pytest.mark.parametrize("name", TOGETHER)
-def test_several_large_logs_are_merged_as_small_ones(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Devices, machines, statistics and notes are the same; nothing is loaded to objects."""
-    paths = [str(tmp_path / f"{'ab'[i]}.csv") for i in range(2)]
-    for path, text in zip(paths, TOGETHER[name], strict=True):
-        Path(path).write_text(text, encoding="utf-8")
-    (exact,) = read_telemetry(paths, Hints())
-    monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
-    monkeypatch.setattr(csv_log, "read", None)
-    (found,) = read_telemetry(paths[::-1], Hints())
-    assert found.provenance.sources[0].sha256 is None
-    assert _comparable(found) == _comparable(exact)
-
-
-def test_one_large_log_has_all_of_them_read_in_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A small log beside a large one is read as that is; beside another format both are loaded."""
-    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
-    for path, text in zip(paths, (_of_node(1), _log(ROWS[:20])), strict=True):
-        path.write_text(text, encoding="utf-8")
-    (exact,) = read_telemetry([str(p) for p in paths], Hints())
-    monkeypatch.setattr(source_file, "LARGE_BYTES", paths[0].stat().st_size)
-    (found,) = read_telemetry([str(p) for p in paths], Hints())
-    assert not found.phases
-    assert _comparable(found) == _comparable(exact)
-    other = tmp_path / "gpus.prom"
-    other.write_text('DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a"} 5\n', encoding="utf-8")
-    (both,) = read_telemetry([str(paths[0]), str(other)], Hints())
-    assert both.provenance.sources[0].sha256 is not None
+def _of_node(node: int) -> str:
+    """A log of another machine: other uuids, the same times."""
+    return _log([re.sub(r"0000000000(?=\d,)", f"00000000{node:02d}", row) for row in ROWS])
 
 
 @pytest.mark.parametrize("nodes", [(1, 1), (1, 2)])
@@ -338,7 +271,7 @@ def test_large_logs_of_one_name_are_told_by_their_content(
     monkeypatch.setattr(source_file, "LARGE_BYTES", 0)
     for order in (paths, paths[::-1]):
         (found,) = read_telemetry([str(p) for p in order], Hints())
-        assert _comparable(found) == _comparable(exact)
+        assert found.gpus == exact.gpus
         assert len(found.provenance.sources) == len(set(nodes))
 
 
