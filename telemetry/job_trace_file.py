@@ -4,10 +4,12 @@ import csv
 import io
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from types import MappingProxyType
 
 from planner.capacity.queueing import TracedJob, TraceReading, ordered
@@ -15,23 +17,12 @@ from pricing.errors import InputError
 from telemetry.readers.records import slurm_gpus, slurm_length_s
 
 SLOTS = ("submit", "start", "end", "duration", "gpus", "limit", "job")
-# What columns are called in sacct, Philly, Helios, PAI, Acme and by hand; anything else: --map.
+_FILE = Path(__file__).with_name("job_trace_columns.toml")
 _NAMES: Mapping[str, str] = MappingProxyType(
     {
         name: slot
-        for slot, names in {
-            "submit": "submit submit_time submitted submittime submitted_time timestamp arrival "
-            "arrival_time submission_time created created_at creation_time enqueued_at",
-            "start": "start start_time starttime started started_at launch_time",
-            "end": "end end_time endtime ended finished finished_at finish_time completion_time",
-            "duration": "duration duration_s run_time runtime elapsed elapsed_s elapsedraw "
-            "job_duration",
-            "gpus": "gpus num_gpus gpu_num n_gpus ngpus gpu_count num_gpu gpu alloctres reqtres "
-            "reqgres allocgres gres",
-            "limit": "limit timelimit time_limit walltime limit_s",
-            "job": "job job_id jobid jobidraw id job_name name",
-        }.items()
-        for name in names.split()
+        for slot, names in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
+        for name in names
     }
 )
 _UNIT_S: Mapping[str, float] = MappingProxyType(

@@ -1,15 +1,16 @@
-"""The names under which servers of models count.
+"""The names under which servers of models count, by the tables in serving_metrics.toml.
 
-Names are those of the documentation of vLLM 0.3 to 0.32, SGLang 0.5, Triton 2.60 and TGI 3. A
-prefix in front of them (`ray_`, `kserve_`) and `_` in place of `:` are known, too.
+A prefix in front of them (`ray_`, `kserve_`) and `_` in place of `:` are known, too.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -30,89 +31,25 @@ class MetricName:
     to_ms: float = 1.0
 
 
-_S, _US = 1e3, 1e-3
 ENDS = ("_bucket", "_sum", "_count")
 
 
-def _gauges(**parts: str) -> dict[str, MetricName]:
-    """Return rows for parts and their names, words."""
-    return {name: MetricName(part=part) for part, names in parts.items() for name in names.split()}
-
-
-def _times(to_ms: float, **parts: str) -> dict[str, MetricName]:
-    """Return rows for histograms and summaries, with the endings that their series have."""
-    return {
-        name + end: MetricName(part=part, to_ms=to_ms)
-        for part, names in parts.items()
-        for name in names.split()
-        for end in ("", *ENDS)
+def _names(table: Mapping[str, Any]) -> dict[str, MetricName]:
+    """Return what the names of one server hold, those of times with the endings of their series."""
+    names = {
+        name: MetricName(part=part) for part, names in table["figures"].items() for name in names
     }
+    for kind, ends in (("times", ("", *ENDS)), ("sums", ("",))):
+        for part, stems in table.get(kind, {}).items():
+            metric = MetricName(part=part, to_ms=table["to-ms"])
+            names |= {name + end: metric for name in stems for end in ends}
+    return names
 
 
-# A share of the cache counts to 1 though its name ends in `perc`. Of names that mean one part, as
-# those of older versions, the first that is there counts.
+_FILE = Path(__file__).with_suffix(".toml")
 NAMES: Mapping[str, Mapping[str, MetricName]] = {
-    "vllm": {
-        **_gauges(
-            running="num_requests_running",
-            waiting="num_requests_waiting",
-            cache="kv_cache_usage_perc gpu_cache_usage_perc",
-            preempted="num_preemptions_total num_preemptions",
-            answered="request_success_total request_success",
-            prompt="prompt_tokens_total prompt_tokens",
-            generated="generation_tokens_total generation_tokens",
-        ),
-        **_times(
-            _S,
-            latency="e2e_request_latency_seconds",
-            queue="request_queue_time_seconds",
-            first="time_to_first_token_seconds",
-            each="inter_token_latency_seconds time_per_output_token_seconds",
-        ),
-    },
-    "sglang": {
-        **_gauges(
-            running="num_running_reqs",
-            waiting="num_queue_reqs",
-            cache="token_usage",
-            preempted="num_retracted_requests_total",
-            answered="num_requests_total",
-            failed="num_aborted_requests_total",
-            prompt="prompt_tokens_total",
-            generated="generation_tokens_total",
-        ),
-        **_times(
-            _S,
-            latency="e2e_request_latency_seconds",
-            queue="queue_time_seconds",
-            first="time_to_first_token_seconds",
-            each="inter_token_latency_seconds time_per_output_token_seconds",
-        ),
-    },
-    "nv_inference": {
-        **_gauges(
-            waiting="pending_request_count", answered="request_success", failed="request_failure"
-        ),
-        **_times(_US, latency="request_summary_us", queue="queue_summary_us"),
-        "request_duration_us": MetricName(part="latency_total", to_ms=_US),
-        "queue_duration_us": MetricName(part="queue_total", to_ms=_US),
-    },
-    "tgi": {
-        **_gauges(
-            running="batch_current_size",
-            waiting="queue_size",
-            answered="request_success_total request_success",
-            failed="request_failure_total request_failure",
-            generated="request_generated_tokens_sum",
-            prompt="request_input_length_sum",
-        ),
-        **_times(
-            _S,
-            latency="request_duration",
-            queue="request_queue_duration",
-            each="request_mean_time_per_token_duration",
-        ),
-    },
+    server: _names(table)
+    for server, table in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
 }
 # What stands at the moment; all else counts up, but for the quantiles of a summary.
 GAUGES = frozenset(("running", "waiting", "cache"))

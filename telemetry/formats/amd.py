@@ -55,7 +55,6 @@ def _amd_smi_row(item: Mapping[str, object]) -> DeviceRow | None:
     cells: dict[str, str] = {}
     _flatten(item, cells, 0)
     return DeviceRow(
-        device=f"index {index}",
         cells=cells,
         index=index,
         uuid=cells.get("uuid"),
@@ -133,7 +132,6 @@ def _cards(answer: Mapping[str, object]) -> Iterator[DeviceRow]:
         unique = cells.get("unique_id", "")
         models = (cells.get(name, "") for name in _MODELS)
         yield DeviceRow(
-            device=f"card{card[1]}",
             cells=cells,
             index=int(card[1]),
             uuid=unique if _ID.fullmatch(unique) and unique.strip("0x") else None,
@@ -217,7 +215,7 @@ def _rocm_row(row: re.Match[str], time: str | None) -> DeviceRow:
     if row["pwrcap"].strip("0.W"):
         cells["pwrcap"] = row["pwrcap"]
     index = int(row["index"])
-    return DeviceRow(device=f"card{index}", cells=cells, index=index, time=time)
+    return DeviceRow(cells=cells, index=index, time=time)
 
 
 def _monitor_row(header: list[str], cells: list[str], time: str | None) -> DeviceRow | None:
@@ -234,4 +232,4 @@ def _monitor_row(header: list[str], cells: list[str], time: str | None) -> Devic
     if not row["gpu"].isdigit():
         return None
     index = int(row["gpu"])
-    return DeviceRow(device=f"card{index}", cells=row, index=index, time=row.get("timestamp", time))
+    return DeviceRow(cells=row, index=index, time=row.get("timestamp", time))

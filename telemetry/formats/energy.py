@@ -51,7 +51,6 @@ def _windows(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
             continue
         for part in (0.25, 0.75):  # each stands for half of the window
             yield DeviceRow(
-                device=f"index {int(gpu[1])}",
                 cells={"power": repr(energy / length)},
                 index=int(gpu[1]),
                 time=repr(start + part * length),
@@ -66,7 +65,6 @@ def _zeus_run(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
     job = " ".join(cell for name, cell in cells.items() if name not in (_EPOCH, _POWER))
     for part in (0.25, 0.75):
         yield DeviceRow(
-            device="only",
             cells={"power": repr(power), **({"limit": limit} if limit else {})},
             index=0,
             time=repr(part * length),

@@ -65,7 +65,6 @@ def _gpustat_query(query: dict[str, object]) -> Iterator[DeviceRow]:
         number = whole_of(gpu.get("index"))
         index = place if number is None else number
         yield DeviceRow(
-            device=f"{host or ''} index {index}",
             cells=texts_of(gpu, names_of("gpustat")),
             index=index,
             uuid=text_of(gpu.get("uuid")),
@@ -85,7 +84,6 @@ def _gpustat_lines(text: str) -> Iterator[DeviceRow]:
         elif gpu := GPUSTAT_LINE.match(line):
             index = int(gpu["index"])
             yield DeviceRow(
-                device=f"{host or ''} index {index}",
                 cells={
                     name: gpu[part]
                     for part, name in _PRINTED.items()
@@ -109,7 +107,6 @@ def read_nvtop(builder: RecordingBuilder, hints: Hints) -> Recording:
     snapshots, damaged = values(builder.text)
     rows = [
         DeviceRow(
-            device=f"index {place}",
             cells=texts_of(gpu, names_of("nvtop")),
             index=place,
             model=text_of(gpu.get("device_name")),
@@ -159,7 +156,7 @@ def _nvitop_rows(collection: Mapping[str, object]) -> Iterator[DeviceRow]:
         elif _NVITOP_TIME.fullmatch(key):
             time = text
     for index, readings in sorted(cells.items()):
-        yield DeviceRow(device=f"index {index}", cells=readings, index=index, time=time)
+        yield DeviceRow(cells=readings, index=index, time=time)
 
 
 def read_dcgmi(builder: RecordingBuilder, hints: Hints) -> Recording:
@@ -235,6 +232,6 @@ def read_tegrastats(builder: RecordingBuilder, hints: Hints) -> Recording:
             continue
         builder.rows_read += 1
         time = _TEGRA_TIME.search(line)
-        rows.append(DeviceRow(device="gpu", cells=cells, index=0, time=time[0] if time else None))
+        rows.append(DeviceRow(cells=cells, index=0, time=time[0] if time else None))
     builder.notes.append("CPU and GPU share the memory: what is used is of both.")
     return device_recording(builder, rows, hints)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -15,11 +15,11 @@ from pricing.errors import InputError
 from telemetry.formats.serving import recording_by_job
 from telemetry.formats.sniff import delimiter_of, is_filled, reading_columns, wide_column
 from telemetry.readers import clock, series
-from telemetry.readers.column_names import key_of, meaning, metrics
+from telemetry.readers.column_names import LABELS, key_of, meaning, metrics
 from telemetry.readers.csv_text import number_in
 from telemetry.readers.devices import timing
 from telemetry.readers.records import documents, mapping_of, mappings_in
-from telemetry.readers.series import SampledSeries
+from telemetry.readers.series import Points, SampledSeries
 from telemetry.readers.units import ROLES
 
 if TYPE_CHECKING:
@@ -29,19 +29,8 @@ if TYPE_CHECKING:
     from telemetry.readers.recording_builder import RecordingBuilder
     from telemetry.recording.recording import Recording
 
-    _Key = tuple[str, tuple[tuple[str, str], ...]]
-
 _KINDS = ("gauge", "sum")
 _NS_A_S = 1e9
-
-
-@dataclass(slots=True)
-class _Points:
-    """Points of one metric and label set; whether it counts up."""
-
-    counter: bool
-    t_s: list[float] = field(default_factory=list)
-    readings: list[float] = field(default_factory=list)
 
 
 def read_otlp(builder: RecordingBuilder, hints: Hints) -> Recording:
@@ -54,7 +43,7 @@ def read_otlp(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: it holds no metric of a GPU.
     """
-    points: dict[_Key, _Points] = {}
+    points = Points()
     for request in documents(builder):
         for labels, metric in _metrics(request):
             _take_metric(metric, labels, points, builder)
@@ -63,17 +52,7 @@ def read_otlp(builder: RecordingBuilder, hints: Hints) -> Recording:
             f"{builder.name}: OpenTelemetry data without a gauge or a sum, so no GPU was measured. "
             "Export metrics (hw.gpu.*), not traces or logs."
         )
-    members = [
-        SampledSeries(
-            name=name,
-            labels=dict(labels),
-            t_s=np.array(member.t_s),
-            readings=np.array(member.readings),
-            counter=member.counter,
-        )
-        for (name, labels), member in sorted(points.items(), key=lambda item: item[0])
-    ]
-    return recording_by_job(builder, members, hints)
+    return recording_by_job(builder, points.series(), hints)
 
 
 def _metrics(request: Mapping[str, object]) -> Iterator[tuple[dict[str, str], dict[str, object]]]:
@@ -91,7 +70,7 @@ def _metrics(request: Mapping[str, object]) -> Iterator[tuple[dict[str, str], di
 def _take_metric(
     metric: Mapping[str, object],
     labels: Mapping[str, str],
-    points: dict[_Key, _Points],
+    points: Points,
     builder: RecordingBuilder,
 ) -> None:
     name = str(metric.get("name") or "")
@@ -102,11 +81,8 @@ def _take_metric(
             if reading is None:
                 builder.leave_out("point without a time or a value")
                 continue
-            own = tuple(sorted({**labels, **_attributes(point)}.items()))
             counts = kind == "sum" and body.get("isMonotonic") is True
-            member = points.setdefault((name, own), _Points(counter=counts))
-            member.t_s.append(reading[0])
-            member.readings.append(reading[1])
+            points.add(name, {**labels, **_attributes(point)}, reading, counter=counts)
 
 
 def _reading(point: Mapping[str, object]) -> tuple[float, float] | None:
@@ -209,36 +185,7 @@ def _number(value: object) -> float:
 
 
 _MEASUREMENT = "_measurement"
-# Columns by which readings of one name are told apart.
-_LABELS = {
-    **dict.fromkeys(("gpuid", "gpu_id", "gpu", "index", "device"), "gpu"),
-    **dict.fromkeys(("uuid", "gpu_uuid"), "uuid"),
-    **dict.fromkeys(("hostname", "host", "node"), "hostname"),
-    "pod": "pod",
-    **dict.fromkeys(("job", "run_id", "run id"), "job"),
-    **dict.fromkeys(("model", "modelname"), "modelname"),
-}
-# Numbers that DCGM has for its fields, of those that fill a slot.
-_DCGM_FIELDS = {
-    "100": "DCGM_FI_DEV_SM_CLOCK",
-    "150": "DCGM_FI_DEV_GPU_TEMP",
-    "155": "DCGM_FI_DEV_POWER_USAGE",
-    "156": "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
-    "203": "DCGM_FI_DEV_GPU_UTIL",
-    "204": "DCGM_FI_DEV_MEM_COPY_UTIL",
-    "250": "DCGM_FI_DEV_FB_TOTAL",
-    "251": "DCGM_FI_DEV_FB_FREE",
-    "252": "DCGM_FI_DEV_FB_USED",
-    "1001": "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
-    "1002": "DCGM_FI_PROF_SM_ACTIVE",
-    "1003": "DCGM_FI_PROF_SM_OCCUPANCY",
-    "1004": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
-    "1005": "DCGM_FI_PROF_DRAM_ACTIVE",
-    "1006": "DCGM_FI_PROF_PIPE_FP64_ACTIVE",
-    "1007": "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
-    "1009": "DCGM_FI_PROF_PCIE_TX_BYTES",
-    "1010": "DCGM_FI_PROF_PCIE_RX_BYTES",
-}
+_COLUMNS = {column: label for label, names in LABELS["columns"].items() for column in names}
 _TIME_COLUMNS = ("time", "timestamp", "date", "datetime", "ts", "_time")
 _NUMBERED = re.compile(r"(gpu[._])(\d{1,4})(?=[._])", re.IGNORECASE)
 
@@ -282,7 +229,7 @@ def _readings(
     time, name, value = columns
     t_s = clock.parse(table[time].astype(object), hints.zone).t_s
     numbers = pd.to_numeric(table[value].str.rstrip(" %WCMiBHz"), errors="coerce")
-    by = [name, *(c for c in (_MEASUREMENT, *_LABELS) if c in table and c not in columns)]
+    by = [name, *(c for c in (_MEASUREMENT, *_COLUMNS) if c in table and c not in columns)]
     readings = numbers.to_numpy(dtype=float, na_value=np.nan)
     members = []
     for key, places in sorted(table.groupby(by, sort=False).indices.items()):
@@ -299,9 +246,9 @@ def _metric_of(texts: Mapping[str, object], name: str) -> tuple[str, dict[str, s
     """Return the metric of a row by the table of names, and its labels."""
     metric = str(texts[name])
     labels = {
-        _LABELS[column]: str(text) for column, text in texts.items() if column in _LABELS and text
+        _COLUMNS[column]: str(text) for column, text in texts.items() if column in _COLUMNS and text
     }
-    metric = _DCGM_FIELDS.get(metric, metric)
+    metric = LABELS["dcgm-fields"].get(metric, metric)
     if (number := _NUMBERED.search(metric)) is not None:
         labels.setdefault("gpu", number[2])
         metric = _NUMBERED.sub(r"\1n", metric)
@@ -319,7 +266,7 @@ def read_lines(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no field of it is a GPU's reading.
     """
-    points: dict[_Key, _Points] = {}
+    points = Points()
     for line in builder.text.splitlines():
         parts = _SPLIT[" "].split(line.strip())
         when = number_in(parts[-1]) if len(parts) == 3 else None  # noqa: PLR2004 - tags, fields, time
@@ -327,24 +274,17 @@ def read_lines(builder: RecordingBuilder, hints: Hints) -> Recording:
             builder.leave_out("row without fields or a time", int(bool(line.strip())))
             continue
         measurement, *tags = _SPLIT[","].split(parts[0])
-        labels = dict(_pair(tag) for tag in tags)
-        own = tuple(sorted((_NAMES_OF_TAGS.get(k, k), v) for k, v in labels.items()))
-        for field_ in _SPLIT[","].split(parts[1]):
-            name, text = _pair(field_)
+        labels = {_NAMES_OF_TAGS.get(k, k): v for k, v in map(_pair, tags)}
+        for field in _SPLIT[","].split(parts[1]):
+            name, text = _pair(field)
             metric = f"{measurement}_{name}"
-            metric = metric if key_of(metric, {}) in metrics() else name
-            member = points.setdefault((metric, own), _Points(counter=False))
             value = number_in(text.rstrip("iu"))
-            member.readings.append(np.nan if value is None else value)
-            member.t_s.append(when)
-    members = []
-    for (name, labels_), member in sorted(points.items(), key=lambda item: item[0]):
-        times = clock.epoch(np.array(member.t_s)).t_s
-        order = np.argsort(times, kind="stable")
-        readings = np.array(member.readings)[order]
-        members.append(
-            SampledSeries(name=name, labels=dict(labels_), t_s=times[order], readings=readings)
-        )
+            points.add(
+                metric if key_of(metric, {}) in metrics() else name,
+                labels,
+                (when, np.nan if value is None else value),
+            )
+    members = [replace(m, t_s=clock.epoch(m.t_s).t_s, counter=None) for m in points.series()]
     return series.recording(builder, members, _with_columns(members, hints))
 
 

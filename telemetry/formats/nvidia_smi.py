@@ -255,9 +255,7 @@ def read_dmon(builder: RecordingBuilder, hints: Hints) -> Recording:
     listed = list(_listed_rows(builder, {"gpu"}, exact=True))
     missing = dict.fromkeys((name for cells in listed for name in cells), "-")
     rows = [
-        DeviceRow(
-            device=f"index {index}", cells=missing | cells, index=index, time=_listed_time(cells)
-        )
+        DeviceRow(cells=missing | cells, index=index, time=_listed_time(cells))
         for cells in listed
         if (index := whole_of(cells["gpu"])) is not None
     ]
@@ -340,7 +338,7 @@ def _sums_of_tick(time: str | None, tick: _Tick) -> Iterator[DeviceRow]:
                 sums[name] = repr(sum(numbers))
             elif texts:
                 sums[name] = "-"
-        yield DeviceRow(device=f"index {gpu}", cells=sums, index=gpu, time=time)
+        yield DeviceRow(cells=sums, index=gpu, time=time)
 
 
 _USED = "used_gpu_memory"

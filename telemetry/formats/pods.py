@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from telemetry.readers.column_names import LABELS_METRIC
-from telemetry.readers.series import JOB_LABELS
+from telemetry.readers.column_names import LABELS, LABELS_METRIC, label_of
 from telemetry.recording.recording import JobLabels
 
 if TYPE_CHECKING:
@@ -23,23 +22,6 @@ if TYPE_CHECKING:
 
     from telemetry.readers.series import SampledSeries
 
-# The most telling first: a pod of a job also carries the label of its application.
-_JOB = (
-    "batch_kubernetes_io_job_name",
-    "job_name",
-    "training_kubeflow_org_job_name",
-    "jobset_sigs_k8s_io_jobset_name",
-    "leaderworkerset_sigs_k8s_io_name",
-    "ray_io_cluster",
-    "app_kubernetes_io_instance",
-    "app_kubernetes_io_name",
-    "app",
-)
-_LABEL_NAMES = {
-    "team": ("team", "squad"),
-    "owner": ("owner",),
-    "cost_center": ("cost_center", "costcenter", "cost_centre"),
-}
 _PREFIX = "label_"
 _POD = ("exported_pod", "pod")
 _UNFIT = re.compile(r"[^a-z0-9_]")  # of which Kubernetes' labels lose it in Prometheus
@@ -116,7 +98,7 @@ def _job_name(
     member: SampledSeries, pod_labels: Mapping[str, str], job_label: str | None
 ) -> str | None:
     if job_label is None:
-        return next((pod_labels[key] for key in _JOB if pod_labels.get(key)), member.job)
+        return label_of(pod_labels, "pod-job") or member.job
     label = _UNFIT.sub("_", job_label.lower())
     own = member.labels.get(job_label.lower()) or member.labels.get(label)
     return own or pod_labels.get(label) or None
@@ -147,13 +129,14 @@ def _renamed(member: SampledSeries, job: str | None) -> SampledSeries:
     """Return a series whose workload is a job, or nothing."""
     if job is not None:
         return replace(member, labels={**member.labels, _POD[0]: job})
-    return replace(member, labels={k: v for k, v in member.labels.items() if k not in JOB_LABELS})
+    others = {k: v for k, v in member.labels.items() if k not in LABELS["job"]}
+    return replace(member, labels=others)
 
 
 def _job_labels(labels: Mapping[str, str]) -> JobLabels:
     texts = {
         field: next((labels[name] for name in names if labels.get(name)), None)
-        for field, names in _LABEL_NAMES.items()
+        for field, names in LABELS["owners"].items()
     }
     return JobLabels(**texts)
 

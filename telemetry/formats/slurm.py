@@ -17,7 +17,7 @@ import zlib
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -225,7 +225,7 @@ def _readings(
     if job.jobstats is not None and job.jobstats.gpus:
         _note_once(builder, _MEANS)
         samples = list(_jobstats_samples(job.jobstats, job.start_s, job.name))
-        return samples, list(_jobstats_gpus(job.jobstats))
+        return samples, [gpu for gpu, _, _ in job.jobstats.gpus]
     busy, used_gib = _usage_of_steps(job)
     if busy is None and used_gib is None:
         builder.dropped["job of which no use of its GPUs was collected"] += 1
@@ -353,27 +353,11 @@ _MEANS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JobstatsGpu:
-    """What is stored of one GPU: shares of time, GiB; None where not stored."""
-
-    host: str
-    index: int
-    busy: float | None
-    used_gib: float | None
-    total_gib: float | None
-
-    @property
-    def key(self) -> str:
-        return f"{self.host} index {self.index}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Jobstats:
-    """What is stored of one job: seconds that it ran, and its GPUs."""
+class _Jobstats(NamedTuple):
+    """What is stored of one job: seconds that it ran; its GPUs, share of time busy and GiB used."""
 
     length_s: float
-    gpus: tuple[_JobstatsGpu, ...]
+    gpus: list[tuple[GpuIdentity, float, float]]
 
 
 def read_jobstats(builder: RecordingBuilder, hints: Hints) -> Recording:
@@ -394,7 +378,7 @@ def read_jobstats(builder: RecordingBuilder, hints: Hints) -> Recording:
     builder.rows_read = len(job.gpus)
     builder.notes.append(_MEANS)
     samples = pd.DataFrame(list(_jobstats_samples(job, 0.0))).drop(columns=JOB)
-    return builder.recording(samples, _jobstats_gpus(job), absolute=False)
+    return builder.recording(samples, tuple(gpu for gpu, _, _ in job.gpus), absolute=False)
 
 
 def _decoded(text: str) -> _Jobstats | None:
@@ -408,45 +392,30 @@ def _decoded(text: str) -> _Jobstats | None:
     length = _number(mapping_of(document).get("total_time"))
     if not isinstance(nodes, dict) or not length or length <= 0:
         return None
-    gpus = tuple(gpu for host, node in sorted(nodes.items()) for gpu in _gpus(str(host), node))
-    return _Jobstats(length_s=length, gpus=gpus)
+    gpus = (gpu for host, node in sorted(nodes.items()) for gpu in _gpus(str(host), node))
+    return _Jobstats(length, list(gpus))
 
 
 def _jobstats_samples(
     job: _Jobstats, start_s: float, name: str | None = None
 ) -> Iterator[dict[str, object]]:
     """Yield samples that stand for the whole of a job: one at its start, one half way."""
-    for gpu in job.gpus:
+    for gpu, busy, used_gib in job.gpus:
         for t_s in (start_s, start_s + job.length_s / 2):
-            yield {
-                TIME: t_s,
-                GPU: gpu.key,
-                JOB: name,
-                "util.kernel_time": np.nan if gpu.busy is None else gpu.busy,
-                "mem.used_gib": np.nan if gpu.used_gib is None else gpu.used_gib,
-            }
+            readings = {"util.kernel_time": busy, "mem.used_gib": used_gib}
+            yield {TIME: t_s, GPU: gpu.key, JOB: name, **readings}
 
 
-def _jobstats_gpus(job: _Jobstats) -> tuple[GpuIdentity, ...]:
-    return tuple(
-        GpuIdentity(key=gpu.key, index=gpu.index, memory_gib=gpu.total_gib, host=gpu.host)
-        for gpu in job.gpus
-    )
-
-
-def _gpus(host: str, node: object) -> Iterator[_JobstatsGpu]:
+def _gpus(host: str, node: object) -> Iterator[tuple[GpuIdentity, float, float]]:
     figures = mapping_of(node)
     busy = _by_index(figures.get("gpu_utilization"), _PERCENT)
     used = _by_index(figures.get("gpu_used_memory"), 1 / GIB)
     total = _by_index(figures.get("gpu_total_memory"), 1 / GIB)
     for index in sorted(busy.keys() | used.keys()):
-        yield _JobstatsGpu(
-            host=host,
-            index=index,
-            busy=busy.get(index),
-            used_gib=used.get(index),
-            total_gib=total.get(index),
+        gpu = GpuIdentity(
+            key=f"{host} index {index}", index=index, memory_gib=total.get(index), host=host
         )
+        yield gpu, busy.get(index, np.nan), used.get(index, np.nan)
 
 
 def _by_index(values: object, scale: float) -> Mapping[int, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -14,12 +14,12 @@ from pricing.errors import InputError
 from telemetry.readers import series
 from telemetry.readers.column_names import key_of, metrics
 from telemetry.readers.records import documents, mapping_of, mappings_in, protobuf_fields
-from telemetry.readers.series import SampledSeries, sampled
+from telemetry.readers.series import Points, SampledSeries
 from telemetry.readers.units import SCALES
 from telemetry.recording.recording import TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from telemetry.readers.hints import Hints
     from telemetry.readers.recording_builder import RecordingBuilder
@@ -61,15 +61,13 @@ def read_mlflow(builder: RecordingBuilder, hints: Hints) -> Recording:
     builder.notes.append(
         "MLflow logs every GPU of the machine, also those that the run does not use."
     )
-    members = [
-        sampled(
-            f"system/gpu_N_{gpu[3]}",
-            {"gpu": gpu[2], **({"host": gpu[1]} if gpu[1] else {})},
-            points[key],
-        )
-        for key, gpu in gpus.items()
-    ]
-    return series.recording(builder, members, hints, host=_mlflow_host(points))
+    gpu_points = Points()
+    for key, gpu in gpus.items():
+        labels = {"gpu": gpu[2], **({"host": gpu[1]} if gpu[1] else {})}
+        for point in points[key]:
+            gpu_points.add(f"system/gpu_N_{gpu[3]}", labels, point)
+    host = _mlflow_host(points)
+    return series.recording(builder, gpu_points.series(), hints, host=host)
 
 
 def _take_point(
@@ -87,7 +85,7 @@ def _take_point(
         builder.leave_out(_WRONG_SHAPE)
 
 
-def _shown(points: _Points) -> str:
+def _shown(points: Iterable[str]) -> str:
     return ", ".join(sorted(points)[:5]) or "none"
 
 
@@ -116,20 +114,23 @@ def read_comet(builder: RecordingBuilder, hints: Hints) -> Recording:
     Raises:
         InputError: no GPU is among its metrics.
     """
-    points: _Points = defaultdict(list)
+    by_name: _Points = defaultdict(list)
     for document in documents(builder):
         listed = document.get("metrics")
         for item in mappings_in(listed if isinstance(listed, list) else [document]):
             if "metricName" not in item or _COMET_GPU.fullmatch(str(item["metricName"])):
-                _take_point(item, ("metricName", "timestamp", "metricValue"), points, builder)
+                _take_point(item, ("metricName", "timestamp", "metricValue"), by_name, builder)
+    points = Points()
+    for key, rows in by_name.items():
+        gpu = cast("re.Match[str]", _COMET_GPU.fullmatch(key))
+        for point in rows:
+            points.add(f"sys.gpu.n.{gpu[2]}", {"gpu": gpu[1]}, point)
     if not points:
         raise InputError(
             f"{builder.name}: no sys.gpu metric among those of the experiment, so no GPU was "
             "measured. Comet logs them with nvidia-ml-py installed (`log_env_gpu`)."
         )
-    gpus = ((cast("re.Match[str]", _COMET_GPU.fullmatch(key)), key) for key in sorted(points))
-    members = [sampled(f"sys.gpu.n.{gpu[2]}", {"gpu": gpu[1]}, points[key]) for gpu, key in gpus]
-    return series.recording(builder, members, hints)
+    return series.recording(builder, points.series(), hints)
 
 
 _CLEARML_TITLE = ":monitor:gpu"
@@ -218,26 +219,24 @@ def read_tensorboard(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: no scalar of the file is a reading of a GPU.
     """
     mapped = {column.lower() for column, _ in hints.map}
-    points: _Points = defaultdict(list)
+    points, others = Points(), Counter[str]()
     for event in _events(builder):
         try:
             for t_s, tag, value in _scalars(event):
-                points[tag].append((t_s, value))
+                name, index = _tag_name(tag)
+                if name.lower() in mapped or key_of(name, {}) in metrics():
+                    points.add(name, {"gpu": index}, (t_s, value))
+                else:
+                    others[tag] += 1
         except (ValueError, struct.error, IndexError, RecursionError):
             builder.leave_out("damaged event")
-    members = []
-    for tag, rows in sorted(points.items()):
-        name, index = _tag_name(tag)
-        if name.lower() in mapped or key_of(name, {}) in metrics():
-            members.append(sampled(name, {"gpu": index}, rows))
-        else:
-            builder.leave_out("point of a metric that is not used", len(rows))
-    if not members:
+    builder.leave_out("point of a metric that is not used", others.total())
+    if not points:
         raise InputError(
-            f"{builder.name}: no reading of a GPU among its scalars ({_shown(points)}). Log them "
+            f"{builder.name}: no reading of a GPU among its scalars ({_shown(others)}). Log them "
             "with Lightning's DeviceStatsMonitor, or name a scalar with --map TAG=slot."
         )
-    return series.recording(builder, members, hints)
+    return series.recording(builder, points.series(), hints)
 
 
 def _tag_name(tag: str) -> tuple[str, str]:

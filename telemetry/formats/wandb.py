@@ -280,7 +280,6 @@ def _chart_rows(
             readings[column[1] or "", int(column[2])].setdefault(column[3], cells[name])
     for (run, index), of_gpu in sorted(readings.items()):
         yield DeviceRow(
-            device=f"{run} index {index}" if several else f"index {index}",
             cells=of_gpu,
             index=index,
             time=time,

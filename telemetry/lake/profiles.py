@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -154,7 +153,7 @@ def _refuse(names: Sequence[str], table: str, hints: Hints, there: tuple[bool, b
 Device = tuple[str, str, str, str]
 """Job, host, uuid, index."""
 _KEYS = ("job", "host", "uuid", "idx")
-_NUMBERS = ("code", "micros", "n", "area", "area_millionths", "least", "most", "slot")
+_NUMBERS = ("code", "micros", "n", "area", "area_millionths", "least", "most")
 _MILLION = 1e6
 
 
@@ -210,39 +209,16 @@ def counted_by_device(batches: Iterable[pa.RecordBatch]) -> dict[Device, dict[in
     """Return the counts of `histogram.values` by device and slot.
 
     Args:
-        batches: its rows, in any order. Only numbers are kept of them, so that an engine's answer
-            never lies here as texts.
+        batches: its rows, in any order.
     """
-    found: dict[Device, dict[int, SlotCounts]] = {}
+    counted: dict[Device, dict[int, SlotCounts]] = {}
     for batch in batches:
-        if not batch.num_rows:
-            continue
-        numbers = np.vstack(
-            [
-                batch.column(name).to_numpy(zero_copy_only=False).astype(np.float64)
-                for name in _NUMBERS
-            ]
-        )
-        keys, texts = _keys(batch)
-        keys.append(numbers[-1].astype(np.int64))
-        order = np.lexsort(keys)
-        ordered = np.vstack([key[order] for key in keys])
-        begins = np.flatnonzero((ordered[:, 1:] != ordered[:, :-1]).any(axis=0)) + 1
-        numbers = numbers[:-1, order]
-        edges = [0, *begins.tolist(), batch.num_rows]
-        for first, last in itertools.pairwise(edges):
-            job, host, uuid, idx = (t[k] for t, k in zip(texts, ordered[:-1, first], strict=True))
-            slots = found.setdefault((job, host, uuid, idx), {})
-            slot = int(ordered[-1, first])
-            slots.setdefault(slot, SlotCounts()).add(numbers[:, first:last].copy())
-    return found
-
-
-def _keys(batch: pa.RecordBatch) -> tuple[list[NDArray[np.int64]], list[list[str]]]:
-    """Return each key's texts as numbers, and the texts that they stand for."""
-    encoded = [batch.column(name).dictionary_encode() for name in _KEYS]
-    codes = [one.indices.to_numpy(zero_copy_only=False).astype(np.int64) for one in encoded]
-    return codes, [one.dictionary.to_pylist() for one in encoded]
+        by_slot = batch.to_pandas().groupby([*_KEYS, "slot"], sort=False)
+        for (job, host, uuid, idx, slot), rows in by_slot:
+            slots = counted.setdefault((job, host, uuid, idx), {})
+            numbers = rows[list(_NUMBERS)].to_numpy(dtype=float).T
+            slots.setdefault(int(slot), SlotCounts()).add(numbers)
+    return counted
 
 
 _ENERGY, _POWER = "energy.total_j", "power.board_w"

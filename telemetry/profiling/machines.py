@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,46 +48,22 @@ class Different:
         return int(np.searchsorted(self.t_s, end, side="right") - first)
 
 
-@dataclass(slots=True)
-class SharedRows:
-    """How many rows each log shares with each other one.
+class _SharedRows:
+    """How many rows each log shares with each other one."""
 
-    Attributes:
-        logs: the rows of each.
-    """
-
-    logs: Sequence[Different]
-    _owners: NDArray[np.int32] = field(init=False)
-    _groups: list[NDArray[np.int64]] = field(init=False)
-    _begins: NDArray[np.int64] = field(init=False)
-    _counts: NDArray[np.int64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Sort the rows of all, and keep those that stand in several logs."""
-        sizes = [len(one.hashes) for one in self.logs]
-        every = np.concatenate([one.hashes for one in self.logs])
-        owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    def __init__(self, logs: Sequence[Different]) -> None:
+        self.logs = logs
+        every = np.concatenate([log.hashes for log in logs])
         order = np.argsort(every, kind="stable")
-        every, owners = every[order], owners[order]
-        changed = np.flatnonzero(every[1:] != every[:-1]) + 1
-        begins = np.concatenate(([0], changed))
-        counts = np.diff(np.append(begins, len(every)))
-        several = counts > 1
-        self._owners = owners[np.repeat(several, counts)]
-        self._counts = counts[several]
-        self._begins = np.cumsum(self._counts) - self._counts
-        group = np.repeat(np.arange(len(self._counts)), self._counts)
-        by_owner = np.argsort(self._owners, kind="stable")
-        ends = np.cumsum(np.bincount(self._owners, minlength=len(sizes)))[:-1]
-        self._groups = np.split(group[by_owner], ends)
+        owners = np.repeat(np.arange(len(logs)), [len(log.hashes) for log in logs])
+        self._hashes, self._owners = every[order], owners[order]
 
     def shared_with(self, log: int) -> NDArray[np.int64]:
         """Return how many of a log's rows stand in each log."""
-        groups = self._groups[log]
-        counts = self._counts[groups]
-        ends = np.cumsum(counts)
-        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
-        places = np.repeat(self._begins[groups], counts) + within
+        own = self.logs[log].hashes
+        first, last = (np.searchsorted(self._hashes, own, side=s) for s in ("left", "right"))
+        counts = last - first
+        places = np.arange(counts.sum()) + np.repeat(first + counts - counts.cumsum(), counts)
         return np.bincount(self._owners[places], minlength=len(self.logs))
 
 
@@ -198,24 +174,26 @@ def machines_of(logs: Sequence[LoggedRows], notes: list[str]) -> list[int]:
     Raises:
         InputError: a recording could be of either of two machines.
     """
-    conflicts = _Conflicts(logs)
-    places = np.zeros(len(logs), dtype=np.int64)
+    contradict = _contradictions(logs)
+    places: list[int] = []
     firsts: list[LoggedRows] = []
     problems: list[str] = []
-    for i, one in enumerate(logs):
-        possible = np.ones(len(firsts), dtype=bool)
-        possible[places[:i][conflicts.before(i)]] = False
-        free = np.flatnonzero(possible).tolist()
-        if len(free) > 1 and one.unnamed:
-            problems.append(_either(one, [firsts[place] for place in free]))
-        places[i] = free[0] if free else len(firsts)
+    for i, log in enumerate(logs):
+        others = set[int]()
+        for j, place in enumerate(places):
+            if place not in others and contradict(i, j):
+                others.add(place)
+        free = [place for place in range(len(firsts)) if place not in others]
+        if len(free) > 1 and log.unnamed:
+            problems.append(_either(log, [firsts[place] for place in free]))
+        places.append(free[0] if free else len(firsts))
         if not free:
-            firsts.append(one)
+            firsts.append(log)
     if problems:
         raise InputError(problems)
     if len(firsts) > 1:
         notes.append(_told_apart(firsts))
-    return [int(place) for place in places]
+    return places
 
 
 def named(gpu: GpuIdentity) -> bool:
@@ -235,77 +213,37 @@ class _Kind:
         """Return the slots by which rows are compared; None where the two do not meet."""
         columns = self.columns & other.columns
         rivals = self.form == other.form and columns and self.indices & other.indices
-        if not rivals or not (self.unnamed or other.unnamed):
+        if not (self.unnamed or other.unnamed) or not rivals:
             return None
         return tuple(sorted({s for s, _ in columns if s} & self.slots & other.slots))
 
 
-@dataclass(slots=True)
-class _Conflicts:
-    """Which recordings say different things of one index at one time.
+def _contradictions(logs: Sequence[LoggedRows]) -> Callable[[int, int], bool]:
+    """Return what tells whether two of the logs say different things of one index at one time."""
+    kinds = [log.kind for log in logs]
+    compared = cache(_Kind.compared_by)
 
-    A thousand logs are of a few kinds; rows that stand in several are found by sorting all rows
-    once, and not log against log.
-    """
+    @cache
+    def shared(slots: Slots) -> _SharedRows:
+        of_slots = [log.rows(slots) if log.slots.issuperset(slots) else None for log in logs]
+        return _SharedRows([Different.none() if rows is None else rows for rows in of_slots])
 
-    logs: Sequence[LoggedRows]
-    _kinds: list[_Kind] = field(init=False)
-    _kind: NDArray[np.int64] = field(init=False)
-    _first: NDArray[np.float64] = field(init=False)
-    _last: NDArray[np.float64] = field(init=False)
-    _shared: dict[Slots, SharedRows] = field(default_factory=dict)
+    @cache
+    def same_rows(slots: Slots, log: int) -> NDArray[np.int64]:
+        return shared(slots).shared_with(log)
 
-    def __post_init__(self) -> None:
-        kinds = [one.kind for one in self.logs]
-        self._kinds = list(dict.fromkeys(kinds))
-        place = {kind: i for i, kind in enumerate(self._kinds)}
-        self._kind = np.array([place[kind] for kind in kinds], dtype=np.int64)
-        spans = [one.span_s or (np.inf, -np.inf) for one in self.logs]
-        self._first = np.array([first for first, _ in spans])
-        self._last = np.array([last for _, last in spans])
+    def contradict(i: int, j: int) -> bool:
+        spans = (logs[i].span_s, logs[j].span_s)
+        slots = compared(kinds[i], kinds[j])
+        if slots is None or spans[0] is None or spans[1] is None or touch(spans[0], spans[1]):
+            return False
+        begin, end = max(spans[0][0], spans[1][0]), min(spans[0][1], spans[1][1])
+        same = same_rows(slots, i)[j] if begin <= end else 0
+        # A row that stands in both lies between both times, for its time is a part of it.
+        fewer = min(shared(slots).logs[k].between(begin, end) for k in (i, j)) if same else 0
+        return begin <= end and not (fewer > 0 and same >= _SAME_ROWS * fewer)
 
-    def before(self, i: int) -> NDArray[np.bool_]:
-        """Return which of the recordings before one contradict it."""
-        begin = np.maximum(self._first[:i], self._first[i])
-        end = np.minimum(self._last[:i], self._last[i])
-        instants = (self._first[:i] == self._last[:i]) & (self._first[i] == self._last[i])
-        touch = (self._last[:i] == self._first[i]) | (self._last[i] == self._first[:i])
-        meet = (begin <= end) & (instants | ~touch)
-        found = np.zeros(i, dtype=bool)
-        for j in np.unique(self._kind[:i][meet]).tolist():
-            slots = self._kinds[self._kind[i]].compared_by(self._kinds[j])
-            if slots is not None:
-                rivals = meet & (self._kind[:i] == j)
-                found |= rivals
-                self._without_copies(found, np.flatnonzero(rivals), slots, (begin, end))
-        return found
-
-    def _without_copies(
-        self,
-        found: NDArray[np.bool_],
-        rivals: NDArray[np.int64],
-        slots: Slots,
-        both: tuple[NDArray[np.float64], NDArray[np.float64]],
-    ) -> None:
-        """Take out those that hold the same rows."""
-        begin, end = both
-        i, rows = len(found), self._rows(slots)
-        same = rows.shared_with(i)
-        for j in rivals[same[rivals] > 0].tolist():
-            # A row that stands in both lies between both times, for its time is a part of it.
-            fewer = min(rows.logs[k].between(begin[j], end[j]) for k in (i, j))
-            found[j] = not (fewer > 0 and same[j] >= _SAME_ROWS * fewer)
-
-    def _rows(self, slots: Slots) -> SharedRows:
-        if slots not in self._shared:
-            taking = [any(k.compared_by(o) == slots for o in self._kinds) for k in self._kinds]
-            self._shared[slots] = SharedRows(
-                [
-                    one.rows(slots) if taking[kind] and one.span_s else Different.none()
-                    for one, kind in zip(self.logs, self._kind.tolist(), strict=True)
-                ]
-            )
-        return self._shared[slots]
+    return contradict
 
 
 def _told_apart(firsts: Sequence[LoggedRows]) -> str:

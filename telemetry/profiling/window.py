@@ -64,8 +64,6 @@ def _stood(instants: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return what `_usual` does, for some of the steps."""
-    if len(places) == 1:  # as of a source that keeps its pace
-        return np.array([_usual_beside(steps, int(places[0]))])
     edge = np.full(_NEIGHBOURS - 1, np.nan)
     behind = np.lib.stride_tricks.sliding_window_view(
         np.concatenate((edge, steps, edge)), _NEIGHBOURS
@@ -74,17 +72,6 @@ def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[
     before = np.median(behind[places], axis=1)
     after = np.median(behind[places + _NEIGHBOURS - 1], axis=1)
     return np.asarray(np.fmax(np.fmax(around, before), after))
-
-
-def _usual_beside(steps: NDArray[np.float64], place: int) -> float:
-    """Return what `_usual` does, for one of the steps."""
-    half, behind = _NEIGHBOURS // 2, place + 1
-    medians = [float(np.median(steps[max(0, place - half) : place + half + 1]))]
-    if behind >= _NEIGHBOURS:
-        medians.append(float(np.median(steps[behind - _NEIGHBOURS : behind])))
-    if place + _NEIGHBOURS <= len(steps):
-        medians.append(float(np.median(steps[place : place + _NEIGHBOURS])))
-    return max(medians)
 
 
 def _usual(steps: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -228,25 +228,14 @@ def csv_header(lines: Sequence[str], hints: Hints) -> tuple[str, list[str], int]
     return first
 
 
-# Metrics of several meanings, and the label that tells which.
-BY_LABEL = {
-    **dict.fromkeys(("hw_gpu_utilization", "hw_gpu_utilization_ratio"), "hw_gpu_task"),
-    **dict.fromkeys(
-        (
-            "hw_power",
-            "hw_power_watts",
-            "hw_power_limit",
-            "hw_power_limit_watts",
-            "hw_energy",
-            "hw_energy_joules_total",
-            "hw_temperature",
-            "hw_temperature_celsius",
-        ),
-        "hw_type",
-    ),
-    "gpu_dcgm_pipe_utilization": "gpu_pipe",
-    "gpu_dcgm_memory_bytes_used": "gpu_memory_state",
-}
+# Labels of series, as the tables in labels.toml name them.
+LABELS = tomllib.loads(Path(__file__).with_name("labels.toml").read_text(encoding="utf-8"))
+_BY_LABEL = {name: label for label, names in LABELS["by-label"].items() for name in names}
+
+
+def label_of(labels: Mapping[str, str], kind: str) -> str | None:
+    """Return the text of the first label of a kind in labels.toml; None without any."""
+    return next((labels[name] for name in LABELS[kind] if labels.get(name)), None)
 
 
 def key_of(name: str, labels: Mapping[str, str]) -> str:
@@ -257,7 +246,7 @@ def key_of(name: str, labels: Mapping[str, str]) -> str:
         labels: names in lower case.
     """
     plain = name.lower().replace(".", "_").replace(" ", "_") or "value"
-    label = BY_LABEL.get(plain)
+    label = _BY_LABEL.get(plain)
     return plain if label is None else f"{plain}:{labels.get(label, '').lower()}"
 
 

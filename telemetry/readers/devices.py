@@ -40,8 +40,8 @@ class DeviceRow:
     """What a source says of one device at one instant.
 
     Attributes:
-        device: what tells the device from the others of the source.
         cells: texts by the source's names of them.
+        device: what tells the device from the others of the source; "": host and index.
         index: the driver's index, None where unknown, likewise below.
         uuid: as written.
         model: product name as written.
@@ -51,8 +51,8 @@ class DeviceRow:
         job: whose readings they are.
     """
 
-    device: str
     cells: Mapping[str, str]
+    device: str = ""
     index: int | None = None
     uuid: str | None = None
     model: str | None = None
@@ -60,6 +60,11 @@ class DeviceRow:
     host: str | None = None
     partition: str | None = None
     job: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells the device from the others."""
+        return self.device or f"{self.host or ''} index {self.index}".lstrip()
 
 
 def device_recording(
@@ -99,7 +104,14 @@ def device_recording(
     if any(row.time for row in rows):
         times = clock.parse(column(row.time or "" for row in rows), hints.zone)
     sheet = pd.DataFrame({**who, **readings(columns, builder)})
-    return table_recording(builder, sheet, column(row.device for row in rows), times, hints, **more)
+    return table_recording(
+        builder,
+        sheet,
+        column(row.key for row in rows),
+        times,
+        hints,
+        **more,
+    )
 
 
 def readings(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,8 +15,10 @@ from telemetry.readers.column_names import (
     BITMASK,
     BLANKS,
     IDENTITY_METRIC,
+    LABELS,
     RATE_OR_COUNTER,
     key_of,
+    label_of,
     meaning,
     metrics,
 )
@@ -27,7 +29,7 @@ from telemetry.readers.units import THROTTLE_BITS, first_measure
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,40 +37,13 @@ if TYPE_CHECKING:
     from telemetry.readers.units import Meaning
     from telemetry.recording.recording import Served
 
+    _SeriesKey = tuple[str, tuple[tuple[str, str], ...], bool]
+
 _MEMORY = ("memory.total", "memory.free", "memory.reserved", "memory.rest")
 _COUNTER_POINTS = 10
 _LEAST_BLANK = min(BLANKS)
-_HOST_LABELS = ("hostname", "host", "node", "host_name", "k8s_node_name", "nodename", "instance")
-_CLUSTER_LABELS = ("cluster", "cluster_name", "k8s_cluster_name", "cluster_id")
 _MIG_UUID = "dra_mig_device_uuid"
-_PROFILE_LABELS = ("gpu_i_profile", "dra_mig_profile")
-_UUID_LABELS = ("uuid", "gpu_uuid", "deviceuuid", "hw_id")
-_ID_LABELS = [
-    "gpu",
-    "gpu_id",
-    "index",
-    "minor_number",
-    "gpuindex",
-    "gpu_index",
-    "gpu_number",
-    "deviceidx",
-    "hw_id",
-]
-_MODEL_LABELS = [
-    "modelname",
-    "model_name",
-    "name",
-    "dcgm_fi_dev_name",
-    "card_model",
-    "gpudevicename",
-    "gpu_name",
-    "gpu_model",
-    "hw_model",
-    "devicetype",
-    "gpu_type",
-]
-# The first label that names a workload is the job; `pod` and `job` are often the exporter's own.
-JOB_LABELS = ("exported_pod", "pod", "k8s_pod_name", "podname", "slurmjobid", "hpc_job", "job")
+_T = TypeVar("_T")
 _EXPORTER = ("exporter", "prometheus", "node-", "kube")
 
 
@@ -93,19 +68,19 @@ class SampledSeries:
     @property
     def uuid(self) -> str | None:
         """The device's uuid."""
-        uuids = (real_uuid(self.labels.get(label)) for label in _UUID_LABELS)
+        uuids = (real_uuid(self.labels.get(label)) for label in LABELS["uuid"])
         return next((text for text in uuids if text and not text.isdecimal()), None)
 
     @property
     def index(self) -> int | None:
         """The device's index."""
-        numbers = (whole_of(self.labels.get(label, "")) for label in _ID_LABELS)
+        numbers = (whole_of(self.labels.get(label, "")) for label in LABELS["index"])
         return next((number for number in numbers if number is not None), None)
 
     @property
     def host(self) -> str | None:
         """The machine."""
-        return next((self.labels[label] for label in _HOST_LABELS if self.labels.get(label)), None)
+        return label_of(self.labels, "host")
 
     @property
     def instance(self) -> str | None:
@@ -116,7 +91,7 @@ class SampledSeries:
     def job(self) -> str | None:
         """The workload the labels name."""
         exporter = any(word in self.labels.get("container", "") for word in _EXPORTER)
-        for label in JOB_LABELS:
+        for label in LABELS["job"]:
             text = self.labels.get(label, "")
             own = label in {"pod", "job"} and (exporter or any(w in text for w in _EXPORTER))
             if text and not own:
@@ -124,12 +99,37 @@ class SampledSeries:
         return None
 
 
-def sampled(
-    name: str, labels: Mapping[str, str], points: Sequence[tuple[float, float]]
-) -> SampledSeries:
-    """Return points in any order, times in seconds and values, as a series of a gauge."""
-    times, values = np.array(sorted(points), dtype=float).T
-    return SampledSeries(name=name, labels=labels, t_s=times, readings=values, counter=False)
+class Points:
+    """Points that are told one by one, on their way to series."""
+
+    def __init__(self) -> None:
+        self._by_series: dict[_SeriesKey, list[tuple[float, float]]] = defaultdict(list)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_series)
+
+    def add(
+        self,
+        name: str,
+        labels: Mapping[str, str],
+        point: tuple[float, float],
+        *,
+        counter: bool = False,
+    ) -> None:
+        """Add a time in seconds and a value; labels are named in lower case."""
+        self._by_series[name, tuple(sorted(labels.items())), counter].append(point)
+
+    def series(self) -> list[SampledSeries]:
+        """Return the series by name and labels, the points of each by time."""
+        members = []
+        for (name, labels, counter), points in sorted(self._by_series.items()):
+            t_s, readings = np.array(sorted(points, key=lambda point: point[0]), dtype=float).T
+            members.append(
+                SampledSeries(
+                    name=name, labels=dict(labels), t_s=t_s, readings=readings, counter=counter
+                )
+            )
+        return members
 
 
 def recording(
@@ -193,10 +193,7 @@ def _apart(members: list[SampledSeries]) -> list[SampledSeries]:
 
     Federation and Thanos bring together clusters whose hosts have the same names.
     """
-    clusters = [
-        next((member.labels[label] for label in _CLUSTER_LABELS if member.labels.get(label)), "")
-        for member in members
-    ]
+    clusters = [label_of(member.labels, "cluster") or "" for member in members]
     if len(set(clusters) - {""}) < 2:  # noqa: PLR2004 - one cluster needs no name
         return members
     return [
@@ -333,30 +330,28 @@ def _identity(
 ) -> GpuIdentity:
     uuid = next((m.uuid for m in members if m.uuid and " index " not in key), None)
     labelled = [*members, *(member for member in about if member.uuid == uuid)]
-    memory = {target: _last_gib(members, table, target) for target in _MEMORY}
-    used, free, reserved = (
-        _last_gib(members, table, "mem.used_gib"),
-        memory["memory.free"],
-        memory["memory.reserved"],
+    used, total, free, reserved, remaining = (
+        _last_gib(members, table, target) for target in ("mem.used_gib", *_MEMORY)
     )
-    total = memory["memory.total"]
     if total is None and used is not None and free is not None and reserved is not None:
         total = used + free + reserved
-    if total is None and used is not None and memory["memory.rest"] is not None:
-        total = used + memory["memory.rest"]
-    instance = next((member.instance for member in members if member.instance), None)
-    profiles = (member.labels.get(label) for member in members for label in _PROFILE_LABELS)
-    profile = next((text for text in profiles if text), None)
-    models = (member.labels.get(label) for member in labelled for label in _MODEL_LABELS)
+    if total is None and used is not None and remaining is not None:
+        total = used + remaining
+
+    def first(texts: Iterable[_T | None]) -> _T | None:
+        return next((text for text in texts if text is not None), None)
+
+    instance = first(member.instance for member in members)
+    profile = first(label_of(member.labels, "mig-profile") for member in members)
     return GpuIdentity(
         key=key,
-        index=next((member.index for member in labelled if member.index is not None), None),
+        index=first(member.index for member in labelled),
         uuid=uuid,
-        model=next((model for model in models if model), None),
+        model=first(label_of(member.labels, "model") for member in labelled),
         memory_gib=None if instance else total,
         partition=None if instance is None else f"{profile or 'instance'} {instance}",
-        mig_uuid=next((u for member in members if (u := member.labels.get(_MIG_UUID))), None),
-        host=next((member.host for member in members if member.host), None),
+        mig_uuid=first(member.labels.get(_MIG_UUID) or None for member in members),
+        host=first(member.host for member in members),
     )
 
 

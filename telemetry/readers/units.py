@@ -1,7 +1,9 @@
 """What a source's name for a quantity means: the slot it fills and the factor between the units."""
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from planner.profile.kinds import SLOTS
 from telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
@@ -10,75 +12,13 @@ MIB = 1 << 20
 GIB = 1 << 30
 THROTTLE_BITS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80  # power cap, slowdowns, thermal, power brake
 
-# (source's unit, slot's unit) -> factor. GB is 10^9 bytes and GiB 2^30; where a tool prints MB and
-# means MiB, its own name table says so.
-SCALES = {
-    ("%", "fraction"): 0.01,
-    ("ratio", "fraction"): 1.0,
-    ("B", "GiB"): 1 / GIB,
-    ("KiB", "GiB"): 1 / MIB,
-    ("MiB", "GiB"): 1 / 1024,
-    ("GiB", "GiB"): 1.0,
-    ("MB", "GiB"): 1e6 / GIB,
-    ("GB", "GiB"): 1e9 / GIB,
-    ("W", "W"): 1.0,
-    ("mW", "W"): 1e-3,
-    ("C", "°C"): 1.0,
-    ("MHz", "MHz"): 1.0,
-    ("Hz", "MHz"): 1e-6,
-    ("B/s", "MiB/s"): 1 / MIB,
-    ("MB/s", "MiB/s"): 1e6 / MIB,
-    ("MiB/s", "MiB/s"): 1.0,
-    ("KB/s", "MiB/s"): 1e3 / MIB,
-    ("KiB/s", "MiB/s"): 1 / 1024,
-    ("GB/s", "MiB/s"): 1e9 / MIB,
-    ("GiB/s", "MiB/s"): 1024.0,
-    ("kW", "W"): 1e3,
-    ("GHz", "MHz"): 1e3,
-    ("Wh", "J"): 3600.0,
-    ("kWh", "J"): 3.6e6,
-    ("kJ", "J"): 1e3,
-    ("J", "J"): 1.0,
-    ("mJ", "J"): 1e-3,
-    ("uJ", "J"): 1e-6,
-    ("B", "MiB"): 1 / MIB,
-    ("us", "s"): 1e-6,
-    ("ns", "s"): 1e-9,
-    ("s", "s"): 1.0,
+_TABLE = tomllib.loads(Path(__file__).with_name("units.toml").read_text(encoding="utf-8"))
+# (source's unit, slot's unit) -> factor.
+SCALES: Mapping[tuple[str, str], float] = {
+    (unit, own): factor for own, units in _TABLE["scales"].items() for unit, factor in units.items()
 }
-_AS_WRITTEN = [
-    "kW",
-    "GHz",
-    "J",
-    "mJ",
-    "uJ",
-    "kJ",
-    "Wh",
-    "kWh",
-    "B/s",
-    "KB/s",
-    "KiB/s",
-    "MB/s",
-    "MiB/s",
-    "GB/s",
-    "GiB/s",
-]
-# How people spell the units of the table.
-SPELLINGS = {
-    **dict.fromkeys(("%", "percent", "pct", "perc", "percentage"), "%"),
-    **dict.fromkeys(("ratio", "fraction", "frac"), "ratio"),
-    **dict.fromkeys(("b", "bytes", "byte"), "B"),
-    **dict.fromkeys(("kib", "kb"), "KiB"),
-    **dict.fromkeys(("mib", "mb", "megabytes"), "MiB"),
-    **dict.fromkeys(("gib",), "GiB"),
-    **dict.fromkeys(("gb", "gigabytes"), "GB"),
-    **dict.fromkeys(("w", "watt", "watts"), "W"),
-    **dict.fromkeys(("mw", "milliwatt", "milliwatts"), "mW"),
-    **dict.fromkeys(("c", "celsius", "degc", "°c"), "C"),
-    **dict.fromkeys(("mhz",), "MHz"),
-    **dict.fromkeys(("hz",), "Hz"),
-    **dict.fromkeys(("us",), "us"),
-    **{unit.lower(): unit for unit in _AS_WRITTEN},
+SPELLINGS: Mapping[str, str] = {
+    word: unit for unit, words in _TABLE["spellings"].items() for word in words
 }
 
 

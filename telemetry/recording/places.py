@@ -14,9 +14,11 @@ inside: it sees the types of objects, but Python code only where that lets go of
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from math import sqrt
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,44 +28,12 @@ OUTSIDE, LOCK = "outside", "lock"  # who looked: py-spy; the sampler, for waits 
 WAITING_FOR_LOCK, NOT_WAITING = "=lock", "=free"
 LATE = "late:"  # before the owner of a look that waited for the lock: Python ran before this line
 
-# What a thread does in a module, or a package with all that is in it. The longest name counts.
-# fmt: off
-WORK = {name: work for work, names in (
-    ("model", ("torch", "torchvision.models", "timm", "transformers.models", "flax", "equinox",
-               "keras.src.models", "keras.src.layers", "xformers", "flash_attn")),
-    ("device", ("torch.autograd", "torch.cuda", "torch.optim", "torch.amp", "torch.nn.utils",
-                "torch.Tensor", "jax", "jaxlib", "tensorflow", "cupy", "pycuda", "bitsandbytes")),
-    ("communication", ("torch.distributed", "torch.nn.parallel", "horovod", "mpi4py",
-                       "deepspeed.comm")),
-    ("save", ("torch.distributed.checkpoint", "torch.serialization", "safetensors", "orbax",
-              "torch._C.PyTorchFileWriter", "flax.training.checkpoints")),
-    ("compile", ("torch._dynamo", "torch._inductor", "torch._functorch", "triton",
-                 "jax._src.compiler", "jax._src.interpreters", "torch.fx")),
-    ("input", ("torch.utils.data", "torchvision", "timm.data",
-               "torch.from_numpy", "torch.frombuffer", "torch.as_tensor", "torch.tensor",
-               "transformers.tokenization_utils", "transformers.tokenization_utils_base",
-               "transformers.tokenization_utils_fast", "keras.src.trainers.data_adapters",
-               "tensorflow.python.data", "grain", "PIL", "cv2", "imageio", "skimage", "torchaudio",
-               "soundfile", "librosa", "decord", "av", "datasets", "pyarrow", "pandas.io",
-               "pandas._libs.parsers", "polars", "h5py", "zarr", "lmdb", "webdataset", "streaming",
-               "tokenizers", "sentencepiece", "tiktoken", "albumentations", "imgaug", "fsspec",
-               "gzip", "zipfile", "tarfile", "lzma", "bz2", "zlib", "_bz2", "_lzma", "csv", "_csv",
-               "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "numpy.memmap",
-               "numpy.lib.npyio", "numpy.lib._npyio_impl", "numpy.lib.format",
-               "numpy.lib._format_impl", "_pickle.load", "_pickle.loads", "_io", "io",
-               "builtins.open", "json.decoder", "orjson.loads", "msgpack", "mmap", "nvidia.dali")),
-    ("network", ("requests", "urllib3", "urllib", "http", "httpx", "aiohttp", "botocore", "boto3",
-                 "socket", "_socket", "ssl", "_ssl", "s3fs", "gcsfs", "smart_open",
-                 "huggingface_hub", "google.cloud", "azure", "paramiko")),
-    ("logging", ("logging", "wandb", "mlflow", "tensorboard", "tensorboardX", "comet_ml", "neptune",
-                 "aim", "clearml", "torch.utils.tensorboard", "tqdm", "builtins.print",
-                 "_io.TextIOWrapper.write", "_io.TextIOWrapper.flush", "_io.BufferedWriter")),
-    ("thread", ("threading", "_thread", "queue", "_queue", "concurrent", "asyncio", "selectors",
-                "multiprocessing", "subprocess", "select")),
-    ("sleep", ("time.sleep", "builtins.input", "time.clock_nanosleep")),
-    ("import", ("importlib", "_frozen_importlib", "_frozen_importlib_external")),
-) for name in names}
-# fmt: on
+_FILE = Path(__file__).with_name("work.toml")
+WORK = {
+    module: work
+    for work, modules in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
+    for module in modules
+}
 # Methods of tensors that need a result of the GPU: they wait for it.
 _WAITS_FOR_DEVICE = frozenset(
     ("item", "cpu", "tolist", "numpy", "synchronize", "nonzero", "__bool__")
