@@ -1,4 +1,4 @@
-"""Reads what monitors of GPUs print: gpustat, nvtop, nvitop and `dcgmi dmon`."""
+"""Reads what monitors print: gpustat, nvtop, nvitop, `dcgmi dmon`, AMD's tools, tegrastats."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from telemetry.formats.sniff import GPUSTAT_LINE
+from telemetry.formats.sniff import GPUSTAT_LINE, MONITOR_HEAD, ROCM_HEAD, bare_lines
 from telemetry.readers import clock
 from telemetry.readers.column_names import names_of
 from telemetry.readers.devices import DeviceRow, device_recording
-from telemetry.readers.records import objects, text_of, texts_of, values, whole_of
+from telemetry.readers.records import (
+    csv_cells,
+    mappings_in,
+    objects,
+    text_of,
+    texts_of,
+    values,
+    whole_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from telemetry.readers.hints import Hints
     from telemetry.readers.recording_builder import RecordingBuilder
@@ -235,3 +243,220 @@ def read_tegrastats(builder: RecordingBuilder, hints: Hints) -> Recording:
         rows.append(DeviceRow(cells=cells, index=0, time=time[0] if time else None))
     builder.notes.append("CPU and GPU share the memory: what is used is of both.")
     return device_recording(builder, rows, hints)
+
+
+_DEEPEST = 4
+_JSON_LINE = re.compile(r"^\s*[\[{]", re.MULTILINE)
+
+
+def read_amd_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of every GPU of `amd-smi metric` and `monitor`, JSON or CSV.
+
+    Raises:
+        InputError: no GPU is in it.
+    """
+    text, damaged = builder.text, 0
+    # `--watch` prints a line for people before the JSON; a cell of CSV may hold a list.
+    if _JSON_LINE.search(text):
+        answers, damaged = values(text)
+        items = list(_gpus(answers))
+    else:
+        items = list(_amd_smi_csv(text))
+    rows = [row for item in items if (row := _amd_smi_row(item)) is not None]
+    builder.rows_read += len(rows)
+    builder.leave_out("cut answer", damaged)
+    return device_recording(builder, rows, hints)
+
+
+def _gpus(answers: Iterable[object]) -> Iterator[dict[str, object]]:
+    for answer in answers:
+        yield from mappings_in(
+            answer.get("gpu_data", [answer]) if isinstance(answer, dict) else answer
+        )
+
+
+def _amd_smi_row(item: Mapping[str, object]) -> DeviceRow | None:
+    index = whole_of(item.get("gpu", item.get("GPU")))
+    if index is None:
+        return None
+    cells: dict[str, str] = {}
+    _flatten(item, cells, 0)
+    return DeviceRow(
+        cells=cells,
+        index=index,
+        uuid=cells.get("uuid"),
+        model=cells.get("market_name", cells.get("product_name")),
+        time=cells.get("timestamp"),
+    )
+
+
+def _flatten(item: Mapping[str, object], cells: dict[str, str], depth: int) -> None:
+    """Put every figure under the last part of its name, the first of a name first."""
+    for name, value in item.items():
+        key = str(name).lower()
+        if isinstance(value, dict) and "value" in value:
+            number, unit = text_of(value["value"]), text_of(value.get("unit"))
+            text = None if number is None else f"{number} {unit or ''}".strip()
+        elif isinstance(value, dict):
+            if depth < _DEEPEST:
+                _flatten(value, cells, depth + 1)
+            continue
+        else:
+            text = text_of(value)
+        if text is not None and key != "gpu":
+            cells.setdefault(key, text)
+
+
+def _amd_smi_csv(text: str) -> Iterator[dict[str, object]]:
+    header: list[str] = []
+    for line in text.splitlines():
+        cells = csv_cells(line)
+        names = [cell.lower() for cell in cells]
+        if "gpu" in names:
+            header = names
+        elif header and len(cells) == len(header):
+            yield dict(zip(header, cells, strict=True))
+
+
+_MODELS = ("card_series", "card_model", "device_name")
+_CARD = re.compile(r"(?:card|gpu)?(\d{1,4})")
+_ID = re.compile(r"0x[0-9a-f]+", re.IGNORECASE)
+_TIME = "time"
+# People put a date before every line, with a comma or without; then the header has one, too.
+_CSV_HEADER = re.compile(r"(?P<before>[^,]*(?:,[^,]*)??[\s,])?device(?P<after>,.*)", re.IGNORECASE)
+_CSV_ROW = re.compile(
+    r"(?P<before>.*?[\s,])??(?P<card>(?:card|gpu)?\d{1,4})(?P<after>,.*)", re.IGNORECASE
+)
+
+
+def read_rocm_smi(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of every card of `rocm-smi --json` and `--csv`.
+
+    Names differ from release to release; answers carry no time of their own.
+
+    Raises:
+        InputError: no card is in it.
+    """
+    text = builder.text
+    is_json = text.lstrip()[:1] in ("{", "[")
+    answers, damaged = objects(text) if is_json else (list(_rocm_smi_csv(text)), 0)
+    rows = [row for answer in answers for row in _cards(answer)]
+    builder.rows_read += len(rows)
+    builder.leave_out("cut answer", damaged)
+    return device_recording(builder, rows, hints)
+
+
+def _cards(answer: Mapping[str, object]) -> Iterator[DeviceRow]:
+    for name, figures in answer.items():
+        card = _CARD.fullmatch(name)
+        if card is None or not isinstance(figures, dict):
+            continue
+        cells = {
+            "_".join(str(name).lower().split()): text.strip("() ")
+            for name, value in figures.items()
+            if (text := text_of(value)) is not None
+        }
+        unique = cells.get("unique_id", "")
+        models = (cells.get(name, "") for name in _MODELS)
+        yield DeviceRow(
+            cells=cells,
+            index=int(card[1]),
+            uuid=unique if _ID.fullmatch(unique) and unique.strip("0x") else None,
+            # Older releases give an id for the series of a card that is new.
+            model=next((m for m in models if m not in {"", "N/A"} and not _ID.fullmatch(m)), None),
+            time=cells.get(_TIME),
+        )
+
+
+def _rocm_smi_csv(text: str) -> Iterator[dict[str, object]]:
+    """Yield the rows of `--csv`; the header comes again with every call."""
+    header: list[str] = []
+    date = ""
+    for line in text.splitlines():
+        if clock.is_date_line(line):
+            date = line.strip()
+        elif names := _CSV_HEADER.fullmatch(line.strip()):
+            header = csv_cells(names["after"])[1:]
+        elif header and (row := _CSV_ROW.fullmatch(line.strip())) is not None:
+            cells = csv_cells(row["after"])[1:]
+            time = (row["before"] or "").strip(" ,\t[]") or date
+            if len(cells) == len(header):
+                figures = dict(zip(header, cells, strict=True)) | ({_TIME: time} if time else {})
+                yield {row["card"].lower(): figures}
+
+
+# What a row of rocm-smi says, release by release; what stands between them differs.
+_ROCM_ROW = re.compile(
+    r"^(?P<index>\d{1,3})\s.{0,60}?\s(?P<temp>[\d.]+(?=\s*°?[cC]\s)|N/A)\S*\s+"
+    r"(?P<power>[\d.]+W|N/A)\s.{0,60}?(?P<sclk>\d{1,6}(?=Mhz)|N/A(?!,))\S*\s.{0,60}?"
+    r"(?P<pwrcap>[\d.]+W|N/A|[Uu]nsupported)\s+"
+    r"(?P<vram>\d{1,3}%|N/A|[Uu]nsupported)\s+(?P<gpu>\d{1,3}%|N/A)\s*$"
+)
+_MODEL = re.compile(r"AMD \w[\w ./()-]{0,60}")
+_CELL = re.compile(
+    r"N/A(?: Mb/s)?|[A-Z_]{4,}|[\d.]{1,12}/[\d.]{1,12} ?[GM]B|"
+    r"\d[\d.:T-]{0,30}(?: ?(?:W|°C|C|MHz|%|GB|MB|Mb/s|B))?(?=\s|$)"
+)
+
+
+def read_tables(builder: RecordingBuilder, hints: Hints) -> Recording:
+    """Return the readings of the tables that `rocm-smi` and `amd-smi monitor` print for people.
+
+    Raises:
+        InputError: no row is complete.
+    """
+    rows = _table_rows(builder)
+    builder.rows_read += len(rows)
+    return device_recording(builder, rows, hints)
+
+
+def _table_rows(builder: RecordingBuilder) -> list[DeviceRow]:
+    header: list[str] = []
+    rows: list[DeviceRow] = []
+    is_rocm, time = False, None
+    for line in bare_lines(builder.text):
+        if clock.is_date_line(line):
+            time = line
+        elif ROCM_HEAD.match(line):
+            is_rocm, header = True, []
+        elif MONITOR_HEAD.match(line):
+            is_rocm, header = False, line.lower().split()
+        elif is_rocm and (match := _ROCM_ROW.match(line)):
+            rows.append(_rocm_row(match, time))
+        elif is_rocm and rows and _MODEL.fullmatch(line):
+            rows[-1] = replace(rows[-1], model=line)
+        elif header and line[:1].isdigit():
+            if (row := _monitor_row(header, _CELL.findall(line), time)) is not None:
+                rows.append(row)
+            else:
+                builder.leave_out("cut device")
+        elif line:
+            header = []
+    return rows
+
+
+def _rocm_row(row: re.Match[str], time: str | None) -> DeviceRow:
+    cells = {"gpu%": row["gpu"], "vram%": row["vram"]}
+    cells |= {name: row[name] for name in ("power", "temp", "sclk")}
+    # A second die's cap is told as 0 W, its power not at all.
+    if row["pwrcap"].strip("0.W"):
+        cells["pwrcap"] = row["pwrcap"]
+    index = int(row["index"])
+    return DeviceRow(cells=cells, index=index, time=time)
+
+
+def _monitor_row(header: list[str], cells: list[str], time: str | None) -> DeviceRow | None:
+    if len(cells) != len(header):
+        return None
+    row = dict(zip(header, cells, strict=True))
+    used, slash, total = row.get("vram_usage", "").partition("/")
+    if slash:  # 80.3/192.0 GB, which are GiB
+        unit = "MiB" if total.endswith("MB") else "GiB"
+        row |= {"vram_usage": f"{used} {unit}", "vram_total": f"{total.rstrip(' GMB')} {unit}"}
+    elif "vram_used" in row:
+        memory = ("vram_used", "vram_total")
+        row |= {name: row[name].replace("GB", "GiB") for name in memory if name in row}
+    if not row["gpu"].isdigit():
+        return None
+    index = int(row["gpu"])
+    return DeviceRow(cells=row, index=index, time=row.get("timestamp", time))

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pricing.errors import InputError
 from pricing.listing import listed
 from telemetry.formats.serving import recording_by_job
-from telemetry.readers.records import documents, mapping_of
+from telemetry.readers.records import documents, float_of, mapping_of
 from telemetry.readers.series import SampledSeries
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def series_of(
     if "timestamps" in answer:  # a line of VictoriaMetrics' /api/v1/export, in milliseconds
         times, values = answer.get("timestamps"), answer.get("values")
         if isinstance(times, list) and isinstance(values, list) and len(times) == len(values):
-            points = [[_number(str(t)) or 0.0, v] for t, v in zip(times, values, strict=True)]
+            points = [[float_of(str(t)) or 0.0, v] for t, v in zip(times, values, strict=True)]
             item = {**answer, "values": [[t / 1000, v] for t, v in points]}
             member = _series(item, "values", builder)
             return [member] if member is not None else []
@@ -267,7 +267,7 @@ class Scrapes:
     def _tolerate(self, text: str) -> None:
         """Count a line with a plain value by the labels that are still there."""
         match = _LINE.fullmatch(text)
-        value = _number(match[3]) if match else None
+        value = float_of(match[3]) if match else None
         if match is None or value is None:
             self.dropped[NO_VALUE] += 1
             return
@@ -281,10 +281,3 @@ class Scrapes:
     def _column(self, name: str, labels: dict[str, str]) -> ScrapeColumn:
         key = (name, tuple(sorted((label.lower(), text) for label, text in labels.items())))
         return self.columns.setdefault(key, ScrapeColumn())
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -14,7 +14,7 @@ from pricing.errors import InputError
 from telemetry.formats.pods import pods
 from telemetry.profiling.window import durations, usual_interval
 from telemetry.readers import series
-from telemetry.readers.records import csv_cells, documents, mapping_of, mappings_in
+from telemetry.readers.records import csv_cells, documents, float_of, mapping_of, mappings_in
 from telemetry.recording.recording import Served
 from telemetry.serving_metrics import FRAMEWORKS, NAMES, RANKS, MetricName, metric_of, stem
 
@@ -252,7 +252,7 @@ def _total(members: Sequence[_Member], *, several: bool) -> float | None:
 
 
 def _bounds(buckets: Sequence[_Member]) -> list[float]:
-    bounds = (_number(member.series.labels.get("le", "")) for member in buckets)
+    bounds = (float_of(member.series.labels.get("le", "")) for member in buckets)
     return sorted({bound for bound in bounds if bound is not None and np.isfinite(bound)})
 
 
@@ -263,7 +263,7 @@ def _by_histogram(buckets: Sequence[_Member], *, several: bool) -> dict[str, flo
     """
     count: dict[float, float] = defaultdict(float)
     for member in buckets:
-        bound = _number(member.series.labels.get("le", ""))
+        bound = float_of(member.series.labels.get("le", ""))
         if bound is not None:
             count[bound] += (
                 _increase(member.series) if several else float(member.series.readings[-1])
@@ -292,18 +292,11 @@ def _by_quantile(members: Sequence[_Member]) -> dict[str, float]:
     """Return the quantiles that a summary tells; of several models the greatest."""
     quantiles: dict[str, float] = {}
     for member in members:
-        share = _number(member.series.labels.get("quantile", ""))
+        share = float_of(member.series.labels.get("quantile", ""))
         name = next((name for name, quantile in _QUANTILES.items() if quantile == share), None)
         if name is not None:
             quantiles[name] = max(quantiles.get(name, 0.0), _mean(member.series))
     return quantiles
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 _LOAD = "the load is a benchmark's ({load}): what it takes to serve your users may differ."
@@ -401,7 +394,7 @@ def read_genai_perf(builder: RecordingBuilder, hints: Hints) -> Recording:
     rates: dict[str, float] = {}
     for line in builder.text.splitlines():
         name, *cells = [cell.lower() for cell in csv_cells(line)] or [""]
-        numbers = [_number(cell.replace(",", "")) for cell in cells]
+        numbers = [float_of(cell.replace(",", "")) for cell in cells]
         if name == "metric":
             header = cells
         elif name and cells:

@@ -18,7 +18,7 @@ from telemetry.readers import clock
 from telemetry.readers.column_names import names_of
 from telemetry.readers.csv_text import MOST, csv_rows
 from telemetry.readers.devices import DeviceRow, device_recording
-from telemetry.readers.records import documents, protobuf_fields
+from telemetry.readers.records import documents, float_of, protobuf_fields
 from telemetry.readers.series import no_samples
 from telemetry.readers.units import MIB
 from telemetry.recording.recording import GPU, TIME, GpuIdentity, Recording
@@ -308,7 +308,7 @@ def with_metadata(recording: Recording, path: Path) -> Recording:
     gpus = []
     for gpu in recording.gpus:
         device = by_index.get(gpu.index or 0, {})
-        total = _number(device.get("memoryTotal") or device.get("memory_total"))
+        total = float_of(device.get("memoryTotal") or device.get("memory_total"))
         named = replace(
             gpu,
             model=gpu.model or device.get("name") or facts.get("gpu"),
@@ -317,15 +317,8 @@ def with_metadata(recording: Recording, path: Path) -> Recording:
             host=gpu.host or (host if isinstance(host, str) else None),
         )
         gpus.append(named)
-    cores = _number(facts.get("cpu_count_logical") or facts.get("cpu_count"))
+    cores = float_of(facts.get("cpu_count_logical") or facts.get("cpu_count"))
     return replace(recording, gpus=tuple(gpus), cpu_cores=cores)
-
-
-def _number(value: object) -> float | None:
-    try:
-        return float(str(value))
-    except ValueError:
-        return None
 
 
 # The framing of run-ID.wandb is that of LevelDB's log format (blocks of 32 KiB, records in

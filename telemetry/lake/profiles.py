@@ -15,11 +15,11 @@ from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.lake.place import TablePlace, in_batches, opened
 from telemetry.profiling.build import Taken, assembled
-from telemetry.profiling.merge import Merged
 from telemetry.profiling.window import ActiveWindow, statistics
 from telemetry.readers.column_names import meaning, metrics
 from telemetry.readers.recording_builder import real_uuid
-from telemetry.recording.recording import GpuIdentity
+from telemetry.readers.series import no_samples
+from telemetry.recording.recording import GpuIdentity, Recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -345,7 +345,8 @@ def _profile(
     rows = int(devices["n"].sum())
     source = Source(path=table, sha256=None, format="table", dropped=dict(sorted(dropped.items())))
     note = f"{table}: counted where it lies: {rows} rows, GPUs: {len(gpus)}; quantiles in steps."
-    merged = Merged(
+    merged = Recording(
+        samples=no_samples(),
         gpus=tuple(gpus),
         sources=(source,),
         absolute=window.begin_s >= _ABSOLUTE_S,

@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planner.profile.model import Source
-    from telemetry.profiling.merge import Merged
     from telemetry.readers.hints import Hints
+    from telemetry.recording.recording import Recording
 
 _TIME, _GPU, _UTIL = "t_s", "gpu", "util.kernel_time"
 _ENERGY, _ENERGY_COUNTER, _POWER = "energy.total_j", "counter.energy_j", "power.board_w"
@@ -105,7 +105,7 @@ class Taken:
     doubts: tuple[str, ...] = ()
 
 
-def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
+def build(merged: Recording, label: str | None, hints: Hints) -> Profile:
     """Return the profile of one job.
 
     Statistics are weighted by time over the active window; GPUs come in the order of
@@ -146,7 +146,7 @@ def build(merged: Merged, label: str | None, hints: Hints) -> Profile:
     return assembled(merged, taken, label, hints)
 
 
-def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> Profile:
+def assembled(merged: Recording, taken: Taken, label: str | None, hints: Hints) -> Profile:
     """Return the profile of one job whose GPU readings have been worked on."""
     server, window = server_of(merged.served, label), taken.window
     hardware, notes = hardware_of(merged, hints)
@@ -194,7 +194,7 @@ def assembled(merged: Merged, taken: Taken, label: str | None, hints: Hints) -> 
 
 
 def _active(
-    merged: Merged, server: Served | None, spans: Sequence[Span]
+    merged: Recording, server: Served | None, spans: Sequence[Span]
 ) -> tuple[ActiveWindow, pd.DataFrame | None]:
     """Return the active window, and the clock of a job without GPUs."""
     if server is not None and merged.host is None and not spans:
@@ -205,7 +205,7 @@ def _active(
     return window_of_steps(merged.observed, by_load, times[_TIME].to_numpy(float)), clock
 
 
-def _job(merged: Merged, server: Served | None, label: str | None, hints: Hints) -> Job:
+def _job(merged: Recording, server: Served | None, label: str | None, hints: Hints) -> Job:
     """Return the job: what was seen of it goes before what was said."""
     seen = merged.observed or Observed()
     told = server or Served()
@@ -244,7 +244,7 @@ def nothing_left(sources: Iterable[Source]) -> str:
     )
 
 
-def _zone_note(merged: Merged, hints: Hints) -> Iterator[str]:
+def _zone_note(merged: Recording, hints: Hints) -> Iterator[str]:
     if merged.local_time and hints.tz is None:
         yield Message("read.no-zone")
 
@@ -255,7 +255,7 @@ def _work_note(work: Work | None, window: ActiveWindow, rated_s: float) -> Itera
         yield Message(code, done=work.done or 0.0, unit=work.unit or "", whole=rated_s)
 
 
-def _without_doubles(merged: Merged) -> Merged:
+def _without_doubles(merged: Recording) -> Recording:
     """Return the readings without those of MIG instances that their device reports, too."""
     samples = merged.samples
     parts = {gpu.key: gpu for gpu in merged.gpus if gpu.partition is not None}
@@ -278,14 +278,14 @@ def _without_doubles(merged: Merged) -> Merged:
     return replace(merged, samples=samples, notes=tuple(notes))
 
 
-def _host_clock(merged: Merged) -> pd.DataFrame:
+def _host_clock(merged: Recording) -> pd.DataFrame:
     steps = _steps_times(merged)
     otherwise = pd.DataFrame({_TIME: []}) if steps is None else steps
     host = merged.host if merged.host is not None else otherwise
     return host[[_TIME]].assign(**{_GPU: "host"})
 
 
-def _steps_times(merged: Merged) -> pd.DataFrame | None:
+def _steps_times(merged: Recording) -> pd.DataFrame | None:
     steps = merged.observed.steps if merged.observed is not None else None
     return None if steps is None or not len(steps) else steps[[_TIME]]
 
@@ -297,7 +297,7 @@ def _share(rows: pd.DataFrame, window: ActiveWindow) -> float:
     return min(1.0, covered_s / window.duration_s) if window.duration_s > 0 else 0.0
 
 
-def _window(merged: Merged, window: ActiveWindow, coverage: float | None, hints: Hints) -> Window:
+def _window(merged: Recording, window: ActiveWindow, coverage: float | None, hints: Hints) -> Window:
     snapshot = window.interval_s is None
     timed = merged.timed or hints.interval_s is not None
     before_s, after_s = _idle_around(merged, window) if timed else (0.0, 0.0)
@@ -311,7 +311,7 @@ def _window(merged: Merged, window: ActiveWindow, coverage: float | None, hints:
     )
 
 
-def _idle_around(merged: Merged, window: ActiveWindow) -> tuple[float, float]:
+def _idle_around(merged: Recording, window: ActiveWindow) -> tuple[float, float]:
     """Return how long nothing ran before and after the job, seconds.
 
     While the host is seen to work something does; what comes before the first step is start-up.
@@ -334,7 +334,7 @@ def _instant(t_s: float) -> datetime | None:
         return None
 
 
-def _work(merged: Merged, window: ActiveWindow, hints: Hints, rated_s: float) -> Work | None:
+def _work(merged: Recording, window: ActiveWindow, hints: Hints, rated_s: float) -> Work | None:
     said = hints.work or merged.work
     if said is None:
         return None
@@ -344,7 +344,7 @@ def _work(merged: Merged, window: ActiveWindow, hints: Hints, rated_s: float) ->
 
 
 def _gpus(
-    merged: Merged, window: ActiveWindow, label: str | None, hints: Hints
+    merged: Recording, window: ActiveWindow, label: str | None, hints: Hints
 ) -> tuple[tuple[GpuReadings, ...], list[float]]:
     """Return each GPU's statistics, and the shares of the window that their samples cover."""
     energy_known = merged.timed or hints.interval_s is not None
@@ -411,7 +411,7 @@ def _energy(rows: pd.DataFrame, window: ActiveWindow) -> float | None:
     return round(float(joules.sum()), 3) if len(joules) else None
 
 
-def _host(merged: Merged, window: ActiveWindow) -> Host | None:
+def _host(merged: Recording, window: ActiveWindow) -> Host | None:
     found = _of_host(merged, window, "", _HOST_FIELDS)
     if not any(found.values()):
         return None
@@ -443,7 +443,7 @@ def _growth(host: pd.DataFrame | None, window: ActiveWindow) -> Statistics | Non
     return Statistics(mean=round(float(lines[-1][0]) * 3600.0, 3))
 
 
-def _machine(merged: Merged, window: ActiveWindow) -> Machine | None:
+def _machine(merged: Recording, window: ActiveWindow) -> Machine | None:
     names = ("cpu_util", "ram_used_gib", "net_rx_mib_s", "net_tx_mib_s")
     found = _of_host(merged, window, _OF_MACHINE, names)
     known = merged.observed.machine if merged.observed else None
@@ -453,7 +453,7 @@ def _machine(merged: Merged, window: ActiveWindow) -> Machine | None:
 
 
 def _of_host(
-    merged: Merged, window: ActiveWindow, prefix: str, names: Iterable[str]
+    merged: Recording, window: ActiveWindow, prefix: str, names: Iterable[str]
 ) -> dict[str, Any]:
     host = merged.host
     if host is None:

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from telemetry.profiling.merge import Merged
     from telemetry.profiling.window import ActiveWindow
-    from telemetry.recording.recording import GpuIdentity
+    from telemetry.recording.recording import GpuIdentity, Recording
 
 _NO_GPU = (
     "no GPU was measured: what it did is unknown, and if the steps ran on the CPU, no prediction "
@@ -88,7 +87,7 @@ class Readings:
 
 
 def doubts_of(
-    merged: Merged,
+    merged: Recording,
     seen: tuple[ActiveWindow, float | None],
     interval_hint_s: float | None,
     readings: Readings,
@@ -132,14 +131,14 @@ def doubts_of(
         )
 
 
-def lost(merged: Merged, read: set[str]) -> list[Health]:
+def lost(merged: Recording, read: set[str]) -> list[Health]:
     """Return devices that are named and told nothing of themselves, beside others that did."""
     boards = read | {device_of(key) for key in read}
     silent = [g for g in merged.gpus if g.key not in boards and g.partition is None]
     return [Health(gpu=_who(gpu), code="lost") for gpu in silent] if read else []
 
 
-def _perhaps_fractions(merged: Merged) -> Iterator[str]:
+def _perhaps_fractions(merged: Recording) -> Iterator[str]:
     """Yield columns that are percent by name and never exceed 1, such as 0.93 for 93 %."""
     for source in merged.sources:
         for column in source.columns:

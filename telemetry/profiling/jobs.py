@@ -9,7 +9,7 @@ import numpy as np
 
 from pricing.errors import InputError
 from telemetry.profiling.build import build
-from telemetry.profiling.merge import ANY_JOB, Merged, merge
+from telemetry.profiling.merge import ANY_JOB, merge
 from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ..
     return tuple(build(_of_job(merged, name), name, hints) for name in wanted)
 
 
-def _whole(merged: Merged, names: list[str]) -> tuple[Merged, str | None]:
+def _whole(merged: Recording, names: list[str]) -> tuple[Recording, str | None]:
     """Return all readings as one job, named by its label where every GPU carries it."""
     if not names:
         return merged, None
@@ -73,7 +73,7 @@ def _whole(merged: Merged, names: list[str]) -> tuple[Merged, str | None]:
     return replace(merged, notes=(*merged.notes, note)), None
 
 
-def _of_job(merged: Merged, name: str) -> Merged:
+def _of_job(merged: Recording, name: str) -> Recording:
     """Return the readings labelled with a job, and unlabelled ones of its GPUs meanwhile."""
     samples = merged.samples
     own = samples[samples[JOB] == name]

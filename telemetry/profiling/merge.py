@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -36,77 +36,19 @@ from telemetry.recording.recording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from planner.profile.model import GpuReadings, Health, Source, Statistics
+    from planner.profile.model import GpuReadings
     from telemetry.readers.hints import Hints
-    from telemetry.recording.recording import GpuIdentity, JobLabels, Served
+    from telemetry.recording.recording import GpuIdentity
 
 ANY_JOB = "*"
 _KEPT_COUNTERS = ("counter.energy_j",)
 
 
-def _no_samples() -> pd.DataFrame:
-    columns = {TIME: pd.Series(dtype=float), GPU: pd.Series(dtype=object)}
-    return pd.DataFrame({**columns, JOB: pd.Series(dtype=object)})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
-    """What all sources of one or more jobs measured together.
-
-    Attributes:
-        samples: as `Recording.samples`, sorted by device and time; `job` is missing for readings
-            that belong to no job and `*` where the source names none at all; none where the
-            readings were counted elsewhere.
-        host: as `Recording.host`, sorted by time.
-        gpus: one identity per device or MIG instance.
-        sources: what was read, in order.
-        absolute: whether times count from 1970 UTC.
-        timed: whether every source says when its rows were taken.
-        local_time: whether a source's times carry no zone.
-        mig: whether a device was split into instances.
-        whole: whether every source is of the job at work alone.
-        work: unit and number done, where a source says so.
-        host_ram_gib: memory of the machine.
-        cpu_cores: of the machine.
-        observed: the job itself, where a source watched it.
-        served: what servers of models told of themselves.
-        labels: whose the jobs are, by name.
-        notes: what a reader of the profile should know.
-        health: what is wrong with the GPUs.
-        summaries: as `Recording.summaries`, by the names of devices here.
-    """
-
-    samples: pd.DataFrame = field(default_factory=_no_samples)
-    host: pd.DataFrame | None = None
-    gpus: tuple[GpuIdentity, ...]
-    sources: tuple[Source, ...]
-    absolute: bool
-    timed: bool = True
-    local_time: bool = False
-    mig: bool = False
-    whole: bool = False
-    work: tuple[str, float] | None = None
-    host_ram_gib: float | None = None
-    cpu_cores: float | None = None
-    observed: Observed | None = None
-    served: tuple[Served, ...] = ()
-    labels: Mapping[str, JobLabels] = field(default_factory=dict)
-    notes: tuple[str, ...]
-    health: tuple[Health, ...] = ()
-    summaries: Mapping[tuple[str, str], Mapping[str, Statistics]] = field(default_factory=dict)
-
-    def by_gpu(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield each device's key and its rows, by key, readings as numbers."""
-        slots = [c for c in self.samples.columns if c not in (GPU, JOB)]
-        for key, rows in self.samples.groupby(GPU, sort=True, observed=True):
-            yield str(key), rows.astype(dict.fromkeys(slots, float))
-
-
-def merge(recordings: Sequence[Recording]) -> Merged:
+def merge(recordings: Sequence[Recording]) -> Recording:
     """Return the recordings as one; the caller orders them so that the answer does not vary."""
     notes = [note for recording in recordings for note in recording.notes]
     recordings = _aligned(recordings, notes)
@@ -118,11 +60,11 @@ def merge(recordings: Sequence[Recording]) -> Merged:
     gpus = identities(devices, names)
     samples = _resolved(samples, gpus)
     hosts = [recording.host for recording in recordings if recording.host is not None]
-    return Merged(
+    return Recording(
         samples=samples,
         host=pd.concat(hosts).sort_values(TIME, ignore_index=True) if hosts else None,
         gpus=gpus,
-        sources=tuple(recording.source for recording in recordings),
+        sources=tuple(source for recording in recordings for source in recording.sources),
         absolute=any(recording.absolute for recording in recordings),
         timed=all(recording.timed for recording in recordings),
         local_time=any(recording.local_time for recording in recordings),
@@ -246,7 +188,7 @@ _SEVERAL_SLICES = (
 )
 
 
-def hardware_of(merged: Merged, hints: Hints) -> tuple[Hardware, tuple[str, ...]]:
+def hardware_of(merged: Recording, hints: Hints) -> tuple[Hardware, tuple[str, ...]]:
     """Return the hardware and notes on what was assumed.
 
     The model is the devices' own name for themselves; None where they disagree or say nothing and

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from telemetry.profiling.merge import Merged
+    from telemetry.recording.recording import Recording
 
 _BUSY_FRACTION = 0.05
 _QUIET_S, _QUIET_READINGS, _PREPARES_S = 10.0, 5, 30.0
@@ -47,7 +47,7 @@ class _Ticks:
     host: NDArray[np.float64]
 
 
-def phases(merged: Merged) -> tuple[Phase, ...]:
+def phases(merged: Recording) -> tuple[Phase, ...]:
     """Return what the time of a recording went to, in the order of first appearance.
 
     Empty where neither load nor steps were recorded over time.

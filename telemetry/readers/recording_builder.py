@@ -169,7 +169,7 @@ class RecordingBuilder:
         return Recording(
             samples=samples,
             gpus=gpus,
-            source=source,
+            sources=(source,),
             rows_read=self.rows_read,
             rows_used=self.rows_used,
             notes=notes,

@@ -133,6 +133,14 @@ def text_of(value: object) -> str | None:
         return None
 
 
+def float_of(value: object) -> float | None:
+    """Return the number that a text is; None for anything else."""
+    try:
+        return float(str(value))
+    except ValueError:
+        return None
+
+
 def whole_of(value: object) -> int | None:
     """Return a small whole number, as an index is one; None for anything else."""
     if isinstance(value, str):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from planner.profile.join import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pandas as pd
 
@@ -138,15 +138,17 @@ def boards_of(gpus: Iterable[GpuIdentity]) -> set[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """The samples of one source.
+    """The samples of one source, or of the sources of one or more jobs together.
 
     Attributes:
         samples: one row per GPU and instant: `t_s` (float seconds; since 1970 UTC when `absolute`),
             `gpu` (text key), optionally `job` (text or missing), then slots in slot units and the
-            columns of `EXTRA`. Missing values are NaN, which never leaves this package.
+            columns of `EXTRA`. Missing values are NaN, which never leaves this package. Of several
+            sources together sorted by device and time, `job` missing for readings that belong to
+            no job and `*` where the source names none; no row where they were counted elsewhere.
         host: `t_s` and the fields of `model.Host`, or None.
         gpus: one identity per key.
-        source: file name, hash, format, whole-file figures, rows dropped by reason.
+        sources: file name, hash, format, whole-file figures, rows dropped by reason.
         rows_read: rows or points found, used or not.
         rows_used: rows or points behind `samples` and `host`.
         absolute: whether `t_s` counts from 1970 UTC.
@@ -170,9 +172,9 @@ class Recording:
     samples: pd.DataFrame
     host: pd.DataFrame | None = None
     gpus: tuple[GpuIdentity, ...]
-    source: Source
-    rows_read: int
-    rows_used: int
+    sources: tuple[Source, ...]
+    rows_read: int = 0
+    rows_used: int = 0
     absolute: bool = True
     timed: bool = True
     local_time: bool = False
@@ -190,6 +192,17 @@ class Recording:
     summaries: Mapping[tuple[str, str], Mapping[str, Statistics]] = field(default_factory=dict)
 
     @property
+    def source(self) -> Source:
+        """The first of its sources, of a reader's the only one."""
+        return self.sources[0]
+
+    @property
     def slots(self) -> list[str]:
         """The measured columns of the samples, in order."""
         return [str(c) for c in self.samples.columns if c not in (TIME, GPU, JOB)]
+
+    def by_gpu(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield each device's key and its rows, by key, readings as numbers."""
+        slots = [c for c in self.samples.columns if c not in (GPU, JOB)]
+        for key, rows in self.samples.groupby(GPU, sort=True, observed=True):
+            yield str(key), rows.astype(dict.fromkeys(slots, float))

@@ -3,17 +3,16 @@
 import pandas as pd
 import pytest
 
-from telemetry.profiling.merge import Merged
 from telemetry.profiling.phases import phases
 from telemetry.recording.observed import Observed, Pause
-from telemetry.recording.recording import GpuIdentity
+from telemetry.recording.recording import GpuIdentity, Recording
 
 
 def _merged(
     busy: list[float], cpu: float = 0.1, observed: Observed | None = None, interval_s: float = 1.0
-) -> Merged:
+) -> Recording:
     t_s = [interval_s * i for i in range(len(busy))]
-    return Merged(
+    return Recording(
         samples=pd.DataFrame({"t_s": t_s, "gpu": "a", "util.kernel_time": busy}),
         host=pd.DataFrame({"t_s": t_s, "cpu_util": cpu}),
         gpus=(GpuIdentity(key="a"),),
@@ -29,7 +28,7 @@ def _merged(
     )
 
 
-def _totals(merged: Merged) -> dict[str | None, float | None]:
+def _totals(merged: Recording) -> dict[str | None, float | None]:
     return {phase.kind: phase.total_s for phase in phases(merged)}
 
 
