@@ -48,8 +48,8 @@ def readings(table: Table, columns: TableColumns, unit_s: float) -> Table:
     if columns.memory is not None:
         memory = table[columns.memory[0]].cast("float64") * columns.memory[1]
     slots = {
-        f"v{i}": table[one.column].cast("float64") * one.scale
-        for i, one in enumerate(columns.slots)
+        f"v{i}": table[column.column].cast("float64") * column.scale
+        for i, column in enumerate(columns.slots)
     }
     return table.select(
         job=text(columns.job),
@@ -60,11 +60,11 @@ def readings(table: Table, columns: TableColumns, unit_s: float) -> Table:
         memory=memory,
         t=seconds,
         **slots,
-    ).filter(lambda one: one.t.notnull())
+    ).filter(lambda row: row.t.notnull())
 
 
 def _busy(rows: Table, columns: TableColumns) -> Table | None:
-    places = [f"v{i}" for i, one in enumerate(columns.slots) if one.slot in _BUSY_SLOTS]
+    places = [f"v{i}" for i, column in enumerate(columns.slots) if column.slot in _BUSY_SLOTS]
     return rows[places[0]] >= _BUSY if places else None
 
 
@@ -114,11 +114,11 @@ def values(
     when = rows.t if busy is None else busy.ifelse(rows.t, ibis.null("float64"))
     bounds = rows.group_by("job").aggregate(busy_from=when.min(), busy_to=when.max())
     rows = rows.inner_join(bounds, "job")  # a window over each job would sort all rows once more
-    every = _stood(rows, interval_s, whole)
+    all_rows = _stood(rows, interval_s, whole)
     parts = []
-    for i, one in enumerate(columns.slots):
+    for i, column in enumerate(columns.slots):
         read = _stood(rows.filter(rows[f"v{i}"].notnull()), interval_s, whole)
-        parts.append(_slot(read if i in lacking else every, i, one))
+        parts.append(_slot(read if i in lacking else all_rows, i, column))
     return ibis.union(*parts) if len(parts) > 1 else parts[0]
 
 
@@ -129,33 +129,35 @@ def _stood(rows: Table, interval_s: float, whole: Sequence[str]) -> Table:
     slack = interval_s * _SAME_TICK
     inside = (rows.t >= rows.busy_from - slack) & (rows.t <= rows.busy_to + slack)
     inside |= rows.busy_from.isnull()
-    kept = rows.filter(inside | rows.job.isin(list(whole)) if whole else inside)
-    return kept.mutate(stood=ibis.least(kept.gap, _GAP * interval_s))
+    counted = rows.filter(inside | rows.job.isin(list(whole)) if whole else inside)
+    return counted.mutate(stood=ibis.least(counted.gap, _GAP * interval_s))
 
 
-def _slot(rows: Table, place: int, one: SlotColumn) -> Table:
-    known = SLOTS[one.slot]
-    low = known.low if known.low is not None else -_MOST_OF_ALL
-    most = _NEARLY_ONE if known.high == 1.0 else known.high or _MOST.get(one.slot, _MOST_OF_ALL)
+def _slot(rows: Table, place: int, column: SlotColumn) -> Table:
+    limits = SLOTS[column.slot]
+    low = limits.low if limits.low is not None else -_MOST_OF_ALL
+    most = (
+        _NEARLY_ONE if limits.high == 1.0 else limits.high or _MOST.get(column.slot, _MOST_OF_ALL)
+    )
     value = rows[f"v{place}"]
     good = (value >= low) & (value <= most)
-    held = ibis.least(value, known.high) if known.high == 1.0 else value
+    capped = ibis.least(value, limits.high) if limits.high == 1.0 else value
     none = ibis.null("float64")
-    code = good.ifelse((held / one.step + 0.5).floor().cast("float64"), none)
-    found = rows.select(
-        *KEYS, code=code, value=good.ifelse(held, none), stood=rows.stood, seen=value
+    code = good.ifelse((capped / column.step + 0.5).floor().cast("float64"), none)
+    samples = rows.select(
+        *KEYS, code=code, value=good.ifelse(capped, none), stood=rows.stood, seen=value
     )
-    found = found.filter(found.seen.notnull())
-    area = found.value * found.stood
-    rest = area - area.floor().cast("float64")
-    return found.group_by([*KEYS, "code"]).aggregate(
-        slot=found.count() * 0 + place,
-        micros=_sum(found.stood * MILLION + 0.5),
-        n=found.count(),
+    samples = samples.filter(samples.seen.notnull())
+    area = samples.value * samples.stood
+    fraction = area - area.floor().cast("float64")
+    return samples.group_by([*KEYS, "code"]).aggregate(
+        slot=samples.count() * 0 + place,
+        micros=_sum(samples.stood * MILLION + 0.5),
+        n=samples.count(),
         area=_sum(area),
-        area_millionths=_sum(rest * MILLION + 0.5),
-        least=found.value.min(),
-        most=found.value.max(),
+        area_millionths=_sum(fraction * MILLION + 0.5),
+        least=samples.value.min(),
+        most=samples.value.max(),
     )
 
 

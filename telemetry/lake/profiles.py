@@ -84,38 +84,43 @@ def columns_of(names: Sequence[str], table: str, hints: Hints) -> TableColumns:
     Raises:
         InputError: no column says when, or none is a reading, or the job's column is not there.
     """
-    found: dict[str, tuple[int, str, float]] = {}
+    by_target: dict[str, tuple[int, str, float]] = {}
     for name in names:
-        known = meaning(name, hints) or metrics().get(name.lower())
-        target = name if name in SLOTS else known.target if known is not None else None
-        scale = 1.0 if name in SLOTS or known is None else known.scale
+        named_as = meaning(name, hints) or metrics().get(name.lower())
+        target = name if name in SLOTS else named_as.target if named_as is not None else None
+        scale = 1.0 if name in SLOTS or named_as is None else named_as.scale
         if name == "t_s":
             target, scale = "timestamp", None
-        rank = -1 if name in SLOTS or known is None else known.rank
+        rank = -1 if name in SLOTS or named_as is None else named_as.rank
         usable = target in _ROLES or (target in SLOTS and scale is not None)
-        if target is not None and usable and rank < found.get(target, (1 << 30,))[0]:
-            found[target] = (rank, name, scale or 1.0)
+        if target is not None and usable and rank < by_target.get(target, (1 << 30,))[0]:
+            by_target[target] = (rank, name, scale or 1.0)
     slots = tuple(
-        SlotColumn(slot=s, column=found[s][1], scale=found[s][2], step=_STEPS[SLOTS[s].unit])
+        SlotColumn(
+            slot=s,
+            column=by_target[s][1],
+            scale=by_target[s][2],
+            step=_STEPS[SLOTS[s].unit],
+        )
         for s in SLOTS
-        if s in found and SLOTS[s].unit in _STEPS
+        if s in by_target and SLOTS[s].unit in _STEPS
     )
     job_column = hints.job_label
     lower = {name.lower(): name for name in names}
     job = lower.get(job_column.lower()) if job_column else _first(lower)
-    _refuse(names, table, hints, (bool(slots), "timestamp" in found, job is not None))
+    _refuse(names, table, hints, (bool(slots), "timestamp" in by_target, job is not None))
 
     def named(role: str) -> str | None:
-        return found[role][1] if role in found else None
+        return by_target[role][1] if role in by_target else None
 
     return TableColumns(
-        time=found["timestamp"][1],
+        time=by_target["timestamp"][1],
         job=job,
         host=named("host"),
         uuid=named("uuid"),
         index=named("index"),
         model=named("name"),
-        memory=found["memory.total"][1:] if "memory.total" in found else None,
+        memory=by_target["memory.total"][1:] if "memory.total" in by_target else None,
         slots=slots,
     )
 
@@ -128,14 +133,16 @@ def _first(lower: dict[str, str]) -> str | None:
     return next((lower[name] for name in _JOBS if name in lower), None)
 
 
-def _refuse(names: Sequence[str], table: str, hints: Hints, there: tuple[bool, bool, bool]) -> None:
-    slots, time, job = there
+def _refuse(
+    names: Sequence[str], table: str, hints: Hints, present: tuple[bool, bool, bool]
+) -> None:
+    slots, time, job = present
     shown = ", ".join(names[:12])
     problems = [
-        f"--map {column}={said}: a table is counted by its GPUs' readings, and {said} is not "
+        f"--map {column}={mapping}: a table is counted by its GPUs' readings, and {mapping} is not "
         f"among those that can be. Leave it out, or export {table} as CSV."
-        for column, said in hints.map
-        if not _is_counted(said.partition(":")[0])
+        for column, mapping in hints.map
+        if not _is_counted(mapping.partition(":")[0])
     ]
     if not time:
         problems.append(f"{table}: no column says when ({shown}). Name it: --map COLUMN=timestamp.")
@@ -273,18 +280,16 @@ def profiles_of_table(
         raise InputError(f"{name}: no row that is used (of job {hints.job or 'any'}).")
     steps = histogram.steps(rows).execute()
     interval_s = _usual(steps)
-    windows = {
-        str(job): _window(ours, interval_s) for job, ours in devices.groupby("job", sort=True)
-    }
+    windows = {str(job): _window(own, interval_s) for job, own in devices.groupby("job", sort=True)}
     if hints.name is not None and len(windows) > 1:
         raise InputError(f"--name {hints.name}: {len(windows)} jobs cannot share a name.")
     whole = [job for job, window in windows.items() if window.note and "nothing" in window.note]
     lacking = {i for i in range(len(columns.slots)) if devices[f"n{i}"].sum() < devices["n"].sum()}
-    found = histogram.values(rows, columns, interval_s or 1.0, (whole, lacking))
-    counted = counted_by_device(in_batches(found))
+    value_counts = histogram.values(rows, columns, interval_s or 1.0, (whole, lacking))
+    counted = counted_by_device(in_batches(value_counts))
     return tuple(
-        _profile((name, job), (ours, counted), windows[str(job)], columns, hints)
-        for job, ours in devices.groupby("job", sort=True)
+        _profile((name, job), (own, counted), windows[str(job)], columns, hints)
+        for job, own in devices.groupby("job", sort=True)
     )
 
 
@@ -331,10 +336,10 @@ def _profile(
     order = sorted(devices.to_dict("records"), key=_place)
     gpus, readings, shares = [], [], []
     dropped: dict[str, int] = defaultdict(int)
-    for one in order:
-        gpu = _identity(one)
-        mine = counted.get((one["job"], one["host"], one["uuid"], one["idx"]), {})
-        metrics, share = _metrics(mine, window, columns, dropped)
+    for device in order:
+        gpu = _identity(device)
+        counts = counted.get((device["job"], device["host"], device["uuid"], device["idx"]), {})
+        metrics, share = _metrics(counts, window, columns, dropped)
         gpus.append(gpu)
         shares.append(share)
         readings.append(GpuReadings(index=gpu.index, uuid=gpu.uuid, metrics=metrics))
@@ -355,21 +360,21 @@ def _profile(
     return assembled(merged, taken, str(job) or None, hints)
 
 
-def _place(one: Mapping[Any, Any]) -> tuple[str, int, str, str]:
-    index = int(one["idx"]) if str(one["idx"]).isdecimal() else 1 << 30
-    return (one["host"], index, one["idx"], one["uuid"])
+def _place(device: Mapping[Any, Any]) -> tuple[str, int, str, str]:
+    index = int(device["idx"]) if str(device["idx"]).isdecimal() else 1 << 30
+    return (device["host"], index, device["idx"], device["uuid"])
 
 
-def _identity(one: Mapping[Any, Any]) -> GpuIdentity:
-    memory = one["memory"]
-    uuid = real_uuid(one["uuid"])
+def _identity(device: Mapping[Any, Any]) -> GpuIdentity:
+    memory = device["memory"]
+    uuid = real_uuid(device["uuid"])
     return GpuIdentity(
-        key=uuid or f"{one['host']} index {one['idx']}",
-        index=int(one["idx"]) if str(one["idx"]).isdecimal() else None,
+        key=uuid or f"{device['host']} index {device['idx']}",
+        index=int(device["idx"]) if str(device["idx"]).isdecimal() else None,
         uuid=uuid,
-        model=one["model"] or None,
+        model=device["model"] or None,
         memory_gib=float(memory) if pd.notna(memory) and memory > 0 else None,
-        host=one["host"] or None,
+        host=device["host"] or None,
     )
 
 
@@ -381,28 +386,30 @@ def _metrics(
 ) -> tuple[dict[str, Statistics], float]:
     metrics: dict[str, Statistics] = {}
     share, energy = 0.0, None
-    for place, one in enumerate(columns.slots):
-        mine = counted.get(place)
-        if mine is None:
+    for place, column in enumerate(columns.slots):
+        counts = counted.get(place)
+        if counts is None:
             continue
-        if mine.dropped:
-            dropped[f"value {one.slot} out of range"] += mine.dropped
-        codes, seconds = mine.stood()
-        low, high, area = mine.least, mine.most, mine.value_seconds
-        found = statistics(np.clip(codes * one.step, low, high), seconds) if len(codes) else None
-        if found is None:
+        if counts.dropped:
+            dropped[f"value {column.slot} out of range"] += counts.dropped
+        codes, seconds = counts.stood()
+        low, high, area = counts.least, counts.most, counts.value_seconds
+        by_target = (
+            statistics(np.clip(codes * column.step, low, high), seconds) if len(codes) else None
+        )
+        if by_target is None:
             continue
         total = float(seconds.sum())
         exact = {"mean": round(area / total, 6), "min": round(low, 6), "max": round(high, 6)}
         if window.interval_s is None:
-            metrics[one.slot] = Statistics(**exact)
+            metrics[column.slot] = Statistics(**exact)
             continue
         quantiles = {
-            q: getattr(found, q) for q in ("p05", "p25", "p50", "p75", "p90", "p95", "p99")
+            q: getattr(by_target, q) for q in ("p05", "p25", "p50", "p75", "p90", "p95", "p99")
         }
-        metrics[one.slot] = Statistics(**exact, **quantiles)
+        metrics[column.slot] = Statistics(**exact, **quantiles)
         share = max(share, total)
-        energy = round(area, 3) if one.slot == _POWER else energy
+        energy = round(area, 3) if column.slot == _POWER else energy
     if energy is not None:
         metrics[_ENERGY] = Statistics(mean=energy, max=energy)
     return metrics, share

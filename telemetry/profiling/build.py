@@ -297,7 +297,9 @@ def _share(rows: pd.DataFrame, window: ActiveWindow) -> float:
     return min(1.0, covered_s / window.duration_s) if window.duration_s > 0 else 0.0
 
 
-def _window(merged: Recording, window: ActiveWindow, coverage: float | None, hints: Hints) -> Window:
+def _window(
+    merged: Recording, window: ActiveWindow, coverage: float | None, hints: Hints
+) -> Window:
     snapshot = window.interval_s is None
     timed = merged.timed or hints.interval_s is not None
     before_s, after_s = _idle_around(merged, window) if timed else (0.0, 0.0)

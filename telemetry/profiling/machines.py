@@ -53,10 +53,10 @@ class _SharedRows:
 
     def __init__(self, logs: Sequence[Different]) -> None:
         self.logs = logs
-        every = np.concatenate([log.hashes for log in logs])
-        order = np.argsort(every, kind="stable")
+        hashes = np.concatenate([log.hashes for log in logs])
+        order = np.argsort(hashes, kind="stable")
         owners = np.repeat(np.arange(len(logs)), [len(log.hashes) for log in logs])
-        self._hashes, self._owners = every[order], owners[order]
+        self._hashes, self._owners = hashes[order], owners[order]
 
     def shared_with(self, log: int) -> NDArray[np.int64]:
         """Return how many of a log's rows stand in each log."""
@@ -179,11 +179,11 @@ def machines_of(logs: Sequence[LoggedRows], notes: list[str]) -> list[int]:
     firsts: list[LoggedRows] = []
     problems: list[str] = []
     for i, log in enumerate(logs):
-        others = set[int]()
+        occupied = set[int]()
         for j, place in enumerate(places):
-            if place not in others and contradict(i, j):
-                others.add(place)
-        free = [place for place in range(len(firsts)) if place not in others]
+            if place not in occupied and contradict(i, j):
+                occupied.add(place)
+        free = [place for place in range(len(firsts)) if place not in occupied]
         if len(free) > 1 and log.unnamed:
             problems.append(_either(log, [firsts[place] for place in free]))
         places.append(free[0] if free else len(firsts))
@@ -209,13 +209,13 @@ class _Kind:
     indices: frozenset[int | None]
     unnamed: bool
 
-    def compared_by(self, other: _Kind) -> Slots | None:
+    def compared_by(self, second: _Kind) -> Slots | None:
         """Return the slots by which rows are compared; None where the two do not meet."""
-        columns = self.columns & other.columns
-        rivals = self.form == other.form and columns and self.indices & other.indices
-        if not (self.unnamed or other.unnamed) or not rivals:
+        columns = self.columns & second.columns
+        rivals = self.form == second.form and columns and self.indices & second.indices
+        if not (self.unnamed or second.unnamed) or not rivals:
             return None
-        return tuple(sorted({s for s, _ in columns if s} & self.slots & other.slots))
+        return tuple(sorted({s for s, _ in columns if s} & self.slots & second.slots))
 
 
 def _contradictions(logs: Sequence[LoggedRows]) -> Callable[[int, int], bool]:
@@ -247,7 +247,7 @@ def _contradictions(logs: Sequence[LoggedRows]) -> Callable[[int, int], bool]:
 
 
 def _told_apart(firsts: Sequence[LoggedRows]) -> str:
-    names = [str(one.source.path) for one in firsts]
+    names = [str(log.source.path) for log in firsts]
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     return (
         f"{shown}: the same columns of the same GPU index at the same time, and no uuid, so they "
@@ -255,10 +255,10 @@ def _told_apart(firsts: Sequence[LoggedRows]) -> str:
     )
 
 
-def _either(one: LoggedRows, firsts: Sequence[LoggedRows]) -> str:
+def _either(log: LoggedRows, firsts: Sequence[LoggedRows]) -> str:
     names = " or of ".join(str(first.source.path) for first in firsts[:_SHOWN])
     return (
-        f"{one.source.path}: names no uuid and no host, so it may be of the machine of {names}. "
+        f"{log.source.path}: names no uuid and no host, so it may be of the machine of {names}. "
         "Import the files of each machine alone (a folder a machine), or log uuid."
     )
 
@@ -301,12 +301,12 @@ def device_names(recordings: Sequence[Devices], places: Sequence[int]) -> list[d
             indexed[name] = next(iter(same)) if len(same) == 1 else name
             everyone[place].add(indexed[name])
 
-    def name_of(gpu: GpuIdentity, place: int, beside: Devices) -> str:
+    def name_of(gpu: GpuIdentity, place: int, neighbours: Devices) -> str:
         if gpu.uuid is not None:
             return _name(gpu.uuid, gpu)
         if gpu.index is not None:
             return indexed[_indexed_name(gpu, models)]
-        return _unnumbered_name(gpu, beside, everyone[place])
+        return _unnumbered_name(gpu, neighbours, everyone[place])
 
     return [
         {gpu.key: name_of(gpu, place, gpus) for gpu in gpus}
@@ -314,9 +314,9 @@ def device_names(recordings: Sequence[Devices], places: Sequence[int]) -> list[d
     ]
 
 
-def _unnumbered_name(gpu: GpuIdentity, beside: Devices, alone: set[str]) -> str:
+def _unnumbered_name(gpu: GpuIdentity, neighbours: Devices, alone: set[str]) -> str:
     """Return the name of a device without uuid and index, given those beside it and the others."""
-    if sum(one.uuid is None and one.index is None for one in beside) > 1:
+    if sum(near.uuid is None and near.index is None for near in neighbours) > 1:
         return f"{gpu.host or ''} {gpu.key}".lstrip()  # told apart by PCI address alone
     return next(iter(alone)) if len(alone) == 1 else f"{gpu.host or ''} only".lstrip()
 
@@ -353,8 +353,8 @@ def identities(recordings: Sequence[Devices], names: Sequence[Mapping[str, str]]
     return tuple(sorted(merged.values(), key=_order))
 
 
-def _first(one: _T | None, other: _T | None) -> _T | None:
-    return one if one is not None else other
+def _first(first: _T | None, second: _T | None) -> _T | None:
+    return first if first is not None else second
 
 
 def _order(gpu: GpuIdentity) -> tuple[str, int, str]:

@@ -101,15 +101,15 @@ def early_steps(observed: Observed | None) -> EarlySteps | None:
         return None
     n = rows["n"].to_numpy(dtype=float)
     lengths = (rows["step_s"] - rows["checkpoint_s"].fillna(0.0)).to_numpy(dtype=float)
-    each, counts, sums = lengths / n, n.cumsum(), lengths.cumsum()
+    step_s, counts, sums = lengths / n, n.cumsum(), lengths.cumsum()
     before = counts[:-1]
     between = (sums[:-1] - before * sums[-1] / counts[-1]) ** 2 / (before * (counts[-1] - before))
     k = int(np.argmax(between)) + 1
     count, later = int(counts[k - 1]), float(counts[-1] - counts[k - 1])
     mean_s, later_s = float(sums[k - 1]) / count, float(sums[-1] - sums[k - 1]) / later
     settled = later >= max(_FEWEST_LATER, _LEAST_LATER * counts[-1])
-    usual_s = float(np.quantile(each[k:], 0.9))
-    if not settled or mean_s < _MUCH_LONGER * later_s or usual_s >= float(np.median(each[:k])):
+    usual_s = float(np.quantile(step_s[k:], 0.9))
+    if not settled or mean_s < _MUCH_LONGER * later_s or usual_s >= float(np.median(step_s[:k])):
         return None
     return EarlySteps(count, mean_s, later_s, float(rows["t_s"].iloc[k - 1]))
 
@@ -170,17 +170,17 @@ def _stalls(times: StepTimes) -> Stalls | None:
 
 def waits_of(observed: Observed | None) -> tuple[Wait, ...]:
     """Return the places in which the program was seen, most often first."""
-    seen = observed.places if observed is not None else ()
+    watched = observed.places if observed is not None else ()
     return tuple(
         Wait(
-            place=one.place or None,
-            doing=one.doing,
-            phase=one.phase,
-            time_fraction=one.time_fraction,
-            low=one.low,
-            high=one.high,
+            place=place.place or None,
+            doing=place.doing,
+            phase=place.phase,
+            time_fraction=place.time_fraction,
+            low=place.low,
+            high=place.high,
         )
-        for one in seen
+        for place in watched
     )
 
 
@@ -189,16 +189,16 @@ def ranks_of(observed: Observed | None) -> tuple[Rank, ...]:
     return tuple(map(_rank, observed.ranks)) if observed is not None else ()
 
 
-def _rank(seen: RankSeen) -> Rank:
-    own = [one for one in seen.places if one.doing in _OWN]
-    waited = seen.data_wait_s is not None and seen.mean_s
-    shares = [sum(one.time_fraction for one in own)] if seen.places else []
-    shares += [(seen.data_wait_s or 0.0) / (seen.mean_s or 1.0)] if waited else []
+def _rank(watched: RankSeen) -> Rank:
+    own = [place for place in watched.places if place.doing in _OWN]
+    waited = watched.data_wait_s is not None and watched.mean_s
+    shares = [sum(place.time_fraction for place in own)] if watched.places else []
+    shares += [(watched.data_wait_s or 0.0) / (watched.mean_s or 1.0)] if waited else []
     return Rank(
-        rank=seen.rank,
-        steps=seen.steps,
-        mean_s=_rounded(seen.mean_s),
-        data_wait_s=_rounded(seen.data_wait_s),
+        rank=watched.rank,
+        steps=watched.steps,
+        mean_s=_rounded(watched.mean_s),
+        data_wait_s=_rounded(watched.data_wait_s),
         own_fraction=round(min(1.0, max(shares)), 4) if shares else None,
         place=own[0].place if own else None,
     )
@@ -244,10 +244,10 @@ def _length(rows: pd.DataFrame, steps: pd.DataFrame) -> float:
 
 
 def _mean(rows: pd.DataFrame, name: str, n: float) -> float | None:
-    known = rows[name].notna()
-    if n <= 0 or not known.any():
+    timed = rows[name].notna()
+    if n <= 0 or not timed.any():
         return None
-    return float(rows.loc[known, name].sum()) / float(rows.loc[known, "n"].sum())
+    return float(rows.loc[timed, name].sum()) / float(rows.loc[timed, "n"].sum())
 
 
 def _rounded(value: float | None) -> float | None:
@@ -256,7 +256,7 @@ def _rounded(value: float | None) -> float | None:
 
 def server_of(served: Sequence[Served], label: str | None) -> Served | None:
     """Return what the server of a job told: the one that its label names, else the only one."""
-    named = [one for one in served if one.job == label]
+    named = [place for place in served if place.job == label]
     if len(named) == 1:
         return named[0]
     return served[0] if len(served) == 1 and (label is None or served[0].job is None) else None
