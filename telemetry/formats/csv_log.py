@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -142,7 +142,7 @@ def _keys(
     return pd.Series(keys, dtype=object)
 
 
-def _each(texts: pd.Series, change: Callable[[Any], str | None]) -> pd.Series:
+def _each(texts: pd.Series, change: Callable[..., str | None]) -> pd.Series:
     """Return what becomes of each text, as categories; missing where that is None."""
     codes, unique = clock.distinct(texts)
     changed = pd.Series([*map(change, unique), None], dtype=object)
@@ -200,7 +200,7 @@ def _name(cell: str) -> str | None:
 
 
 _ROLES = {"model": "name"}
-_TEXTS: Mapping[str, Callable[[Any], str | None]] = {
+_TEXTS: Mapping[str, Callable[..., str | None]] = {
     "uuid": real_uuid,
     "bus": str.strip,
     "host": _name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planner.profile.model import Source
     from telemetry.recording.recording import Recording
 
-    Readings = tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]
+    Readings = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def logged_of(recording: Recording) -> LoggedRows:
 
     def readings(slot: str) -> Readings:
         numbers = {gpu.key: number for number, gpu in enumerate(gpus)}
-        devices = samples[GPU].map(numbers).to_numpy(dtype=np.int64)
+        devices = np.asarray(samples[GPU].map(numbers), dtype=np.int64)
         return devices, times, np.asarray(samples[slot], dtype=np.float64)
 
     return LoggedRows(

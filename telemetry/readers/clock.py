@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -133,10 +133,10 @@ def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:
     return column.instants()
 
 
-def distinct(texts: pd.Series) -> tuple[NDArray[np.integer[Any]], pd.Series]:
+def distinct(texts: pd.Series) -> tuple[NDArray[np.int64], pd.Series]:
     """Return which of the distinct texts each text is, -1 for none, and these."""
     if isinstance(texts.dtype, pd.CategoricalDtype):
-        return texts.cat.codes.to_numpy(), pd.Series(texts.cat.categories, dtype=object)
+        return np.asarray(texts.cat.codes), pd.Series(texts.cat.categories, dtype=object)
     codes, unique = pd.factorize(texts)
     return codes, pd.Series(unique, dtype=object)
 

@@ -7,7 +7,7 @@ import io
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -106,7 +106,7 @@ class CsvTable:
         timed = [i for i, h in self.columns.items() if h and h.target in {"timestamp", "date"}]
         self.parts.append(texts.drop(columns=timed))
 
-    def by_row(self, field_: int) -> NDArray[Any]:
+    def by_row(self, field_: int) -> NDArray[np.object_]:
         """Return for each row a field of the mark above it."""
         values = np.array([mark[field_] for mark in self.marks], dtype=object)
         starts = [row for row, _, _ in self.marks]
@@ -339,7 +339,7 @@ class Numbers:
         missing: cells that are not numbers, by what they say.
     """
 
-    codes: NDArray[np.integer[Any]]
+    codes: NDArray[np.int64]
     counts: NDArray[np.int64]
     raw: NDArray[np.float64]
     scaled: NDArray[np.float64]

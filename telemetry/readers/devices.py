@@ -116,7 +116,7 @@ def device_recording(
 
 def readings(
     columns: Iterable[tuple[str, Meaning, pd.Series]], builder: RecordingBuilder, sign: str = "."
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the readings of columns of texts, one column a target; figures are counted.
 
     Args:
@@ -130,7 +130,7 @@ def readings(
             of_target[_THROTTLE].append((0, name, holds, texts))
         elif holds.scale is not None:
             of_target[holds.target].append((holds.rank, name, holds, texts))
-    merged: dict[str, Any] = {}
+    merged: dict[str, object] = {}
     for target, members in sorted(of_target.items()):
         parts: list[tuple[int, NDArray[np.float64]]] = []
         for rank, name, holds, texts in sorted(members, key=lambda member: member[0]):
