@@ -182,7 +182,7 @@ class _Splitter:
         self._open(tuple(columns))
 
     def _open(self, header: tuple[str, ...]) -> None:
-        """Go on with the table of a header."""
+        """Open the table of a header, or go on with it."""
         if header not in self._tables:
             self._tables[header] = CsvTable.of(header, self._hints)
         self._table = self._tables[header]
