@@ -44,7 +44,7 @@ from planner.plan.plan import CatalogSummary, Plan
 from planner.prediction.predict import split_time
 from planner.prediction.probes import check_probes, probes_of
 from planner.profile.model import Profile
-from planner.profile.source import name_apart
+from planner.profile.source import at_work, name_apart
 from planner.signals.finding import Saved
 from planner.signals.signals import read_signals
 from pricing.catalog.catalog import Catalog
@@ -296,7 +296,7 @@ def plan_job(
     remedies, priced = _remedies(context, machine)
     now = cure_now(context, priced, best, ranking.options)
     return JobDraft(
-        profile=context.profile,
+        profile=context.measured,
         baseline=context.baseline,
         work=context.work,
         findings=context.findings,
@@ -311,7 +311,7 @@ def plan_job(
         remedies=remedies,
         priced=priced,
         work_cost=context.work_cost(baseline.cost),
-        energy=energy_today(context.profile, baseline.hours, requirements.site, baseline.replicas),
+        energy=energy_today(context.measured, baseline.hours, requirements.site, baseline.replicas),
         power_cap=cap_that_saves(context.profile),
         now=now,
         reason=ranking.reason,
@@ -345,14 +345,17 @@ def assess(  # noqa: PLR0913 - what a job is planned from
     baseline = find_baseline(profile, work, catalog, requirements, tenancy)
     profile = with_gpu(profile, baseline)
     spare = work.service.spare_fraction(work.replicas, work.demand) if work.service else None
-    signals = read_signals(profile, egress=baseline.egress_fraction, spare_copies=spare)
+    machine = {**baseline.signals(profile), "serving.spare_copies": spare}
+    signals = read_signals(profile, machine)
     findings = diagnose(profile, cost=baseline.machine_cost, signals=signals)
+    working = at_work(profile)
     return JobContext(
-        profile=profile,
+        profile=working,
+        measured=profile,
         baseline=baseline,
         work=work,
         findings=findings,
-        parts=split_time(findings),
+        parts=split_time(findings if working is profile else diagnose(working)),
         signals=signals,
         fixes=fixes(findings, signals),
         idle_share=reclaimable(findings, profile),

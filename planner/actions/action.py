@@ -82,6 +82,7 @@ class Action:
         remark: what to watch.
         aims: what people want to improve that it serves, keys of `TOPICS` in docs/code_pages.py.
         settings: what it sets whatever the job; what depends on it is in settings.py.
+        stays: whether it mends today's machine, and means nothing on another.
         in_process: whether the probe applies it in the program's own process.
         in_turns: whether it can be tried on and off within one run.
         by: `launcher` where the environment or the launcher does it, `code` where the program
@@ -109,6 +110,7 @@ class Action:
     remark: str = ""
     aims: tuple[str, ...] = ()
     settings: Mapping[str, int | float | str] = field(default_factory=dict)
+    stays: bool = False
     in_process: bool = False
     in_turns: bool = False
     by: Literal["launcher", "code", "machine"]

@@ -55,6 +55,7 @@ _FEW_STREAMS = 4
 _QUANTIZED_STREAMS: Range = (1.2, 2.0, 2.75)
 _QUANTIZED: dict[bool, Range] = {True: (0.96, 1.1, 2.0), False: (0.85, 0.95, 1.5)}
 _FIRST_FP8_CAPABILITY = 8.9
+_COST_OF_A_CAP = 0.55  # Zeus: 3, 8, 14 % at 80, 60, 50 % of the limit
 _CHECKPOINT_S = (300.0, 120.0, 30.0)  # dear, usual, cheap; our estimate
 
 
@@ -213,6 +214,23 @@ def _accumulate(signals: Signals) -> Range | None:
     return (1.0, float(_ACCUMULATED) / 2.0, float(_ACCUMULATED))
 
 
+def _faster_network(signals: Signals) -> Range | None:
+    share = _number(signals, "network.of_offered")
+    return None if not share or share >= 1.0 else (1.0, share**-0.5, 1.0 / share)
+
+
+def _side_by_side(signals: Signals) -> Range | None:
+    copies = _number(signals, "hardware.gpu_count")
+    return None if copies is None or copies <= 1.0 else (1.0, math.sqrt(copies), copies)
+
+
+def _uncapped(signals: Signals) -> Range | None:
+    cap = _number(signals, "power.cap_fraction")
+    if not cap or cap >= 1.0:
+        return None
+    return (1.0, 1.0 / (1.0 - _COST_OF_A_CAP * (1.0 - cap) ** 2), 1.0 / cap)
+
+
 def _compiled(signals: Signals) -> Range | None:
     if not _kernels_limit(signals):
         return None
@@ -252,6 +270,10 @@ EFFECTS: dict[str, Callable[[Signals], Range | None]] = {
     "environment-workers": _environments,
     "dataloader-prefetch": _prefetch,
     "local-cache": _cache,
+    "data-near-gpu": _cache,
+    "fast-network": _faster_network,
+    "copies-not-shards": _side_by_side,
+    "raise-power-limit": _uncapped,
     "pinned-memory": _pinned,
     "async-copy": _asynchronous,
     "mixed-precision": _half,

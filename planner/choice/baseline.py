@@ -194,13 +194,23 @@ class Baseline:
         machines = (line.usd for line in self.quote.lines if line.what not in OF_THE_DATA)
         return sum(machines, Decimal(0))
 
-    @property
-    def egress_fraction(self) -> float | None:
-        """The share of the bill that is for data sent out; None without a price."""
-        if self.quote is None or not self.quote.exact:
-            return None
-        out = sum((line.usd for line in self.quote.lines if line.what == "egress"), Decimal(0))
-        return float(out / self.quote.exact)
+    def signals(self, profile: Profile) -> dict[str, float | None]:
+        """Return the signals of the machine and its bill; None without a price or its figures."""
+        quote, offer, job = self.quote, self.offer, profile.job
+        if quote is None or offer is None:
+            return {}
+        out = sum((line.usd for line in quote.lines if line.what == "egress"), Decimal(0))
+        network, disk = profile.hardware.network_gbps, offer.scratch_disk_gib
+        disk = disk or offer.local_disk_gib
+        return {
+            "bill.egress": float(out / quote.exact) if quote.exact else None,
+            "network.of_offered": network / offer.network_gbps
+            if network and offer.network_gbps
+            else None,
+            "data.of_scratch": job.dataset_gib / (disk * self.count)
+            if job.dataset_gib and disk
+            else None,
+        }
 
     def has_size(self, offer: Offer) -> bool:
         """Return whether an offer is today's size, wherever and however bought."""
@@ -370,6 +380,8 @@ def _listed(
         provider, instance_type, region = parse_place(requirements.current)
     if provider and instance_type:
         return _stated(catalog, (provider, instance_type, region, purchase), name)
+    if requirements.owned or hardware.owned:
+        return None, False, (Message("note.owned-unpriced", job=name),)
     return _assumed(profile, catalog, requirements, provider)
 
 

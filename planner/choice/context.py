@@ -145,7 +145,8 @@ class JobContext:
     """All that the checks of one job need.
 
     Attributes:
-        profile: what was measured.
+        profile: what was measured of the GPUs that work.
+        measured: all that was measured.
         baseline: what runs today.
         work: the hours and data of the period.
         signals: every signal of the profile.
@@ -166,6 +167,7 @@ class JobContext:
     """
 
     profile: Profile
+    measured: Profile
     baseline: Baseline
     work: Workload
     findings: tuple[Finding, ...]

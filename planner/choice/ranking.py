@@ -30,6 +30,7 @@ from pricing.money import whole_dollars
 
 STAY = "o0"
 _LISTED = 15
+_SAME = Decimal("0.99")  # of a bill: what saves less saves nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +178,7 @@ def _may_be_recommended(ranked: list[Candidate], context: JobContext) -> list[Ca
     today_h, cost = context.baseline.hours.mid, context.baseline.cost
     if context.asked.objective == "time":
         return [d for d in trusted if d.hours_mid < today_h and d.hours.high <= today_h]
-    return [candidate for candidate in trusted if cost is not None and candidate.comparable < cost]
+    return [d for d in trusted if cost is not None and d.comparable < cost * _SAME]
 
 
 def takes_too_long(candidate: Candidate, context: JobContext) -> bool:
@@ -204,14 +205,17 @@ def _best(worth: Weighing, context: JobContext) -> Candidate | None:
 
 def _why_kept(ranked: list[Candidate], worth: Weighing, context: JobContext) -> str | None:
     """Return why nothing is recommended: what stands against the cheapest, or what is unknown."""
-    today = context.baseline.cost
-    if must_end(context.findings) or today is None or context.baseline.must_change:
+    today, hardware = context.baseline.cost, context.profile.hardware
+    if must_end(context.findings) or context.baseline.must_change:
         return None  # what is to be done, or which limit is broken, says it
+    if today is None:
+        owned = context.asked.owned or hardware.owned
+        return Message("keep.owned") if owned else None
     if not ranked:
         return Message("keep.no-offer")
     if context.asked.objective == "time":
         return Message("keep.none-faster")
-    cheaper = [candidate for candidate in ranked if candidate.comparable < today]
+    cheaper = [candidate for candidate in ranked if candidate.comparable < today * _SAME]
     if not cheaper:
         return Message("keep.none-cheaper")
     if _is_blind(context):
@@ -256,7 +260,7 @@ def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
     equal = [candidate for candidate in known if candidate.comparable == cost]
     least = min(equal, key=lambda d: (d.hours_mid, d.offer.place), default=None)
     today = None if context.baseline.must_change else context.baseline.cost
-    if least is None or (today is not None and today <= least.comparable):
+    if least is None or (today is not None and today * _SAME <= least.comparable):
         return None
     return least
 

@@ -138,7 +138,7 @@ def _consider(
     over: list[Rejected] = []
     offer, place = size.offer, _place(size, context)
     paid, limited = size.sizing.today and _is_paid(size, context), context.asked.limits_a_job
-    for way in ways:
+    for way in ways if size.sizing.today else _elsewhere(ways):
         if paid and not way.actions:
             continue  # that is o0
         try:
@@ -163,6 +163,12 @@ def _consider(
     return made, over
 
 
+def _elsewhere(ways: tuple[_Way, ...]) -> Iterator[_Way]:
+    """Yield the ways to run a job on another machine: without what mends today's alone."""
+    moved = (_way(tuple(cure for cure in way.actions if not cure.stays)) for way in ways)
+    yield from {way.codes: way for way in moved}.values()
+
+
 def _over_limits(candidate: Candidate, context: JobContext) -> list[Rejected]:
     asked, name = context.asked, candidate.offer.name
     cost = None if asked.budget_usd is None else candidate.usd_range.high
@@ -175,7 +181,11 @@ def _is_paid(size: OnSale, context: JobContext) -> bool:
 
 
 def _ways(context: JobContext) -> tuple[_Way, ...]:
-    return tuple(_Way(some, tuple(one.code for one in some)) for some in _action_sets(context))
+    return tuple(map(_way, _action_sets(context)))
+
+
+def _way(actions: tuple[Action, ...]) -> _Way:
+    return _Way(actions, tuple(cure.code for cure in actions))
 
 
 def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
@@ -239,11 +249,11 @@ def price_change(
     context: JobContext, actions: tuple[Action, ...], today: Offer, cost: Decimal
 ) -> Saved:
     """Return what actions together save on today's machine in the period, of what it costs."""
-    place, codes = context.alike.on_sale(0, today, context.sizing(today)), [a.code for a in actions]
-    bill = _candidate(_place(place, context), context, _Way(actions, tuple(codes)))
+    place, way = _place(context.alike.on_sale(0, today, context.sizing(today)), context), _way(actions)
+    bill = _candidate(place, context, way)
     low, high = bill.usd_range.low, bill.usd_range.high
     least, mid, most = (cents(cost - usd) for usd in (high, bill.expected, low))
-    factor = digits(context.work.time_factor(bill.hours_mid, codes))
+    factor = digits(context.work.time_factor(bill.hours_mid, way.codes))
     return Saved(low=least, mid=mid, high=most, time_factor=factor)
 
 
@@ -263,8 +273,10 @@ def _place(size: OnSale, context: JobContext) -> _Taken:
 
 
 def _layout_today(size: OnSale, context: JobContext) -> Layout:
-    """Return the layout on machines of today's size: with the cores and the slice of today."""
+    """Return the layout on machines of today's size: with the cores, network and slice of today."""
     layout, count = size.layout, size.sizing.machines
+    if (network := context.profile.hardware.network_gbps) is not None:
+        layout = replace(layout, network_gbps=network)
     if (cores := measured_cores(size.offer, context)) is not None:
         layout = replace(layout, cpu_cores=min(cores * count, layout.cpu_cores or math.inf))
     if source_slice(context.profile) is not None:

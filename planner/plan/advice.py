@@ -5,18 +5,20 @@ cure may not surely pay, or no machine may help it because it does nothing.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from shlex import quote
 
 from planner.actions import ACTIONS, Action, action
+from planner.actions.action import compatible
 from planner.choice.baseline import bill_of_work
 from planner.choice.changes import END, effort_usd, must_end
 from planner.choice.context import JobContext
 from planner.choice.option import Option
 from planner.choice.search import price_change
 from planner.choice.workload import END_WHEN_IDLE, Workload
+from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.coefficients import coefficients
 from planner.models.communication import link_class
 from planner.models.estimate import digits, digits_of
@@ -41,6 +43,9 @@ _HALF = 0.5
 _HALF_USD = Decimal("0.5")
 
 
+_ELSEWHERE = ("smaller-gpu", "newer-gpu", "more-gpus", "move-provider")  # not done here
+_OF_LINKS = ("communication-bound", "slow-interconnect")
+_SWITCH_H = 0.25  # to turn on what others need, such as pinned memory
 _WASTED = 0.1  # of the bill; less waste needs no cure
 _GAINS = 1.1  # on its part of the time; less is not worth a try
 _RECORD = "gpucost profile -o profile.json -- COMMAND"
@@ -64,26 +69,28 @@ def cure_now(
         choice: the recommended option; None for "leave it".
         options: that are listed.
     """
-    findings = context.findings
+    findings = tuple(one for one in context.findings if not _needless(one, context, choice))
     if must_end(findings):
         return Now(kind="end", what=Message("first.restart"), actions=(END,))
     scaled = (o for o in options if choice is not None and o.scaling)
     staying = next((o for o in (choice, *scaled) if o and context.baseline.is_here(o.offer)), None)
     if staying is not None:
         return _chosen(staying, context)
-    best = next((code for one in findings if (code := _best(one, priced, context))), None)
-    if best is not None:
-        return _try_with_end(best, context, priced)
-    worst = _worst(context)
+    for finding in findings:
+        best = _best(finding, priced, context)
+        if best is not None:
+            together = _together(finding, best, priced, context)
+            return together or _try_with_end(best, context, priced)
+    worst = _worst(findings)
     if worst is None:
-        return _unpriced(context)
+        return _unpriced(context, findings)
     cure = None if _is_open(worst) else _cure(worst, context, priced)
     return None if cure is None else _try(cure, context, priced.get(cure.code))
 
 
-def _worst(context: JobContext) -> Finding | None:
+def _worst(findings: Iterable[Finding]) -> Finding | None:
     """Return the finding that wastes most; None where little is wasted."""
-    wasting = [f for f in context.findings if (f.waste_fraction or 0.0) >= _WASTED]
+    wasting = [f for f in findings if (f.waste_fraction or 0.0) >= _WASTED]
     return max(wasting, key=lambda f: f.waste_fraction or 0.0, default=None)
 
 
@@ -98,18 +105,47 @@ def _best(finding: Finding, priced: Mapping[str, Saved], context: JobContext) ->
         return None
     rate, periods = context.asked.engineer_usd_per_hour, context.periods
 
-    def net(code: str) -> Decimal:
-        return priced[code].mid * periods - effort_usd(ACTIONS[code].effort_hours, rate)
+    def net(code: str, end: str = "mid") -> Decimal:
+        saves: Decimal = getattr(priced[code], end)
+        return saves * periods - effort_usd(ACTIONS[code].effort_hours, rate)
 
     proved = (code for code in finding.actions if ACTIONS[code].is_proved(context.signals))
-    paying = [code for code in proved if code in priced and net(code) > 0]
-    return max(paying, key=net, default=None)
+    known = [code for code in proved if code in priced and priced[code].mid >= 1]
+    for end in ("mid", "high"):  # what may pay at best is worth naming, where nothing surely does
+        paying = [code for code in known if net(code, end) > 0]
+        if paying:
+            return max(paying, key=net)
+    return None
 
 
-def _unpriced(context: JobContext) -> Now | None:
+def _needless(finding: Finding, context: JobContext, choice: Option | None) -> bool:
+    """Return whether the move that is recommended does away with a cause: a slow network."""
+    fewer = choice is not None and choice.count < context.baseline.count
+    return fewer and finding.code in _OF_LINKS and "fast-network" not in finding.actions
+
+
+def _together(
+    finding: Finding, best: str, priced: Mapping[str, Saved], context: JobContext
+) -> Now | None:
+    """Return the best cure with quick ones of its finding that add to it, or are a switch."""
+    first, today, cost = action(best, context.signals), context.baseline.offer, context.baseline.cost
+    if first.kind == "numeric" or today is None or cost is None:
+        return None
+    of_finding = [cure for cure in context.fixes if cure.code in finding.actions]
+    for longest, adds in ((SWITCH_HOURS, Decimal(1)), (_SWITCH_H, Decimal(0))):
+        quick = (c for c in of_finding if c.effort_hours <= longest and c.code != best)
+        cures = compatible((first, *quick))
+        saves = price_change(context, cures, today, cost) if len(cures) > 1 else None
+        if saves is not None and saves.mid >= priced[best].mid + adds:
+            hours = sum(cure.effort_hours for cure in cures)
+            return _step(tuple(cure.code for cure in cures), _way(first), saves, hours, context)
+    return None
+
+
+def _unpriced(context: JobContext, findings: Iterable[Finding]) -> Now | None:
     """Return the first change of the program itself that a grave finding of unknown waste names."""
     missed = any(broken.reason == "latency" for broken in context.baseline.broken)
-    grave = (f for f in context.findings if (missed or f.severity == "high"))
+    grave = (f for f in findings if missed or f.severity in {"high", "medium"})
     codes = (code for one in grave if one.confidence != "possible" for code in one.actions)
     cure = next((ACTIONS[code] for code in codes if ACTIONS[code].kind != "structural"), None)
     return None if cure is None else _try(cure, context, None)
@@ -187,13 +223,14 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
     """Return the first action of unknown saving whose work the waste would pay for."""
     signals, rate = context.signals, context.asked.engineer_usd_per_hour
     at_stake = None if cause.waste_usd is None else cause.waste_usd * context.periods
-    found = [action(code, signals) for code in cause.actions if code not in priced]
+    codes = [code for code in cause.actions if code not in priced and code not in _ELSEWHERE]
+    found = [action(code, signals) for code in codes]
     known = [one for one in found if one.effect is not None]
     helping = [one for one in known if one.gain and one.gain[1] >= _GAINS] if known else found
-    for one in helping:
-        if at_stake is None or effort_usd(one.effort_hours, rate) < at_stake:
-            return one
-    return None
+    if at_stake is None:
+        return min(helping, key=lambda cure: cure.effort_hours, default=None)
+    paying = (cure for cure in helping if effort_usd(cure.effort_hours, rate) < at_stake)
+    return next(paying, None)
 
 
 def find_proof(
@@ -213,7 +250,7 @@ def find_proof(
 
 
 def _record(context: JobContext) -> Proof | None:
-    worst = _worst(context)
+    worst = _worst(context.findings)
     if worst is None or not _is_open(worst):
         return None
     unknown = worst.code == "unmeasured"
@@ -269,6 +306,8 @@ def suggest_experiment(
     The answer is the recommended option, else the one that would be, were it surer.
     """
     about = next((o for o in options if o.id == recommended), options[0] if options else None)
+    if context.asked.owned or context.profile.hardware.owned:
+        return None  # nothing that is rented saves what its owner has paid for
     if about is None or not context.work.fixed_work or about.hours.low <= 0.0:
         return None
     today = context.baseline.cost

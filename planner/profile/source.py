@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from planner.profile.codec import dump
-from planner.profile.model import Profile
+from planner.profile.model import GpuReadings, Profile
 from pricing import hardware
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, MigProfile
@@ -31,6 +31,28 @@ def source_gpu(profile: Profile) -> Gpu:
         raise UnknownGpuError(
             f"{profile.job.name}: hardware.gpu: {problem}" for problem in error.problems
         ) from error
+
+
+_IDLE, _IDLE_GIB = 0.05, 2.0  # of the time; memory that a context alone holds
+
+
+def at_work(profile: Profile) -> Profile:
+    """Return the profile of the GPUs that work alone, where others of its one machine never do."""
+    busy = tuple(reading for reading in profile.gpus if not _rests(reading))
+    known, nodes = len(profile.gpus) == profile.gpu_count, profile.hardware.nodes or 1
+    if not known or nodes > 1 or profile.job.splits_the_model:
+        return profile
+    if not busy or len(busy) == len(profile.gpus):
+        return profile
+    hardware = replace(profile.hardware, gpu_count=len(busy))
+    return replace(profile, gpus=busy, hardware=hardware)
+
+
+def _rests(reading: GpuReadings) -> bool:
+    kernels, held = (reading.metrics.get(slot) for slot in ("util.kernel_time", "mem.used_gib"))
+    if kernels is None or held is None or kernels.typical is None:
+        return False
+    return kernels.typical < _IDLE > (kernels.p95 or 0.0) and (held.peak or 0.0) < _IDLE_GIB
 
 
 def source_slice(profile: Profile) -> MigProfile | None:

@@ -26,17 +26,16 @@ _QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p90", 0.90), ("p75", 0.75), ("p50"
 
 
 def read_signals(
-    profile: Profile, *, egress: float | None = None, spare_copies: float | None = None
+    profile: Profile, machine: Mapping[str, float | None] = MappingProxyType({})
 ) -> Mapping[str, Value]:
     """Return every signal of the profile by name; None where it was not measured.
 
     Args:
         profile: what was measured.
-        egress: share of today's bill that is for data sent out, 0-1; None where no bill is known.
-        spare_copies: share of a service's copies that no request needs, 0-1; None where unknown.
+        machine: signals of its machine and its bill that the profile cannot hold.
     """
     read = {name: signal.read(profile) for name, signal in SIGNALS.items()}
-    return MappingProxyType({**read, "bill.egress": egress, "serving.spare_copies": spare_copies})
+    return MappingProxyType({**read, **machine})
 
 
 def is_snapshot(profile: Profile) -> bool:
@@ -78,6 +77,13 @@ def _power_over_idle(profile: Profile) -> float | None:
 def _cap(profile: Profile) -> float | None:
     gpu = _known_gpu(profile)
     return _share(profile.mean("power.limit_w"), gpu.tdp_w if gpu else None)
+
+
+def _weights_of_gpu(profile: Profile) -> float | None:
+    job, gpu = profile.job, _known_gpu(profile)
+    size = _BYTES_A_WEIGHT.get(job.precision or "")
+    weights = None if size is None or job.parameters is None else job.parameters * size / 2.0**30
+    return _share(weights, profile.hardware.gpu_memory_gib or (gpu.memory_gib if gpu else None))
 
 
 def _step(part: str) -> Callable[[Profile], float | None]:
@@ -324,6 +330,9 @@ def _serving(part: str) -> Callable[[Profile], float | None]:
 SIGNALS: dict[str, Signal] = {
     "bill.egress": Signal(lambda _: None, "data sent out, of the bill", FRACTION),
     "serving.spare_copies": Signal(lambda _: None, "copies that no request needs", FRACTION),
+    "network.of_offered": Signal(lambda _: None, "network in use, of the machine's own", FRACTION),
+    "data.of_scratch": Signal(lambda _: None, "data set over the local disks"),
+    "weights.of_gpu": Signal(_weights_of_gpu, "weights, of one GPU's memory", FRACTION),
     "job.kind": Signal(lambda p: p.job.kind, "kind of job"),
     "job.precision": Signal(lambda p: p.job.precision, "precision"),
     "job.batch_per_gpu": Signal(lambda p: p.job.batch_per_gpu, "batch per GPU"),
@@ -331,6 +340,7 @@ SIGNALS: dict[str, Signal] = {
     "job.family": Signal(lambda p: family(p.job.framework), "kind of framework"),
     "job.input": Signal(_input, "what the input is"),
     "serving.kv_cache_fraction": Signal(_serving("kv_cache_fraction"), "KV cache in use", FRACTION),
+    "serving.requests_running": Signal(_serving("requests_running"), "requests at a time"),
     "serving.requests_waiting": Signal(_serving("requests_waiting"), "requests waiting"),
     "serving.preemptions_per_s": Signal(
         _serving("preemptions_per_s"), "requests preempted a second", "/s"

@@ -253,7 +253,7 @@ def stay(job: JobPlan) -> str:
     today, now = job.baseline, job.answer.now
     if now is not None and now.kind == "end":
         return _("{step}.", step=sentence(now))
-    if today.cost.total is None:
+    if today.cost.total is None and job.answer.reason is None:
         return _("Set today's machine with --machine to see the savings.")
     if today.breaks and not today.broken_limits and job.options:
         wishes = join(sorted({word("reason", b.reason) for b in today.breaks}))

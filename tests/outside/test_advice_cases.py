@@ -110,7 +110,7 @@ def cp2k(ran: Ran) -> Iterator[bool]:
 
 
 def crosscloud(ran: Ran) -> Iterator[bool]:
-    yield "local-cache" in named(ran.job)
+    yield bool({"local-cache", "data-near-gpu"} & named(ran.job))
     yield ran.option is None or ran.option["move"] is not None
 
 

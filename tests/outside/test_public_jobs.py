@@ -46,8 +46,9 @@ def agrees(wants: Mapping[str, Any], ran: Ran) -> Iterator[tuple[str, bool]]:
         "first": lambda codes_: first in codes_,
         "not_first": lambda codes_: first not in codes_,
         "names": lambda _: bool(cures & codes),
-        "names_or_faster": lambda wanted: bool(set(wanted) & codes)
-        or (option is not None and option["speed"]["mid"] >= 1.25),
+        "names_or_faster": lambda wanted: (
+            bool(set(wanted) & codes) or (option is not None and option["speed"]["mid"] >= 1.25)
+        ),
         "never": lambda codes_: not set(codes_) & codes,
         "cured": lambda _: option is None or bool(cures & set(option["actions"])),
         "share_most": lambda most: ran.share <= most,
@@ -80,7 +81,7 @@ def _print(folder: Path) -> None:
     for case in CASES:
         ran, name = ran_case(case, folder), case["profile"]["job"]["name"]
         broken = ["exit"] if ran.code else [k for k, kept in agrees(case["wants"], ran) if not kept]
-        print(f"{name}: {'right' if not broken else ', '.join(broken)}\n    {ran.text}")
+        sys.stdout.write(f"{name}: {', '.join(broken) or 'right'}\n    {ran.text}\n")
 
 
 if __name__ == "__main__":

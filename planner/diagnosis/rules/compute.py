@@ -81,6 +81,8 @@ RULES: tuple[Rule, ...] = (
                     is_("power.cap_fraction", "<", 0.9),
                     unless_known("temp.core_c.max", "<", 80.0),
                 ),
+                severity="medium",
+                actions=("raise-power-limit",),
             ),
             Case(
                 confidence="measured",
@@ -208,7 +210,7 @@ RULES: tuple[Rule, ...] = (
                     is_(_DRAM, ">=", LOW),
                     is_(_TENSOR, "<", 0.3),
                 ),
-                actions=("quantization", "newer-gpu"),
+                actions=("quantization", "speculative-decoding", "newer-gpu"),
             ),
             Case(
                 confidence="possible",
@@ -363,7 +365,7 @@ MULTI_GPU: tuple[Rule, ...] = (
                 cause=Message("cause.slow-rank"),
                 tests=(is_("ranks.behind", ">=", STEP_SHARE),),
                 waste=BEHIND,
-                actions=(),
+                actions=("even-ranks",),
                 names="rank",
             ),
             Case(
@@ -378,7 +380,13 @@ MULTI_GPU: tuple[Rule, ...] = (
         code="communication-bound",
         meaning="GPUs wait for each other.",
         source=f"{_GUIDES}; collectives are kernels, so a GPU that waits in one reads as busy",
-        actions=("nccl-tuning", "gradient-accumulation", "larger-batch", "fewer-gpus"),
+        actions=(
+            "fast-network",
+            "nccl-tuning",
+            "gradient-accumulation",
+            "larger-batch",
+            "fewer-gpus",
+        ),
         against=(is_(SM, ">=", 0.8), is_("host.net_fraction", "<", 0.2)),
         cases=(
             Case(
@@ -419,7 +427,7 @@ MULTI_GPU: tuple[Rule, ...] = (
         code="slow-interconnect",
         meaning="The GPUs exchange gradients over PCIe or a network under 100 Gbit/s.",
         source=_GUIDES,
-        actions=("nccl-tuning", "gradient-accumulation", "numa-binding"),
+        actions=("fast-network", "nccl-tuning", "gradient-accumulation", "numa-binding"),
         against=(is_(SM, ">=", FILLED), is_(COMMUNICATION, "<", STEP_SHARE)),
         cases=(
             Case(

@@ -16,6 +16,7 @@ from planner.diagnosis.rules.rule import (
 from planner.profile.kinds import JobKind
 from planner.signals.condition import is_, unless_known, where, where_known
 from planner.signals.thresholds import (
+    ANSWERS,
     BUSY,
     BUSY_NOW,
     CPU,
@@ -90,6 +91,16 @@ RULES: tuple[Rule, ...] = (
             ),
             Case(
                 confidence="measured",
+                cause=Message("cause.held-for-few-requests"),
+                tests=(
+                    where("job.kind", "in", ANSWERS),
+                    *_NOTHING_RUNS,
+                    is_("mem.used_gib.max", ">", 1.0),
+                ),
+                waste=WAITING,
+            ),
+            Case(
+                confidence="measured",
                 cause=Message("cause.held-without-kernels"),
                 tests=(*_NOTHING_RUNS, is_("mem.used_gib.max", ">", 1.0)),
                 waste=WAITING,
@@ -132,6 +143,18 @@ RULES: tuple[Rule, ...] = (
         against=(_POWER_DRAWN,),
         severity="high",
         cases=(
+            Case(
+                confidence="likely",
+                cause=Message("cause.runs-on-cpu"),
+                tests=(
+                    is_("util.kernel_time.most", "<", IDLE),
+                    is_("mem.used_gib.max", "<=", 1.0),
+                    is_(CPU, ">=", CPU_FULL),
+                    NO_VIDEO,
+                ),
+                waste=WAITING,
+                actions=("use-gpu",),
+            ),
             Case(
                 confidence="measured",
                 cause=Message("cause.nothing-runs"),
@@ -253,6 +276,7 @@ RULES: tuple[Rule, ...] = (
                     is_(BUSY, "<", LOW),
                     where("util.kernel_time.most", ">=", IDLE),
                     unless_known(CPU, "<", CPU_FULL),
+                    unless_known("serving.requests_waiting", "<", 1.0),
                     NO_VIDEO,
                 ),
                 waste=WAITING,
@@ -296,12 +320,24 @@ RULES: tuple[Rule, ...] = (
         code="latency-risk",
         meaning="The latency target is missed, nearly missed, or cannot be checked.",
         source="practice: sharing needs a measured latency",
-        actions=("more-gpus", "newer-gpu", "quantization", "dynamic-batching"),
+        actions=(
+            "speculative-decoding",
+            "quantization",
+            "dynamic-batching",
+            "more-gpus",
+            "newer-gpu",
+        ),
         against=(is_(BUSY, "<", LOW),),
         cases=(
             Case(
                 confidence="measured",
                 cause=Message("cause.latency-at-target"),
+                tests=(is_("latency.of_target", ">=", 1.0),),
+                severity="high",
+            ),
+            Case(
+                confidence="measured",
+                cause=Message("cause.latency-near-target"),
                 tests=(is_("latency.of_target", ">=", 0.9),),
                 severity="high",
             ),

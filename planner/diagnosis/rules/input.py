@@ -38,6 +38,13 @@ _NO_DATA_WAIT = unless_known(DATA_WAIT, "<", STEP_SHARE)
 _NO_COPY_WAIT = unless_known(COPIES, "<", STEP_SHARE)
 _SEEN_WAITING = unless_known(DATA_WAIT, ">=", STEP_SHARE)
 _LOADER = ("dataloader-prefetch", "pinned-memory", "persistent-workers")
+_FROM_AFAR = (
+    "data-near-gpu",
+    "local-cache",
+    "dataloader-prefetch",
+    "dataloader-workers",
+    *_LOADER[1:],
+)
 _LAUNCHES = (
     "environment-workers",
     "gpu-sampling",
@@ -69,6 +76,7 @@ _DATA = Rule(
         "dataloader-workers",
         "dataloader-prefetch",
         "offline-preprocessing",
+        "data-near-gpu",
         "local-cache",
         "pinned-memory",
         "persistent-workers",
@@ -124,7 +132,7 @@ _DATA = Rule(
                 _SEEN_WAITING,
             ),
             waste=WAITING,
-            actions=("local-cache", "dataloader-prefetch", "dataloader-workers", *_LOADER[1:]),
+            actions=_FROM_AFAR,
         ),
         Case(
             confidence="possible",
@@ -136,7 +144,7 @@ _DATA = Rule(
                 _SEEN_WAITING,
             ),
             waste=WAITING,
-            actions=("local-cache", "dataloader-prefetch", "dataloader-workers", *_LOADER[1:]),
+            actions=_FROM_AFAR,
         ),
     ),
 )
@@ -225,7 +233,7 @@ _HOST = Rule(
             )
             for group, cause, actions in (
                 ("logging", "cause.logging", ("log-less-often",)),
-                ("network", "cause.network-in-loop", ("local-cache", "dataloader-prefetch")),
+                ("network", "cause.network-in-loop", _FROM_AFAR[:3]),
                 ("python", "cause.own-python", ("python-off-step", *_BESIDE)),
             )
         ),
@@ -261,6 +269,41 @@ _HOST = Rule(
             ),
             waste=WAITING,
             names="model",
+        ),
+        Case(
+            confidence="likely",
+            cause=Message("cause.server-holds-back"),
+            tests=(
+                where("job.family", "in", ("llm-server",)),
+                is_(BUSY, "<", LOW),
+                is_("serving.requests_waiting", ">=", 1.0),
+            ),
+            waste=WAITING,
+            actions=("copies-not-shards", "cuda-graphs", "smaller-gpu"),
+        ),
+        Case(
+            confidence="likely",
+            cause=Message("cause.environments-hold"),
+            tests=(
+                *_NEITHER_BUSY,
+                where("job.family", "in", ("reinforcement",)),
+                is_(CPU, "<", CPU_FULL),
+            ),
+            waste=WAITING,
+            actions=("environment-workers", *_BESIDE),
+        ),
+        Case(
+            confidence="likely",
+            cause=Message("cause.serial-code"),
+            tests=(
+                is_(BUSY, "<", LOW),
+                is_("host.cpu_busiest_core.mean", ">=", CPU_FULL),
+                is_(CPU, "<", LOW),
+                where("job.kind", "in", ("unknown", "inference_offline")),
+                where("job.family", "in", ("simulation", "rendering")),
+            ),
+            waste=WAITING,
+            actions=_BESIDE,
         ),
         Case(
             confidence="likely",
