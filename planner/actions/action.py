@@ -88,8 +88,7 @@ class Action:
         by: `launcher` where the environment or the launcher does it, `code` where the program
             changes, `machine` where another machine is rented or this one is set up.
         environment: variables to set; `{name}` stands for the setting of that name, and without
-            it the variable is left out. GPUCOST_* are read by no library: they carry a figure to
-            the program. The others are as PyTorch, NCCL and Hugging Face document them.
+            it the variable is left out. As PyTorch, NCCL and Hugging Face document them.
         launcher: what the launcher is told.
         frameworks: by each of `FRAMEWORKS` that has its own way.
         words: how it is done elsewhere, or how to find out whether it worked.

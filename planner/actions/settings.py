@@ -8,15 +8,13 @@ out none of their own.
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
 
 from planner.actions import ACTIONS
 from planner.actions.effects import batch_growth, loader_workers
 from planner.models.interruption import CHECKPOINTS, CheckpointCosts, Survival, survival
 from planner.profile.model import Profile
-from planner.signals.condition import Signals, Test
+from planner.signals.condition import Signals
 from planner.signals.signals import capability
 from planner.signals.thresholds import TRAINS
 from pricing.hardware import Gpu
@@ -90,58 +88,47 @@ def batch_that_fits(signals: Signals) -> int | None:
     return rounded if rounded > batch else None
 
 
-def _workers(signals: Signals) -> Settings:
+def _workers(signals: Signals, _: PlannedRun) -> Settings:
     workers = loader_workers(signals)
     return {} if workers is None else {"num_workers": workers, "prefetch_factor": _PREFETCH}
 
 
-def _batch(signals: Signals) -> Settings:
+def _batch(signals: Signals, _: PlannedRun) -> Settings:
     batch = batch_that_fits(signals)
     return {} if batch is None else {"batch_per_gpu": batch}
 
 
-def _half(signals: Signals) -> Settings:
+def _half(signals: Signals, _: PlannedRun) -> Settings:
     capability = _number(signals, "hardware.compute_capability")
     if capability is None:
         return {}
     return {"dtype": "bf16"} if capability >= _BF16_FROM else {"dtype": "fp16"}
 
 
-def _interval(run: PlannedRun) -> Settings:
+def _interval(_: Signals, run: PlannedRun) -> Settings:
     return {"interval_s": round(run.needs.checkpoint_every_s)}
 
 
-def _processes(run: PlannedRun) -> Settings:
+def _processes(_: Signals, run: PlannedRun) -> Settings:
     return {"nproc_per_node": run.processes, "max_restarts": run.needs.max_restarts}
 
 
-def _queue(signals: Signals) -> Settings:
+def _queue(signals: Signals, _: PlannedRun) -> Settings:
     target_ms = _number(signals, "job.latency_slo_ms")
     delay = {} if target_ms is None else {"max_delay_ms": round(target_ms * _DELAY_OF_TARGET, 1)}
     return {"max_batch": _QUEUED, **delay}
 
 
-_SETTINGS_OF_JOB: dict[str, Callable[[Signals], Settings]] = {"dynamic-batching": _queue}
-_SETTINGS_OF_MACHINE: dict[str, Callable[[Signals], Settings]] = {
+_LAWS: dict[str, Callable[[Signals, PlannedRun], Settings]] = {
+    "dynamic-batching": _queue,
     "dataloader-workers": _workers,
     "mixed-precision": _half,
     "larger-batch": _batch,
-}
-_SETTINGS_OF_RUN: dict[str, Callable[[PlannedRun], Settings]] = {
     "checkpoint-interval": _interval,
     "data-parallel": _processes,
     "sharded-data-parallel": _processes,
 }
-
-
-OF_MACHINE = (
-    "hardware.gpu_count",
-    "hardware.nodes",
-    "hardware.cpu_cores_per_gpu",
-    "hardware.compute_capability",
-    "mem.used_fraction.max",
-)
-"""Signals that `on_machine` changes."""
+"""What actions set that hangs on the job, its machine or its run; the others set what they say."""
 
 
 def on_machine(signals: Signals, gpu: Gpu, run: PlannedRun) -> Signals:
@@ -150,40 +137,23 @@ def on_machine(signals: Signals, gpu: Gpu, run: PlannedRun) -> Signals:
     The memory that was held stays; its share of the other GPU's memory changes.
     """
     held = _number(signals, "mem.used_gib.max")
-    moved = (
-        float(run.gpus),
-        float(run.nodes),
-        run.cores,
-        capability(gpu),
-        held / gpu.memory_gib if held and gpu.memory_gib else None,
-    )
-    return {**signals, **dict(zip(OF_MACHINE, moved, strict=True))}
+    return {
+        **signals,
+        "hardware.gpu_count": float(run.gpus),
+        "hardware.nodes": float(run.nodes),
+        "hardware.cpu_cores_per_gpu": run.cores,
+        "hardware.compute_capability": capability(gpu),
+        "mem.used_fraction.max": held / gpu.memory_gib if held and gpu.memory_gib else None,
+    }
 
 
-def hangs_on_machine(code: str) -> bool:
-    """Return whether what the action sets hangs on signals that `on_machine` changes."""
-    return code in _SETTINGS_OF_MACHINE
-
-
-def settings_of_job(code: str, signals: Signals) -> Settings | None:
-    """Return what the action sets, whatever the run; None where that hangs on the run.
-
-    Args:
-        code: of the action.
-        signals: as they are where the job runs (`on_machine`).
-
-    Returns:
-        Empty where nothing can be worked out.
-    """
-    if code in _SETTINGS_OF_RUN:
-        return None
-    law = _SETTINGS_OF_JOB.get(code) or _SETTINGS_OF_MACHINE.get(code)
-    return law(signals) if law else dict(ACTIONS[code].settings)
-
-
-def settings_of_run(code: str, run: PlannedRun) -> Settings:
-    """Return what an action sets of which `settings_of_job` is None."""
-    return _SETTINGS_OF_RUN[code](run)
+def _values(signals: Signals, run: PlannedRun) -> dict[str, Settings]:
+    """Return what each action on the job that applies there would set."""
+    return {
+        code: _LAWS[code](signals, run) if code in _LAWS else dict(action.settings)
+        for code, action in ACTIONS.items()
+        if action.kind != "structural" and action.applies(signals)
+    }
 
 
 _NUMA = "numa-binding"
@@ -191,14 +161,16 @@ _NUMA = "numa-binding"
 _SEVERAL_NODES = MappingProxyType({"NCCL_SOCKET_IFNAME": "^lo,docker"})
 _THREADS, _MPS_SHARE = "OMP_NUM_THREADS", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 _MPS_OVERCOMMIT = 2.0  # of the equal share: jobs that share are rarely busy at the same time
-
-
+# Of plans of earlier versions: nothing reads them.
+_OF_EARLIER_PLANS = ("DATALOADER_WORKERS", "PREFETCH_FACTOR", "PERSISTENT_WORKERS", "PIN_MEMORY",
+                     "NON_BLOCKING", "PRECISION")  # fmt: skip
 VARIABLES = frozenset(
     (
         _THREADS,
         _MPS_SHARE,
         *_SEVERAL_NODES,
         *(name for action in ACTIONS.values() for name in action.environment),
+        *(f"GPUCOST_{name}" for name in _OF_EARLIER_PLANS),
     )
 )
 """Every variable that is ever set; a plan that names another one is not of our making."""
@@ -263,47 +235,8 @@ class MachineSettings:
         return replace(self, nodes=nodes, nnodes=str(nodes), environment=_sorted(environment))
 
 
-_Sets = Mapping[str, Settings | None]
-"""By code of each action that applies on a machine, what it sets; None: that hangs on the run."""
-
-
-@dataclass(slots=True)
-class Applying:
-    """What applies, of the signals of one job; worked out when it is asked for.
-
-    Attributes:
-        actions: that apply on some machine, as far as nothing of the job stands against them.
-        there: what applies on each kind of machine.
-    """
-
-    actions: "tuple[_OfJob, ...] | None" = None
-    there: dict[object, _Sets] = field(default_factory=dict)
-
-
-class _OfJob(NamedTuple):
-    """An action to which nothing of a job itself stands against.
-
-    Attributes:
-        code: its code.
-        tests: that its machine must pass, too.
-        hangs: whether what it sets hangs on the machine.
-        sets: else what it sets.
-    """
-
-    code: str
-    tests: tuple[Test, ...]
-    hangs: bool
-    sets: Settings | None
-
-
-def machine_settings(  # noqa: PLR0913 - what is set, and what it is worked out from
-    actions: Iterable[str],
-    signals: Signals,
-    gpu: Gpu,
-    run: PlannedRun,
-    known: Applying,
-    *,
-    nnodes: str = "",
+def machine_settings(
+    actions: Iterable[str], signals: Signals, gpu: Gpu, run: PlannedRun, nnodes: str = ""
 ) -> MachineSettings:
     """Return what to set on the machines of an option.
 
@@ -312,10 +245,9 @@ def machine_settings(  # noqa: PLR0913 - what is set, and what it is worked out 
         signals: of the profile.
         gpu: of the option's machines.
         run: one copy of the job on them.
-        known: what applies on machines, of these signals; what is worked out is added.
         nnodes: torchrun's, where it is elastic; empty: as many as there are.
     """
-    values = _values(_applying_there(signals, gpu, run, known), run)
+    values = _values(on_machine(signals, gpu, run), run)
     trains, processes = _trains(signals), run.processes
     added = tuple([code for code in actions if code in values])
     together = run.needs.max_restarts if trains and run.gpus > 1 else None
@@ -333,67 +265,15 @@ def machine_settings(  # noqa: PLR0913 - what is set, and what it is worked out 
     )
 
 
-def today_settings(
-    signals: Signals, run: PlannedRun, known: Applying | None = None
-) -> MachineSettings:
+def today_settings(signals: Signals, run: PlannedRun) -> MachineSettings:
     """Return the job as it runs today: nothing is set, and what each action would set there."""
     return MachineSettings(
-        values=_values(_applying(signals, _of_job(signals, known or Applying())), run),
+        values=_values(signals, run),
         nproc_per_node=run.processes,
         nodes=run.nodes,
         nnodes=str(run.nodes),
         checkpoint_every_s=run.needs.checkpoint_every_s if _trains(signals) else None,
     )
-
-
-def _applying_there(signals: Signals, gpu: Gpu, run: PlannedRun, known: Applying) -> _Sets:
-    """Return what applies on a machine."""
-    key = (gpu.name, run.gpus, run.nodes, run.cores)
-    if key not in known.there:
-        there = on_machine(signals, gpu, run)
-        known.there[key] = _applying(there, _of_job(signals, known))
-    return known.there[key]
-
-
-def _applying(there: Signals, actions: Iterable[_OfJob]) -> _Sets:
-    found: dict[str, Settings | None] = {}
-    for code, tests, hangs, sets in actions:
-        if not tests or all(test.holds(there) for test in tests):
-            found[code] = settings_of_job(code, there) if hangs else sets
-    return found
-
-
-def _of_job(signals: Signals, known: Applying) -> tuple[_OfJob, ...]:
-    """Return the actions to which nothing of the job itself stands against."""
-    if known.actions is None:
-        known.actions = tuple(
-            _OfJob(code, tests, hangs, None if hangs else settings_of_job(code, signals))
-            for code, of_job, tests, hangs in _actions()
-            if all(test.holds(signals) for test in of_job)
-        )
-    return known.actions
-
-
-@cache
-def _actions() -> tuple[tuple[str, tuple[Test, ...], tuple[Test, ...], bool], ...]:
-    """Return each action on a job: its tests of the job and of the machine, if it hangs on it."""
-    return tuple(
-        (
-            code,
-            tuple(test for test in one.when if test.signal not in OF_MACHINE),
-            tuple(test for test in one.when if test.signal in OF_MACHINE),
-            hangs_on_machine(code),
-        )
-        for code, one in ACTIONS.items()
-        if one.kind != "structural"
-    )
-
-
-def _values(there: _Sets, run: PlannedRun) -> dict[str, Settings]:
-    return {
-        code: settings_of_run(code, run) if settings is None else settings
-        for code, settings in there.items()
-    }
 
 
 def _trains(signals: Signals) -> bool:

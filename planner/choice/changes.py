@@ -11,7 +11,6 @@ from planner.choice.workload import Tenancy
 from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
 from planner.signals.finding import Finding
-from pricing.catalog.offer import Offer
 from pricing.hardware import gpus
 from pricing.message import Message, join
 from pricing.money import usd
@@ -71,16 +70,7 @@ def _is_other(candidate: Candidate, context: JobContext) -> bool:
 
 def _structural(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
     """Return the codes for what the choice of machine changes against today."""
-    offer = candidate.offer
-    key = (offer.gpu, offer.provider, offer.purchase, gpus_used(offer, context))
-    known = context.changes.get(key)
-    if known is None:
-        known = context.changes[key] = tuple(_changes(offer, context))
-    return known
-
-
-def _changes(offer: Offer, context: JobContext) -> list[str]:
-    today = context.baseline.offer
+    offer, today = candidate.offer, context.baseline.offer
     before, after = context.profile.gpu_count, gpus_used(offer, context)
     found = []
     if offer.gpu != context.gpu.name:
@@ -94,7 +84,7 @@ def _changes(offer: Offer, context: JobContext) -> list[str]:
         found.append("move-provider")
     if offer.purchase in _BY_PURCHASE and (today is None or today.purchase != offer.purchase):
         found.append(_BY_PURCHASE[offer.purchase])
-    return found
+    return tuple(found)
 
 
 def why(candidate: Candidate, context: JobContext) -> str:

@@ -1,14 +1,13 @@
 """All that the checks of one job need: its host, and how many machines of a size it would take."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from planner.actions import Action
-from planner.actions.settings import Applying
 from planner.choice.baseline import Baseline, where
-from planner.choice.offers import Market, Sizing, Standing
+from planner.choice.offers import Market, Sizing
 from planner.choice.requirements import Reason, Requirements
 from planner.choice.workload import Workload
 from planner.models.costs import WorkCost, work_cost
@@ -158,12 +157,6 @@ class JobContext:
         asked: limits and wishes.
         probes: the same job measured elsewhere.
         shared: what all jobs of the plan share; None: a plan of this job alone.
-        changes: codes of what another machine changes, by its GPU, provider, purchase and number
-            of GPUs; kept by `planner.choice.changes`.
-        misfits: why the job cannot run on GPUs, by `OnSale.room`; None: it can; kept by
-            `planner.choice.feasibility`.
-        applying: by machine, what actions apply there and what they set; kept by
-            `planner.actions.settings`.
     """
 
     profile: Profile
@@ -179,9 +172,6 @@ class JobContext:
     asked: Requirements
     probes: tuple[Profile, ...] = ()
     shared: Market | None = None
-    changes: dict[object, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    misfits: dict[int, tuple[Reason, str] | None] = field(default_factory=dict, repr=False)
-    applying: Applying = field(default_factory=Applying, repr=False)
 
     @cached_property
     def gpu(self) -> Gpu:
@@ -199,21 +189,9 @@ class JobContext:
         return self.asked.horizon if self.work.storage_h is not None else Decimal(1)
 
     @cached_property
-    def alike(self) -> Standing:
-        """What is worked out once for all jobs that stand alike: nothing of it was measured."""
-        hardware, job, today = self.profile.hardware, self.profile.job, self.baseline.offer
-        place = today and (today.name, today.purchase, today.gpu, today.region)
-        copies = (self.work.replicas, self.baseline.count, self.baseline.replicas)
-        wanted = (self.gpu.name, self.profile.gpu_count, hardware.nodes)
-        kind = (job.kind, job.splits_the_model, self.stays_on)
-        return self.market.alike((place, copies, wanted, kind))
-
-    def sizing(self, offer: Offer) -> Sizing:
-        """Return the machines of a size that one copy of the job would take, and their GPUs."""
-        known = self.alike.sizings.get(id(offer))
-        if known is None or known[0] is not offer:
-            known = self.alike.sizings[id(offer)] = (offer, _sizing(offer, self))
-        return known[1]
+    def sizing(self) -> Callable[[Offer], Sizing]:
+        """What machines of an offer one copy of the job would take, and their GPUs."""
+        return lru_cache(maxsize=None)(lambda offer: _sizing(offer, self))
 
     def work_cost(self, cost: Decimal | None) -> WorkCost | None:
         """Return what an amount of the job's work costs, of a bill of the period."""

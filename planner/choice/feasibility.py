@@ -79,9 +79,10 @@ def _who(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
         "community" in asked.include or offer.provider in asked.providers
     ):
         yield "unavailable", Message("no.community")
-    ordered = offer.gpu_count * machines(offer, context) * context.work.replicas
-    if ordered < offer.minimum_gpus and not same_machine(offer, context):
-        yield "unavailable", Message("no.minimum", least=offer.minimum_gpus, n=ordered)
+    if offer.minimum_gpus > 1 and not same_machine(offer, context):
+        ordered = offer.gpu_count * machines(offer, context) * context.work.replicas
+        if ordered < offer.minimum_gpus:
+            yield "unavailable", Message("no.minimum", least=offer.minimum_gpus, n=ordered)
     if gpu.vendor != context.gpu.vendor and not (named or "any-vendor" in asked.include):
         vendor = context.gpu.vendor
         yield "capability", Message("no.vendor", vendor=gpu.vendor, today=vendor)
@@ -141,11 +142,8 @@ def _purchase(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]
 
 
 def _takes(size: OnSale, context: JobContext) -> Why | None:
-    """Return why the GPUs cannot run the job; many offers have the same ones."""
-    known, room = context.misfits, size.room
-    if room not in known:
-        known[room] = _capable(size.offer, context) or _fits(size, context)
-    return known[room]
+    """Return why the GPUs cannot run the job."""
+    return _capable(size.offer, context) or _fits(size, context)
 
 
 def _capable(offer: Offer, context: JobContext) -> Why | None:
@@ -253,7 +251,7 @@ def _started(size: OnSale, context: JobContext) -> Why | None:
     return None
 
 
-# Of the machine, the GPUs wanted and the kind of job alone: what `JobContext.alike` tells apart.
+# Of the machine, the GPUs wanted and the kind of job alone: what `the first pass` tells apart.
 _FOR_ALL_ALIKE: tuple[Check, ...] = (_who, _how_many, _region, _purchase)
 _FOR_THE_JOB: tuple[JobCheck, ...] = (_takes, _carried, _connected, _started)
 

@@ -1,16 +1,14 @@
 """What all jobs of one plan share: the sizes on sale, and the prices that stand for unknown ones.
 
-Each answer is worked out when it is first asked for and kept for the plan, as it depends on the
-catalog, on what was asked and on the use alone. Nothing here may depend on a job's measurements:
-what does is worked out for the job (`planner.choice.context`).
+What is worked out here depends on the catalog, on what was asked and on the use alone, not on a
+job's measurements: what does is worked out for the job (`planner.choice.context`).
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import date
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from msgspec import structs
@@ -62,57 +60,25 @@ Refused = tuple[float, int, Rejected]
 
 
 class OnSale(NamedTuple):
-    """An offer as all jobs on the same machines today see it: nothing of it was measured.
+    """An offer that a job may take, as far as can be said without a measurement.
 
     Attributes:
         number: its place among the offers.
         offer: what is rented.
         sizing: the machines that a job would take.
-        layout: their GPUs at work.
-        room: number of what decides whether a job fits these GPUs; the same for many offers.
     """
 
     number: int
     offer: Offer
     sizing: Sizing
-    layout: Layout
-    room: int
+
+    @property
+    def layout(self) -> Layout:
+        """Their GPUs at work."""
+        return self.sizing.layout(self.offer)
 
 
-class Sifted(NamedTuple):
-    """The offers for jobs on the same machines today.
-
-    Attributes:
-        taken: such jobs can take them, as far as can be said without a measurement.
-        refused: why they cannot take the others, by offer and reason.
-    """
-
-    taken: tuple[OnSale, ...]
-    refused: dict[tuple[str, str], Refused]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What holds for all jobs on the same machines today that want the same GPUs.
-
-    Attributes:
-        sizings: by the identity of an offer, which stands beside it.
-        sifted: by whether the price that is paid today is known.
-        rooms: numbers of what decides whether a job fits GPUs.
-    """
-
-    sizings: dict[int, tuple[Offer, Sizing]] = field(default_factory=dict)
-    sifted: dict[bool, Sifted] = field(default_factory=dict)
-    rooms: dict[object, int] = field(default_factory=dict)
-
-    def on_sale(self, number: int, offer: Offer, sizing: Sizing) -> OnSale:
-        """Return an offer with what follows from it for these jobs."""
-        layout = sizing.layout(offer)
-        room = self.rooms.setdefault((layout.kind, offer.gpu_memory_gib), len(self.rooms))
-        return OnSale(number, offer, sizing, layout, room)
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Market:
     """The offers of a day under one set of wishes.
 
@@ -123,16 +89,6 @@ class Market:
 
     catalog: Catalog
     asked: Requirements
-    _cheapest: dict[tuple[str | None, str | None], tuple[Offer, ...]] = field(
-        default_factory=dict, repr=False
-    )
-    _alike: dict[object, Standing] = field(default_factory=dict, repr=False)
-    _moved: dict[tuple[str, str, str, date], PriceRange] = field(default_factory=dict, repr=False)
-    _dearest: dict[tuple[str, object], Decimal | None] = field(default_factory=dict, repr=False)
-
-    def alike(self, standing: object) -> Standing:
-        """Return what was worked out for jobs that stand so: machine, GPUs wanted, kind of job."""
-        return self._alike.setdefault(standing, Standing())
 
     def there(self, offer: Offer, continent: str | None) -> Offer | None:
         """Return the offer in a region that was asked for; None where nothing shows one.
@@ -150,36 +106,34 @@ class Market:
             not models or offer.gpu in models
         )
 
-    def cheapest(self, home: str | None, continent: str | None) -> tuple[Offer, ...]:
-        """Return one offer per size and purchase, sorted: its cheapest region.
+    def cheapest(self, home: str | None, continent: str | None) -> Iterator[Offer]:
+        """Yield one offer per size and purchase, sorted: its cheapest region.
 
         Args:
             home: region that wins where several cost the same.
             continent: where all must stand; None is any.
         """
-        known = self._cheapest
-        if (home, continent) not in known:
-            known[home, continent] = tuple(self._choose(home, continent))
-        return known[home, continent]
+        for offers in self._sizes:
+            allowed = [there for o in offers if (there := self.there(o, continent))]
+            yield min(allowed or offers, key=lambda o: (o.usd_per_hour, o.region != home, o.region))
 
-    def _choose(self, home: str | None, continent: str | None) -> Iterator[Offer]:
+    @cached_property
+    def _sizes(self) -> tuple[tuple[Offer, ...], ...]:
+        """The offers that the user's choice has room for, by size and purchase, sorted."""
         groups: dict[Size, list[Offer]] = defaultdict(list)
         for offer in self.catalog.offers:
             if self.named(offer):
                 groups[size_of(offer)].append(offer)
-        for key in sorted(groups):
-            allowed = [there for o in groups[key] if (there := self.there(o, continent))]
-            yield min(
-                allowed or groups[key], key=lambda o: (o.usd_per_hour, o.region != home, o.region)
-            )
+        return tuple(tuple(groups[key]) for key in sorted(groups))
 
     def moved(self, offer: Offer) -> PriceRange:
         """Return between which factors the price of an offer lies on the day."""
-        known = self._moved
-        key = (offer.provider, offer.gpu, offer.purchase, offer.as_of)
-        if key not in known:
-            known[key] = moved(offer, self.catalog.as_of)
-        return known[key]
+        return self._moves.get(_reading(offer)) or moved(offer, self.catalog.as_of)
+
+    @cached_property
+    def _moves(self) -> dict[object, PriceRange]:
+        read = {_reading(offer): offer for offer in self.catalog.offers}
+        return {key: moved(offer, self.catalog.as_of) for key, offer in read.items()}
 
     def dearest(self, what: str, usage: Usage) -> Decimal | None:
         """Return the highest known price of a part of a bill; None where none is known.
@@ -188,17 +142,15 @@ class Market:
         has for as long as it lives is asked for once, for a machine and a month.
         """
         if what in _OF_EACH_MACHINE:
-            key = (what, usage.boot_disk_bytes)
-            if key not in self._dearest:
-                self._dearest[key] = dearest(what, _month_of_one(usage), self._places)
-            most = self._dearest[key]
+            most = self._dearest(what, _month_of_one(usage))
             return None if most is None else most * usage.count * usage.life_s / _MONTH_S
-        kept = what == "disk" and usage.storage_h is not None
-        stored = (usage.storage_bytes, usage.storage_kind, usage.storage_h)
-        use: tuple[str, object] = (what, stored if kept else usage)
-        if use not in self._dearest:
-            self._dearest[use] = dearest(what, usage, self._places)
-        return self._dearest[use]
+        if what == "disk" and usage.storage_h is not None:
+            usage = structs.replace(_month_of_one(usage), boot_disk_bytes=0, egress_bytes=0)
+        return self._dearest(what, usage)
+
+    @cached_property
+    def _dearest(self) -> Callable[[str, Usage], Decimal | None]:
+        return lru_cache(maxsize=1024)(lambda what, usage: dearest(what, usage, self._places))
 
     @cached_property
     def _places(self) -> tuple[Offer, ...]:
@@ -236,6 +188,11 @@ def _month_of_one(usage: Usage) -> Usage:
         checkpoint_s=0,
         idle_tail_s=0,
     )
+
+
+def _reading(offer: Offer) -> tuple[object, ...]:
+    """Return what says how far a price may have moved since it was read."""
+    return (offer.provider, offer.gpu, offer.purchase, offer.as_of)
 
 
 def size_of(offer: Offer) -> Size:

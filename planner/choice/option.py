@@ -296,7 +296,6 @@ def how_it_runs(
         context.signals,
         gpus()[candidate.offer.gpu],
         run,
-        context.applying,
         nnodes=spread.nnodes if spread else "",
     )
     return spread, found
@@ -306,7 +305,7 @@ def how_it_runs_today(context: JobContext) -> MachineSettings:
     """Return how the job runs today, and what each action would set there."""
     hours, asked = context.work.hours.mid, context.asked
     run = profiled_run(context.profile, hours, asked.checkpoints)
-    return today_settings(context.signals, run, context.applying)
+    return today_settings(context.signals, run)
 
 
 def _run(candidate: Candidate, context: JobContext) -> PlannedRun:

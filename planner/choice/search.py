@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ from planner.choice.feasibility import (
     too_slow,
     unproven,
 )
-from planner.choice.offers import OnSale, Refused, Sifted, size_of
+from planner.choice.offers import OnSale, Refused, size_of
 from planner.choice.requirements import Reason, Rejected, Requirements
 from planner.choice.workload import END_WHEN_IDLE, IDLE_END_S, Tenancy, kept_idle
 from planner.diagnosis.diagnose import SWITCH_HOURS
@@ -69,10 +70,10 @@ class _Way(NamedTuple):
 def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[Rejected, ...]]:
     """Return the candidates that keep every limit, and one rejection per size and reason."""
     candidates: list[Candidate] = []
-    sifted = _sifted(context)
-    rejected = dict(sifted.refused)
+    taken, unfit = _sifted(_Standing(context))
+    rejected = dict(unfit)
     checks, ways = checks_of(context), _ways(context)
-    for size in sifted.taken:
+    for size in taken:
         one = refusal(size, context, checks)
         made, refused = _consider(size, context, ways) if one is None else ([], [one])
         candidates.extend(made)
@@ -88,27 +89,40 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     return tuple(candidates), tuple(sorted(kept, key=attrgetter("offer", "reason")))
 
 
-def _sifted(context: JobContext) -> Sifted:
-    """Return the offers without those that jobs on such machines cannot take, whatever they do."""
-    paid, known = _paid(context), context.alike.sifted
-    if (paid is not None) not in known:
-        taken: list[OnSale] = []
-        refused: dict[tuple[str, str], Refused] = {}
-        for number, offer in enumerate(_cheapest_region(paid, context), start=1):
-            one = refusal_of_alike(offer, context)
-            if one is None:
-                taken.append(context.alike.on_sale(number, offer, context.sizing(offer)))
-            else:
-                refused.setdefault((one.offer, one.reason), (one.excess, number, one))
-        known[paid is not None] = Sifted(tuple(taken), refused)
-    sifted = known[paid is not None]
-    if paid is None:
-        return sifted
-    one = refusal_of_alike(paid, context)
-    if one is None:
-        here = context.alike.on_sale(0, paid, context.sizing(paid))
-        return Sifted((here, *sifted.taken), sifted.refused)
-    return Sifted(sifted.taken, {**sifted.refused, (one.offer, one.reason): (one.excess, 0, one)})
+class _Standing:
+    """A job, equal to those for which the same machines are on sale: nothing of it was measured."""
+
+    def __init__(self, context: JobContext) -> None:
+        hardware, job, today = context.profile.hardware, context.profile.job, context.baseline
+        self.context = context
+        self._parts = (
+            *(context.market, today.offer, today.assumed, today.count, today.replicas),
+            *(context.gpu.name, context.profile.gpu_count, hardware.nodes, context.work.replicas),
+            *(job.kind, job.splits_the_model, context.stays_on),
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Standing) and self._parts == other._parts
+
+
+@lru_cache(maxsize=64)
+def _sifted(job: _Standing) -> tuple[list[OnSale], dict[tuple[str, str], Refused]]:
+    """Return the offers that such jobs can take, and by offer and reason why not the others."""
+    context = job.context
+    paid, taken = _paid(context), []
+    refused: dict[tuple[str, str], Refused] = {}
+    offers = (*((paid,) if paid else ()), *_cheapest_region(paid, context))
+    for number, offer in enumerate(offers):
+        problem = refusal_of_alike(offer, context)
+        if problem is None:
+            taken.append(OnSale(number, offer, context.sizing(offer)))
+        else:
+            key = (problem.offer, problem.reason)
+            refused.setdefault(key, (problem.excess, number, problem))
+    return taken, refused
 
 
 def _paid(context: JobContext) -> Offer | None:
@@ -249,7 +263,7 @@ def price_change(
     context: JobContext, actions: tuple[Action, ...], today: Offer, cost: Decimal
 ) -> Saved:
     """Return what actions together save on today's machine in the period, of what it costs."""
-    place, way = _place(context.alike.on_sale(0, today, context.sizing(today)), context), _way(actions)
+    place, way = _place(OnSale(0, today, context.sizing(today)), context), _way(actions)
     bill = _candidate(place, context, way)
     low, high = bill.usd_range.low, bill.usd_range.high
     least, mid, most = (cents(cost - usd) for usd in (high, bill.expected, low))

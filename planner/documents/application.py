@@ -22,7 +22,6 @@ SWITCHED = tuple(code for code, action in ACTIONS.items() if action.in_turns)
 """Codes of those that can be tried on and off within one run."""
 
 _IN_TURNS = "cannot be tried on and off within one run: gpucost run without --ab applies it"
-_OURS = "GPUCOST_"
 _FRAMEWORK = "pytorch"
 
 
@@ -138,7 +137,7 @@ def _settled(
 ) -> Iterator[Change]:
     """Yield what is settled of an action before the command starts."""
     how = ACTIONS[code]
-    names = [name for name in how.environment if not name.startswith(_OURS)]
+    names = list(how.environment)
     if names:
         for name in names:
             if name in environment:

@@ -1,5 +1,6 @@
 """An option as a task that another tool can start: its machine, settings, command and end."""
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -8,7 +9,7 @@ from typing import Literal, get_args
 
 from planner.actions import ACTIONS
 from planner.documents.machine import read_machine
-from planner.documents.recipe import Recipe
+from planner.documents.recipe import SCHEMA, Recipe
 from planner.models.copies import CopiesWindow, windows
 from planner.plan.bill import CLUSTER, RentedOffer, that_start, tools
 from planner.plan.read import FoundOption
@@ -60,6 +61,7 @@ class ToolTask:
         gpu: the tool's name of the GPU; None where the machine's type says it.
         instance_type: None where the tool is asked for a GPU.
         environment: variables of the job.
+        recipe: what `gpucost run --recipe` applies in the job's own processes, JSON; None: nothing.
         command: what runs, in a shell.
         launcher: what torchrun is told; None where it starts nothing.
         serves: whether the job answers requests and has no end of its own.
@@ -85,6 +87,7 @@ class ToolTask:
     gpu: str | None
     instance_type: str | None
     environment: Mapping[str, str]
+    recipe: str | None
     command: str
     launcher: Mapping[str, float | str] | None
     serves: bool
@@ -156,6 +159,7 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
         gpu=row.gpu(offer),
         instance_type=offer.instance_type if by_type else None,
         environment=recipe.environment,
+        recipe=_in_process(recipe),
         command=asked.command,
         launcher=recipe.launcher if several else None,
         serves=JobKind(found.job.kind).answers and asked.ttl_s is None,
@@ -245,10 +249,18 @@ def _autoscaler(tool: str, found: FoundOption, asked: TaskRequest) -> Autoscaler
     )
 
 
+def _in_process(recipe: Recipe) -> str | None:
+    """Return the part of a recipe that the probe applies; launcher and variables are the tool's."""
+    applied = [a for a in recipe.actions if ACTIONS[a.code].in_process]
+    actions = [{"code": a.code, "settings": dict(a.settings)} for a in applied]
+    asked = {"schema": SCHEMA, "job": recipe.job, "actions": actions}
+    return json.dumps(asked, separators=(",", ":")) if actions else None
+
+
 def _by_code(recipe: Recipe) -> Iterator[str]:
     for one in recipe.actions:
         how = ACTIONS[one.code]
-        if how.by == "code":
+        if how.by == "code" and not how.in_process:
             told = ", ".join(f"{name}={value}" for name, value in one.settings.items())
             what = f"{one.code} ({told})" if told else one.code
             yield f"{what}: {how.lines.get('pytorch', how.words)}"

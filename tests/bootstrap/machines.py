@@ -40,7 +40,7 @@ MACHINES: dict[str, MachineBootstrap] = {
     "eight H100, starved": a_machine(
         gpu_count=8,
         launcher=EIGHT | {"max_restarts": 3},
-        environment={"GPUCOST_DATALOADER_WORKERS": "16", "OMP_NUM_THREADS": "10"},
+        environment={"NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "10"},
     ),
     "two nodes of eight": a_machine(
         gpu_count=8,

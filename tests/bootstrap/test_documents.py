@@ -153,7 +153,7 @@ def test_the_environment_is_the_plans() -> None:
     """Every variable of the plan is there as it was told, and the place for temporary files."""
     text = _files(MACHINES["eight H100, starved"])["/etc/gpucost/environment"]["content"]
     assert text.splitlines() == [
-        "GPUCOST_DATALOADER_WORKERS=16",
+        "NCCL_DEBUG=INFO",
         "OMP_NUM_THREADS=10",
         "TMPDIR=/scratch",
     ]

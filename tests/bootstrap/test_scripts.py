@@ -84,8 +84,8 @@ def test_mps_is_started_and_asked(tmp_path: Path) -> None:
 
 def test_a_command_runs_with_the_settings(tmp_path: Path) -> None:
     """`run` gives a command the environment, and exit codes come back."""
-    box = Box(tmp_path, a_machine(environment={"GPUCOST_PIN_MEMORY": "1"}))
-    ran = box.run("run", "bash", "-c", 'echo "$GPUCOST_PIN_MEMORY $TMPDIR"; exit 7')
+    box = Box(tmp_path, a_machine(environment={"NCCL_ALGO": "1"}))
+    ran = box.run("run", "bash", "-c", 'echo "$NCCL_ALGO $TMPDIR"; exit 7')
     assert ran.stdout == "1 /scratch\n"
     assert ran.returncode == 7
 

@@ -68,7 +68,9 @@ def judge(shared: Path | None, *, scale: float = 1.0) -> tuple[Judged, ...]:
         profile = case.profile(shared)
         if profile is not None:
             measured = profile if scale == 1.0 else nudged(profile, scale)
-            findings = diagnose(measured, signals=read_signals(measured, {"bill.egress": case.egress}))
+            findings = diagnose(
+                measured, signals=read_signals(measured, {"bill.egress": case.egress})
+            )
             found.append(Judged(case=case, findings=findings))
     return tuple(found)
 

@@ -72,7 +72,6 @@ def test_environment_and_launcher_come_from_the_actions(call: Call, empty_folder
     assert ran.code == 0
     recipe = json.loads((empty_folder / "recipe.json").read_text(encoding="utf-8"))
     assert recipe["environment"] == {
-        "GPUCOST_DATALOADER_WORKERS": "16",
         "OMP_NUM_THREADS": "14",
         "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
     }
