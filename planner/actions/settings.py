@@ -147,10 +147,21 @@ def on_machine(signals: Signals, gpu: Gpu, run: PlannedRun) -> Signals:
     }
 
 
+def settings_of(code: str, signals: Signals, run: PlannedRun) -> Settings:
+    """Return what an action sets; empty where nothing can be worked out.
+
+    Args:
+        code: of the action.
+        signals: as they are where the job runs (`on_machine`).
+        run: the job there.
+    """
+    return _LAWS[code](signals, run) if code in _LAWS else dict(ACTIONS[code].settings)
+
+
 def _values(signals: Signals, run: PlannedRun) -> dict[str, Settings]:
     """Return what each action on the job that applies there would set."""
     return {
-        code: _LAWS[code](signals, run) if code in _LAWS else dict(action.settings)
+        code: settings_of(code, signals, run)
         for code, action in ACTIONS.items()
         if action.kind != "structural" and action.applies(signals)
     }

@@ -13,8 +13,7 @@ from planner.actions.action import FRAMEWORKS, PART_OF, compatible
 from planner.actions.settings import (
     Settings,
     profiled_run,
-    settings_of_job,
-    settings_of_run,
+    settings_of,
 )
 from planner.diagnosis.diagnose import diagnose, fixes
 from planner.models.interruption import CheckpointCosts, checkpoint_every_s, mean_up_s
@@ -29,8 +28,7 @@ BUSY, SM, HELD = "util.kernel_time", "util.sm_active", "mem.used_gib"
 
 def settings(code: str, profile: Profile) -> Settings:
     """What an action sets in a job where it runs today."""
-    found = settings_of_job(code, read_signals(profile))
-    return settings_of_run(code, profiled_run(profile)) if found is None else found
+    return settings_of(code, read_signals(profile), profiled_run(profile))
 
 
 @each_action
