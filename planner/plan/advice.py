@@ -128,7 +128,11 @@ def _together(
     finding: Finding, best: str, priced: Mapping[str, Saved], context: JobContext
 ) -> Now | None:
     """Return the best cure with quick ones of its finding that add to it, or are a switch."""
-    first, today, cost = action(best, context.signals), context.baseline.offer, context.baseline.cost
+    first, today, cost = (
+        action(best, context.signals),
+        context.baseline.offer,
+        context.baseline.cost,
+    )
     if first.kind == "numeric" or today is None or cost is None:
         return None
     of_finding = [cure for cure in context.fixes if cure.code in finding.actions]
