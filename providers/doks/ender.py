@@ -16,6 +16,9 @@ from typing import Any
 _Json = dict[str, Any]
 _CLUSTERS = "/v2/kubernetes/clusters"
 _POOL = re.compile(r"gpucost-([a-z2-9]+)-pool")
+UNTIL = "gpucost-until:"
+"""Before the deadline in a tag of a pool, which stays where somebody takes its labels away."""
+
 _CALL_S, _PAGE = 20, 200
 
 
@@ -37,11 +40,16 @@ def call(method: str, path: str, body: object = None) -> tuple[_Json, datetime]:
 def due(pool: _Json, now: datetime) -> str:
     """Return "end" or "arm" for a pool of gpucost that needs it; empty: it is left alone."""
     name, labels = _POOL.fullmatch(str(pool.get("name"))), pool.get("labels") or {}
-    if name is None or labels.get("gpucost-run") != name[1]:
+    tags = [tag[len(UNTIL) :] for tag in pool.get("tags") or () if tag.startswith(UNTIL)]
+    if name is None or labels.get("gpucost-run", name[1]) != name[1]:
         return ""
     try:
-        deadline = datetime.strptime(labels["gpucost-deadline"] + "+0000", "%Y%m%dT%H%M%SZ%z")
-    except (KeyError, ValueError):
+        texts = (labels.get("gpucost-deadline"), *tags)
+        until = max(
+            text for text in texts if text
+        )  # a later deadline leaves the earlier one behind
+        deadline = datetime.strptime(until + "+0000", "%Y%m%dT%H%M%SZ%z")
+    except ValueError:
         return ""
     if now >= deadline:
         return "end"
@@ -52,9 +60,10 @@ def with_labels(pool: _Json, labels: dict[str, str]) -> _Json:
     """Return the body of the call that gives a pool more labels: all else stays as it is."""
     names = ("name", "count", "auto_scale", "min_nodes", "max_nodes", "taints", "tags")
     body = {name: pool[name] for name in names if pool.get(name) not in (None, [])}
-    if "tags" in body:
-        body["tags"] = [tag for tag in body["tags"] if not tag.startswith("k8s")]
-    return {**body, "labels": {**(pool.get("labels") or {}), **labels}}
+    until = [f"{UNTIL}{labels['gpucost-deadline']}"] if "gpucost-deadline" in labels else []
+    others = UNTIL if until else "k8s"
+    tags = [tag for tag in pool.get("tags") or () if not tag.startswith(("k8s", others))]
+    return {**body, "tags": [*tags, *until], "labels": {**(pool.get("labels") or {}), **labels}}
 
 
 def look() -> None:

@@ -6,7 +6,7 @@ Nobody asks for Droplets where neither the journal nor a cluster has a pool of o
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from pricing.tables import elements, members, objects
 from providers.deployment import NODE, POOL, NodePool, pool_name, run_of_node, run_of_pool
 from providers.digitalocean.access import PydoClient, sdk_errors
 from providers.digitalocean.inventory import pages, read_item
+from providers.doks.ender import UNTIL
 from providers.interface import (
     Creation,
     ExistenceCheck,
@@ -48,6 +49,7 @@ def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
         "size": place.instance_type,
         "count": spec.count,
         "labels": spec.marks.labels(LABEL_SEPARATOR),
+        "tags": [f"{UNTIL}{spec.marks.tags()['deadline']}"],
     }
     if spec.self_destroy:
         body["labels"] = {**body["labels"], ENDER: WANTED}
@@ -168,9 +170,7 @@ def _look_for_nodes(client: PydoClient, search: _PoolSearch) -> None:
         marks = search.runs.get(run_of_node(str(droplet.get("name"))))
         if marks is not None and str(droplet["id"]) not in shown:
             search.add(droplet_node(droplet, marks))
-            tags = (str(tag) for tag in elements(droplet.get("tags") or ()))
-            named = (tag.removeprefix(_CLUSTER) for tag in tags if tag.startswith(_CLUSTER))
-            unlisted |= dict.fromkeys(named)
+            unlisted |= dict.fromkeys(_clusters_of(droplet))
     _look_into_each(client, tuple(unlisted), search)
 
 
@@ -186,7 +186,7 @@ def pool_resource(
         marks=marks,
         state=_state(pool),
         instance_type=str(pool.get("size", "")),
-        fault="" if pool.get("labels") else "somebody took its labels, by which it is ended",
+        fault="" if pool.get("labels") else "somebody took its labels away; its tag ends it",
     )
 
 
@@ -274,9 +274,34 @@ def look_at_node(
     doing = f"looking at node {id_}"
     with sdk_errors(access, doing):
         droplet = read_item(client.droplets.get(int(id_)), "droplet", doing)
-    if droplet is None:
-        return ExistenceCheck.not_shown("DigitalOcean: no such Droplet")
+        if droplet is None:
+            return ExistenceCheck.not_shown("DigitalOcean: no such Droplet")
+        pools = _pools_of(client, droplet)
     run = run_of_node(str(droplet.get("name")))
     if run and run != marks.run:
         return ExistenceCheck.not_asked(f"it is a node of run {run}")
+    for pool in pools:
+        pool_marks = read_labels(pool.get("labels"), LABEL_SEPARATOR)
+        check = ExistenceCheck.identified(pool_resource("", "", pool, marks), pool_marks)
+        if not check.is_ours:
+            return replace(check, why=f"it is a node of a pool, and {check.why}")
     return ExistenceCheck.present(droplet_node(droplet, marks))
+
+
+def _pools_of(client: PydoClient, droplet: _Json) -> list[_Json]:
+    """Return the pool that has a Droplet as its node, as its cluster shows it; or none."""
+    answers = (client.kubernetes.get_cluster(id_) for id_ in _clusters_of(droplet))
+    clusters = (answer.get("kubernetes_cluster") or {} for answer in answers)
+    return [
+        pool
+        for cluster in clusters
+        for pool in objects(cluster.get("node_pools") or ())
+        for node in objects(pool.get("nodes") or ())
+        if str(node.get("droplet_id")) == str(droplet["id"])
+    ]
+
+
+def _clusters_of(droplet: Mapping[str, Any]) -> list[str]:
+    """Return the ids of clusters in the tags of a Droplet."""
+    tags = (str(tag) for tag in elements(droplet.get("tags") or ()))
+    return [tag.removeprefix(_CLUSTER) for tag in tags if tag.startswith(_CLUSTER)]

@@ -6,7 +6,7 @@ and takes about one request a second, and launches more rarely.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -68,8 +68,8 @@ class RefusedCallError(ProviderError):
         code: of its error, such as "global/object-does-not-exist"; empty: none.
     """
 
-    def __init__(self, sentence: str, status: int, code: str) -> None:
-        super().__init__(sentence)
+    def __init__(self, problems: str | Iterable[str], status: int = 0, code: str = "") -> None:
+        super().__init__(problems)
         self.status, self.code = status, code
 
     @property

@@ -40,9 +40,11 @@ class DigitalOceanAccount:
         self.app = DigitalOcean(token=TOKEN, sizes=sizes, others=(REAPER,))
         self.marks = eve()
         self.computers = Computers(estate=self)
+        self.taken: dict[str, str] = {}
 
     def reset(self, world: World) -> None:
         """Empty it, but for what is not ours."""
+        self.taken.clear()
         self.app.faults.clear()
         self.app.requests.clear()
         self.app.lost.clear()
@@ -74,6 +76,13 @@ class DigitalOceanAccount:
                 del self.app.estate.things["tags"][tag]
                 self.app.estate.untag(tag)
 
+    def take_over(self) -> None:
+        """Somebody makes our machines theirs: another name, other tags."""
+        self.taken |= {one.id: one.run for one in self.seen()}
+        for key in self.taken:
+            told = {"name": f"prod-db-{key}", "tags": ["prod"]}
+            self.app.estate.things["droplets"][key] |= told
+
     def copy_tags(self) -> None:
         """Somebody snapshots one of our machines, and its tags are copied to the snapshot."""
         for key, droplet in list(self.app.estate.things["droplets"].items()):
@@ -87,8 +96,12 @@ class DigitalOceanAccount:
         self.app.world = replace(self.app.world, elsewhere=True)
 
     def heal(self) -> None:
-        """The provider answers again, and the credentials are the right ones."""
+        """The provider answers the right credentials; whoever took machines over ends them."""
         self.app.world = World(skew_s=self.app.world.skew_s)
+        for key in self.taken:
+            self.app.estate.end_itself(key, datetime.now(UTC))
+            self.app.estate.things["droplets"].pop(key, None)
+        self.taken.clear()
 
     def foreign(self) -> set[str]:
         """What is not ours and there."""
@@ -116,7 +129,7 @@ class DigitalOceanAccount:
         estate = self.app.estate
         skew = timedelta(seconds=estate.world.skew_s)
         for key, (born, died) in estate.bills.items():
-            if died is None and born is not None:
+            if died is None and born is not None and key not in self.taken:
                 given = estate.user_data[key]
                 yield Seen(id=key, born=born - skew, user_data=given, ends_by_power=False)
 
@@ -154,6 +167,7 @@ class AwsTrialAccount:
         self.computers = Computers(estate=self)
         self.kept: frozenset[str] = frozenset()
         self.copies: set[str] = set()
+        self.taken: dict[str, str] = {}
 
     def _furnish(self) -> None:
         """Make what is not ours, by calls of somebody else's."""
@@ -193,6 +207,7 @@ class AwsTrialAccount:
             self._furnish()
         self.app.forget(self.kept)
         self.copies.clear()
+        self.taken.clear()
         self.app.world = world
 
     def fault(self, **told: Any) -> None:
@@ -205,6 +220,12 @@ class AwsTrialAccount:
             for key, marked in self.app.backend(region).tags.items():
                 if key not in self.kept:
                     marked.clear()
+
+    def take_over(self) -> None:
+        """Somebody makes our machines theirs: another name, other tags."""
+        self.taken |= {one.id: one.run for one in self.seen()}
+        tags = self.app.backend(self.region).tags
+        tags.update({key: {"Name": f"prod-db-{key}", "env": "prod"} for key in self.taken})
 
     def copy_tags(self) -> None:
         """Somebody snapshots the disk of one of our machines, with its tags."""
@@ -236,18 +257,21 @@ class AwsTrialAccount:
         self.app.world = replace(self.app.world, elsewhere=True)
 
     def heal(self) -> None:
-        """The provider answers the right credentials; whoever copied a machine ends the copy."""
+        """The provider answers the right credentials; whoever copied or took a machine ends it."""
         self.app.world = World(skew_s=self.app.world.skew_s)
-        for key in self.copies:
+        for key in (*self.copies, *self.taken):
             self.app.end_itself(key, datetime.now(UTC))
+        self.taken.clear()
 
     def _is_ours(self, instance: Any) -> bool:
-        return instance.id not in self.kept | self.copies and instance.state != "terminated"
+        others = self.kept | self.copies | self.taken.keys()
+        return instance.id not in others and instance.state != "terminated"
 
     def foreign(self) -> set[str]:
         """What is not ours and still there."""
         shots = set(self.app.backend(self.region).snapshots)
-        return {*(self.kept | self.copies).intersection(self._there()), *shots}
+        others = self.kept | self.copies | self.taken.keys()
+        return {*others.intersection(self._there()), *shots}
 
     def _there(self) -> list[str]:
         return [*self.app.alive_ids(), *self.app.side_resources()]

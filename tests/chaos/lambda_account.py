@@ -29,6 +29,7 @@ class LambdaTrialAccount:
         self.app = Lambda(token=LAMBDA_KEY, others=(LAMBDA_REAPER,))
         self.marks = eve()
         self.computers = Computers(estate=self)
+        self.taken: dict[str, str] = {}
 
     def reset(self, world: World) -> None:
         """Empty it, but for what is not ours."""

@@ -11,13 +11,13 @@ from werkzeug.wrappers import Request
 
 from providers.deployment import pool_name
 from providers.doks import ender
+from providers.doks.ender import UNTIL
 from providers.doks.inventory import ARMED, ENDER, LABEL_SEPARATOR
 from providers.eks.inventory import TAG_SEPARATOR
-from providers.ownership_tags import read_labels
 from tests.chaos.accounts import AwsTrialAccount, DigitalOceanAccount
 from tests.chaos.computers import Computer, Seen
 from tests.providers.fakes.account import TOKEN
-from tests.providers.fakes.clusters import CLUSTER, Pool, node_pool
+from tests.providers.fakes.clusters import CLUSTER, DRAIN, Pool, node_pool
 from tests.providers.fakes.eks import Group
 from tests.providers.fakes.world import World
 
@@ -46,11 +46,14 @@ class DoksAccount(DigitalOceanAccount):
         pools[hers["id"]] = Pool(cluster=CLUSTER, told=hers, born=datetime.now(UTC))
 
     def ends_pool(self, machine: Computer) -> bool:
-        """Whether the CronJob knows a node's pool, or that says that its labels are gone."""
+        """Whether the CronJob knows a node's pool: by its labels, or by its tag."""
         pools = [one.told for one in self.app.estate.clusters.pools.values()]
         return any(
             machine.seen.run in one["name"]
-            and (one["labels"] is None or one["labels"].get(ENDER) == ARMED)
+            and (
+                (one["labels"] or {}).get(ENDER) == ARMED
+                or any(tag.startswith(UNTIL) for tag in one["tags"])
+            )
             for one in pools
         )
 
@@ -70,8 +73,9 @@ class DoksAccount(DigitalOceanAccount):
         status, answer = self.app._work(Request(builder.get_environ()))  # noqa: SLF001
         pool = self.app.estate.clusters.pools.get(path.rpartition("/")[2])
         if method == "DELETE" and pool is not None:
-            told = read_labels(pool.told["labels"], LABEL_SEPARATOR)
-            pool.ended = pool.ended if told is None else told.deadline + _TICK
+            (until,) = (tag for tag in pool.told["tags"] if tag.startswith(UNTIL))
+            deadline = datetime.strptime(f"{until[len(UNTIL) :]}+0000", "%Y%m%dT%H%M%SZ%z")
+            pool.ended = deadline + _TICK
         if status >= HTTPStatus.BAD_REQUEST:
             raise OSError(status)
         return answer, self.app.world.now()
@@ -81,6 +85,22 @@ class DoksAccount(DigitalOceanAccount):
         for pool in self.app.estate.clusters.pools.values():
             if self._is_our_pool(pool.told):
                 pool.told["labels"] = None
+
+    def take_over(self) -> None:
+        """Somebody makes our pools theirs: another name, no labels and tags of ours."""
+        self.taken |= {one.id: one.run for one in self.seen()}
+        for key, pool in self.app.estate.clusters.pools.items():
+            if self._is_our_pool(pool.told):
+                pool.told |= {"name": f"prod-{key[:4]}", "labels": {"env": "prod"}}
+                pool.told["tags"] = [tag for tag in pool.told["tags"] if tag.startswith("k8s")]
+
+    def heal(self) -> None:
+        """As at DigitalOcean; whoever took a pool over ends it."""
+        for pool in self.app.estate.clusters.pools.values():
+            if pool.told["name"].startswith("prod-"):
+                pool.ended, pool.reads = datetime.now(UTC) - 2 * DRAIN, 99
+        self.app.estate.clusters.settle()
+        super().heal()
 
     def _is_our_pool(self, told: dict[str, Any]) -> bool:
         name = str(told["name"])

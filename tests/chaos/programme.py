@@ -5,8 +5,16 @@ from functools import partial
 
 from tests.chaos.computers import Boot
 from tests.chaos.jobs import jobs_killed
-from tests.chaos.trials import LAUNCHES, LIST, Job, Stage
-from tests.chaos.troubles import extends, full_disk, troubles, unreadable
+from tests.chaos.trials import DOWN, LAUNCHES, LIST, REAP, Job, Stage
+from tests.chaos.troubles import (
+    endless,
+    extends,
+    falls_back,
+    full_disk,
+    kills,
+    troubles,
+    unreadable,
+)
 from tests.chaos.truth import Count
 from tests.chaos.wire import Command, Trouble
 from tests.providers.fakes.world import NEVER, Denied, World
@@ -25,7 +33,7 @@ class Case:
         boot: how machines do.
         heals: whether the provider must answer again before everything can be ended.
         kinds: providers that have it.
-        before: done to the account when the launch is over, by others.
+        before: happens when the launch is over: done by others to the account, or to this computer.
     """
 
     world: World = field(default_factory=World)
@@ -39,6 +47,12 @@ Killed = tuple[Command, int, bool]
 """A launch, the point at which it is killed, and whether nobody comes until the deadline."""
 
 _AWS = ("aws",)
+_TAKEN = ("digitalocean", "aws", "doks")
+"""Where names and marks of what runs can be changed: not at Lambda, and not of groups of EKS."""
+
+_DOUBLED = ("digitalocean", "aws", "lambda", "doks")
+"""EKS takes one call of a name and token, however often it comes."""
+
 CASES: dict[str, Case] = {
     "plain": Case(),
     "lists 10 s late": Case(world=World(list_lag_s=10)),
@@ -52,6 +66,11 @@ CASES: dict[str, Case] = {
     "tags deleted by somebody": Case(before="untag"),
     "tags copied to a snapshot": Case(before="copy_tags", kinds=_MACHINES),
     "a machine copied by somebody": Case(before="copy_machine", heals=True, kinds=_AWS),
+    "renamed and retagged by somebody": Case(before="take_over", heals=True, kinds=_TAKEN),
+    "creates doubled by a proxy": Case(world=World(doubled="machines"), kinds=_DOUBLED),
+    "every POST doubled by a proxy": Case(world=World(doubled="every"), kinds=_DOUBLED),
+    "the state folder lost": Case(before="lose_state"),
+    "no network for down": Case(before="cut", heals=True),
     "credentials of another account": Case(before="leave", heals=True),
     "a page of each list lost": Case(world=World(page_size=1, lost_page=2)),
     "the first page lost": Case(world=World(page_size=1, lost_page=1)),
@@ -104,8 +123,7 @@ def _whole(here: Stage, case: Case, launch: Command, count: Count) -> int:
         ended = here.run(launch)
         here.look(ended, count)
         if case.before:
-            getattr(here.account, case.before)()
-            here.before = here.account.foreign()
+            here.happens(case.before)
         here.look(here.run(LIST), count)
         here.recover(count, heals=case.heals)
     return ended.points
@@ -118,8 +136,7 @@ def _killed(here: Stage, case: Case, count: Count, killed: Killed) -> None:
         ended = here.run(launch, Trouble(kill_at=at))
         count.kills += ended.was_killed
         if case.before:
-            getattr(here.account, case.before)()
-            here.before = here.account.foreign()
+            here.happens(case.before)
         here.look(here.run(LIST), count)
         if alone:
             here.nobody(count, may_stay=here.kind != "aws")
@@ -134,12 +151,23 @@ _STEP = 3
 In a world that must heal, where a recovery waits until its patience is over, every sixth.
 """
 
-_SAMPLE = (
-    "every read 60 s late",
-    "tags deleted by somebody",
-    "volumes denied",
-    "5 reads lost",
+_BAD_DAY = Case(
+    world=World(
+        list_lag_s=60, read_lag_s=60, lost_answers=5, denied=(Denied(kind="volume"),), tag_lag_s=60
+    ),
+    before="untag",
+    heals=True,
 )
+"""The worlds that have found most, in one."""
+
+_SAMPLE = {
+    "digitalocean": "creates doubled by a proxy",
+    "aws": "renamed and retagged by somebody",
+    "lambda": "the state folder lost",
+    "doks": "renamed and retagged by somebody",
+    "eks": "no network for down",
+}
+"""Of the others one at each provider."""
 
 
 def everything(kind: str, *, step: int = _STEP) -> dict[str, Job]:
@@ -156,7 +184,9 @@ def everything(kind: str, *, step: int = _STEP) -> dict[str, Job]:
         for name in ("8x GPU", "two nodes", "spot", "end role")
         if name in LAUNCHES[kind]
     }
-    return jobs | troubles(kind) | ({} if kind in POOLS else _with_jobs(step))
+    return (
+        jobs | troubles(kind, step=max(1, step // 3)) | ({} if kind in POOLS else _with_jobs(step))
+    )
 
 
 def _with_jobs(step: int) -> dict[str, Job]:
@@ -172,23 +202,21 @@ def _with_jobs(step: int) -> dict[str, Job]:
 
 
 def some(kind: str) -> dict[str, Job]:
-    """A few trials of the worlds that have found most, for every test run."""
-    one = LAUNCHES[kind]["1x GPU"]
-    if kind in POOLS:
-        return _some_pools(one)
-    jobs: dict[str, Job] = {"plain": partial(in_world, case=Case(), step=13)}
-    jobs |= {name: partial(in_world, case=CASES[name], step=19, first=7) for name in _SAMPLE}
+    """A few trials for every test run; what no provider has a part in is tried at the quickest."""
+    one, sample = LAUNCHES[kind]["1x GPU"], _SAMPLE[kind]
+    jobs: dict[str, Job] = {
+        "plain": partial(in_world, case=Case(), step=23, first=3),
+        "a bad day": partial(in_world, case=_BAD_DAY, step=29, first=7),
+        sample: partial(in_world, case=CASES[sample], step=41, first=17),
+    }
+    if kind != "lambda":
+        return jobs
     return jobs | {
         "kill -9 in extend": partial(extends, launch=one, step=9),
+        "kill -9 in down": partial(kills, command=DOWN, step=13, first=one),
+        "kill -9 in reap": partial(kills, command=REAP, step=13, first=endless(one)),
+        "two nodes at the second place": partial(falls_back, command=LAUNCHES[kind]["two nodes"]),
         "unreadable journal": partial(unreadable, command=one, points=(20,)),
         "full disk": partial(full_disk, command=one, limits=(40_000,)),
         "a job": partial(jobs_killed, world=World(), step=16, first=5),
     }
-
-
-def _some_pools(launch: Command) -> dict[str, Job]:
-    """A few trials of launches that are node pools."""
-    jobs: dict[str, Job] = {"plain": partial(in_world, case=Case(), step=7)}
-    names = ("every read 60 s late", "tags deleted by somebody", "5 reads lost")
-    jobs |= {name: partial(in_world, case=CASES[name], step=17, first=5) for name in names}
-    return jobs | {"kill -9 in extend": partial(extends, launch=launch, step=11)}

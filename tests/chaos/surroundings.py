@@ -32,7 +32,7 @@ from tests.providers.fakes.driven_time import DrivenTime
 from tests.providers.launches import PUBLIC_KEY
 
 Ask = Callable[..., Any]
-PAUSE_S = 20.0
+PAUSE_S = 45.0
 """Between two looks: long, because every look costs the trial its time."""
 
 GONE_S = 420.0

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -159,10 +159,29 @@ class Stage:
 
     def _call(self, call: Call) -> Answer:
         """What the account answers, which is kept."""
+        world = self.account.app.world
+        if world.cut:
+            return None
+        if world.doubled and _is_doubled(call, world.doubled):
+            exchange(self.account.app, call)
         answer = exchange(self.account.app, call)
         if answer is not None and answer[0] < HTTPStatus.BAD_REQUEST:
             self.answers.append(answer[2])
         return answer
+
+    def happens(self, what: str) -> None:
+        """Let others do something, by its name here or in the account; what is theirs is noted."""
+        (getattr(self, what, None) or getattr(self.account, what))()
+        self.before = self.account.foreign()
+
+    def cut(self) -> None:
+        """From here on there is no network."""
+        self.account.app.world = replace(self.account.app.world, cut=True)
+
+    def lose_state(self) -> None:
+        """The state folder is lost, with its owner's id and keys, and rebuilt from the marks."""
+        shutil.rmtree(self.state, ignore_errors=True)
+        self.run(("list", "--recover"))
 
     def warm(self) -> None:
         """Run every command once, so that a forked one finds all that it imports."""
@@ -193,7 +212,8 @@ class Stage:
         """
         for at in range(_ROUNDS):
             if at == 1 and heals:
-                if not self.account.app.world.elsewhere:
+                world = self.account.app.world
+                if not (world.elsewhere or world.cut):
                     self.count_left(count, side=False)  # what is broken keeps no machine
                 self.account.heal()
                 self.before &= self.account.foreign()
@@ -245,11 +265,24 @@ class Stage:
         one price; so dollars over the cap are hours over it.
         """
         lived = timedelta()
-        for born, died in self.account.lives().values():
+        lives = self.account.lives()
+        for born, died in (life for key, life in lives.items() if key not in self.account.taken):
             lived += (died or self.account.app.world.now()) - born
         if lived > (TTL + _SLACK) * machines:
             count.cap += 1
             count.told.append(f"cap: {lived} of {TTL * machines}: {self.log}")
+
+
+_MACHINES = ("/v2/droplets", "/instance-operations/launch", "/node_pools", "/node-groups")
+
+
+def _is_doubled(call: Call, which: str) -> bool:
+    """Whether a proxy sends a call twice; of AWS, where every call is a POST, what makes."""
+    method, _, url, _, body = call
+    form = body.decode() if isinstance(body, bytes) else str(body or "")
+    makes = "Action=RunInstances" in form or url.partition("?")[0].endswith(_MACHINES)
+    every = which == "every" and url != "/" and "scheduler" not in url
+    return method == "POST" and (makes or every)
 
 
 Job = Callable[[Stage], Count]

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.chaos.trials import DOWN, LAUNCHES, LIST, REAP, Job, Stage
 from tests.chaos.truth import Count, runs_of
-from tests.chaos.wire import Command, Trouble
+from tests.chaos.wire import Command, Ended, Trouble
 from tests.providers.fakes.world import World
 
 _HOUR_S = 3600.0
@@ -21,6 +21,7 @@ _READS = tuple(
 )
 _MAKES = ("ImportKeyPair", "CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "RunInstances")
 _ENDS = ("TerminateInstances", "DeleteSecurityGroup", "DeleteKeyPair")
+_FULL = b"instance-operations/launch/insufficient-capacity"
 _FILES_B = (0, 40_000, 80_000, 120_000, 180_000, 240_000, 320_000)
 Fault = dict[str, Any]
 
@@ -53,9 +54,10 @@ def _of_doks() -> dict[str, list[Fault]]:
         ],
         "5xx without the work": [{**one, "status": 500} for one in (post, end, *gets)],
         "throttling": [
-            {**one, "status": 429, "headers": wait, "times": n}
+            {**one, "status": 429, "headers": wait, "times": n, "after": after}
             for one in (post, end)
             for n in (1, 9)
+            for after in (False, True)
         ],
         "quota and capacity": [{**post, "status": 422, "body": body}],
     }
@@ -69,9 +71,10 @@ def _of_eks() -> dict[str, list[Fault]]:
         "5xx after the work": [{**one, "after": True} for one in calls],
         "5xx without the work": [*calls, *reads],
         "throttling": [
-            {**one, "status": 429, "code": "TooManyRequestsException", "times": n}
+            {**one, "status": 429, "code": "TooManyRequestsException", "times": n, "after": after}
             for one in calls
             for n in (1, 9)
+            for after in (False, True)
         ],
         "quota and capacity": [
             {**calls[0], "status": 400, "code": "ResourceLimitExceededException"}
@@ -85,7 +88,7 @@ def _of_lambda() -> dict[str, list[Fault]]:
     ends.append({"path": _TERMINATE, "method": "POST"})
     gets: list[Fault] = [{"path": path, "method": "GET"} for path in _READS]
     body = b'{"error": {"code": "%s", "message": "no"}}'
-    codes = (b"global/quota-exceeded", b"instance-operations/launch/insufficient-capacity")
+    codes = (b"global/quota-exceeded", _FULL)
     return {
         "lost answers": [{**one, "drop": True} for one in (*posts, *ends, *gets)],
         "5xx after the work": [
@@ -95,7 +98,10 @@ def _of_lambda() -> dict[str, list[Fault]]:
         ],
         "5xx without the work": [{**one, "status": 500} for one in (*posts, *ends, *gets)],
         "throttling": [
-            {**one, "status": 429, "times": n} for one in (*posts, *ends) for n in (1, 9)
+            {**one, "status": 429, "times": n, "after": after}
+            for one in (*posts, *ends)
+            for n in (1, 9)
+            for after in (False, True)
         ],
         "quota and capacity": [{**posts[-1], "status": 400, "body": body % code} for code in codes],
     }
@@ -117,9 +123,10 @@ def _of_digitalocean() -> dict[str, list[Fault]]:
         ],
         "5xx without the work": [{**one, "status": 500} for one in (*posts, *ends, *gets)],
         "throttling": [
-            {**one, "status": 429, "headers": wait, "times": n}
+            {**one, "status": 429, "headers": wait, "times": n, "after": after}
             for one in (*posts, *ends)
             for n in (1, 9)
+            for after in (False, True)
         ],
         "quota and capacity": [
             {**posts[-1], "status": 422, "body": body % text} for text in refusals
@@ -136,9 +143,10 @@ def _of_aws() -> dict[str, list[Fault]]:
         "5xx after the work": [{**one, "after": True} for one in calls],
         "5xx without the work": [*calls, *reads],
         "throttling": [
-            {**one, "status": 503, "code": "RequestLimitExceeded", "times": n}
+            {**one, "status": 503, "code": "RequestLimitExceeded", "times": n, "after": after}
             for one in calls
             for n in (1, 9)
+            for after in (False, True)
         ],
         "quota and capacity": [
             {"action": "RunInstances", "status": 500 if "Capacity" in code else 400, "code": code}
@@ -159,19 +167,59 @@ def faults(here: Stage, command: Command, told: list[Fault]) -> Count:
     return count
 
 
+_SECOND: dict[str, Fault] = {
+    "digitalocean": {
+        "path": "/v2/droplets",
+        "method": "POST",
+        "status": 422,
+        "body": b'{"id":"unprocessable_entity","message":"Region is not available"}',
+        "skip": 1,
+    },
+    "lambda": {
+        "path": _CALLS[-1],
+        "method": "POST",
+        "status": 400,
+        "body": b'{"error": {"code": "%s", "message": "no"}}' % _FULL,
+        "skip": 1,
+    },
+    "aws": {"action": "RunInstances", "code": "InsufficientInstanceCapacity", "skip": 1},
+}
+"""The first place has a machine, and none for the second node."""
+
+
+def falls_back(here: Stage, command: Command) -> Count:
+    """Launch two nodes, of which the first place has one: they come at the next, within the cap."""
+    count = Count()
+    with here.trial(World()):
+        here.account.fault(**_SECOND[here.kind])
+        ended = here.run(command)
+        count.trials += 1
+        here.look(ended, count)
+        if ended.code != 0 or len(here.account.left()[0]) != 2:
+            count.refused += 1
+            count.told.append(f"no place had both: {ended.code}: {here.log}")
+        here.nobody(count, may_stay=False)
+        here.hold_cap(count, machines=2)
+        here.recover(count)
+    return count
+
+
 def kills(here: Stage, command: Command, *, step: int, first: Command) -> Count:
     """Kill a command, after another one has ended, at every `step`-th of its points."""
     count = Count()
-    with here.trial(World()):
-        here.run(first)
-        points = here.run(command).points
-    for at in range(0, points, step):
+    at, points = -step, 1
+    while at < points:
         with here.trial(World()):
             here.run(first)
             if command == REAP:
                 here.time.sleep(3 * _HOUR_S)
-            _run(here, count, command, Trouble(kill_at=at))
+            points = max(points, _run(here, count, command, _killed_at(at)).points)
+        at += step
     return count
+
+
+def _killed_at(point: int) -> Trouble | None:
+    return Trouble(kill_at=point) if point >= 0 else None
 
 
 def extends(here: Stage, launch: Command, *, step: int) -> Count:
@@ -187,7 +235,7 @@ def extends(here: Stage, launch: Command, *, step: int) -> Count:
             here.run(launch)
             (run,) = runs_of(here.state)
             command: Command = ("extend", run.marks.run, "2h", "--yes")
-            ended = here.run(command, Trouble(kill_at=at if at >= 0 else None))
+            ended = here.run(command, _killed_at(at))
             points = max(points, ended.points)
             count.trials += 1
             count.kills += ended.was_killed
@@ -249,22 +297,25 @@ def two_at_once(here: Stage, pairs: list[tuple[Command, Command]]) -> Count:
     return count
 
 
-def _run(here: Stage, count: Count, command: Command, trouble: Trouble | None = None) -> None:
+def _run(here: Stage, count: Count, command: Command, trouble: Trouble | None = None) -> Ended:
     count.trials += 1
     ended = here.run(command, trouble)
     count.kills += ended.was_killed
     here.look(ended, count)
     here.recover(count, has_journal="not written down" not in ended.output)
+    return ended
 
 
-def troubles(kind: str) -> dict[str, Job]:
+def troubles(kind: str, *, step: int = 1) -> dict[str, Job]:
     """All of them at one provider, by what they are."""
     one, two = LAUNCHES[kind]["1x GPU"], LAUNCHES[kind]["two nodes"]
     pairs = [(one, one), (one, DOWN), (one, REAP), (DOWN, REAP), (one, LIST)]
     jobs: dict[str, Job] = {
-        "kill -9 in down": partial(kills, command=DOWN, step=5, first=one),
-        "kill -9 in reap": partial(kills, command=REAP, step=5, first=one),
+        "kill -9 in down": partial(kills, command=DOWN, step=step, first=one),
+        "kill -9 in reap": partial(kills, command=REAP, step=step, first=endless(one)),
     }
+    if kind in _SECOND:
+        jobs["two nodes at the second place"] = partial(falls_back, command=two)
     jobs |= {
         name: partial(faults, command=two, told=told) for name, told in faults_of(kind).items()
     }
@@ -275,3 +326,8 @@ def troubles(kind: str) -> dict[str, Job]:
         "full disk": partial(full_disk, command=one, limits=_FILES_B),
         "unreadable journal": partial(unreadable, command=one, points=(*range(2, 34, 6), None)),
     }
+
+
+def endless(launch: Command) -> Command:
+    """A launch whose machines do not end themselves: a reap past the deadline finds them."""
+    return launch if "--no-self-destroy" in launch else (*launch, "--no-self-destroy")

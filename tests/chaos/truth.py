@@ -98,7 +98,7 @@ def runs_of(state: Path) -> tuple[Deployment, ...]:
 def lies(ended: Ended, account: Account, state: Path) -> Iterator[str]:
     """What was said, or written down, of machines that the account denies."""
     machines = account.computers.now()
-    alive = {one.seen.run for one in machines.values()}
+    alive = {one.seen.run for one in machines.values()} | {*account.taken.values()}
     for run in _GONE.findall(ended.output):
         if run in alive:
             yield f"{run} is said to be gone"

@@ -47,6 +47,7 @@ class AwsFault:
         drop: do the work and cut the connection.
         zone: only for this zone.
         times: how many calls it spoils.
+        skip: how many calls that it fits come through before.
     """
 
     action: str
@@ -56,6 +57,7 @@ class AwsFault:
     drop: bool = False
     zone: str = ""
     times: int = 1
+    skip: int = 0
 
 
 @dataclass(kw_only=True)
@@ -176,9 +178,11 @@ class AwsAccount:
         zone = form.get("Placement.AvailabilityZone", "")
         for place, fault in enumerate(self.faults):
             if fault.action == action and fault.zone in ("", zone):
-                rest = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
-                self.faults[place : place + 1] = rest
-                return fault
+                left = replace(fault, skip=fault.skip - 1) if fault.skip else None
+                if fault.times > 1 and left is None:
+                    left = replace(fault, times=fault.times - 1)
+                self.faults[place : place + 1] = [] if left is None else [left]
+                return None if fault.skip else fault
         return None
 
     def _work(

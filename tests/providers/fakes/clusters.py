@@ -182,6 +182,9 @@ class Clusters:
     def _change(self, pool: Pool, request: Request) -> "Answer":
         body = request.get_json()
         pool.told |= {key: body[key] for key in ("name", "labels") if key in body}
+        if "tags" in body:
+            kept = [tag for tag in pool.told["tags"] if tag.startswith("k8s")]
+            pool.told["tags"] = [*kept, *body["tags"]]
         for key in ("auto_scale", "min_nodes", "max_nodes", "taints"):
             pool.told[key] = body.get(key, [] if key == "taints" else 0)
         pool.told["auto_scale"] = bool(pool.told["auto_scale"])

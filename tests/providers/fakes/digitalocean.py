@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import format_datetime
 from http import HTTPStatus
 from typing import Any
@@ -45,6 +45,7 @@ class Fault:
         below: whether paths below `path` are meant, too.
         after: do the work before the status is answered.
         drop: do the work and cut the connection instead of answering.
+        skip: how many requests that it fits come through before.
     """
 
     path: str = "/v2/sizes"
@@ -59,6 +60,7 @@ class Fault:
     below: bool = False
     after: bool = False
     drop: bool = False
+    skip: int = 0
 
     def fits(self, request: Request) -> bool:
         """Whether it is for this request."""
@@ -155,9 +157,8 @@ class DigitalOcean:
     def _next_fault(self, request: Request) -> Fault | None:
         for place, fault in enumerate(self.faults):
             if fault.fits(request):
-                rest = [_less(fault)] if fault.times > 1 else []
-                self.faults[place : place + 1] = rest
-                return fault
+                self.faults[place : place + 1] = left_of(fault)
+                return None if fault.skip else fault
         return None
 
     def _denied(self, request: Request) -> Fault | None:
@@ -239,9 +240,11 @@ _KINDS = {
 _JSON = {"Content-Type": "application/json"}
 
 
-def _less(fault: Fault) -> Fault:
-    values = {name: getattr(fault, name) for name in Fault.__slots__}
-    return Fault(**{**values, "times": fault.times - 1})
+def left_of(fault: Fault) -> list[Fault]:
+    """What is left of a fault once a request has met it."""
+    if fault.skip:
+        return [replace(fault, skip=fault.skip - 1)]
+    return [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
 
 
 def _error(status: int) -> Response:

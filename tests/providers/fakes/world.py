@@ -58,6 +58,8 @@ class World:
         lost_after_s: counted from the first machine that was asked for.
         latency_s: of every call.
         elsewhere: the credentials are of another account, an empty one.
+        cut: no call arrives.
+        doubled: a proxy sends each call that makes a machine, or every POST, twice.
     """
 
     list_lag_s: float = 0.0
@@ -72,6 +74,8 @@ class World:
     lost_calls: Literal["read", "change", "all"] = "read"
     latency_s: float = 0.0
     elsewhere: bool = False
+    cut: bool = False
+    doubled: Literal["", "machines", "every"] = ""
 
     def now(self) -> datetime:
         """The provider's time."""

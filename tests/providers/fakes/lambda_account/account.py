@@ -17,7 +17,7 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
-from tests.providers.fakes.digitalocean import Fault
+from tests.providers.fakes.digitalocean import Fault, left_of
 from tests.providers.fakes.lambda_account.form import violations
 from tests.providers.fakes.world import NEVER, World
 
@@ -134,9 +134,8 @@ class Lambda:
     def _next_fault(self, request: Request) -> Fault | None:
         for place, fault in enumerate(self.faults):
             if fault.fits(request):
-                rest = [_less(fault)] if fault.times > 1 else []
-                self.faults[place : place + 1] = rest
-                return fault
+                self.faults[place : place + 1] = left_of(fault)
+                return None if fault.skip else fault
         return None
 
     def _denied(self, request: Request) -> Fault | None:
@@ -342,8 +341,3 @@ def _error(status: int, code: str, message: str) -> Answer:
 
 def _unknown() -> Answer:
     return _error(404, "global/object-does-not-exist", "Specified object does not exist.")
-
-
-def _less(fault: Fault) -> Fault:
-    values = {name: getattr(fault, name) for name in Fault.__slots__}
-    return Fault(**{**values, "times": fault.times - 1})
