@@ -94,9 +94,8 @@ class AwsClients:
         self._on_date(http_response.headers.get("Date", ""))
 
 
-def sentence(doing: str, error: Exception, secrets: tuple[str, ...]) -> str:
+def sentence(doing: str, error: Exception) -> str:
     """Return what failed, in one sentence without credentials."""
-    learn(*secrets)
     text = redact(" ".join(str(error).split()))[:_MOST_TEXT]
     return f"AWS: {doing} failed: {type(error).__name__}: {text}"
 
@@ -139,7 +138,7 @@ _NOT_FOUND = ("NotFound", "Malformed")
 
 
 @contextmanager
-def sdk_errors(doing: str, secrets: tuple[str, ...]) -> Iterator[None]:
+def sdk_errors(doing: str) -> Iterator[None]:
     """Turn whatever the SDK raises into the error that says what it means.
 
     Raises:
@@ -151,7 +150,7 @@ def sdk_errors(doing: str, secrets: tuple[str, ...]) -> Iterator[None]:
     except GpucostError:
         raise
     except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
-        raise _meaning(error, sentence(doing, error, secrets)) from None
+        raise _meaning(error, sentence(doing, error)) from None
 
 
 def code_of(error: BaseException) -> str:

@@ -72,11 +72,8 @@ def connect(connection: Connection) -> "AwsCloud":
         MissingCredentialsError: the chain finds none.
     """
     _ = connection
-    with sdk_errors("finding credentials", ()):
-        session = open_session()
-        keys = session.get_credentials().get_frozen_credentials()
-    secrets = (keys.access_key, keys.secret_key, keys.token or "")
-    return AwsCloud(session=session, secrets=secrets)
+    with sdk_errors("finding credentials"):
+        return AwsCloud(session=open_session())
 
 
 @dataclass(kw_only=True)
@@ -85,12 +82,10 @@ class AwsCloud(Cloud):
 
     Attributes:
         session: boto3's, with credentials.
-        secrets: what no message may hold.
         name: as in offers.
     """
 
     session: AwsClient = field(repr=False)
-    secrets: tuple[str, ...] = field(repr=False)
     name: str = PROVIDER
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = (*KINDS, OUTSIDE)
@@ -140,7 +135,7 @@ class AwsCloud(Cloud):
             placed = replace(
                 place, region=place.region or (place.offer.region if place.offer else "")
             )
-            with sdk_errors("reading where the type is offered", self.secrets):
+            with sdk_errors("reading where the type is offered"):
                 named = filter(None, (placed.zone,))
                 zones = tuple(named) or self.zones(placed.instance_type, placed.region)
             if not zones:
@@ -152,7 +147,7 @@ class AwsCloud(Cloud):
             if trouble:
                 notes.append(trouble)
                 continue
-            with sdk_errors(f"looking at {spec.image}", self.secrets):
+            with sdk_errors(f"looking at {spec.image}"):
                 ec2 = self._ec2(placed.region)
                 stay, remark, is_there = volumes_that_stay(ec2, spec.image, placed.region)
             notes += filter(None, (remark,))
@@ -169,7 +164,7 @@ class AwsCloud(Cloud):
     def account(self) -> str:
         """Return the number of the account, which STS tells any caller; asked once."""
         if not self._account_id:
-            with sdk_errors("asking whose account it is", self.secrets):
+            with sdk_errors("asking whose account it is"):
                 sts = client(self.session, "sts", self.session.region_name or HOME)
                 self._account_id = str(sts.get_caller_identity()["Account"])
         return self._account_id
@@ -177,7 +172,7 @@ class AwsCloud(Cloud):
     def limits(self) -> tuple[str, ...]:
         """Return the quotas of machines with GPUs in the home region of the session."""
         region = self.session.region_name or HOME
-        with sdk_errors("reading quotas", self.secrets):
+        with sdk_errors("reading quotas"):
             self._ec2(region).describe_regions()
             return quotas(self.session, region)
 
@@ -212,10 +207,10 @@ class AwsCloud(Cloud):
     def create(self, creation: Creation) -> Resource:
         """Make one call that is never repeated; a security group gets its rules by a second one."""
         if creation.kind == OUTSIDE:  # the name makes a second call one that does nothing
-            with sdk_errors(f"making {creation.name}", self.secrets):
+            with sdk_errors(f"making {creation.name}"):
                 return schedule.create(self._scheduler(creation.region), creation)
         ec2 = self._ec2(creation.region, repeats=False)
-        with sdk_errors(f"making {creation.kind} {creation.name}", self.secrets):
+        with sdk_errors(f"making {creation.kind} {creation.name}"):
             answer = _MAKERS[creation.kind](ec2, dict(creation.arguments))
         if creation.kind == "security-group":
             self._allow(str(answer["GroupId"]), creation)
@@ -236,7 +231,7 @@ class AwsCloud(Cloud):
             ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rules)
         except Exception as error:  # noqa: BLE001 - botocore makes its errors at run time
             if code_of(error) != _ALLOWED_ALREADY:
-                text = sentence(f"opening port 22 of {creation.name}", error, self.secrets)
+                text = sentence(f"opening port 22 of {creation.name}", error)
                 raise ProviderError(text) from None
 
     def _list(
@@ -247,7 +242,7 @@ class AwsCloud(Cloud):
     ) -> Listing:
         """Return everything with our marks or in our groups, each region and kind on its own."""
         tagged_kinds = tuple(kind for kind in kinds if kind in KINDS)
-        listing = inventory.listing(self._reader, regions, tagged_kinds, marks_by_run)
+        listing = inventory.listing(self._clients, regions, tagged_kinds, marks_by_run)
         if OUTSIDE not in kinds:
             return listing
         runs = dict(marks_by_run) | {owned.marks.run: owned.marks for owned in listing.resources}
@@ -272,23 +267,19 @@ class AwsCloud(Cloud):
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what EC2 answers about that id."""
         if entry.kind == OUTSIDE:
-            with sdk_errors(f"looking at {entry.name}", self.secrets):
+            with sdk_errors(f"looking at {entry.name}"):
                 owned = schedule.find(self._scheduler(entry.region), entry.id, entry.region)
             if owned is None:
                 return ExistenceCheck.not_shown(f"AWS has no schedule {entry.id}")
             return ExistenceCheck.present(owned)
-        return inventory.look(self._reader, entry, marks)
-
-    @property
-    def _reader(self) -> inventory.Reader:
-        return inventory.Reader(ec2=self._ec2, secrets=self.secrets)
+        return inventory.look(self._clients, entry, marks)
 
     def self_termination_problem(self, machine: Resource) -> str:
         """Return what EC2 says that it does when the instance powers off.
 
         Where that may not be read, `check` has said so.
         """
-        with sdk_errors(f"reading what ends {machine.name}", self.secrets):
+        with sdk_errors(f"reading what ends {machine.name}"):
             try:
                 behaviour = self._shutdown_of(machine.region, machine.id)
             except Exception as error:
@@ -301,7 +292,7 @@ class AwsCloud(Cloud):
 
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Rewrite the tag of the deadline; a schedule moves by as much."""
-        with sdk_errors(f"moving the deadline of {resource.name}", self.secrets):
+        with sdk_errors(f"moving the deadline of {resource.name}"):
             if resource.kind == OUTSIDE:
                 schedule.move(self._scheduler(resource.region), resource, marks)
             else:
@@ -318,7 +309,7 @@ class AwsCloud(Cloud):
             value = [resource.id] if row.argument.endswith("s") else resource.id
             ec2 = self._ec2(resource.region)
             call = partial(getattr(ec2, row.destroy), **{row.argument: value})
-        with sdk_errors(f"ending {resource.kind} {resource.name}", self.secrets):
+        with sdk_errors(f"ending {resource.kind} {resource.name}"):
             try:
                 answer = call()
             except Exception as error:

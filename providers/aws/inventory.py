@@ -6,13 +6,13 @@ kind that the account may not list is said, and hides nothing else.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from pricing.tables import members, objects
-from providers.aws.access import AwsClient, in_each, is_not_found, sdk_errors
+from providers.aws.access import AwsClient, AwsClients, in_each, is_not_found, sdk_errors
 from providers.aws.calls import GROUP, KEY, KINDS, PROVIDER, RUN_TAG, client_token
 from providers.interface import (
     MACHINE,
@@ -33,21 +33,8 @@ _NAME_FILTERS: Mapping[str, dict[str, object]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """What reading an account needs.
-
-    Attributes:
-        ec2: a client of a region, which repeats what fails.
-        secrets: what no sentence may hold.
-    """
-
-    ec2: Callable[[str], AwsClient]
-    secrets: tuple[str, ...]
-
-
 def listing(
-    reader: Reader,
+    clients: AwsClients,
     regions: tuple[str, ...] | None,
     kinds: tuple[str, ...],
     marks_by_run: Mapping[str, OwnershipTags],
@@ -55,14 +42,14 @@ def listing(
     """Return everything of ours of these kinds that is not gone.
 
     Args:
-        reader: of the account.
+        clients: of the account.
         regions: there; None: in every enabled region in which anything has our tag.
         kinds: rows of `KINDS`.
         marks_by_run: for what has lost its tags.
     """
     draft = ListingDraft(provider=PROVIDER)
-    places = marked_regions(reader, draft) if regions is None else regions
-    answers = in_each(places, lambda region: _listed(reader, region, kinds, marks_by_run))
+    places = marked_regions(clients, draft) if regions is None else regions
+    answers = in_each(places, lambda region: _listed(clients, region, kinds, marks_by_run))
     join_regions(draft, answers)
     return draft.listing(kinds)
 
@@ -77,14 +64,17 @@ def join_regions(draft: ListingDraft, answers: Mapping[str, ListingDraft | None]
 
 
 def _listed(
-    reader: Reader, region: str, kinds: tuple[str, ...], marks_by_run: Mapping[str, OwnershipTags]
+    clients: AwsClients,
+    region: str,
+    kinds: tuple[str, ...],
+    marks_by_run: Mapping[str, OwnershipTags],
 ) -> ListingDraft:
     """Return what there is of ours in a region; side resources first, which name their run."""
     part = ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
     for kind in sorted(kinds, key=lambda kind: kind == MACHINE):
         for options in _options_of(kind, marks_by_run):
-            with part.asking(kind, region), sdk_errors(f"listing {kind}s", reader.secrets):
-                ec2 = reader.ec2(region)
+            with part.asking(kind, region), sdk_errors(f"listing {kind}s"):
+                ec2 = clients.get("ec2", region)
                 for item in _shown(ec2, kind, options):
                     if state_name(item) in KINDS[kind].dead:
                         continue
@@ -133,35 +123,35 @@ _STRANGER = (
 _SILENT = "AWS: no answer in time"
 
 
-def marked_regions(reader: Reader, draft: ListingDraft) -> tuple[str, ...]:
+def marked_regions(clients: AwsClients, draft: ListingDraft) -> tuple[str, ...]:
     """Return enabled regions in which anything has our tag: one call each; failures are noted."""
     names: list[str] = []
-    with draft.asking(), sdk_errors("listing regions", reader.secrets):
-        answer = reader.ec2("").describe_regions()
+    with draft.asking(), sdk_errors("listing regions"):
+        answer = clients.get("ec2", "").describe_regions()
         names = sorted(str(region["RegionName"]) for region in answer["Regions"])
-    answers = in_each(names, lambda name: _is_marked(reader, name))
+    answers = in_each(names, lambda name: _is_marked(clients, name))
     join_regions(draft, {name: answer and answer[1] for name, answer in answers.items()})
     return tuple(name for name, answer in answers.items() if answer is not None and answer[0])
 
 
-def _is_marked(reader: Reader, region: str) -> tuple[bool, ListingDraft]:
+def _is_marked(clients: AwsClients, region: str) -> tuple[bool, ListingDraft]:
     """Return whether anything in a region has our tag, and what keeps us from knowing."""
     part = ListingDraft(provider=PROVIDER)
     filters = [{"Name": "key", "Values": [RUN_TAG]}]
-    with part.asking(region=region), sdk_errors("listing tags", reader.secrets):
-        return bool(reader.ec2(region).describe_tags(Filters=filters)["Tags"]), part
+    with part.asking(region=region), sdk_errors("listing tags"):
+        return bool(clients.get("ec2", region).describe_tags(Filters=filters)["Tags"]), part
     return False, part
 
 
-def look(reader: Reader, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+def look(clients: AwsClients, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
     """Return what EC2 answers about an id; the journal knows it, so tags do not matter.
 
     Raises:
         ProviderError: no answer that says whether it is there.
     """
     kind, region = entry.kind, entry.region
-    with sdk_errors(f"looking at {kind} {entry.id}", reader.secrets):
-        item = by_id(reader.ec2(region), kind, entry.id)
+    with sdk_errors(f"looking at {kind} {entry.id}"):
+        item = by_id(clients.get("ec2", region), kind, entry.id)
     if item is None:
         return ExistenceCheck.not_shown(f"AWS knows no such id in {region}")
     tagged, shown = resource(kind, item, region, {}), as_resource(kind, item, region, marks)

@@ -42,12 +42,11 @@ class _Machine:
 
 def fetch(request: Request) -> PriceReading:
     """Read on-demand and spot prices of every instance type with GPUs in the regions asked for."""
-    with sdk_errors("finding credentials", ()):
+    with sdk_errors("finding credentials"):
         session = open_session()
-        keys = session.get_credentials().get_frozen_credentials()
     regions = request.regions or REGIONS
     rows: list[Row] = []
-    with sdk_errors("reading prices", (keys.access_key, keys.secret_key, keys.token)):
+    with sdk_errors("reading prices"):
         _check_regions(session, regions)
         price_list = client(session, "pricing", _PRICE_LIST_REGION)
         for region in regions:

@@ -142,7 +142,7 @@ def make_role(session: AwsClient) -> str:
         ProviderError: IAM refuses.
     """
     iam = client(session, "iam", HOME)
-    with sdk_errors(f"making the role {ROLE}", ()):
+    with sdk_errors(f"making the role {ROLE}"):
         trust, policy = (json.dumps(end_role()[name]) for name in ("TrustPolicy", "Policy"))
         try:
             iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument=trust)

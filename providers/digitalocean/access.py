@@ -1,27 +1,29 @@
-"""How DigitalOcean is reached: token, endpoint, certificate, time limits."""
+"""How DigitalOcean is reached: through pydo, by method and path: some of its calls raise no 404.
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+The SDK repeats POST, and the API knows no idempotency, so what changes something goes through a
+client that repeats nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from pricing.errors import GpucostError, MissingCredentialsError, ProviderError
+from pricing.errors import MissingCredentialsError, ProviderError
 from providers.digitalocean import ENDPOINT, REAPER_TOKEN, TOKEN
-from providers.digitalocean.calls import PROVIDER
-from providers.interface import (
-    ForbiddenError,
-    NoCapacityError,
-    QuotaError,
-    ThrottledError,
-    UncertainError,
-)
+from providers.interface import ForbiddenError, NoCapacityError, QuotaError
 from providers.provider import check_form
-from providers.redaction import learn, redact
-from providers.token_access import TokenAccess, TokenVariables
+from providers.token_api import (
+    JsonDocument,
+    RefusedCallError,
+    TokenAccess,
+    TokenApi,
+    TokenVariables,
+)
 
 PydoClient: TypeAlias = Any
-"""A client of pydo, or a call of it; they have no types of their own."""
+"""A client of pydo, which has no types of its own."""
 
 CA = "GPUCOST_DIGITALOCEAN_CA"
 
@@ -33,10 +35,10 @@ LONGEST_WAIT_S = 20
 """Most seconds between two tries, also where the provider's Retry-After asks for more."""
 
 _BUDGET_S = 120  # of one call with its retries
-_MOST_TEXT = 200
+_PER_PAGE = 200
+_MOST_PAGES = 50
 
-
-_VARIABLES = TokenVariables(
+VARIABLES = TokenVariables(
     token=TOKEN,
     endpoint=ENDPOINT,
     ca=CA,
@@ -47,27 +49,8 @@ _VARIABLES = TokenVariables(
 )
 
 
-def read_access(environment: Mapping[str, str]) -> TokenAccess:
-    """Return the access that the environment names.
-
-    Raises:
-        MissingCredentialsError: there is no token.
-        InputError: the endpoint is not https, or the certificate file is not there.
-    """
-    return _VARIABLES.read(environment)
-
-
-def connect(
-    access: TokenAccess, *, retries: int | None = None, on_date: Callable[[str], None] | None = None
-) -> PydoClient:
-    """Return a client with stated time limits; its own retries are the only ones.
-
-    Args:
-        access: where and as whom.
-        retries: of a call that the provider failed or throttled; None: RETRIES. 0 for calls that
-            make something: the SDK repeats POST, and the API knows no idempotency.
-        on_date: is told the Date header of every answer.
-    """
+def _connect(access: TokenAccess, retries: int) -> PydoClient:
+    """Return a client with stated time limits; its own retries are the only ones."""
     from azure.core.pipeline.policies import RetryPolicy  # noqa: PLC0415 - heavy, only here
     from pydo import Client  # noqa: PLC0415 - the same
 
@@ -78,7 +61,6 @@ def connect(
             wait_s: float | None = super().get_retry_after(response)
             return None if wait_s is None else min(wait_s, LONGEST_WAIT_S)
 
-    retries = RETRIES if retries is None else retries
     options: dict[str, Any] = {
         "timeout": _BUDGET_S,
         "connection_timeout": CONNECT_S,
@@ -91,10 +73,6 @@ def connect(
             timeout=_BUDGET_S,
         ),
     }
-    if on_date is not None:
-        options["raw_response_hook"] = lambda answer: on_date(
-            answer.http_response.headers.get("Date", "")
-        )
     if access.endpoint is not None:
         options["endpoint"] = access.endpoint
     if access.ca is not None:
@@ -107,90 +85,94 @@ _ELSEWHERE = ("not available", "unavailable", "capacity", "region")
 _RAISE = "GPU quota of a new account is 0; ask for it at cloud.digitalocean.com, Settings, limits."
 
 
-@contextmanager
-def sdk_errors(access: TokenAccess, doing: str) -> Iterator[None]:
-    """Turn whatever the library raises into the error that says what it means.
+@dataclass(kw_only=True)
+class DigitalOceanApi(TokenApi):
+    """Calls of the API.
 
-    Raises:
-        NoCapacityError, QuotaError, ThrottledError, UncertainError, ProviderError: without token.
+    Attributes:
+        retries: of a read that the provider failed or throttled; None: RETRIES.
     """
-    try:
-        yield
-    except GpucostError:
-        raise
-    except Exception as error:  # noqa: BLE001 - requests, urllib3, azure and json raise their own
-        raise _meaning(access, doing, error) from None
 
+    title = "DigitalOcean"
+    retries: int | None = None
+    _clients: dict[bool, PydoClient] = field(default_factory=dict, repr=False)
 
-def _meaning(access: TokenAccess, doing: str, error: Exception) -> ProviderError:
-    status = getattr(error, "status_code", None)
-    text = " ".join(str(_message(error) or error).split())
-    learn(access.token)
-    text = redact(text)[:_MOST_TEXT]
-    failure = (
-        f"DigitalOcean: {doing} failed: {f'HTTP {status}' if status else type(error).__name__}"
-    )
-    sentence = f"{failure}: {text}"
-    if status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return UncertainError(sentence)
-    if status == HTTPStatus.TOO_MANY_REQUESTS:
-        throttled = ThrottledError(sentence)
-        throttled.wait_s = _retry_after_s(error)
-        return throttled
-    if status < HTTPStatus.BAD_REQUEST:
-        return UncertainError(f"{sentence} (an answer that cannot be read)")
-    return refusal(status, text, sentence)
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        params: Mapping[str, str | int],
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        from azure.core.rest import HttpRequest  # noqa: PLC0415 - heavy, only here
 
+        reads = method == "GET"
+        if reads not in self._clients:
+            retries = RETRIES if self.retries is None else self.retries
+            self._clients[reads] = _connect(self.access, retries if reads else 0)
+        request = HttpRequest(method, path, params=dict(params), json=body)
+        answer = self._clients[reads].send_request(request)
+        return answer.status_code, answer.headers, answer.content
 
-def refusal(status: int | None, text: str, sentence: str) -> ProviderError:
-    """Return the error of a refused call, recognised by its words."""
-    low = text.lower()
-    if any(word in low for word in _QUOTA):
-        return QuotaError(f"{sentence}. {_RAISE}")
-    if status == HTTPStatus.UNPROCESSABLE_ENTITY and any(word in low for word in _ELSEWHERE):
-        return NoCapacityError(sentence)
-    if status == HTTPStatus.FORBIDDEN:
-        return ForbiddenError(sentence)
-    return ProviderError(sentence)
+    def pages(
+        self,
+        path: str,
+        many: str,
+        doing: str,
+        filters: Mapping[str, str] = MappingProxyType({}),
+        *,
+        is_whole: bool = False,
+    ) -> Iterator[JsonDocument]:
+        """Yield every item that a path lists under a key, page by page.
 
+        Args:
+            path: of the list.
+            many: its key.
+            doing: for people.
+            filters: of the list.
+            is_whole: whether as many must come as the answer announces.
 
-def what_was_made(answer: object, key: str, doing: str) -> dict[str, Any] | None:
-    """Return what a create call's answer holds under a key; None where it does not say.
+        Raises:
+            ProviderError: a page is not a list, there is no end, or some are missing.
+        """
+        count = 0
+        for page in range(1, _MOST_PAGES + 1):
+            answer = self.get(path, doing, per_page=_PER_PAGE, page=page, **filters)
+            items = answer.get(many) if isinstance(answer, dict) else None
+            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+                raise ProviderError(f"DigitalOcean: page {page} of {many} is not a list of {many}.")
+            yield from items
+            count += len(items)
+            if not ((answer.get("links") or {}).get("pages") or {}).get("next"):
+                break
+        else:
+            raise ProviderError(f"DigitalOcean: more than {_MOST_PAGES} pages of {many}.")
+        announced = (answer.get("meta") or {}).get("total", count)
+        if is_whole and count != announced:
+            raise ProviderError(
+                f"DigitalOcean: {count} {many} came where {announced} were announced; the answer "
+                "is not complete, so nothing was changed."
+            )
 
-    Raises:
-        NoCapacityError, QuotaError, ForbiddenError, ProviderError: some refusals do not raise.
-    """
-    if not isinstance(answer, Mapping):
-        return None
-    if "message" in answer and key not in answer:
-        text = str(answer["message"])
-        raise refusal(None, text, f"DigitalOcean: {doing} failed: {text[:200]}")
-    made: dict[str, Any] | None = answer.get(key)
-    return made
+    @staticmethod
+    def _reason(document: object) -> tuple[str, str]:
+        return "", str(document.get("message", "")) if isinstance(document, dict) else ""
 
-
-def _message(error: Exception) -> str:
-    """Return the provider's own sentence in the answer."""
-    response = getattr(error, "response", None)
-    try:
-        body: Any = response.json() if response is not None else {}
-    except Exception:  # noqa: BLE001 - the body of a failure may be anything
-        return ""
-    return str(body.get("message", "")) if isinstance(body, dict) else ""
-
-
-def _retry_after_s(error: Exception) -> float:
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    try:
-        return max(0.0, float(headers.get("Retry-After", "")))
-    except ValueError:
-        return ThrottledError.wait_s
+    @staticmethod
+    def _refusal(sentence: str, status: int, reason: tuple[str, str]) -> ProviderError:
+        """Return the error of a refused call, recognised by its words."""
+        low = reason[1].lower()
+        if any(word in low for word in _QUOTA):
+            return QuotaError(f"{sentence}. {_RAISE}")
+        if status == HTTPStatus.UNPROCESSABLE_ENTITY and any(word in low for word in _ELSEWHERE):
+            return NoCapacityError(sentence)
+        if status == HTTPStatus.FORBIDDEN:
+            return ForbiddenError(sentence)
+        return RefusedCallError(sentence, status)
 
 
 _ABSENT = (2_147_483_647, 2_147_483_629, 2_147_483_587)
 """Numbers that no Droplet of the account is likely to have; the first that is absent is used."""
-
-_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 def try_token(access: TokenAccess, token: str) -> None:
@@ -205,43 +187,35 @@ def try_token(access: TokenAccess, token: str) -> None:
         MissingCredentialsError: DigitalOcean refuses it.
         ProviderError: DigitalOcean cannot be asked.
     """
-    check_form(REAPER_TOKEN, PROVIDER, "all Droplets of the account", token)
-    droplets = connect(replace(access, token=token), retries=1).droplets
-    absent = next((n for n in _ABSENT if _status(token, droplets.get, n) == _GONE), None)
+    check_form(REAPER_TOKEN, "digitalocean", "all Droplets of the account", token)
+    api = DigitalOceanApi(access=replace(access, token=token), retries=1)
+    absent = next((n for n in _ABSENT if _is_absent(api, "GET", n)), None)
     if absent is None:
         raise ProviderError(f"{REAPER_TOKEN} could not be tried: no number of a Droplet is free.")
-    if _status(token, droplets.destroy, absent) != _GONE:
+    if not _is_absent(api, "DELETE", absent):
         raise ProviderError(f"{REAPER_TOKEN} could not be tried: the answer cannot be read.")
 
 
-_GONE = HTTPStatus.NOT_FOUND
-
-
-def _status(token: str, call: PydoClient, number: int) -> int:
-    """Return the status of an answer that has no body of interest.
+def _is_absent(api: DigitalOceanApi, method: str, number: int) -> bool:
+    """Return whether a call about a Droplet is allowed, and answered that there is none.
 
     Raises:
         MissingCredentialsError: the token may not do that.
         ProviderError: no answer.
     """
-    statuses: list[int] = []
+    doing = f"trying {REAPER_TOKEN}"
     try:
-        call(
-            number,
-            raw_response_hook=lambda answer: statuses.append(answer.http_response.status_code),
-        )
-    except Exception as error:  # noqa: BLE001 - requests, urllib3, azure and json raise their own
-        status = getattr(error, "status_code", None) or (statuses[-1] if statuses else None)
-        if status not in _REFUSED:
-            text = " ".join(str(error).split()).replace(token, "[token]")[:200]
-            raise ProviderError(f"{REAPER_TOKEN} could not be tried: {text}") from None
-        statuses.append(status)
-    status = statuses[-1] if statuses else 0
-    if status in _REFUSED:
-        doing = "read" if call.__name__ == "get" else "destroy"
+        api.change(method, f"/v2/droplets/{number}", None, doing)
+    except (RefusedCallError, ForbiddenError) as error:
+        if isinstance(error, RefusedCallError) and error.status == HTTPStatus.NOT_FOUND:
+            return True
+        status = getattr(error, "status", HTTPStatus.FORBIDDEN)
+        if status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise
         raise MissingCredentialsError(
-            f"DigitalOcean refuses {REAPER_TOKEN} (HTTP {int(status)}): it may not {doing} "
+            f"DigitalOcean refuses {REAPER_TOKEN} (HTTP {int(status)}): it may not "
+            f"{'read' if method == 'GET' else 'destroy'} "
             "Droplets, so no machine could end itself with it. `gpucost iam-policy --provider "
             "digitalocean` lists the scopes that it needs; or say --no-self-destroy."
-        )
-    return int(status)
+        ) from None
+    return False

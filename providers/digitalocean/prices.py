@@ -4,7 +4,7 @@ import math
 import struct
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import ProviderError
@@ -12,15 +12,12 @@ from pricing.hardware import Gpu, find, has_memory
 from pricing.money import plain
 from pricing.refresh.reading import PriceReading, Row, new_row
 from pricing.tables import elements, members
-from providers.digitalocean.access import connect, read_access, sdk_errors
+from providers.digitalocean.access import VARIABLES, DigitalOceanApi
 from providers.provider import Request
-from providers.token_access import TokenAccess
 
 PROVIDER = "digitalocean"
 SOURCE = "DigitalOcean GET /v2/sizes"
 
-_PER_PAGE = 200
-_MOST_PAGES = 50
 _GIB_PER_TB = 1000  # the size sheet prints 15,000 GiB where the API says 15
 _FLOAT_DIGITS = 9  # every 32-bit float is told by nine digits
 _LARGEST_FLOAT = 3e38  # of 32 bits
@@ -33,16 +30,15 @@ def fetch(request: Request) -> PriceReading:
     Sizes sold by contract are not in the answer, so it says nothing about them. One answer covers
     all regions; `request.regions` makes no difference.
     """
-    access = read_access(request.environment)
-    with sdk_errors(access, "reading sizes"):
-        sizes = list(_sizes(access))
-        notes = [f"{_slug(size)}: {why}" for size in sizes for why in _left_out(size)]
-        rows = [
-            row
-            for size in sizes
-            if _has_gpu(size) and not any(_left_out(size))
-            for row in _rows(size, request.now.date().isoformat())
-        ]
+    api = DigitalOceanApi(access=VARIABLES.read(request.environment))
+    sizes = list(api.pages("/v2/sizes", "sizes", "reading sizes", is_whole=True))
+    notes = [f"{_slug(size)}: {why}" for size in sizes for why in _left_out(size)]
+    sold = [size for size in sizes if _has_gpu(size) and not any(_left_out(size))]
+    day = request.now.date().isoformat()
+    try:
+        rows = [row for size in sold for row in _rows(size, day)]
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise ProviderError(f"DigitalOcean: reading sizes failed: {error}.") from error
     if not rows:
         raise ProviderError(
             "DigitalOcean: the answer lists no GPU size, so nothing was changed. A token that may "
@@ -56,27 +52,6 @@ def fetch(request: Request) -> PriceReading:
         purchases=("on_demand", "spot"),
         notes=tuple(notes),
     )
-
-
-def _sizes(access: TokenAccess) -> Iterator[Any]:
-    """Yield the sizes of all pages; fails when their number is not the one that is announced."""
-    client = connect(access)
-    count, announced = 0, 0
-    for page in range(1, _MOST_PAGES + 1):
-        answer = client.sizes.list(per_page=_PER_PAGE, page=page)
-        sizes = answer.get("sizes") if isinstance(answer, Mapping) else None
-        if not isinstance(sizes, list) or not all(isinstance(size, Mapping) for size in sizes):
-            raise ProviderError(f"DigitalOcean: page {page} of the sizes is not a list of sizes.")
-        yield from sizes
-        count += len(sizes)
-        announced = (answer.get("meta") or {}).get("total", count)
-        if not ((answer.get("links") or {}).get("pages") or {}).get("next"):
-            break
-    if count != announced:
-        raise ProviderError(
-            f"DigitalOcean: {count} sizes came where {announced} were announced; the answer is not "
-            "complete, so nothing was changed."
-        )
 
 
 def _slug(size: Mapping[str, object]) -> str:

@@ -1,25 +1,16 @@
 """Node pools of DigitalOcean Kubernetes: one call makes a pool, and the pool makes its nodes.
 
-The API has no idempotency token and its SDK repeats POST, so the call goes through a client that
-repeats nothing; a lost answer is reconciled by the pool's name.
+A lost answer is reconciled by the pool's name.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pricing.errors import InputError, ProviderError
 from pricing.tables import members, objects
 from providers.deployment import NODE, run_of_node
-from providers.digitalocean.access import (
-    PydoClient,
-    read_access,
-    sdk_errors,
-    what_was_made,
-)
-from providers.digitalocean.access import connect as open_client
+from providers.digitalocean.access import VARIABLES, DigitalOceanApi
 from providers.digitalocean.cloud import DigitalOceanCloud
-from providers.digitalocean.inventory import is_not_found, pages
 from providers.doks import inventory
 from providers.doks.ender import with_labels
 from providers.doks.inventory import PROVIDER
@@ -40,9 +31,8 @@ from providers.interface import (
 )
 from providers.ownership_tags import OwnershipTags, read_labels
 from providers.pool_cloud import PoolCloud, pool_of
-from providers.token_access import TokenAccess
+from providers.token_api import JsonDocument, TokenAccess
 
-_Json = dict[str, Any]
 _TITLE = "DigitalOcean Kubernetes"
 _IN_CLUSTER = "at the deadline a CronJob in the cluster makes the same call"
 _UNSEEN = "nothing in the cluster ends it; `gpucost watch --in-cluster` prints what would"
@@ -56,7 +46,7 @@ def connect(connection: Connection) -> "DoksCloud":
     Raises:
         MissingCredentialsError, InputError: the environment names none, or wrongly.
     """
-    return DoksCloud(access=read_access(connection.environment))
+    return DoksCloud(access=VARIABLES.read(connection.environment))
 
 
 @dataclass(kw_only=True)
@@ -71,18 +61,16 @@ class DoksCloud(PoolCloud):
     access: TokenAccess
     name: str = PROVIDER
     lag_s: float = _LAG_S
-    _clients: dict[bool, PydoClient] = field(default_factory=dict, repr=False)
     _droplets: DigitalOceanCloud = field(init=False, repr=False)
     _clusters: dict[str, None] = field(default_factory=dict, repr=False)  # with pools of ours
 
     def __post_init__(self) -> None:
         self._droplets = DigitalOceanCloud(access=self.access)
+        self._api.on_date = self.note_clock
 
-    def _client(self, *, repeats: bool) -> PydoClient:
-        if repeats not in self._clients:
-            options = {} if repeats else {"retries": 0}
-            self._clients[repeats] = open_client(self.access, on_date=self.note_clock, **options)
-        return self._clients[repeats]
+    @property
+    def _api(self) -> DigitalOceanApi:
+        return self._droplets.api
 
     @staticmethod
     def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
@@ -106,9 +94,8 @@ class DoksCloud(PoolCloud):
                 "--min 0: the autoscaler of DOKS keeps one node at least; give --min 1. `gpucost "
                 "down` ends the last one with its pool."
             )
-        client = self._client(repeats=True)
-        with sdk_errors(self.access, "reading the Kubernetes clusters"):
-            clusters = list(pages(client.kubernetes.list_clusters, inventory.CLUSTERS, {}))
+        doing = "reading the Kubernetes clusters"
+        clusters = list(self._api.pages(inventory.PATH, inventory.CLUSTERS, doing))
         cluster = _chosen(clusters, pool.cluster)
         region, state = (
             str(cluster["region"]),
@@ -117,8 +104,8 @@ class DoksCloud(PoolCloud):
         if state in ("error", "deleted", "deleting"):
             raise ProviderError(f"DigitalOcean: cluster {cluster['name']} is in state {state!r}.")
         size = spec.places[0].instance_type
-        with sdk_errors(self.access, "reading what node pools may be"):
-            options = members(client.kubernetes.list_options().get("options") or {})
+        answer = self._api.get("/v2/kubernetes/options", "reading what node pools may be")
+        options = members(answer.get("options") or {})
         sizes = {str(entry.get("slug")) for entry in objects(options.get("sizes") or ())}
         if sizes and size not in sizes:
             raise NoCapacityError(f"DigitalOcean Kubernetes takes no nodes of size {size} now.")
@@ -151,9 +138,8 @@ class DoksCloud(PoolCloud):
         body = dict(creation.arguments)
         cluster = str(body.pop("cluster_id"))
         self._clusters[cluster] = None
-        with sdk_errors(self.access, doing):
-            answer = self._client(repeats=False).kubernetes.add_node_pool(cluster, body=body)
-        created = what_was_made(answer, "node_pool", doing)
+        answer = self._api.change("POST", inventory.pool_path(cluster), body, doing)
+        created = answer.get("node_pool") if isinstance(answer, dict) else None
         marks = read_labels(body["labels"], inventory.LABEL_SEPARATOR)
         if not isinstance(created, Mapping) or "id" not in created or marks is None:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
@@ -167,20 +153,18 @@ class DoksCloud(PoolCloud):
     ) -> Listing:
         """Return pools with our marks or names, and their nodes; of the whole account."""
         _ = regions
-        also = tuple(self._clusters)
-        return inventory.listing(self._client(repeats=True), self.access, kinds, marks_by_run, also)
+        return inventory.listing(self._api, kinds, marks_by_run, tuple(self._clusters))
 
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what the API answers about that id."""
-        client = self._client(repeats=True)
         if entry.kind == NODE:
-            return inventory.look_at_node(client, self.access, entry.id, marks)
-        self._clusters[inventory.parts(entry.id)[0]] = None
-        return inventory.look_at_pool(client, self.access, entry.id, entry.region, marks)
+            return inventory.look_at_node(self._api, entry.id, marks)
+        self._clusters[inventory.cluster_of(entry.id)] = None
+        return inventory.look_at_pool(self._api, entry.id, entry.region, marks)
 
     def self_termination_problem(self, machine: Resource) -> str:
         """Return why nothing in the cluster would end a pool at its deadline; empty: it would."""
-        pool = inventory.read_pool(self._client(repeats=True), self.access, machine.id)
+        pool = inventory.read_pool(self._api, machine.id)
         labels = {} if pool is None else pool.get("labels") or {}
         return "" if labels.get(inventory.ENDER) == inventory.ARMED else _UNSEEN
 
@@ -188,22 +172,16 @@ class DoksCloud(PoolCloud):
         """Put marks with a later deadline on a pool, as its labels; on a node nothing is read."""
         if resource.kind == NODE:
             return ()
-        client, doing = self._client(repeats=True), f"marking {resource.name} with its deadline"
-        pool = inventory.read_pool(client, self.access, resource.id)
+        doing = f"marking {resource.name} with its deadline"
+        pool = inventory.read_pool(self._api, resource.id)
         if pool is None:
             raise ProviderError(f"DigitalOcean: {doing}: it does not show the pool.")
-        with sdk_errors(self.access, doing):
-            body = with_labels(pool, marks.labels(inventory.LABEL_SEPARATOR))
-            answer = client.kubernetes.update_node_pool(*inventory.parts(resource.id), body=body)
-        if not (isinstance(answer, Mapping) and "node_pool" in answer):
-            raise ProviderError(f"DigitalOcean: {doing}: the pool was not changed.")
+        body = with_labels(pool, marks.labels(inventory.LABEL_SEPARATOR))
+        self._api.change("PUT", inventory.own_path(resource.id), body, doing)
         return ()
 
     def _end_pool(self, pool: Resource) -> bool:
-        client = self._client(repeats=False)
-        with sdk_errors(self.access, f"ending {pool.kind} {pool.name}"):
-            answer = client.kubernetes.delete_node_pool(*inventory.parts(pool.id))
-        return not is_not_found(answer)
+        return self._api.delete(inventory.own_path(pool.id), f"ending {pool.kind} {pool.name}")
 
     def _end_node(self, node: Resource) -> bool:
         if run_of_node(node.name) != node.marks.run:
@@ -211,7 +189,7 @@ class DoksCloud(PoolCloud):
         return self._droplets.destroy(replace(node, kind=MACHINE))
 
 
-def _chosen(clusters: list[_Json], name_or_id: str) -> _Json:
+def _chosen(clusters: list[JsonDocument], name_or_id: str) -> JsonDocument:
     """Return the cluster of that name or id.
 
     Raises:

@@ -12,8 +12,7 @@ from typing import Any
 
 from pricing.tables import elements, members, objects
 from providers.deployment import NODE, POOL, NodePool, pool_name, run_of_node, run_of_pool
-from providers.digitalocean.access import PydoClient, sdk_errors
-from providers.digitalocean.inventory import pages, read_item
+from providers.digitalocean.access import DigitalOceanApi
 from providers.doks.ender import UNTIL
 from providers.interface import (
     Creation,
@@ -27,7 +26,7 @@ from providers.interface import (
     State,
 )
 from providers.ownership_tags import PREFIX, OwnershipTags, read_labels
-from providers.token_access import TokenAccess
+from providers.token_api import JsonDocument
 
 PROVIDER = "doks"
 PATH = "/v2/kubernetes/clusters"
@@ -65,10 +64,15 @@ def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
     )
 
 
-def parts(id_: str) -> tuple[str, str]:
-    """Return the ids of a pool's cluster and of the pool, both of which the journal keeps."""
+def cluster_of(id_: str) -> str:
+    """Return the cluster in the id of a pool."""
+    return id_.partition(_SEPARATOR)[0]
+
+
+def own_path(id_: str) -> str:
+    """Return where a pool is, by the ids of its cluster and its own, as the journal keeps them."""
     cluster, _, own = id_.partition(_SEPARATOR)
-    return cluster, own
+    return f"{pool_path(cluster)}/{own}"
 
 
 _STATES: Mapping[str, State] = {
@@ -81,9 +85,6 @@ _STATES: Mapping[str, State] = {
 }
 _CLUSTER = "k8s:"
 """Before the id of its cluster in a tag that the API puts on every node."""
-
-_Json = dict[str, Any]
-
 
 CLUSTERS = "kubernetes_clusters"
 
@@ -100,8 +101,7 @@ class _PoolSearch(ListingDraft):
 
 
 def listing(
-    client: PydoClient,
-    access: TokenAccess,
+    api: DigitalOceanApi,
     kinds: tuple[str, ...],
     marks_by_run: Mapping[str, OwnershipTags],
     also: Collection[str] = (),
@@ -112,8 +112,7 @@ def listing(
     nothing is missing of that.
 
     Args:
-        client: that repeats what fails.
-        access: whose token no sentence may hold.
+        api: of the account.
         kinds: of `pool` and `node`.
         marks_by_run: of what the journal knows.
         also: ids of clusters that are asked for where the list leaves them out.
@@ -121,28 +120,36 @@ def listing(
     search = _PoolSearch(provider=PROVIDER, runs=dict(marks_by_run))
     with search.asking(POOL):
         try:
-            with sdk_errors(access, "listing Kubernetes clusters"):
-                for cluster in pages(client.kubernetes.list_clusters, CLUSTERS, {}):
-                    _look_into(cluster, search)
-                _look_into_each(client, also, search)
+            for cluster in api.pages(PATH, CLUSTERS, _LISTING):
+                _look_into(cluster, search)
+            _look_into_each(api, also, search)
         except ForbiddenError:
             if marks_by_run:
                 raise
     if NODE in kinds and (marks_by_run or search.resources):
-        with search.asking(NODE), sdk_errors(access, "listing the nodes' Droplets"):
-            _look_for_nodes(client, search)
+        with search.asking(NODE):
+            _look_for_nodes(api, search)
     return search.listing(kinds)
 
 
-def _look_into_each(client: PydoClient, ids: Collection[str], search: _PoolSearch) -> None:
+_LISTING = "listing Kubernetes clusters"
+
+
+def read_cluster(api: DigitalOceanApi, id_: str) -> JsonDocument:
+    """Return a cluster by its id; empty where the API knows no such one."""
+    answer = api.find(f"{PATH}/{id_}", _LISTING) or {}
+    return answer.get("kubernetes_cluster") or {}
+
+
+def _look_into_each(api: DigitalOceanApi, ids: Collection[str], search: _PoolSearch) -> None:
     """Look into clusters that a list has left out."""
     for id_ in ids:
-        answer = None if id_ in search.clusters else client.kubernetes.get_cluster(id_)
-        if isinstance(answer, Mapping) and "kubernetes_cluster" in answer:
-            _look_into(answer["kubernetes_cluster"], search)
+        cluster = {} if id_ in search.clusters else read_cluster(api, id_)
+        if cluster:
+            _look_into(cluster, search)
 
 
-def _look_into(cluster: _Json, search: _PoolSearch) -> None:
+def _look_into(cluster: JsonDocument, search: _PoolSearch) -> None:
     """Take the pools of ours in a cluster, with their nodes."""
     search.clusters.add(str(cluster["id"]))
     for pool in objects(cluster.get("node_pools") or ()):
@@ -163,15 +170,16 @@ def _look_into(cluster: _Json, search: _PoolSearch) -> None:
                 search.add(_node(node, owned))
 
 
-def _look_for_nodes(client: PydoClient, search: _PoolSearch) -> None:
+def _look_for_nodes(api: DigitalOceanApi, search: _PoolSearch) -> None:
     """Take Droplets that are nodes of ours and that no pool shows."""
     unlisted, shown = dict[str, None](), {owned.id for owned in search.resources.values()}
-    for droplet in pages(client.droplets.list, "droplets", {"type": "gpus"}):
+    doing = "listing the nodes' Droplets"
+    for droplet in api.pages("/v2/droplets", "droplets", doing, {"type": "gpus"}):
         marks = search.runs.get(run_of_node(str(droplet.get("name"))))
         if marks is not None and str(droplet["id"]) not in shown:
             search.add(droplet_node(droplet, marks))
             unlisted |= dict.fromkeys(_clusters_of(droplet))
-    _look_into_each(client, tuple(unlisted), search)
+    _look_into_each(api, tuple(unlisted), search)
 
 
 def pool_resource(
@@ -234,68 +242,59 @@ def _time(text: object) -> datetime | None:
 
 
 def look_at_pool(
-    client: PydoClient,
-    access: TokenAccess,
-    id_: str,
-    region: str,
-    marks: OwnershipTags,
+    api: DigitalOceanApi, id_: str, region: str, marks: OwnershipTags
 ) -> ExistenceCheck:
     """Return what the API answers about a pool of the journal.
 
     Raises:
         ProviderError: no answer that says whether it is there.
     """
-    pool = read_pool(client, access, id_)
+    pool = read_pool(api, id_)
     if pool is None:
         return ExistenceCheck.not_shown("DigitalOcean: no such node pool")
-    pool_marks = read_labels(pool.get("labels"), LABEL_SEPARATOR)
-    return ExistenceCheck.identified(pool_resource(parts(id_)[0], region, pool, marks), pool_marks)
+    return _identified(pool_resource(cluster_of(id_), region, pool, marks), pool)
 
 
-def read_pool(client: PydoClient, access: TokenAccess, id_: str) -> _Json | None:
+def _identified(owned: Resource, pool: JsonDocument) -> ExistenceCheck:
+    return ExistenceCheck.identified(owned, read_labels(pool.get("labels"), LABEL_SEPARATOR))
+
+
+def read_pool(api: DigitalOceanApi, id_: str) -> JsonDocument | None:
     """Return a pool as the API has it; None where it knows no such id.
 
     Raises:
         ProviderError: no answer that says whether it is there.
     """
-    doing = f"looking at node pool {id_}"
-    with sdk_errors(access, doing):
-        return read_item(client.kubernetes.get_node_pool(*parts(id_)), "node_pool", doing)
+    answer = api.find(own_path(id_), f"looking at node pool {id_}")
+    return None if answer is None else dict(members(answer["node_pool"]))
 
 
-def look_at_node(
-    client: PydoClient, access: TokenAccess, id_: str, marks: OwnershipTags
-) -> ExistenceCheck:
+def look_at_node(api: DigitalOceanApi, id_: str, marks: OwnershipTags) -> ExistenceCheck:
     """Return what the API answers about a node's Droplet: it is what is billed.
 
     Raises:
         ProviderError: no answer that says whether it is there.
     """
-    doing = f"looking at node {id_}"
-    with sdk_errors(access, doing):
-        droplet = read_item(client.droplets.get(int(id_)), "droplet", doing)
-        if droplet is None:
-            return ExistenceCheck.not_shown("DigitalOcean: no such Droplet")
-        pools = _pools_of(client, droplet)
+    answer = api.find(f"/v2/droplets/{id_}", f"looking at node {id_}")
+    if answer is None:
+        return ExistenceCheck.not_shown("DigitalOcean: no such Droplet")
+    droplet = dict(members(answer["droplet"]))
     run = run_of_node(str(droplet.get("name")))
     if run and run != marks.run:
         return ExistenceCheck.not_asked(f"it is a node of run {run}")
-    for pool in pools:
-        pool_marks = read_labels(pool.get("labels"), LABEL_SEPARATOR)
-        check = ExistenceCheck.identified(pool_resource("", "", pool, marks), pool_marks)
+    for pool in _pools_of(api, droplet):
+        check = _identified(pool_resource("", "", pool, marks), pool)
         if not check.is_ours:
             return replace(check, why=f"it is a node of a pool, and {check.why}")
     return ExistenceCheck.present(droplet_node(droplet, marks))
 
 
-def _pools_of(client: PydoClient, droplet: _Json) -> list[_Json]:
+def _pools_of(api: DigitalOceanApi, droplet: JsonDocument) -> list[JsonDocument]:
     """Return the pool that has a Droplet as its node, as its cluster shows it; or none."""
-    answers = (client.kubernetes.get_cluster(id_) for id_ in _clusters_of(droplet))
-    clusters = (answer.get("kubernetes_cluster") or {} for answer in answers)
     return [
-        pool
-        for cluster in clusters
-        for pool in objects(cluster.get("node_pools") or ())
+        dict(pool)
+        for id_ in _clusters_of(droplet)
+        for pool in objects(read_cluster(api, id_).get("node_pools") or ())
         for node in objects(pool.get("nodes") or ())
         if str(node.get("droplet_id")) == str(droplet["id"])
     ]

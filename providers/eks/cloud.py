@@ -18,7 +18,7 @@ from providers.aws.cloud import connect as connect_aws
 from providers.aws.placement import check_quota
 from providers.deployment import NODE, POOL, pool_name
 from providers.eks import inventory, note_region, seen_regions
-from providers.eks.inventory import PROVIDER, EksReader
+from providers.eks.inventory import PROVIDER
 from providers.interface import (
     MACHINE,
     NOT_BY_ITSELF,
@@ -71,14 +71,6 @@ class EksCloud(PoolCloud):
     def __post_init__(self) -> None:
         self._clients = AwsClients(self.account_cloud.session, self.note_clock)
 
-    @property
-    def _reader(self) -> EksReader:
-        return EksReader(
-            eks=lambda region: self._clients.get("eks", region),
-            ec2=lambda region: self._clients.get("ec2", region),
-            secrets=self.account_cloud.secrets,
-        )
-
     @staticmethod
     def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch: what ends the group comes before it; pure."""
@@ -107,15 +99,13 @@ class EksCloud(PoolCloud):
                 "so no cap would hold; say on_demand."
             )
         region = place.region or (place.offer.region if place.offer else "")
-        with sdk_errors(f"reading cluster {pool.cluster} in {region}", self.account_cloud.secrets):
+        with sdk_errors(f"reading cluster {pool.cluster} in {region}"):
             self._refuse_unknown(pool.cluster, region)
             groups = list(self._usable_groups(pool.cluster, region))
         if not groups:
             raise InputError(_no_group(pool.cluster, region))
         group, size = groups[0], place.instance_type
-        with sdk_errors(
-            f"reading where {place.instance_type} is offered", self.account_cloud.secrets
-        ):
+        with sdk_errors(f"reading where {place.instance_type} is offered"):
             subnets, notes = self._subnets(tuple(group["subnets"]), size, region)
         if not subnets:
             raise NoCapacityError(
@@ -192,7 +182,7 @@ class EksCloud(PoolCloud):
         if creation.kind == OUTSIDE:
             return self.account_cloud.create(creation)
         eks = self._clients.get("eks", creation.region, repeats=False)
-        with sdk_errors(f"making node group {creation.name}", self.account_cloud.secrets):
+        with sdk_errors(f"making node group {creation.name}"):
             created = eks.create_nodegroup(**creation.arguments).get("nodegroup") or {}
         marks = read_labels(creation.arguments["tags"], inventory.TAG_SEPARATOR)
         if "nodegroupArn" not in created or marks is None:
@@ -207,7 +197,7 @@ class EksCloud(PoolCloud):
     ) -> Listing:
         """Return node groups with our tags or names, and their nodes; each region on its own."""
         places = seen_regions(self.state) if regions is None else regions
-        listing = inventory.listing(self._reader, places, kinds, marks_by_run)
+        listing = inventory.listing(self._clients, places, kinds, marks_by_run)
         if OUTSIDE not in kinds:
             return listing
         runs = dict(marks_by_run) | {owned.marks.run: owned.marks for owned in listing.resources}
@@ -218,7 +208,7 @@ class EksCloud(PoolCloud):
         """Return what AWS answers about that id."""
         if entry.kind == OUTSIDE:
             return self.account_cloud.look(entry, marks)
-        return inventory.look(self._reader, entry, marks)
+        return inventory.look(self._clients, entry, marks)
 
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Put the later deadline on a group, as its tag; a schedule moves; a node has none."""
@@ -226,7 +216,7 @@ class EksCloud(PoolCloud):
             return self.account_cloud.mark(resource, marks)
         if resource.kind == POOL:
             eks = self._clients.get("eks", resource.region)
-            with sdk_errors(f"moving the deadline of {resource.name}", self.account_cloud.secrets):
+            with sdk_errors(f"moving the deadline of {resource.name}"):
                 tag = {inventory.DEADLINE: marks.tags()["deadline"]}
                 eks.tag_resource(resourceArn=resource.id, tags=tag)
         return ()
@@ -242,7 +232,7 @@ class EksCloud(PoolCloud):
             return True
         cluster, name = inventory.parts(pool.id)
         eks = self._clients.get("eks", pool.region)
-        with sdk_errors(f"ending {pool.kind} {pool.name}", self.account_cloud.secrets):
+        with sdk_errors(f"ending {pool.kind} {pool.name}"):
             try:
                 eks.delete_nodegroup(clusterName=cluster, nodegroupName=name)
             except Exception as error:

@@ -5,13 +5,12 @@ EKS sets; they tell a node of ours also where its group is not shown any more. A
 be asked is said, and hides no other.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pricing.tables import objects
-from providers.aws.access import AwsClient, in_each, is_not_found, sdk_errors
-from providers.aws.inventory import Reader, join_regions, tags_of
+from providers.aws.access import AwsClient, AwsClients, in_each, is_not_found, sdk_errors
+from providers.aws.inventory import join_regions, tags_of
 from providers.deployment import NODE, ON_NODES, POOL, TAINT, NodePool, pool_name, run_of_pool
 from providers.interface import (
     Creation,
@@ -93,19 +92,8 @@ _NODES: Mapping[str, State] = {
 _Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EksReader(Reader):
-    """What reading needs.
-
-    Attributes:
-        eks: a client of a region, which repeats what fails.
-    """
-
-    eks: Callable[[str], AwsClient]
-
-
 def listing(
-    reader: EksReader,
+    clients: AwsClients,
     regions: tuple[str, ...],
     kinds: tuple[str, ...],
     marks_by_run: Mapping[str, OwnershipTags],
@@ -113,19 +101,19 @@ def listing(
     """Return the node groups of ours and their nodes, as far as they are shown.
 
     Args:
-        reader: of the account.
+        clients: of the account.
         regions: there.
         kinds: of `pool` and `node`.
         marks_by_run: for what has lost its tags.
     """
     draft = ListingDraft(provider=PROVIDER)
-    answers = in_each(regions, lambda region: _listed(reader, region, kinds, marks_by_run))
+    answers = in_each(regions, lambda region: _listed(clients, region, kinds, marks_by_run))
     join_regions(draft, answers)
     return draft.listing(kinds)
 
 
 def _listed(
-    reader: EksReader,
+    clients: AwsClients,
     region: str,
     kinds: tuple[str, ...],
     marks_by_run: Mapping[str, OwnershipTags],
@@ -133,14 +121,14 @@ def _listed(
     part = ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
     with (
         part.asking(POOL, region),
-        sdk_errors(f"listing node groups in {region}", reader.secrets),
+        sdk_errors(f"listing node groups in {region}"),
     ):
-        for cluster in clusters(reader.eks(region)):
-            for group in _groups(reader.eks(region), cluster):
+        for cluster in clusters(clients.get("eks", region)):
+            for group in _groups(clients.get("eks", region), cluster):
                 _take_group(group, region, part)
     if NODE in kinds:
-        with part.asking(NODE, region), sdk_errors(f"listing nodes in {region}", reader.secrets):
-            for item in _instances(reader.ec2(region)):
+        with part.asking(NODE, region), sdk_errors(f"listing nodes in {region}"):
+            for item in _instances(clients.get("ec2", region)):
                 _take_node(item, region, part)
     return part
 
@@ -251,34 +239,30 @@ def node_resource(item: Mapping[str, Any], region: str, marks: OwnershipTags) ->
     )
 
 
-def look(reader: EksReader, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
+def look(clients: AwsClients, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
     """Return what AWS answers about an id of the journal.
 
     Raises:
         ProviderError: no answer that says whether it is there.
     """
-    with sdk_errors(f"looking at {entry.kind} {entry.name}", reader.secrets):
+    with sdk_errors(f"looking at {entry.kind} {entry.name}"):
         if entry.kind == NODE:
-            return _look_at_node(reader, entry, marks)
-        group = read_group(reader.eks(entry.region), *parts(entry.id))
+            return _look_at_node(clients, entry, marks)
+        group = read_group(clients.get("eks", entry.region), *parts(entry.id))
     if group is None or group["nodegroupArn"] != entry.id:
-        return ExistenceCheck(
-            state="not-shown", why=f"EKS knows no such node group in {entry.region}"
-        )
+        return ExistenceCheck.not_shown(f"EKS knows no such node group in {entry.region}")
     group_marks = read_labels(group.get("tags"), TAG_SEPARATOR)
     if run_of_pool(str(group["nodegroupName"])) != marks.run:
-        return ExistenceCheck(
-            state="not-asked", why=f"it is the node group {group['nodegroupName']}"
-        )
+        return ExistenceCheck.not_asked(f"it is the node group {group['nodegroupName']}")
     fits = group_marks if group_marks is not None and group_marks.run == marks.run else marks
     return ExistenceCheck.present(group_resource(group, entry.region, fits))
 
 
 def _look_at_node(
-    reader: EksReader, entry: JournaledResource, marks: OwnershipTags
+    clients: AwsClients, entry: JournaledResource, marks: OwnershipTags
 ) -> ExistenceCheck:
     try:
-        answer = reader.ec2(entry.region).describe_instances(InstanceIds=[entry.id])
+        answer = clients.get("ec2", entry.region).describe_instances(InstanceIds=[entry.id])
     except Exception as error:
         if not is_not_found(error):
             raise

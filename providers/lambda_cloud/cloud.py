@@ -4,33 +4,26 @@ The API has no idempotency token, so what makes something is sent once; a lost a
 by name. An instance ends itself with a key that it is handed, where one was given for that.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pricing.errors import ProviderError
 from providers.interface import (
     MACHINE,
     NOT_BY_ITSELF,
-    Cloud,
     Connection,
     Creation,
-    ExistenceCheck,
-    JournaledResource,
     LaunchSpec,
-    Listing,
-    NoCapacityError,
     Place,
     Resource,
     UncertainError,
-    in_regions,
 )
 from providers.lambda_cloud import REAPER_KEY, inventory
-from providers.lambda_cloud.access import Json, LambdaClient, RefusedCallError, read_access
-from providers.lambda_cloud.inventory import FIREWALL, KEY, PATHS, PROVIDER
+from providers.lambda_cloud.access import VARIABLES, LambdaApi
+from providers.lambda_cloud.inventory import FIREWALL, KEY, LISTS, NAMED, PATHS, PROVIDER
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.address import with_caller
-from providers.token_access import TokenAccess
+from providers.token_api import JsonDocument, RefusedCallError
+from providers.token_cloud import TokenCloud
 
 _LAG_S = 180.0
 """Reads may miss what was just made; no figure is documented, so it is as at DigitalOcean: ours."""
@@ -46,30 +39,31 @@ def connect(connection: Connection) -> "LambdaCloud":
         MissingCredentialsError, InputError: the environment names none, or wrongly.
     """
     reaper = connection.environment.get(REAPER_KEY, "").strip()
-    return LambdaCloud(access=read_access(connection.environment), reaper=reaper)
+    return LambdaCloud(access=VARIABLES.read(connection.environment), reaper=reaper)
 
 
 @dataclass(kw_only=True)
-class LambdaCloud(Cloud):
+class LambdaCloud(TokenCloud):
     """An account.
 
     Attributes:
-        access: where and as whom.
         reaper: the key with which machines end themselves; empty: none was given.
         name: as in offers.
     """
 
-    access: TokenAccess
+    title = "Lambda"
+    page = "cloud.lambda.ai"
+
     reaper: str = field(default="", repr=False)
     name: str = PROVIDER
     lag_s: float = _LAG_S
     kinds: tuple[str, ...] = tuple(PATHS)
-    _client: LambdaClient = field(init=False, repr=False)
+    _api: LambdaApi = field(init=False, repr=False)
     _account_id: str = ""
     _firewalls: dict[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self._client = LambdaClient(access=self.access, on_date=self.note_clock)
+        self._api = LambdaApi(access=self.access, on_date=self.note_clock)
 
     @staticmethod
     def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
@@ -91,22 +85,16 @@ class LambdaCloud(Cloud):
         """Return the launch in the regions that have capacity for the type now, and notes."""
         if spec.self_destroy and self.reaper:
             access = replace(self.access, token=self.reaper)
-            LambdaClient(access=access).get("/instances", f"trying {REAPER_KEY}")
+            LambdaApi(access=access).get("/instances", f"trying {REAPER_KEY}")
         spec = with_caller(spec, self.access.endpoint)
-        types = self._client.get("/instance-types", "reading the instance types")
-        regions = _regions(types)
-        places = in_regions(spec, regions)
-        if not places:
-            places_text = " or ".join(dict.fromkeys(place.text for place in spec.places))
-            raise NoCapacityError(
-                f"Lambda has no capacity for {places_text} now, in any such region."
-            )
-        return replace(spec, places=places), tuple(self._remarks(spec))
+        types = self._api.get("/instance-types", "reading the instance types")
+        spec = self._placed(spec, _regions(types), "in any such region")
+        return spec, tuple(self._remarks(spec))
 
     def _remarks(self, spec: LaunchSpec) -> list[str]:
         remarks = list(self.limits())
         doing = "reading the account's firewall rules"
-        rules = self._client.get(f"{PATHS[FIREWALL]}/global", doing).get("rules") or ()
+        rules = self._api.get(f"{PATHS[FIREWALL]}/global", doing).get("rules") or ()
         open_ = [rule for rule in rules if rule.get("source_network") == _EVERYWHERE]
         if any(_reaches_ssh(rule) for rule in open_):
             remarks.append(
@@ -123,7 +111,7 @@ class LambdaCloud(Cloud):
     def account(self) -> str:
         """Return the account that the audit log says the resources belong to; asked once."""
         if not self._account_id:
-            events = self._client.get("/audit-events", "asking whose account it is")
+            events = self._api.get("/audit-events", "asking whose account it is")
             self._account_id = inventory.owner_of(events)
         return self._account_id
 
@@ -138,7 +126,7 @@ class LambdaCloud(Cloud):
         if "firewall_rulesets" in body:
             named = body["firewall_rulesets"]
             body["firewall_rulesets"] = [self._ruleset(str(ruleset["name"])) for ruleset in named]
-        created = self._client.change("POST", PATHS[creation.kind], body, doing)
+        created = self._api.change("POST", PATHS[creation.kind], body, doing)
         if creation.kind == MACHINE:
             return self._launched(creation, body, created, doing)
         if not isinstance(created, dict) or "id" not in created:
@@ -150,7 +138,9 @@ class LambdaCloud(Cloud):
             self._firewalls[creation.name] = str(created["id"])
         return inventory.resource(creation.kind, created, marks)
 
-    def _launched(self, creation: Creation, body: Json, answer: Any, doing: str) -> Resource:  # noqa: ANN401 - any JSON
+    def _launched(
+        self, creation: Creation, body: JsonDocument, answer: object, doing: str
+    ) -> Resource:
         """Return the instance of a launch, whose answer has its id alone."""
         ids = answer.get("instance_ids") if isinstance(answer, dict) else None
         marks = inventory.marks_of(MACHINE, body, {})
@@ -166,34 +156,41 @@ class LambdaCloud(Cloud):
             instance_type=str(body["instance_type_name"]),
         )
 
-    def _ruleset(self, name: str) -> Json:
+    def _ruleset(self, name: str) -> JsonDocument:
         """Return a firewall as a launch takes it: by its id."""
         if name not in self._firewalls:
-            rulesets = inventory.read_list(self._client, FIREWALL)
+            rulesets = self._items(FIREWALL)
             self._firewalls |= {str(ruleset["name"]): str(ruleset["id"]) for ruleset in rulesets}
         if name not in self._firewalls:
             raise ProviderError(f"Lambda: it does not show the firewall {name} yet.")
         return {"id": self._firewalls[name]}
 
-    def _list(
-        self,
-        regions: tuple[str, ...] | None,
-        kinds: tuple[str, ...],
-        marks_by_run: Mapping[str, OwnershipTags],
-    ) -> Listing:
-        """Return everything with our marks or names; account-wide lists, kind by kind."""
-        _ = regions
-        return inventory.listing(self._client, kinds, marks_by_run)
+    def _items(self, kind: str) -> list[JsonDocument]:
+        """Return every item of a kind; the API has no pages."""
+        answer = self._api.get(LISTS[kind], f"listing {LISTS[kind][1:]}")
+        if not isinstance(answer, list) or not all(isinstance(item, dict) for item in answer):
+            raise ProviderError(f"Lambda: the answer of {LISTS[kind]} is not a list.")
+        return answer
 
-    def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
-        """Return what the API answers about that id."""
-        return inventory.look(self._client, entry.kind, entry.id, marks)
+    def _item(self, kind: str, id_: str) -> JsonDocument | None:
+        """Return an item by id; keys have no call of their own."""
+        if kind == KEY:
+            return next((item for item in self._items(kind) if item.get("id") == id_), None)
+        return self._api.find(f"{LISTS[kind]}/{id_}", f"looking at {kind} {id_}")
+
+    _marks_of = staticmethod(inventory.marks_of)
+    _resource = staticmethod(inventory.resource)
+
+    @staticmethod
+    def _is_named(kind: str, item: JsonDocument) -> bool:
+        _ = kind
+        return NAMED.fullmatch(str(item.get("name", ""))) is not None
 
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Rename the instance: its tags cannot be changed."""
         body = {"name": inventory.name_until(resource.name, marks)}
         doing = f"marking {resource.name} with its deadline"
-        self._client.change("POST", f"/instances/{resource.id}", body, doing)
+        self._api.change("POST", f"/instances/{resource.id}", body, doing)
         return ()
 
     def destroy(self, resource: Resource) -> bool:
@@ -202,16 +199,15 @@ class LambdaCloud(Cloud):
         try:
             if resource.kind == MACHINE:
                 return self._terminate(resource.id, doing)
-            self._client.change("DELETE", f"{PATHS[resource.kind]}/{resource.id}", None, doing)
+            return self._api.delete(f"{PATHS[resource.kind]}/{resource.id}", doing)
         except RefusedCallError as error:
-            if error.is_unknown or not inventory.is_there(self._client, resource.kind, resource.id):
+            if self._api.is_unknown(error) or self._item(resource.kind, resource.id) is None:
                 return False
             raise
-        return True
 
     def _terminate(self, id_: str, doing: str) -> bool:
         body = {"instance_ids": [id_]}
-        answer = self._client.change("POST", "/instance-operations/terminate", body, doing)
+        answer = self._api.change("POST", "/instance-operations/terminate", body, doing)
         ended = answer.get("terminated_instances") if isinstance(answer, dict) else None
         if not any(instance.get("id") == id_ for instance in ended or ()):
             raise ProviderError(f"Lambda: {doing}: the answer does not name it.")
@@ -232,7 +228,7 @@ def _regions(types: object) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _reaches_ssh(rule: Json) -> bool:
+def _reaches_ssh(rule: JsonDocument) -> bool:
     low, high = rule.get("port_range") or (0, 0)
     return rule.get("protocol") in ("tcp", "all") and (low <= 22 <= high or (low, high) == (0, 0))  # noqa: PLR2004 - the port
 

@@ -1,4 +1,4 @@
-"""What there is of ours at Lambda: listed kind by kind, or asked for by id.
+"""The calls of a Lambda launch as plain data, and what its items are; pure.
 
 Machines carry their marks as tags. A deadline that was moved stands in the name, because tags
 cannot be changed. A machine without tags is found by its name, if a key, a firewall or the journal
@@ -14,16 +14,13 @@ from pricing.errors import InputError, ProviderError
 from providers.interface import (
     MACHINE,
     Creation,
-    ExistenceCheck,
     LaunchSpec,
-    Listing,
-    ListingDraft,
     Place,
     Resource,
     State,
 )
-from providers.lambda_cloud.access import Json, LambdaClient, RefusedCallError
-from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_marks, read_text, until
+from providers.ownership_tags import PREFIX, OwnershipTags, read_marks, read_text, until
+from providers.token_api import JsonDocument
 
 PROVIDER = "lambda"
 FIREWALL, KEY = "firewall", "ssh-key"
@@ -112,7 +109,7 @@ def _instance(spec: LaunchSpec, place: Place, *, walled: bool) -> dict[str, Any]
     return body
 
 
-_LISTS: Mapping[str, str] = {
+LISTS: Mapping[str, str] = {
     MACHINE: "/instances",
     FIREWALL: "/firewall-rulesets",
     KEY: "/ssh-keys",
@@ -126,58 +123,14 @@ _STATES: Mapping[str, State] = {
     "preempted": "gone",
 }
 _UNTIL = "-until-"
-_NAMED = re.compile(rf"({PREFIX}-([a-z0-9]+)-[0-9a-z]+)(?:{_UNTIL}(\d{{8}}T\d{{6}}Z))?")
-
-
-def listing(
-    client: LambdaClient, kinds: tuple[str, ...], marks_by_run: Mapping[str, OwnershipTags]
-) -> Listing:
-    """Return everything of ours of these kinds; a kind that cannot be listed hides no other.
-
-    Args:
-        client: of the account.
-        kinds: of what launches make.
-        marks_by_run: for machines that have only their name.
-    """
-    draft = ListingDraft(provider=PROVIDER, runs=dict(marks_by_run))
-    items: dict[str, list[Json]] = {}
-    for kind in kinds:
-        with draft.asking(kind):
-            items[kind] = read_list(client, kind)
-    for kind in sorted(items, key=lambda kind: kind != FIREWALL):
-        for item in items[kind]:
-            marks = marks_of(kind, item, draft.runs)
-            if marks is not None:
-                draft.runs[marks.run] = latest((marks, draft.runs.get(marks.run, marks)))
-    for kind, entries in items.items():
-        for item in entries:
-            marks = marks_of(kind, item, draft.runs)
-            if marks is not None:
-                owned = resource(kind, item, marks)
-                if owned.state != "gone":
-                    draft.add(owned)
-            elif _NAMED.fullmatch(str(item.get("name", ""))):
-                draft.leave(f"{kind} {item.get('name')} ({item.get('id')})", "at cloud.lambda.ai")
-    return draft.listing(kinds)
-
-
-def read_list(client: LambdaClient, kind: str) -> list[Json]:
-    """Return every item of a kind; the API has no pages.
-
-    Raises:
-        ProviderError: the answer is not a list.
-    """
-    answer = client.get(_LISTS[kind], f"listing {_LISTS[kind][1:]}")
-    if not isinstance(answer, list) or not all(isinstance(item, dict) for item in answer):
-        raise ProviderError(f"Lambda: the answer of {_LISTS[kind]} is not a list.")
-    return answer
+NAMED = re.compile(rf"({PREFIX}-([a-z0-9]+)-[0-9a-z]+)(?:{_UNTIL}(\d{{8}}T\d{{6}}Z))?")
 
 
 def marks_of(
-    kind: str, item: Json, marks_by_run: Mapping[str, OwnershipTags]
+    kind: str, item: JsonDocument, marks_by_run: Mapping[str, OwnershipTags]
 ) -> OwnershipTags | None:
     """Return whose an item is: by what it carries itself, else by its name; None: not ours."""
-    named = _NAMED.fullmatch(str(item.get("name", "")))
+    named = NAMED.fullmatch(str(item.get("name", "")))
     own = next(iter(_carried(kind, item)), None)
     if own is None and named:
         own = marks_by_run.get(named[2])
@@ -186,7 +139,7 @@ def marks_of(
     return until(own, named[3])
 
 
-def _carried(kind: str, item: Json) -> Iterator[OwnershipTags]:
+def _carried(kind: str, item: JsonDocument) -> Iterator[OwnershipTags]:
     """Yield the marks in its tags, in the comment of a key, in the description of a rule."""
     if kind == MACHINE:
         tags_by_key = {
@@ -207,48 +160,9 @@ def name_until(name: str, marks: OwnershipTags) -> str:
     return f"{name}{_UNTIL}{marks.tags()['deadline']}"
 
 
-def is_there(client: LambdaClient, kind: str, id_: str) -> bool:
-    """Return whether the API shows an id.
-
-    Raises:
-        ProviderError: no answer that says so.
-    """
-    return _read(client, kind, id_) is not None
-
-
-def look(client: LambdaClient, kind: str, id_: str, marks: OwnershipTags) -> ExistenceCheck:
-    """Return what the API answers about an id; the journal knows it, so tags do not matter.
-
-    Raises:
-        ProviderError: no answer that says whether it is there.
-    """
-    item = _read(client, kind, id_)
-    if item is None:
-        return ExistenceCheck.not_shown("Lambda: no such id")
-    shown = resource(kind, item, marks)
-    if shown.state == "gone":
-        return ExistenceCheck.gone(f"Lambda calls it {item.get('status')}")
-    return ExistenceCheck.identified(shown, marks_of(kind, item, {}))
-
-
-def _read(client: LambdaClient, kind: str, id_: str) -> Json | None:
-    """Return an item by id; keys have no call of their own."""
-    if kind == KEY:
-        return next((item for item in read_list(client, kind) if item.get("id") == id_), None)
-    try:
-        answer = client.get(f"{_LISTS[kind]}/{id_}", f"looking at {kind} {id_}")
-    except RefusedCallError as error:
-        if error.is_unknown:
-            return None
-        raise
-    if not isinstance(answer, dict):
-        raise ProviderError(f"Lambda: the answer about {kind} {id_} cannot be read.")
-    return answer
-
-
-def resource(kind: str, item: Json, marks: OwnershipTags) -> Resource:
+def resource(kind: str, item: JsonDocument, marks: OwnershipTags) -> Resource:
     """Return an item of the API that is of a run; Lambda does not say when it was made."""
-    named = _NAMED.fullmatch(str(item.get("name", "")))
+    named = NAMED.fullmatch(str(item.get("name", "")))
     name = named[1] if named else str(item.get("name", ""))
     if kind != MACHINE:
         region = str((item.get("region") or {}).get("name", ""))

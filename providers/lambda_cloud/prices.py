@@ -10,7 +10,7 @@ from pricing.hardware import find
 from pricing.money import plain
 from pricing.refresh.feed_rows import known_machine
 from pricing.refresh.reading import PriceReading, Row, new_row
-from providers.lambda_cloud.access import LambdaClient, read_access
+from providers.lambda_cloud.access import VARIABLES, LambdaApi
 from providers.lambda_cloud.inventory import PROVIDER
 from providers.provider import Request
 
@@ -20,8 +20,8 @@ _CENTS = Decimal(100)
 
 def fetch(request: Request) -> PriceReading:
     """Return every type with a GPU; one price holds in every region."""
-    client = LambdaClient(access=read_access(request.environment))
-    types = client.get("/instance-types", "reading the instance types")
+    api = LambdaApi(access=VARIABLES.read(request.environment))
+    types = api.get("/instance-types", "reading the instance types")
     if not isinstance(types, Mapping):
         raise ProviderError("Lambda: the answer about instance types cannot be read.")
     notes: list[str] = []

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from providers.aws.calls import client_token
-from providers.digitalocean.calls import tags
+from providers.digitalocean.resources import tags
 from tests.chaos.computers import Computer, Computers, Seen
 from tests.chaos.exchange import served
 from tests.chaos.lambda_account import LambdaTrialAccount

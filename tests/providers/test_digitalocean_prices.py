@@ -257,4 +257,6 @@ def test_a_request_does_not_print_its_environment() -> None:
     """The repr of a request and of an access holds no token."""
     request = Request(now=NOW, environment={"DIGITALOCEAN_TOKEN": TOKEN})
     assert TOKEN not in repr(request)
-    assert TOKEN not in repr(replace(access.read_access(request.environment), endpoint="https://x"))
+    assert TOKEN not in repr(
+        replace(access.VARIABLES.read(request.environment), endpoint="https://x")
+    )

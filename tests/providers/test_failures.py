@@ -1,5 +1,7 @@
 """What a failed call means: nothing was made here, nowhere, ask again, or nobody knows."""
 
+import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,58 +10,64 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ParamValid
 from pricing.errors import ProviderError
 from providers.aws.access import sdk_errors as of_aws
 from providers.aws.placement import quota_code
-from providers.digitalocean.access import sdk_errors as of_digitalocean
-from providers.interface import NoCapacityError, QuotaError, ThrottledError, UncertainError
-from providers.token_access import TokenAccess
+from providers.digitalocean.access import DigitalOceanApi
+from providers.interface import (
+    ForbiddenError,
+    NoCapacityError,
+    QuotaError,
+    ThrottledError,
+    UncertainError,
+)
+from providers.redaction import learn
+from providers.token_api import RefusedCallError, TokenAccess
 
 TOKEN = "dop_v1_" + "5ec4e7" * 8
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCY"  # noqa: S105 - a planted one
 
 
-class _Answer:
-    """An answer of the API."""
+class _Pydo:
+    """A client of pydo whose every call ends like this."""
 
-    def __init__(self, message: str, headers: dict[str, str]) -> None:
-        self.message, self.headers = message, headers
+    def __init__(self, end: Exception | tuple[int, str, dict[str, str]]) -> None:
+        self.end = end
 
-    def json(self) -> dict[str, str]:
-        """Its document."""
-        return {"id": "x", "message": self.message}
-
-
-def _http(status: int, message: str = "", **headers: str) -> Exception:
-    error: Any = RuntimeError(f"{message} for {TOKEN}")
-    error.status_code, error.response = status, _Answer(message, headers)
-    return error  # type: ignore[no-any-return]
+    def send_request(self, _: object) -> SimpleNamespace:
+        """One answer, or none."""
+        if isinstance(self.end, Exception):
+            raise self.end
+        status, message, headers = self.end
+        told = json.dumps({"id": "x", "message": f"{message} for {TOKEN}"})
+        return SimpleNamespace(status_code=status, headers=headers, content=told.encode())
 
 
 @pytest.mark.parametrize(
-    ("error", "meaning"),
+    ("end", "meaning"),
     [
-        (_http(422, "creating this will exceed your GPU limit"), QuotaError),
-        (_http(422, "creating this/these droplet(s) will exceed your droplet limit"), QuotaError),
-        (_http(422, "Region is not available"), NoCapacityError),
-        (_http(422, "size is unavailable in this region"), NoCapacityError),
-        (_http(422, "name must be valid"), ProviderError),
-        (_http(401, "Unable to authenticate you"), ProviderError),
-        (_http(429, "too many", **{"Retry-After": "7"}), ThrottledError),
-        (_http(500), UncertainError),
-        (_http(503), UncertainError),
-        (_http(202), UncertainError),
-        (ConnectionResetError("reset"), UncertainError),
+        ((422, "creating this will exceed your GPU limit", {}), QuotaError),
+        ((422, "creating this/these droplet(s) will exceed your droplet limit", {}), QuotaError),
+        ((422, "Region is not available", {}), NoCapacityError),
+        ((422, "size is unavailable in this region", {}), NoCapacityError),
+        ((422, "name must be valid", {}), RefusedCallError),
+        ((401, "Unable to authenticate you", {}), RefusedCallError),
+        ((403, "You are not authorized", {}), ForbiddenError),
+        ((429, "too many", {"Retry-After": "7"}), ThrottledError),
+        ((500, "", {}), UncertainError),
+        ((503, "", {}), UncertainError),
+        ((302, "", {}), UncertainError),
+        (ConnectionResetError(f"reset {TOKEN}"), UncertainError),
         (TimeoutError("read"), UncertainError),
     ],
     ids=str,
 )
-def test_digitalocean(error: Exception, meaning: type[ProviderError]) -> None:
-    """Each failure of pydo has its meaning, and none tells the token."""
-    with (
-        pytest.raises(ProviderError) as caught,
-        of_digitalocean(TokenAccess(token=TOKEN), "making"),
-    ):
-        raise error
+def test_digitalocean(end: Any, meaning: type[ProviderError]) -> None:
+    """Each failure has its meaning, none tells the token, and the lifecycle can say more of it."""
+    api = DigitalOceanApi(access=TokenAccess(token=TOKEN))
+    api._clients[False] = _Pydo(end)  # noqa: SLF001 - instead of the network
+    with pytest.raises(ProviderError) as caught:
+        api.change("POST", "/v2/droplets", {}, "making")
     assert type(caught.value) is meaning
     assert TOKEN not in str(caught.value)
+    assert type(type(caught.value)("more")) is meaning
     if isinstance(caught.value, ThrottledError):
         assert caught.value.wait_s == 7
 
@@ -92,7 +100,8 @@ def _client(code: str, status: int) -> Exception:
 )
 def test_aws(error: Exception, meaning: type[ProviderError]) -> None:
     """Each failure of boto3 has its meaning, and none tells a key."""
-    with pytest.raises(ProviderError) as caught, of_aws("making", (SECRET,)):
+    learn(SECRET)
+    with pytest.raises(ProviderError) as caught, of_aws("making"):
         raise error
     assert type(caught.value) is meaning
     assert SECRET not in str(caught.value)

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from providers.digitalocean.access import connect, read_access
+from providers.digitalocean.access import VARIABLES, DigitalOceanApi
 from tests.providers.fakes.account import digitalocean_environment
 from tests.providers.fakes.aws_account import IMAGE, AwsAccount
 from tests.providers.fakes.digitalocean import DigitalOcean
@@ -33,23 +34,18 @@ class _Droplets:
     def __init__(self, fake: DigitalOcean) -> None:
         self.fake = fake
         self.dates: list[str] = []
-        access = read_access(digitalocean_environment())
-        self.sdk = connect(access, retries=0, on_date=self.dates.append)
+        access = VARIABLES.read(digitalocean_environment())
+        self.sdk = DigitalOceanApi(access=access, on_date=self.dates.append, retries=0)
 
     def make(self) -> str:
         """One more machine."""
         body = {"name": "one", "region": "nyc2", "size": _SIZE, "image": "ubuntu", "tags": ["ours"]}
-        return str(self.sdk.droplets.create(body=body)["droplet"]["id"])
+        return str(self.sdk.change("POST", "/v2/droplets", body, "making")["droplet"]["id"])
 
-    def listed(self, **filters: Any) -> list[str]:
+    def listed(self, **filters: str) -> list[str]:
         """Ids on all pages of a list."""
-        found, page = [], 1
-        while True:
-            answer = self.sdk.droplets.list(page=page, per_page=200, **filters)
-            found += [str(one["id"]) for one in answer["droplets"]]
-            if "next" not in answer["links"].get("pages", {}):
-                return found
-            page += 1
+        droplets = self.sdk.pages("/v2/droplets", "droplets", "listing", filters)
+        return [str(one["id"]) for one in droplets]
 
     def tagged(self) -> list[str]:
         """Ids that carry our tag."""
@@ -57,15 +53,16 @@ class _Droplets:
 
     def is_read(self, key: str) -> bool:
         """Whether a read by id finds it."""
-        return "droplet" in self.sdk.droplets.get(int(key))
+        return self.sdk.find(f"/v2/droplets/{key}", "reading") is not None
 
     def born(self, key: str) -> datetime:
         """The creation time that it tells."""
-        return datetime.fromisoformat(self.sdk.droplets.get(int(key))["droplet"]["created_at"])
+        answer = self.sdk.get(f"/v2/droplets/{key}", "reading")
+        return datetime.fromisoformat(answer["droplet"]["created_at"])
 
     def end(self, key: str) -> None:
         """Destroy it."""
-        self.sdk.droplets.destroy(int(key))
+        self.sdk.delete(f"/v2/droplets/{key}", "ending")
 
 
 class _Instances:
@@ -218,7 +215,8 @@ def test_what_is_denied_fails_for_ever(account: Any) -> None:
     """One kind is refused, the others are not; a region is where the provider has them."""
     account.fake.world = World(denied=(Denied(kind="volume"),))
     sdk = account.sdk
-    volumes = sdk.volumes.list if isinstance(account, _Droplets) else sdk.describe_volumes
+    is_aws = isinstance(account, _Instances)
+    volumes = sdk.describe_volumes if is_aws else partial(sdk.get, "/v2/volumes", "reading")
     for _ in range(3):
         with pytest.raises(Exception, match=r"(?i)forbidden|UnauthorizedOperation"):
             volumes()
@@ -241,7 +239,7 @@ def test_deleting_a_tag_untags_every_droplet(digitalocean: DigitalOcean) -> None
     """As the API documents: the Droplets live on without the mark (pydo#468 beside it)."""
     account = _Droplets(digitalocean)
     key = account.make()
-    account.sdk.tags.delete("ours")
+    account.sdk.delete("/v2/tags/ours", "ending")
     assert account.tagged() == []
     assert account.listed() == [key]
 

@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from providers.aws import policy
 from providers.aws.calls import KINDS as AWS_KINDS
-from providers.digitalocean.calls import KINDS, tags
+from providers.digitalocean.resources import KINDS, tags
 from providers.ownership_tags import OwnershipTags
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare

@@ -14,7 +14,7 @@ from typing import Any
 
 from werkzeug.wrappers import Request
 
-from providers.digitalocean.calls import fingerprint
+from providers.digitalocean.resources import fingerprint
 from tests.providers.fakes.clusters import Clusters
 from tests.providers.fakes.droplets import droplet_json
 from tests.providers.fakes.world import NEVER, World

@@ -85,7 +85,7 @@ def test_the_request_is_the_documented_one(cloud: DoksCloud, digitalocean: Digit
     assert (told["auto_scale"], told["min_nodes"], told["max_nodes"]) == (True, 1, 4)
     assert told["labels"]["gpucost-run"] == spec.marks.run
     assert told["labels"]["gpucost-owner"] == "ada"
-    assert not [tag for tag in told["tags"] if "gpucost" in tag]
+    assert [tag[:13] for tag in told["tags"] if "gpucost" in tag] == ["gpucost-until"]
     assert any("Droplets of the account are used" in note for note in notes)
 
 

@@ -1,16 +1,31 @@
-"""The calls of a DigitalOcean launch as plain data, and the kinds of resource it makes; pure."""
+"""The calls of a DigitalOcean launch as plain data, and what its items are; pure.
+
+Machines are found by their base tag, and by their name among the GPU Droplets: deleting a tag, or
+a tag that comes late, hides none.
+"""
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
-from pricing.tables import Json, JsonObject
-from providers.interface import ANYWHERE, MACHINE, Creation, LaunchSpec, Place
-from providers.ownership_tags import PREFIX, OwnershipTags
+from pricing.tables import Json, JsonObject, elements, members, objects
+from providers.interface import (
+    ANYWHERE,
+    MACHINE,
+    Creation,
+    LaunchSpec,
+    Place,
+    Resource,
+    State,
+)
+from providers.ownership_tags import PREFIX, OwnershipTags, latest, read_text
+from providers.token_api import JsonDocument
 
 PROVIDER = "digitalocean"
 BASE_TAG = PREFIX
@@ -20,36 +35,28 @@ _SSH_PORT = "22"
 _EVERY_PROTOCOL = ("tcp", "udp", "icmp")
 
 
-class DropletKind(NamedTuple):
-    """How a kind of resource is listed, read and removed.
+class ItemKind(NamedTuple):
+    """How the API has a kind of resource.
 
     Attributes:
-        group: attribute of the client.
+        path: of the list, and before the id of one.
         many: key of a list of them.
         one: key of a single one.
-        id: field that calls take.
-        destroy: method that removes one.
-        path: of the API, for people.
+        id: field that paths take.
     """
 
-    group: str
+    path: str
     many: str
     one: str
     id: str
-    destroy: str
-    path: str
 
 
-KINDS: Mapping[str, DropletKind] = MappingProxyType(
+KINDS: Mapping[str, ItemKind] = MappingProxyType(
     {
-        MACHINE: DropletKind("droplets", "droplets", "droplet", "id", "destroy", "/v2/droplets"),
-        "firewall": DropletKind(
-            "firewalls", "firewalls", "firewall", "id", "delete", "/v2/firewalls"
-        ),
-        "ssh-key": DropletKind(
-            "ssh_keys", "ssh_keys", "ssh_key", "fingerprint", "delete", "/v2/account/keys"
-        ),
-        "tag": DropletKind("tags", "tags", "tag", "name", "delete", "/v2/tags"),
+        MACHINE: ItemKind("/v2/droplets", "droplets", "droplet", "id"),
+        "firewall": ItemKind("/v2/firewalls", "firewalls", "firewall", "id"),
+        "ssh-key": ItemKind("/v2/account/keys", "ssh_keys", "ssh_key", "fingerprint"),
+        "tag": ItemKind("/v2/tags", "tags", "tag", "name"),
     }
 )
 """Every kind that launches make, in the order of its removal; the tag last, for it is a mark."""
@@ -144,3 +151,49 @@ def fingerprint(public_key: str) -> str:
     """Return the MD5 fingerprint of a public key, by which the API names keys: "3b:16:..."."""
     digest = hashlib.md5(base64.b64decode(public_key.split()[1]), usedforsecurity=False).hexdigest()
     return ":".join(digest[at : at + 2] for at in range(0, len(digest), 2))
+
+
+_STATES: Mapping[str, State] = {"new": "starting", "active": "running"}
+NAMED = re.compile(rf"{PREFIX}-([a-z0-9]+)-[0-9]+")
+"""The name of a machine of ours, with its run."""
+
+
+def marks_of(
+    kind: str, item: JsonDocument, marks_by_run: Mapping[str, OwnershipTags]
+) -> OwnershipTags | None:
+    """Return whose an item is: by its run tag or whole name, a machine also by its short name."""
+    name = str(item.get("name", ""))
+    if kind != MACHINE:
+        return read_text(name, ":" if kind == "tag" else ".")
+    tagged = tuple(
+        filter(None, (read_text(str(word), ":") for word in elements(item.get("tags") or ())))
+    )
+    if tagged:
+        return latest(tagged)
+    named = NAMED.fullmatch(name)
+    return marks_by_run.get(named[1]) if named else None
+
+
+def resource(kind: str, item: JsonDocument, marks: OwnershipTags) -> Resource:
+    """Return an item of the API that is of a run."""
+    machine = kind == MACHINE
+    created = item.get("created_at") if machine else None
+    size = str(item.get("size_slug", "")) if machine else ""
+    return Resource(
+        kind=kind,
+        id=str(item[KINDS[kind].id]),
+        name=str(item.get("name", "")),
+        region=str(members(item.get("region") or {}).get("slug", "")) if machine else "",
+        marks=marks,
+        state=_STATES.get(str(item.get("status")), "running") if machine else "running",
+        created_at=None if created is None else datetime.fromisoformat(str(created)),
+        address=_address(item, "public") if machine else "",
+        private_address=_address(item, "private") if machine else "",
+        instance_type=size,
+        purchase="spot" if size.endswith("-spot") else "on_demand",
+    )
+
+
+def _address(item: JsonDocument, kind: str) -> str:
+    networks = objects(members(item.get("networks") or {}).get("v4") or ())
+    return next((str(n["ip_address"]) for n in networks if n.get("type") == kind), "")
