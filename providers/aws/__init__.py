@@ -69,7 +69,7 @@ def policy(*, launches: bool = True) -> JsonObject:
 
 
 def _changing() -> list[JsonObject]:
-    ours: JsonObject = {"Null": {f"aws:ResourceTag/{_RUN}": "false"}}
+    tagged: JsonObject = {"Null": {f"aws:ResourceTag/{_RUN}": "false"}}
     one_tag: JsonObject = {"aws:TagKeys": [f"{PREFIX}:deadline"]}
     made_by = {"StringEquals": {"ec2:CreateAction": [action[4:] for action in _MAKES]}}
     used = [f"arn:aws:ec2:*:*:{kind}/*" for kind in _USED]
@@ -96,7 +96,7 @@ def _changing() -> list[JsonObject]:
             "MoveTheDeadlineOfWhatIsOurs",
             "ec2:CreateTags",
             "arn:aws:ec2:*:*:instance/*",
-            {**ours, "ForAllValues:StringEquals": one_tag},
+            {**tagged, "ForAllValues:StringEquals": one_tag},
         ),
         allow(
             "FirstSpotRequestOfTheAccount",
@@ -104,7 +104,7 @@ def _changing() -> list[JsonObject]:
             f"arn:aws:iam::*:role/aws-service-role/{_SPOT}/AWSServiceRoleForEC2Spot",
             {"StringEquals": {"iam:AWSServiceName": _SPOT}},
         ),
-        allow("ChangeAndEndWhatIsOurs", list(_ON_OURS), "arn:aws:ec2:*:*:*/*", ours),
+        allow("ChangeAndEndWhatIsOurs", list(_ON_OURS), "arn:aws:ec2:*:*:*/*", tagged),
     ]
 
 
@@ -136,8 +136,8 @@ def end_role() -> JsonObject:
         "Principal": {"Service": _SCHEDULER},
         "Action": "sts:AssumeRole",
     }
-    ours: JsonObject = {"Null": {f"aws:ResourceTag/{_RUN}": "false"}}
-    ends = allow("", "ec2:TerminateInstances", "arn:aws:ec2:*:*:instance/*", ours)
+    tagged: JsonObject = {"Null": {f"aws:ResourceTag/{_RUN}": "false"}}
+    ends = allow("", "ec2:TerminateInstances", "arn:aws:ec2:*:*:instance/*", tagged)
     groups = allow("", "eks:DeleteNodegroup", GROUPS)
     return {"TrustPolicy": iam_policy(trusted), "Policy": iam_policy(ends, groups)}
 

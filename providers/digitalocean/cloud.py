@@ -159,11 +159,11 @@ class DigitalOceanCloud(TokenCloud):
 
     def _items(self, kind: str) -> Iterator[JsonDocument]:
         """Yield every item of a kind, a machine by its tag and among the GPU Droplets, once."""
-        row, seen = KINDS[kind], set[str]()
+        row, ids = KINDS[kind], set[str]()
         for filters in _FILTERS.get(kind, ({},)):
             for item in self.api.pages(row.path, row.many, f"listing {row.many}", filters):
-                if str(item[row.id]) not in seen:
-                    seen.add(str(item[row.id]))
+                if str(item[row.id]) not in ids:
+                    ids.add(str(item[row.id]))
                     yield item
 
     def _item(self, kind: str, id_: str) -> JsonDocument | None:
@@ -181,12 +181,12 @@ class DigitalOceanCloud(TokenCloud):
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:
         """Make a run tag with the deadline and put it on the Droplet; a tag cannot be changed."""
         tag, doing = resources.run_tag(marks), f"marking {resource.name} with its deadline"
-        made = self.api.find(_path("tag", tag), doing)
-        if made is None:
-            made = self.api.change("POST", KINDS["tag"].path, {"name": tag}, doing)
+        answer = self.api.find(_path("tag", tag), doing)
+        if answer is None:
+            answer = self.api.change("POST", KINDS["tag"].path, {"name": tag}, doing)
         body = {"resources": [{"resource_id": resource.id, "resource_type": "droplet"}]}
         self.api.change("POST", f"{_path('tag', tag)}/resources", body, doing)
-        return (self._resource("tag", self._part(made, "tag", tag), marks),)
+        return (self._resource("tag", self._part(answer, "tag", tag), marks),)
 
     def destroy(self, resource: Resource) -> bool:
         """Send one DELETE by id; False for a 404."""

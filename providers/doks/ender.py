@@ -61,8 +61,8 @@ def with_labels(pool: _Json, labels: dict[str, str]) -> _Json:
     names = ("name", "count", "auto_scale", "min_nodes", "max_nodes", "taints", "tags")
     body = {name: pool[name] for name in names if pool.get(name) not in (None, [])}
     until = [f"{UNTIL}{labels['gpucost-deadline']}"] if "gpucost-deadline" in labels else []
-    others = UNTIL if until else "k8s"
-    tags = [tag for tag in pool.get("tags") or () if not tag.startswith(("k8s", others))]
+    replaced = UNTIL if until else "k8s"
+    tags = [tag for tag in pool.get("tags") or () if not tag.startswith(("k8s", replaced))]
     return {**body, "tags": [*tags, *until], "labels": {**(pool.get("labels") or {}), **labels}}
 
 

@@ -7,20 +7,20 @@ provider lists with our marks, and `providers.lifecycle.reap` works with an empt
 
 import contextlib
 import fcntl
-import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError, RefusedError
-from pricing.money import plain, usd
-from providers.deployment import NodePool, Terms
+from providers.deployment import Terms
 from providers.interface import Creation, Deployment, JournaledResource, LaunchSpec, Resource
 from providers.journal.journal_file import (
     BUSY_AGAIN_MS,
@@ -35,20 +35,11 @@ from providers.journal.journal_file import (
     told,
 )
 from providers.journal.ledger import price_within, usd_for
-from providers.ownership_tags import OwnershipTags
 from providers.redaction import redact
 
 __all__ = ("FILE", "Journal", "JournalError", "set_aside")
 
-_Key = tuple[str, str, str, str]  # run, kind, name, region
-_Known = tuple[str, str, str, str, str]  # and id
-
-
-_FOUND = (
-    "UPDATE resources SET id=?, state='made', billed_until=NULL, address=?, "
-    "billed_from=COALESCE(billed_from, ?, CASE WHEN ? THEN intended_at END) "
-    "WHERE run=? AND kind=?"
-)
+_DECODER = msgspec.json.Decoder(Deployment)
 
 
 class Journal:
@@ -102,30 +93,24 @@ class Journal:
     ) -> None:
         """Write down a launch before anything is made for it."""
         first = spec.places[0]
-        marks = spec.marks
-        values = (marks.run, marks.owner, marks.plan, _time_text(marks.deadline), spec.provider)
-        price = _price(first.offer)
-        state_values = (first.region, price, spec.count, "launching", _time_text(at))
-        with self._writing():
-            self._insert("runs", (*values, *state_values, None, str(predicted_usd), "", account))
-            self._run(TABLE)
-            self._insert("terms", to_row(marks.run, terms_of(spec)))
-            if spec.idle_s is not None:
-                self._run(IDLE_TABLE)
-                self._insert("idle_rules", (marks.run, spec.idle_s))
-            if spec.pool is not None:
-                self._run(POOL_TABLE)
-                self._insert("node_pools", pool_row(marks.run, spec.pool))
-            self._event(marks.run, at, f"launch of {spec.count} x {first.text}")
+        run = Deployment(
+            marks=spec.marks,
+            provider=spec.provider,
+            offer=first.offer,
+            region=first.region,
+            count=spec.count,
+            state="launching",
+            started_at=at,
+            ended_at=None,
+            predicted_usd=predicted_usd,
+            account=account,
+            terms=terms_of(spec),
+        )
+        self._add(run, f"launch of {spec.count} x {first.text}")
 
     def adopt_run(self, run: Deployment) -> None:
         """Write down a run that the provider knows and the journal does not."""
-        marks, at = run.marks, _time_text(run.started_at)
-        values = (marks.run, marks.owner, marks.plan, _time_text(marks.deadline), run.provider, "")
-        state_values = (_price(run.offer), run.count, run.state, at, None, None, "", run.account)
-        with self._writing():
-            self._insert("runs", (*values, *state_values))
-            self._event(marks.run, run.started_at, "adopted: found at the provider by its marks")
+        self._add(run, "adopted: found at the provider by its marks")
 
     def extend_run(
         self,
@@ -136,36 +121,32 @@ class Journal:
         at: datetime,
     ) -> None:
         """Write down a later deadline, the total by then, and the cap that was named for it."""
-        with self._writing():
-            self._run(
-                "UPDATE runs SET deadline=?, predicted_usd=? WHERE run=?",
-                _time_text(deadline),
-                None if usd is None else str(usd),
-                run,
-            )
-            if max_usd is not None:
-                self._run(TABLE)
-                self._run("UPDATE terms SET max_usd=? WHERE run=?", str(max_usd), run)
-            self._event(run, at, f"extended: ends at {deadline:%Y-%m-%d %H:%M:%S} UTC")
+
+        def extended(deployment: Deployment) -> Deployment:
+            terms = deployment.terms
+            if terms is not None and max_usd is not None:
+                terms = replace(terms, max_usd=max_usd)
+            marks = replace(deployment.marks, deadline=deadline)
+            return replace(deployment, marks=marks, predicted_usd=usd, terms=terms)
+
+        self._change(run, at, f"extended: ends at {deadline:%Y-%m-%d %H:%M:%S} UTC", extended)
 
     def place_run(self, run: str, region: str, offer: Offer | None) -> None:
         """Write down where the run is tried next."""
-        self._change("UPDATE runs SET region=?, offer=? WHERE run=?", region, _price(offer), run)
+        self._change(
+            run, None, "", lambda deployment: replace(deployment, region=region, offer=offer)
+        )
 
     def mark_run(self, run: str, state: str, at: datetime, reason: str = "") -> None:
         """Write down how far the run is; with "ended" also when."""
-        ended = _time_text(at) if state == "ended" else None
-        with self._writing():
-            self._run(
-                "UPDATE runs SET state=?, ended_at=COALESCE(ended_at, ?), "
-                "reason=CASE WHEN ?='' THEN reason ELSE ? END WHERE run=?",
-                state,
-                ended,
-                reason,
-                reason,
-                run,
+
+        def marked(deployment: Deployment) -> Deployment:
+            ended_at = deployment.ended_at or (at if state == "ended" else None)
+            return replace(
+                deployment, state=state, ended_at=ended_at, reason=reason or deployment.reason
             )
-            self._event(run, at, f"{state}{': ' if reason else ''}{reason}")
+
+        self._change(run, at, f"{state}{': ' if reason else ''}{reason}", marked)
 
     def intend(self, run: str, creation: Creation, at: datetime) -> None:
         """Write down that a resource is about to be made.
@@ -173,10 +154,20 @@ class Journal:
         One of that name that was made before and is gone, at another place, keeps its own line:
         it has a bill.
         """
-        values = (*_key(run, creation), "", "intended", _time_text(at), None, None, "")
-        with self._writing():
-            self._insert("resources", values)
-            self._event(run, at, f"about to make {creation.kind} {creation.name}")
+        intent = JournaledResource(
+            kind=creation.kind,
+            name=creation.name,
+            region=creation.region,
+            id="",
+            state="intended",
+            intended_at=at,
+        )
+        self._change(
+            run,
+            at,
+            f"about to make {creation.kind} {creation.name}",
+            lambda deployment: replace(deployment, resources=(*deployment.resources, intent)),
+        )
 
     def record(self, resource: Resource, at: datetime) -> None:
         """Write down that a resource was made, or was found: in the line of its id or intent.
@@ -184,52 +175,76 @@ class Journal:
         Where the provider does not tell when a machine was made, its bill begins with the intent,
         else with its launch: never too late.
         """
-        run, born = resource.marks.run, resource.created_at
-        key = (run, resource.kind, resource.name, resource.region)
-        untold = resource.is_machine and born is None
-        billed_from = None if born is None else _time_text(born)
-        update = (resource.id, resource.address, billed_from, untold, run, resource.kind)
-        with self._writing():
-            updated = self._run(f"{_FOUND} AND id=?", *update, resource.id)
-            if not updated.rowcount:
-                intent = "AND name=? AND region=? AND id='' AND state='intended'"
-                updated = self._run(f"{_FOUND} {intent}", *update, *key[2:])
-            if not updated.rowcount:
-                billed_from = _time_text(resource.marks.started or at) if untold else billed_from
-                new_values = (
-                    resource.id,
-                    "made",
-                    _time_text(at),
-                    billed_from,
-                    None,
-                    resource.address,
-                )
-                self._insert("resources", (*key, *new_values))
-            self._event(run, at, f"{resource.kind} {resource.name} is {resource.id}")
+
+        def recorded(deployment: Deployment) -> Deployment:
+            lines = [
+                o for o in deployment.resources if (o.kind, o.id) == (resource.kind, resource.id)
+            ]
+            lines = lines or [
+                o for o in deployment.resources if o.state == "intended" and _is(o, new)
+            ]
+            kept_lines = tuple(o for o in deployment.resources if o not in lines[1:])
+            if not lines:
+                return replace(deployment, resources=(*kept_lines, new))
+            begun = lines[0].billed_from or resource.created_at
+            line = replace(
+                lines[0],
+                id=resource.id,
+                state="made",
+                billed_until=None,
+                address=resource.address,
+                billed_from=begun or (lines[0].intended_at if resource.is_machine else None),
+            )
+            return replace(
+                deployment, resources=tuple(line if o is lines[0] else o for o in kept_lines)
+            )
+
+        launched = resource.marks.started or at
+        new = JournaledResource(
+            kind=resource.kind,
+            name=resource.name,
+            region=resource.region,
+            id=resource.id,
+            state="made",
+            intended_at=at,
+            billed_from=resource.created_at or (launched if resource.is_machine else None),
+            address=resource.address,
+        )
+        event = f"{resource.kind} {resource.name} is {resource.id}"
+        self._change(resource.marks.run, at, event, recorded)
 
     def refuse(self, run: str, creation: Creation, at: datetime, why: str) -> None:
         """Write down that the provider refused, so that there is nothing of that intent."""
-        event = f"refused {creation.name}: {why}"
-        self._finish((*_key(run, creation), ""), "refused", None, at, event)
+
+        def refused(line: JournaledResource) -> JournaledResource:
+            is_meant = _is(line, creation) and not line.id and line.state == "intended"
+            return replace(line, state="refused") if is_meant else line
+
+        self._change_lines(run, at, f"refused {creation.name}: {why}", refused)
 
     def gone(self, run: str, entry: JournaledResource, at: datetime) -> None:
         """Write down that the provider said that a resource is gone; a machine's bill ends."""
-        self._finish((*_key(run, entry), entry.id), "gone", at, at)
 
-    def _finish(
-        self, key: _Known, state: str, until: datetime | None, at: datetime, event: str = ""
+        def ended(line: JournaledResource) -> JournaledResource:
+            is_meant = _is(line, entry) and line.id == entry.id
+            if not (is_meant and line.state in ("intended", "made")):
+                return line
+            until = line.billed_until or (at if line.billed_from is not None else None)
+            return replace(line, state="gone", billed_until=until)
+
+        self._change_lines(run, at, f"{entry.kind} {entry.name} is gone", ended)
+
+    def _change_lines(
+        self,
+        run: str,
+        at: datetime,
+        event: str,
+        changed: Callable[[JournaledResource], JournaledResource],
     ) -> None:
-        with self._writing():
-            self._run(
-                "UPDATE resources SET state=?, billed_until="
-                "COALESCE(billed_until, CASE WHEN billed_from IS NOT NULL THEN ? END) "
-                "WHERE run=? AND kind=? AND name=? AND region=? AND id=? "
-                "AND state IN ('intended', 'made')",
-                state,
-                None if until is None else _time_text(until),
-                *key,
-            )
-            self._event(key[0], at, event or f"{key[1]} {key[2]} is {state}")
+        def all_changed(deployment: Deployment) -> Deployment:
+            return replace(deployment, resources=tuple(map(changed, deployment.resources)))
+
+        self._change(run, at, event, all_changed)
 
     def note(self, run: str, at: datetime, event: str) -> None:
         """Write down what happened to a run."""
@@ -237,20 +252,32 @@ class Journal:
             self._event(run, at, event)
 
     def _event(self, run: str, at: datetime, event: str) -> None:
-        self._insert("events", (run, _time_text(at), event))
+        values = (run, at.astimezone(UTC).isoformat(), redact(event))
+        self._base.execute("INSERT INTO events VALUES (?, ?, ?)", values)
 
-    def _insert(self, table: str, values: tuple[Any, ...]) -> None:
-        places = ",".join("?" * len(values))
-        self._run(f"INSERT INTO {table} VALUES ({places})", *values)  # noqa: S608 - our names
-
-    def _change(self, statement: str, *values: object) -> None:
+    def _add(self, run: Deployment, event: str) -> None:
         with self._writing():
-            self._run(statement, *values)
+            values = (run.marks.run, run.state, run.started_at.isoformat(), _text(run))
+            self._base.execute("INSERT INTO runs VALUES (?, ?, ?, ?)", values)
+            self._event(run.marks.run, run.started_at, event)
 
-    def _run(self, statement: str, *values: object) -> sqlite3.Cursor:
-        """Run one statement; no secret gets into the file."""
-        hidden = [redact(value) if isinstance(value, str) else value for value in values]
-        return self._base.execute(statement, hidden)
+    def _change(
+        self,
+        run: str,
+        at: datetime | None,
+        event: str,
+        changed: Callable[[Deployment], Deployment],
+    ) -> None:
+        """Write a run anew, and what happened to it; one that is not there has events alone."""
+        with self._writing():
+            deployment = self.deployment(run)
+            if deployment is not None:
+                new = changed(deployment)
+                self._base.execute(
+                    "UPDATE runs SET state=?, document=? WHERE run=?", (new.state, _text(new), run)
+                )
+            if at is not None:
+                self._event(run, at, event)
 
     def deployments(self) -> tuple[Deployment, ...]:
         """Return every run, oldest first.
@@ -273,53 +300,17 @@ class Journal:
         return next(iter(self._read("WHERE run = ?", run)), None)
 
     def _read(self, which: str, *values: str) -> tuple[Deployment, ...]:
-        """Return the runs of a WHERE clause of ours, each with its resources."""
+        """Return the runs of a WHERE clause of ours."""
+        statement = f"SELECT document FROM runs {which} ORDER BY started_at, run"  # noqa: S608 - ours
+        with told(self.path, "read"):
+            rows = self._base.execute(statement, values).fetchall()
         try:
-            with told(self.path, "read"):
-                runs = self._base.execute(
-                    f"SELECT * FROM runs {which} ORDER BY started_at, run",  # noqa: S608 - ours
-                    values,
-                ).fetchall()
-                rows = self._base.execute(
-                    f"SELECT * FROM resources WHERE run IN (SELECT run FROM runs {which}) "  # noqa: S608 - ours
-                    "ORDER BY rowid",
-                    values,
-                )
-                entries: dict[str, list[JournaledResource]] = {}
-                for row in rows:
-                    entries.setdefault(row["run"], []).append(resource_from_row(row))
-                agreed = self._terms(which, *values)
-            return tuple(
-                run_from_row(row, tuple(entries.get(row["run"], ())), agreed.get(row["run"]))
-                for row in runs
-            )
-        except (ValueError, KeyError, ArithmeticError, InputError) as error:
+            return tuple(_DECODER.decode(document) for (document,) in rows)
+        except (msgspec.MsgspecError, InputError) as error:
             raise DamagedJournalError(
                 f"{self.path}: the journal is damaged: a line cannot be read ({error}). "
                 "`gpucost reap` works without it and sets it aside."
             ) from error
-
-    def _terms(self, which: str, *values: str) -> dict[str, Terms]:
-        """Return what was confirmed at the launch of runs, where it was written down."""
-        idle = {
-            row["run"]: row["idle_s"] for row in self._optional_rows("idle_rules", which, *values)
-        }
-        pools = {
-            row["run"]: pool_from_row(row)
-            for row in self._optional_rows("node_pools", which, *values)
-        }
-        return {
-            row["run"]: from_row(row, idle.get(row["run"]), pools.get(row["run"]))
-            for row in self._optional_rows("terms", which, *values)
-        }
-
-    def _optional_rows(self, table: str, which: str, *values: str) -> list[sqlite3.Row]:
-        """Return the rows of runs in a table that not every journal has."""
-        query = "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?"
-        if self._base.execute(query, (table,)).fetchone() is None:
-            return []
-        statement = f"SELECT * FROM {table} WHERE run IN (SELECT run FROM runs {which})"  # noqa: S608 - ours
-        return self._base.execute(statement, values).fetchall()
 
     def events(self, run: str) -> tuple[tuple[datetime, str], ...]:
         """Return what happened to a run, in order."""
@@ -354,32 +345,13 @@ class Journal:
             os.close(handle)
 
 
-def _key(run: str, resource: Creation | JournaledResource) -> _Key:
-    return run, resource.kind, resource.name, resource.region
+def _is(line: JournaledResource, what: Creation | JournaledResource) -> bool:
+    return (line.kind, line.name, line.region) == (what.kind, what.name, what.region)
 
 
-def _price(offer: Offer | None) -> str | None:
-    return None if offer is None else offer_to_text(offer)
-
-
-def _time_text(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat()
-
-
-TABLE = (
-    "CREATE TABLE IF NOT EXISTS terms (run TEXT PRIMARY KEY, self_destroy INTEGER NOT NULL, "
-    "max_usd TEXT, most_usd_per_hour TEXT)"
-)
-"""Beside the first tables, and made with the first launch: older versions pass over it."""
-
-IDLE_TABLE = "CREATE TABLE IF NOT EXISTS idle_rules (run TEXT PRIMARY KEY, idle_s INTEGER NOT NULL)"
-"""The same for runs with an idle rule; older versions write rows of `terms` by their columns."""
-
-POOL_TABLE = (
-    "CREATE TABLE IF NOT EXISTS node_pools (run TEXT PRIMARY KEY, provider TEXT NOT NULL, "
-    "cluster TEXT NOT NULL, cluster_id TEXT NOT NULL, min_nodes INTEGER, max_nodes INTEGER)"
-)
-"""The same for runs that are node pools."""
+def _text(run: Deployment) -> str:
+    """Return a run as JSON; no secret gets into the file."""
+    return redact(msgspec.json.encode(run).decode())
 
 
 def terms_of(spec: LaunchSpec) -> Terms:
@@ -396,97 +368,4 @@ def terms_of(spec: LaunchSpec) -> Terms:
         most_usd_per_hour=dearest,
         idle_s=spec.idle_s,
         pool=spec.pool,
-    )
-
-
-def to_row(run: str, terms: Terms) -> tuple[str | int | None, ...]:
-    """Return the values of a row; money is text."""
-    money = (terms.max_usd, terms.most_usd_per_hour)
-    return run, int(terms.self_destroy), *(None if usd is None else str(usd) for usd in money)
-
-
-def pool_row(run: str, pool: NodePool) -> tuple[str | int | None, ...]:
-    """Return the values of a row of the table of pools."""
-    return (run, pool.provider, pool.cluster, pool.cluster_id, pool.min_nodes, pool.max_nodes)
-
-
-def pool_from_row(row: sqlite3.Row) -> NodePool:
-    """Return the pool that `pool_row` wrote."""
-    return NodePool(**{name: row[name] for name in row.keys() if name != "run"})  # noqa: SIM118 - a row has no items
-
-
-def from_row(row: sqlite3.Row, idle_s: int | None, pool: NodePool | None) -> Terms:
-    """Return the terms that `to_row` wrote, with the idle rule and the pool of the run."""
-    money = (row["max_usd"], row["most_usd_per_hour"])
-    cap, dearest = (None if text is None else Decimal(text) for text in money)
-    return Terms(
-        self_destroy=bool(row["self_destroy"]),
-        max_usd=cap,
-        most_usd_per_hour=dearest,
-        idle_s=idle_s,
-        pool=pool,
-    )
-
-
-_TEXTS = ("provider", "region", "instance_type", "gpu", "purchase", "source")
-_NUMBERS = ("gpu_count", "gpu_memory_gib", "vcpus", "ram_gib", "scratch_disk_gib")
-
-
-def offer_to_text(offer: Offer) -> str:
-    """Return what bills and tables need of an offer, as JSON; money is text."""
-    values: dict[str, object] = {name: getattr(offer, name) for name in (*_TEXTS, *_NUMBERS)}
-    values |= {"usd_per_hour": plain(offer.usd_per_hour), "as_of": offer.as_of.isoformat()}
-    return json.dumps(values | {"dated": offer.dated})
-
-
-def offer_from_text(text: str) -> Offer:
-    """Return the offer that `offer_to_text` wrote."""
-    values = json.loads(text)
-    price, day = usd(values.pop("usd_per_hour")), date.fromisoformat(values.pop("as_of"))
-    return Offer(usd_per_hour=price, as_of=day, **values)
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-def resource_from_row(row: sqlite3.Row) -> JournaledResource:
-    """Return a resource of a run."""
-    return JournaledResource(
-        kind=row["kind"],
-        name=row["name"],
-        region=row["region"],
-        id=row["id"],
-        state=row["state"],
-        intended_at=datetime.fromisoformat(row["intended_at"]),
-        billed_from=_time(row["billed_from"]),
-        billed_until=_time(row["billed_until"]),
-        address=row["address"],
-    )
-
-
-def run_from_row(
-    row: sqlite3.Row, resources: tuple[JournaledResource, ...], agreed: Terms | None
-) -> Deployment:
-    """Return a run with its resources, and what its launch was confirmed with."""
-    predicted = row["predicted_usd"]
-    return Deployment(
-        marks=OwnershipTags(
-            run=row["run"],
-            deadline=datetime.fromisoformat(row["deadline"]),
-            owner=row["owner"],
-            plan=row["plan"],
-        ),
-        provider=row["provider"],
-        offer=None if row["offer"] is None else offer_from_text(row["offer"]),
-        region=row["region"],
-        count=row["count"],
-        state=row["state"],
-        started_at=datetime.fromisoformat(row["started_at"]),
-        ended_at=_time(row["ended_at"]),
-        predicted_usd=None if predicted is None else Decimal(predicted),
-        resources=resources,
-        reason=row["reason"],
-        account=row["account"],
-        terms=agreed,
     )

@@ -16,7 +16,7 @@ from pricing.errors import RefusedError
 from providers.private_files import open_private, private_folder
 
 FILE = "journal.sqlite"
-VERSION = 2
+VERSION = 3
 LOCKS = "locks"
 BUSY_MS = 30_000
 BUSY_AGAIN_MS = 1_000
@@ -24,20 +24,11 @@ BUSY_AGAIN_MS = 1_000
 
 _SCHEMA = """
 CREATE TABLE runs (
-    run TEXT PRIMARY KEY, owner TEXT NOT NULL, plan TEXT NOT NULL, deadline TEXT NOT NULL,
-    provider TEXT NOT NULL, region TEXT NOT NULL, offer TEXT, count INTEGER NOT NULL,
-    state TEXT NOT NULL, started_at TEXT NOT NULL, ended_at TEXT, predicted_usd TEXT,
-    reason TEXT NOT NULL DEFAULT '', account TEXT NOT NULL DEFAULT '');
-CREATE TABLE resources (
-    run TEXT NOT NULL REFERENCES runs, kind TEXT NOT NULL, name TEXT NOT NULL, region TEXT NOT NULL,
-    id TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, intended_at TEXT NOT NULL, billed_from TEXT,
-    billed_until TEXT, address TEXT NOT NULL DEFAULT '');
-CREATE INDEX resources_of_runs ON resources (run, kind, name, region);
+    run TEXT PRIMARY KEY, state TEXT NOT NULL, started_at TEXT NOT NULL, document TEXT NOT NULL);
 CREATE TABLE events (run TEXT NOT NULL, at TEXT NOT NULL, what TEXT NOT NULL);
 CREATE INDEX events_of_runs ON events (run);
 """
-_STEPS = {1: "ALTER TABLE runs ADD COLUMN account TEXT NOT NULL DEFAULT ''"}
-"""What makes a file of a version one of the next; version 0 is a new file."""
+"""A document is a `Deployment` with its resources; what it holds beside is in it, too."""
 
 _DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
 _HELD = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -161,10 +152,10 @@ def _prepare(base: sqlite3.Connection, path: Path) -> None:
     version = _version(base)
     if version == 0:
         base.execute("PRAGMA journal_mode = WAL")
-    if version in (0, *_STEPS):
         base.execute("BEGIN IMMEDIATE")
         try:
-            _bring_up(base)  # another process may have been quicker
+            if _version(base) == 0:  # another process may have been quicker
+                _make_tables(base)
             base.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
@@ -177,15 +168,6 @@ def _prepare(base: sqlite3.Connection, path: Path) -> None:
             "GPUCOST_STATE_DIR, from which `gpucost reap` finds what carries our tags."
         )
     base.execute("PRAGMA synchronous = FULL")
-
-
-def _bring_up(base: sqlite3.Connection) -> None:
-    """Make the tables, or bring those of an older version to this one, in a transaction."""
-    if _version(base) == 0:
-        _make_tables(base)
-    for version in range(_version(base), VERSION):
-        base.execute(_STEPS[version])
-        base.execute(f"PRAGMA user_version = {version + 1}")
 
 
 def _make_tables(base: sqlite3.Connection) -> None:

@@ -228,8 +228,8 @@ def _create(session: Session, spec: LaunchSpec, creation: Creation) -> Resource:
         except ThrottledError as error:
             session.clock.sleep(min(error.wait_s, patience.longest_wait_s))
             check_time(session, spec)
-            if (made := _find(session, spec, creation)) is not None:
-                return made
+            if (resource := _find(session, spec, creation)) is not None:
+                return resource
     return session.cloud.create(creation)
 
 
@@ -245,8 +245,8 @@ def _reconcile(
     """
     watch, patience = Stopwatch(session.clock), session.patience
     while True:
-        if (made := _find(session, spec, creation)) is not None:
-            return made
+        if (resource := _find(session, spec, creation)) is not None:
+            return resource
         if watch.elapsed_s >= session.cloud.lag_s:
             raise error
         watch.pause(patience.pause_s)

@@ -14,13 +14,7 @@ from pathlib import Path
 import pytest
 
 from providers.interface import MACHINE, Creation, Deployment, JournaledResource, Resource
-from providers.journal.journal import (
-    Journal,
-    JournalError,
-    offer_from_text,
-    offer_to_text,
-    set_aside,
-)
+from providers.journal.journal import Journal, JournalError, set_aside
 from providers.journal.journal_file import DamagedJournalError, HeldJournalError
 from providers.journal.ledger import bill_machine, bill_run
 from providers.private_files import NotOursError
@@ -74,7 +68,7 @@ def test_a_run_comes_back_as_it_was_written(journal: Journal) -> None:
     found = Journal(journal.folder).deployment(spec.marks.run)
     assert found is not None
     assert (found.marks, found.count, found.region) == (spec.marks, 1, "here")
-    assert found.offer == offer_from_text(offer_to_text(spec.places[0].offer or an_offer()))
+    assert found.offer == spec.places[0].offer
     assert found.predicted_usd == Decimal("3.1415926")
     assert (found.state, found.reason, found.ended_at) == ("ended", "why", AT + timedelta(hours=1))
     (machine,) = found.machines
@@ -207,7 +201,7 @@ def test_damage_is_called_damage(damage: str, journal: Journal) -> None:
         journal.path.write_bytes(data)
     else:
         with closing(sqlite3.connect(journal.path, isolation_level=None)) as base:
-            statement = {"no tables": "DROP TABLE runs", "a line": "UPDATE runs SET deadline='x'"}
+            statement = {"no tables": "DROP TABLE runs", "a line": "UPDATE runs SET document='x'"}
             base.execute(statement[damage])
     with pytest.raises(DamagedJournalError, match="damaged"):
         Journal(journal.folder).deployments()
@@ -292,21 +286,6 @@ def test_the_work_of_a_read_follows_what_is_asked_for(journal: Journal) -> None:
     grow(990)
     assert steps(lambda: journal.deployment(spec.marks.run)) < few * 2
     assert steps(journal.open_deployments) < few_open * 200  # it looks at each run, and no further
-
-
-def test_a_journal_of_the_version_before_is_brought_up(journal: Journal) -> None:
-    """Its runs are all there, in no known account; new runs note theirs."""
-    old, new = a_spec(regions=("here",)), a_spec(regions=("here",))
-    journal.open_run(old, Decimal(1), AT, "111")
-    journal.close()
-    with closing(sqlite3.connect(journal.path, isolation_level=None)) as base:
-        base.execute("ALTER TABLE runs DROP COLUMN account")
-        base.execute("PRAGMA user_version = 1")
-    again = Journal(journal.folder)
-    again.open_run(new, Decimal(1), AT + timedelta(minutes=1), "222")
-    told = [(one.marks.run, one.account) for one in again.deployments()]
-    assert told == [(old.marks.run, ""), (new.marks.run, "222")]
-    again.close()
 
 
 def test_an_unreadable_journal_is_kept_aside(journal: Journal) -> None:

@@ -109,15 +109,8 @@ def test_what_need_not_end_itself_is_only_asked_how_far_it_is(
 
 
 def test_the_terms_of_a_launch_are_kept(cloud: MemoryCloud, tmp_path: Path) -> None:
-    """The journal has the cap, and opens as before where an older version made it."""
+    """The journal has the cap."""
     session = a_session(cloud, tmp_path)
     first = launch(session, a_spec(regions=("here",)), None)
     assert first.terms == terms_of(a_spec())
     assert first.terms.max_usd == a_spec().max_usd
-    session.journal.close()
-    old = a_session(cloud, tmp_path)
-    old.journal._base.execute("DROP TABLE terms")  # noqa: SLF001 - as an older version left it
-    known = old.journal.deployment(first.marks.run)
-    assert known is not None
-    assert (known.terms, known.self_destroy) == (None, None)
-    assert launch(old, a_spec(regions=("there",)), None).terms == first.terms
