@@ -74,25 +74,6 @@ class SelfEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpotNotices:
-    """Where a spot machine reads that it is taken back: its metadata service, with session tokens.
-
-    Attributes:
-        token_url: a PUT there gets a token.
-        token_life: header of that call.
-        token_header: of the other calls, before the token.
-        taken_url: answers 404 until the machine is taken back, then with the time.
-        at_risk_url: the same for a machine that may be; sooner, and not sure.
-    """
-
-    token_url: str
-    token_life: str
-    token_header: str
-    taken_url: str
-    at_risk_url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Permissions:
     """What an identity must be allowed for gpucost to work.
 
@@ -121,7 +102,10 @@ class Provider:
         offered: whether options of a plan can be launched there.
         user: who logs in to its machines over SSH.
         end: how its machines end themselves.
-        notices: how its spot machines learn that they are taken back; None: it has none.
+        notices: where a spot machine reads that it is taken back, of its metadata service; empty:
+            nowhere. `token_url`: a PUT there gets a token; `token_life`: header of that call;
+            `token_header`: of the other calls, before the token; `taken_url`: answers 404 until it
+            is taken back, then with the time; `at_risk_url`: the same of a machine that may be.
         page: where to rent by hand.
         variables: of the environment that matter, for `gpucost doctor`.
         asked_with: variables of which one must be set before `gpucost doctor` asks the provider.
@@ -142,7 +126,7 @@ class Provider:
     offered: bool = True
     user: str = "root"
     end: SelfEnd = SelfEnd(kind="none")
-    notices: SpotNotices | None = None
+    notices: Mapping[str, str] = field(default_factory=dict)
     page: str = ""
     variables: tuple[Variable, ...] = ()
     asked_with: tuple[str, ...] = ()

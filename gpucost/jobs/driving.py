@@ -7,7 +7,6 @@ keep them until their deadline, because they would be lost.
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -39,19 +38,6 @@ from providers.journal.journal import Journal
 from providers.ssh.shell import RemoteShell
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobOutcome:
-    """How a job ended.
-
-    Attributes:
-        code: exit status of its command.
-        results: what came back.
-    """
-
-    code: int
-    results: Results
-
-
 def preview_job(request: JobRequest) -> JobPreviewDocument:
     """Return the steps of a job that is about to be launched, what is sent and what comes back."""
     steps = (step for step in STEPS if step.needed(request))
@@ -78,19 +64,18 @@ def _notes(request: JobRequest) -> Iterator[str]:
         yield "what the job writes goes with the machine; --collect outputs/ brings it back"
 
 
-def show_outcome(run: Deployment, outcome: JobOutcome, output: Output, now: datetime) -> None:
+def _show_end(run: Deployment, code: int, results: Results, output: Output, now: datetime) -> None:
     """Print how a job ended: as JSON with its run, else in a sentence for people."""
-    results = outcome.results
     if output.format == "json":
         end = JobEndDocument(
-            exit_status=outcome.code,
+            exit_status=code,
             collected=tuple(str(path) for path in results.files),
             profile=None if results.profile is None else str(results.profile),
             left_behind=results.left_behind,
         )
         print_json(msgspec.structs.replace(run_document(run, now), schema=RUN_SCHEMA, job=end))
         return
-    output.say(f"{run.marks.run}: the job ended with exit status {outcome.code}")
+    output.say(f"{run.marks.run}: the job ended with exit status {code}")
     if results.profile is not None:
         output.say(f"next: gpucost diagnose {results.profile}")
 
@@ -188,8 +173,7 @@ def _drive(
     if results.profile is None:
         output.say("note: no profile came back: gpucost could not be installed on that machine.")
     troubles = _end(job, run, journal)
-    outcome = JobOutcome(code=code, results=results)
-    show_outcome(journal.deployment(run.marks.run) or run, outcome, output, session.now())
+    _show_end(journal.deployment(run.marks.run) or run, code, results, output, session.now())
     if troubles:
         raise PartialError((*_failed(run, code), *troubles))
     if code:

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -209,7 +209,7 @@ def bootstrap_of(
         scratch=offer is not None,
         idle_s=options.idle_s if provider.by_machine else None,
         interconnect="" if offer is None else offer.interconnect or "",
-        notices=asdict(provider.notices) if spot and provider.notices else {},
+        notices=provider.notices if spot else {},
         power_cap_w=options.power_cap_w,
         mig=options.mig or _largest_first(choice.slices, gpu),
         slices=choice.slices,

@@ -48,19 +48,8 @@ class RunToTerminate:
     listed: tuple[Resource, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsToTerminate:
-    """Runs to end.
-
-    Attributes:
-        targets: the runs.
-        doubts: what keeps us from knowing all of them, in sentences.
-        was_asked: whether any provider was asked.
-    """
-
-    targets: list[RunToTerminate]
-    doubts: list[str]
-    was_asked: bool
+RunsToTerminate = tuple[list[RunToTerminate], list[str], bool]
+"""Runs to end; what keeps us from knowing all of them, in sentences; whether anybody was asked."""
 
 
 def find_runs(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTerminate:
@@ -91,8 +80,7 @@ def _recorded_runs(
         for run in deployments
         if run.provider in by_name
     ]
-    doubts = _unreached(reached, deployments)
-    return RunsToTerminate(targets=targets, doubts=doubts, was_asked=bool(targets))
+    return targets, _unreached(reached, deployments), bool(targets)
 
 
 def _unreached(reached: ReachableProviders, deployments: list[Deployment]) -> list[str]:
@@ -206,7 +194,7 @@ def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTe
     missing = [run for run in runs if run not in listed_runs]
     if missing and not doubts:
         raise InputError(f"{run}: no such run, in the journal or at a provider." for run in missing)
-    return RunsToTerminate(targets=targets, doubts=doubts, was_asked=bool(reached.asked))
+    return targets, doubts, bool(reached.asked)
 
 
 def tell(targets: list[RunToTerminate], output: Output) -> None:

@@ -2,7 +2,7 @@
 
 from pricing.tables import Json, JsonObject
 from providers.ownership_tags import PREFIX
-from providers.provider import Permissions, Provider, SelfEnd, SpotNotices, Variable
+from providers.provider import Permissions, Provider, SelfEnd, Variable
 
 LATE_S = 120
 """A schedule names a minute, and comes within sixty seconds of it: so much later at most.
@@ -159,13 +159,13 @@ PROVIDER = Provider(
     ),
     # EC2 User Guide, "Spot Instance interruption notices" and "rebalance recommendations": two
     # minutes before, and as soon as the risk is elevated; IMDSv2 alone is on (HttpTokens).
-    notices=SpotNotices(
-        token_url=f"{_METADATA}/api/token",
-        token_life="X-aws-ec2-metadata-token-ttl-seconds: 60",  # noqa: S106 - a header
-        token_header="X-aws-ec2-metadata-token: ",  # noqa: S106 - a header
-        taken_url=f"{_METADATA}/meta-data/spot/instance-action",
-        at_risk_url=f"{_METADATA}/meta-data/events/recommendations/rebalance",
-    ),
+    notices={
+        "token_url": f"{_METADATA}/api/token",
+        "token_life": "X-aws-ec2-metadata-token-ttl-seconds: 60",
+        "token_header": "X-aws-ec2-metadata-token: ",
+        "taken_url": f"{_METADATA}/meta-data/spot/instance-action",
+        "at_risk_url": f"{_METADATA}/meta-data/events/recommendations/rebalance",
+    },
     page="https://console.aws.amazon.com/ec2",
     variables=(
         Variable(

@@ -22,8 +22,8 @@ from providers.interface import (
     JournaledResource,
     LaunchSpec,
     Listing,
+    ListingDraft,
     NoCapacityError,
-    NotQueried,
     Place,
     Resource,
     UncertainError,
@@ -129,26 +129,19 @@ class SshCloud(Cloud):
     ) -> Listing:
         """Return every remembered machine that has a mark; each host is a region of its own."""
         _ = marks_by_run
-        resources: list[Resource] = []
-        unasked: list[NotQueried] = []
-        hosts = self._remembered() if regions is None else regions
-        for host in hosts if kinds is None or MACHINE in kinds else ():
-            try:
+        draft = ListingDraft(provider=self.name)
+        for host in self._remembered() if regions is None else regions:
+            with draft.asking(MACHINE, host):
                 marks = self._marks(host)
-            except ProviderError as error:
-                why = error.problems[0]
-                unasked.append(NotQueried(provider=self.name, kind=MACHINE, region=host, why=why))
-                continue
-            resources += [_resource(host, marks.name("1"), marks)] if marks else []
-        return Listing(resources=tuple(resources), unasked=tuple(unasked))
+                if marks is not None:
+                    draft.add(_resource(host, marks.name("1"), marks))
+        return draft.listing(kinds)
 
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return the machine, by the mark in its file; a read of that file does not lag."""
         current = self._marks(entry.id)
         if current is None or current.run != marks.run:
-            return ExistenceCheck(
-                state="gone", why=f"{entry.id} does not carry the mark of {marks.run}"
-            )
+            return ExistenceCheck.gone(f"{entry.id} does not carry the mark of {marks.run}")
         return ExistenceCheck.present(_resource(entry.id, entry.name, marks))
 
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:

@@ -77,16 +77,15 @@ def down(runs: tuple[str, ...], everything: bool, yes: bool, output: Output) -> 
     if bool(runs) == everything:
         raise InputError("no run given: name the ID of a run (gpucost list), or --all.")
     with open_journal(go_on=output.say, mend=everything) as journal:
-        search = find_runs(journal, runs, output)
-        targets = search.targets
+        targets, doubts, was_asked = find_runs(journal, runs, output)
         if targets:
             tell(targets, output)
             confirm(f"End {counted(len(targets), 'run')}?", yes=yes)
         troubles = [trouble for item in targets for trouble in end(item, journal, output)]
     problems = [problem for item in troubles for problem in item.problems]
-    problems += (*search.doubts, *journal.doubts)
+    problems += (*doubts, *journal.doubts)
     if problems:
-        raise (PartialError if search.was_asked else ProviderError)(dict.fromkeys(problems))
+        raise (PartialError if was_asked else ProviderError)(dict.fromkeys(problems))
     if not targets:
         output.say("nothing to end.")
 

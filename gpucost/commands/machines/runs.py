@@ -1,6 +1,6 @@
 """`gpucost list` and `gpucost show`: launches, their machines, and what they have cost so far."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import click
@@ -14,7 +14,7 @@ from gpucost.views.output import Output, output_options
 from gpucost.views.runs import NONE_SEEN, show_list, show_run
 from pricing.errors import InputError, PartialError, ProviderError
 from pricing.listing import counted
-from providers.interface import Deployment, ExistenceCheck
+from providers.interface import Deployment, ExistenceCheck, Resource
 from providers.journal.journal import Journal
 from providers.lifecycle.presence import Survey, found_run, presence_of, survey, unknown_runs
 from providers.lifecycle.readiness import ask_again
@@ -82,21 +82,10 @@ def _ask_all(journal: Journal, output: Output) -> _ProviderAnswers:
         inventory = survey(session)
         answers.machines.update(inventory.machines)
         answers.doubts += inventory.doubts
-        _prove(session, inventory, open_)
+        for run in open_:
+            _ask_for_proof(session, run, inventory.resources)
         _tell_of_unknown(session, inventory, answers, output)
     return answers
-
-
-def _prove(session: Session, inventory: Survey, runs: tuple[Deployment, ...]) -> None:
-    """Ask the machines of runs of which nothing is proved yet; it ends none."""
-    for run in runs:
-        machines = tuple(
-            o for o in inventory.resources if o.computes and o.marks.run == run.marks.run
-        )
-        if run.state == "not-proved" and machines:
-            with session.journal.working_on(run.marks.run) as locked:
-                if locked:
-                    ask_again(session, run, machines)
 
 
 def _tell_of_unknown(
@@ -145,15 +134,14 @@ def _ask_one(journal: Journal, run: Deployment, output: Output) -> Mapping[str, 
     if not reached.sessions:
         return NONE_SEEN
     presence = presence_of(reached.sessions[0], machines)
-    _ask_for_proof(reached.sessions[0], run, presence)
+    shown = [check.resource for check in presence.values() if check.resource is not None]
+    _ask_for_proof(reached.sessions[0], run, shown)
     return presence
 
 
-def _ask_for_proof(
-    session: Session, run: Deployment, presence: Mapping[str, ExistenceCheck]
-) -> None:
+def _ask_for_proof(session: Session, run: Deployment, resources: Iterable[Resource]) -> None:
     """Ask the machines of a run of which nothing is proved yet; it ends none."""
-    machines = tuple(check.resource for check in presence.values() if check.resource is not None)
+    machines = tuple(o for o in resources if o.computes and o.marks.run == run.marks.run)
     if run.state == "not-proved" and machines:
         with session.journal.working_on(run.marks.run) as locked:
             if locked:

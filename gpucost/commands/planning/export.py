@@ -1,7 +1,6 @@
 """`gpucost export`: a plan, an option of it, or its shared GPUs in the form of another tool."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -137,8 +136,8 @@ def _is_zone(name: str) -> bool:
 
 def _notices(provider: str) -> Mapping[str, str]:
     """Return where a spot machine reads that it is taken back; empty where nobody says it."""
-    notices = CLOUDS[provider].notices if provider in CLOUDS else None
-    return asdict(notices) if notices else NOTICES.get(provider, {})
+    notices = CLOUDS[provider].notices if provider in CLOUDS else {}
+    return notices or NOTICES.get(provider, {})
 
 
 def what_was_written(tool: str, task: ToolTask, target: str) -> tuple[str, ...]:
