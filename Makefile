@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy serving fit replay experiments fuzz-telemetry prices-backtest focus-test export-test torch-test loops-test projects-test page-test loop chaos vm-test live-test mcp-test clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy serving fit replay experiments fuzz-telemetry fuzz-results prices-backtest focus-test export-test torch-test loops-test projects-test page-test loop chaos vm-test live-test mcp-test clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -72,6 +72,9 @@ replay: data-given $(VENV)/.dev ## pack 1,000 jobs that behave as published pair
 
 fuzz-telemetry: $(VENV)/.dev ## 20,000 damaged files of telemetry: each is read or refused with a sentence
 	$(BIN)/python -m tests.fuzz 20000 --seed $$(date -u +%s) --jobs 2 --seconds 1800
+
+fuzz-results: $(VENV)/.dev ## 10,000 hostile archives of a rented machine: nothing is written beside the folder of its run
+	$(BIN)/python -m tests.fuzz.results 10000 --seed $$(date -u +%s)
 
 bench: $(VENV)/.dev ## print ratios against their stated baselines: start-up, 20,000 offers, predictions, measuring
 	$(BIN)/python benchmarks/startup.py

@@ -417,6 +417,19 @@ class ListingDraft:
         """Note a part that could not be asked; an empty kind or region is every one."""
         self.unasked.append(NotQueried(provider=self.provider, kind=kind, region=region, why=why))
 
+    def owner_of_pool(self, run: str, carried: OwnershipTags | None) -> OwnershipTags | None:
+        """Return whose a pool is whose name has a run: by marks of that run, else as is known.
+
+        Args:
+            run: in its name; empty: it is not named as ours are.
+            carried: the marks that it has now.
+        """
+        is_of_run = carried is not None and run in ("", carried.run)
+        marks = carried if is_of_run else self.runs.get(run)
+        if marks is not None:
+            self.runs[marks.run] = marks
+        return marks
+
     @contextmanager
     def asking(self, kind: str = "", region: str = "") -> Iterator[None]:
         """Note the part that the block asks about where it cannot be asked, and go on."""

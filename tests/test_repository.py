@@ -110,3 +110,14 @@ def test_the_site_leads_to_every_page() -> None:
     pages = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
     wanted = [page for page in pages if page != "README.md" and not page.startswith("adr/0")]
     assert [page for page in wanted if page not in navigation] == []
+
+
+def test_each_promise_of_security_names_its_test() -> None:
+    """Every bullet of what it does, and every test that is named there is there."""
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    bullets = re.split(r"\n(?=- |\n|#)", text)
+    promises = [bullet for bullet in bullets if bullet.startswith("- ")]
+    assert len(promises) > 15
+    assert [bullet for bullet in promises if "`tests/" not in bullet] == []
+    named = re.findall(r"`(tests/[\w./]+)`", text)
+    assert [path for path in named if not (ROOT / path).exists()] == []

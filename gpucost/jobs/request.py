@@ -2,9 +2,11 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from gpucost.machines.state import job_request_file
 from pricing.errors import InputError, RefusedError
@@ -13,8 +15,7 @@ from providers.private_files import open_private, private_folder, read_private, 
 _FETCHED = ("s3://", "https://", "http://")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequest:
+class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A job, as it was asked for.
 
     Attributes:
@@ -40,16 +41,6 @@ class JobRequest:
         """Whether the machine itself fetches the data."""
         return self.data.startswith(_FETCHED)
 
-    def to_text(self) -> str:
-        """Return it as JSON."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False)
-
-    @classmethod
-    def from_text(cls, text: str) -> "JobRequest":
-        """Return what `to_text` wrote."""
-        fields = json.loads(text)
-        return cls(**{**fields, "collect": tuple(fields["collect"])})
-
 
 def request_job(typed: dict[str, Any]) -> JobRequest | None:
     """Return the job of a command line; None where none is asked for.
@@ -62,11 +53,9 @@ def request_job(typed: dict[str, Any]) -> JobRequest | None:
     """
     command: str | None = typed["run"]
     if command is None:
-        flags_given = [name for name in ("sync", "data", "collect", "container") if typed[name]]
-        if typed["recipe"]:
-            flags_given.append("recipe")
-        if flags_given:
-            flags = ", ".join(f"--{name}" for name in flags_given)
+        names = ("sync", "data", "collect", "container", "recipe")
+        flags = ", ".join(f"--{name}" for name in names if typed[name])
+        if flags:
             raise InputError(f"{flags}: only with --run, such as --run 'python train.py'.")
         return None
     problems = [*_problems(typed, command)]
@@ -155,7 +144,7 @@ class JobFolder:
         try:
             for folder in (self.path.parent.parent, self.path.parent, self.path):
                 private_folder(folder)
-            write_private(self.path / _REQUEST, request.to_text())
+            write_private(self.path / _REQUEST, msgspec.json.encode(request).decode())
         except OSError as error:
             raise RefusedError(f"{self.path}: cannot be written: {error.strerror}.") from error
 
@@ -166,10 +155,10 @@ class JobFolder:
             InputError: the file is damaged.
         """
         try:
-            return JobRequest.from_text(read_private(self.path / _REQUEST))
+            return msgspec.json.decode(read_private(self.path / _REQUEST), type=JobRequest)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
             raise InputError(f"{self.path / _REQUEST}: cannot be read: {error}.") from error
 
     def log_file(self, step: str, rank: int) -> Path:

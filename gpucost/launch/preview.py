@@ -308,7 +308,8 @@ def _left_alone(spec: LaunchSpec, end: SelfEnd, offer: Offer) -> str:
     if end.token:
         return (
             "until the token is on the machine, minutes after the create call, it cannot end "
-            f"itself: should this computer die before that, it costs {day} {until}"
+            f"itself: should this computer die before that, it costs {day} {until}; `gpucost watch "
+            "--install` on another computer looks every ten minutes"
         )
     named = f" (--end-role lets {end.outside} do it)" if end.outside else ""
     return (

@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
-from queue import Empty, SimpleQueue
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from pricing.errors import GpucostError, MissingCredentialsError, ProviderError
 from providers.interface import NoCapacityError, QuotaError, ThrottledError, UncertainError
@@ -187,9 +186,6 @@ def _was_sent(error: Exception) -> bool:
     return type(error).__name__ not in (*never, "PartialCredentialsError", "ValidationError")
 
 
-MOST_AT_ONCE = 40
-"""More than AWS has regions; each has its own connection."""
-
 ANSWER_S = 90.0
 """How long they may take together; what a region needs with one repetition ends before that."""
 
@@ -209,39 +205,22 @@ def in_each(
     names = tuple(dict.fromkeys(regions))
     if len(names) <= 1:
         return {name: asks(name) for name in names}
-    work = _Work(asks, names)
+    answers: dict[str, Told] = {}
+    errors: list[Exception] = []
+
+    def ask(name: str) -> None:
+        try:
+            answers[name] = asks(name)
+        except Exception as error:  # noqa: BLE001 - raised again by who waits
+            errors.append(error)
+
     until_s = time.perf_counter() + answer_s
-    for thread in [work.started() for _ in names[:MOST_AT_ONCE]]:
-        thread.join(max(0.0, until_s - time.perf_counter()))
-    if work.errors:
-        raise work.errors[0]
-    return {name: work.told.get(name) for name in names}
-
-
-class _Work(Generic[Told]):
-    """Questions that wait, and the answers so far."""
-
-    def __init__(self, asks: Callable[[str], Told], names: Iterable[str]) -> None:
-        self.told: dict[str, Told] = {}
-        self.errors: list[Exception] = []
-        self._asks = asks
-        self._waiting: SimpleQueue[str] = SimpleQueue()
-        for name in names:
-            self._waiting.put(name)
-
-    def started(self) -> threading.Thread:
-        """Return a thread that asks while anybody waits; a process does not wait for it to end."""
-        thread = threading.Thread(target=self._work, daemon=True)
+    # A process does not wait for the end of these; there are as many as regions, some forty.
+    threads = [threading.Thread(target=ask, args=(name,), daemon=True) for name in names]
+    for thread in threads:
         thread.start()
-        return thread
-
-    def _work(self) -> None:
-        while True:
-            try:
-                name = self._waiting.get_nowait()
-            except Empty:
-                return
-            try:
-                self.told[name] = self._asks(name)
-            except Exception as error:  # noqa: BLE001 - raised again by who waits
-                self.errors.append(error)
+    for thread in threads:
+        thread.join(max(0.0, until_s - time.perf_counter()))
+    if errors:
+        raise errors[0]
+    return {name: answers.get(name) for name in names}

@@ -154,15 +154,12 @@ def _look_into(cluster: JsonDocument, search: _PoolSearch) -> None:
     search.clusters.add(str(cluster["id"]))
     for pool in objects(cluster.get("node_pools") or ()):
         run = run_of_pool(str(pool.get("name")))
-        marks = read_labels(pool.get("labels"), LABEL_SEPARATOR)
-        if marks is None or (run and marks.run != run):
-            marks = search.runs.get(run)
+        marks = search.owner_of_pool(run, read_labels(pool.get("labels"), LABEL_SEPARATOR))
         if marks is None and run:
             what = f"pool {pool['name']} of cluster {cluster.get('name')}"
             search.leave(what, "at cloud.digitalocean.com/kubernetes")
         if marks is None:
             continue
-        search.runs[marks.run] = marks
         owned = pool_resource(str(cluster["id"]), str(cluster.get("region", "")), pool, marks)
         search.add(owned)
         for node in objects(pool.get("nodes") or ()):

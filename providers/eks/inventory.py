@@ -166,16 +166,12 @@ def read_group(eks: AwsClient, cluster: str, name: str) -> _Json | None:
 
 def _take_group(group: _Json, region: str, part: ListingDraft) -> None:
     name = str(group["nodegroupName"])
-    run = run_of_pool(name)
-    group_marks = read_labels(group.get("tags"), TAG_SEPARATOR)
-    marks = (
-        group_marks if group_marks is not None and group_marks.run == run else part.runs.get(run)
-    )
+    carried = read_labels(group.get("tags"), TAG_SEPARATOR)
+    marks = part.owner_of_pool(run_of_pool(name), carried)
     if marks is None:
         what = f"node group {name} of cluster {group['clusterName']} in {region}"
         part.leave(what, "in the EKS console")
         return
-    part.runs[run] = marks
     part.add(group_resource(group, region, marks))
 
 
