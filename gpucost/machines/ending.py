@@ -123,7 +123,7 @@ def recover(journal: Journal, output: Output) -> list[str]:
         (session, run, run.marks.owner)
         for session, inventory in inventories
         for name in unknown_runs(session, inventory.resources)
-        if has_same_name(owner, (run := found_run(session, inventory, name)).marks.owner)
+        if has_same_name(owner, (run := found_run(session, inventory.resources, name)).marks.owner)
     ]
     owners = sorted({tagged for _, _, tagged in lost} - {owner})
     if owners and (len(owners) > 1 or journal.deployments()):

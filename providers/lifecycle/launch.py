@@ -66,10 +66,7 @@ def launch(
                 f"interrupted while {run} was launched; what exists is written down. "
                 f"`gpucost down {run}` ends it, `gpucost list` shows it."
             ) from error
-    deployment = journal.deployment(run)
-    if deployment is None:
-        raise PartialError(f"the journal lost {run}; `gpucost reap` finds it at the provider.")
-    return deployment
+    return session.deployment(run)
 
 
 def _prepared(
@@ -142,9 +139,8 @@ def _usd_to_come(session: Session, spec: LaunchSpec, place: Place) -> Decimal:
 
 def _spent(session: Session, spec: LaunchSpec) -> Decimal:
     """Return what machines at earlier places have cost, exact; each at its own place's price."""
-    deployment = session.journal.deployment(spec.marks.run)
     total = Decimal(0)
-    for machine in () if deployment is None else deployment.machines:
+    for machine in session.deployment(spec.marks.run).machines:
         offers = [place.offer for place in spec.places if place.region == machine.region]
         bills = [bill_machine(machine, offer, session.now())[1] for offer in offers]
         total = EXACT.add(total, max((usd for usd in bills if usd is not None), default=_NOTHING))
@@ -267,7 +263,7 @@ def _end_second_machines(session: Session, spec: LaunchSpec) -> None:
     regions = tuple(dict.fromkeys(place.region for place in spec.places))
     listing = session.cloud.list_owned(regions, (MACHINE,), {run: spec.marks})
     owned = [resource for resource in listing.resources if resource.marks.run == run]
-    end_duplicates(session, duplicates(owned, session.journal.deployment(run)))
+    end_duplicates(session, duplicates(owned, session.deployment(run)))
 
 
 def _await_running(session: Session, spec: LaunchSpec) -> tuple[Resource, ...]:
@@ -300,12 +296,8 @@ def _await_running(session: Session, spec: LaunchSpec) -> tuple[Resource, ...]:
 
 
 def _made_machines(session: Session, spec: LaunchSpec) -> Iterable[JournaledResource]:
-    deployment = session.journal.deployment(spec.marks.run)
-    return (
-        ()
-        if deployment is None
-        else (machine for machine in deployment.machines if machine.state == "made")
-    )
+    machines = session.deployment(spec.marks.run).machines
+    return (machine for machine in machines if machine.state == "made")
 
 
 def _undo(session: Session, spec: LaunchSpec, place: Place, cause: GpucostError) -> None:
@@ -388,14 +380,8 @@ def await_nodes(session: Session, spec: LaunchSpec) -> None:
 
 def _pool_of(session: Session, spec: LaunchSpec) -> JournaledResource:
     """Return the pool that the launch has just made."""
-    deployment = session.journal.deployment(spec.marks.run)
-    pools = () if deployment is None else deployment.resources
-    pool = next((entry for entry in pools if (entry.kind, entry.state) == (POOL, "made")), None)
-    if pool is None:
-        raise PartialError(
-            f"the journal lost the pool of {spec.marks.run}; `gpucost reap` ends it."
-        )
-    return pool
+    entries = session.deployment(spec.marks.run).resources
+    return next(entry for entry in entries if (entry.kind, entry.state) == (POOL, "made"))
 
 
 def _refuse_ended(pool: Resource | None, *, is_gone: bool) -> None:

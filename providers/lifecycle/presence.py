@@ -308,9 +308,9 @@ def unknown_runs(session: Session, resources: tuple[Resource, ...]) -> tuple[str
     return tuple(dict.fromkeys(o.marks.run for o in resources if o.marks.run not in open_runs))
 
 
-def found_run(session: Session, survey: Survey, run: str) -> Deployment:
+def found_run(session: Session, resources: Iterable[Resource], run: str) -> Deployment:
     """Return a run that only the provider knows, as the journal would know it once adopted."""
-    resources = [resource for resource in survey.resources if resource.marks.run == run]
+    resources = [resource for resource in resources if resource.marks.run == run]
     machines = [resource for resource in resources if resource.is_machine]
     return Deployment(
         marks=latest(resource.marks for resource in resources),

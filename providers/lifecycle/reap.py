@@ -6,14 +6,14 @@ deadline, everything of other owners unless asked, and whatever another process 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Literal
 
 from providers.interface import Deployment, Resource
 from providers.lifecycle.end import duplicates, end_duplicates, end_run, regions_of
-from providers.lifecycle.presence import Survey, account_of
+from providers.lifecycle.presence import Survey, found_run
 from providers.lifecycle.readiness import ask_again, finish, is_given_up, pool_fault
 from providers.lifecycle.session import Session
 from providers.ownership_tags import OwnershipTags, latest, owns
@@ -178,10 +178,6 @@ def _close(session: Session, verdict: Verdict) -> int:
     return end_run(session, verdict.marks, verdict.regions, doing=verdict.why)
 
 
-def _adopt(session: Session, verdict: Verdict) -> int:
-    return _prove(session, verdict)
-
-
 def _prove(session: Session, verdict: Verdict) -> int:
     """Ask its machines what ends them; one that says "nothing" for as long as a launch waits ends.
 
@@ -232,7 +228,7 @@ def _keep(session: Session, verdict: Verdict) -> int:
 _STEPS: Mapping[str, Callable[[Session, Verdict], int]] = {
     "remove": _remove,
     "close": _close,
-    "adopt": _adopt,
+    "adopt": _prove,
     "finish": _finish,
     "prove": _prove,
     "keep": _keep,
@@ -244,21 +240,10 @@ def adopt(session: Session, marks: OwnershipTags, resources: tuple[Resource, ...
 
     def write() -> None:
         at = session.now()
-        machines = [resource for resource in resources if resource.is_machine]
-        if session.journal.deployment(marks.run) is None:
-            deployment = Deployment(
-                marks=marks,
-                provider=session.cloud.name,
-                offer=session.price(machines[0]) if machines else None,
-                region="",
-                count=len(machines),
-                state="not-proved",
-                started_at=at,
-                ended_at=None,
-                predicted_usd=None,
-                account=account_of(session),
-            )
-            session.journal.adopt_run(deployment)
+        if resources and session.journal.deployment(marks.run) is None:
+            run = found_run(session, resources, marks.run)
+            run = replace(run, state="not-proved", started_at=at, resources=(), reason="")
+            session.journal.adopt_run(replace(run, marks=marks))
         for resource in resources:
             session.journal.record(resource, at)
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from pricing.catalog.offer import Offer
-from providers.interface import Cloud, Resource
+from pricing.errors import PartialError
+from providers.interface import Cloud, Deployment, Resource
 from providers.journal.journal import Journal, JournalError
 from providers.ssh.connection import Login
 
@@ -132,6 +133,17 @@ class Session:
     def now(self) -> datetime:
         """Return the time by the provider's clock, as far as its answers told it."""
         return self.clock.at(self.cloud.skew_s)
+
+    def deployment(self, run: str) -> Deployment:
+        """Return a run that the journal must have.
+
+        Raises:
+            PartialError: it has not.
+        """
+        deployment = self.journal.deployment(run)
+        if deployment is None:
+            raise PartialError(f"the journal lost {run}; `gpucost reap` finds it at the provider.")
+        return deployment
 
     def try_writing(self, write: Callable[[], None]) -> None:
         """Write to the journal; where that fails, say so and go on: ending must not need a disk."""

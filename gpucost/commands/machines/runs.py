@@ -95,7 +95,7 @@ def _tell_of_unknown(
     owner, foreign = this_owner(), 0
     tell_of_lost(inventory.resources, output)
     for run in unknown_runs(session, inventory.resources):
-        deployment = found_run(session, inventory, run)
+        deployment = found_run(session, inventory.resources, run)
         if owns(owner, deployment.marks.owner):
             answers.unknown.append(deployment)
             output.say(f"note: {run} is not in the journal: gpucost reap adopts or removes it")
