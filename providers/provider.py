@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from pricing.errors import InputError
-from pricing.tables import JsonObject
 
 if TYPE_CHECKING:
     from pricing.refresh.reading import PriceReading
@@ -74,22 +73,6 @@ class SelfEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permissions:
-    """What an identity must be allowed for gpucost to work.
-
-    Attributes:
-        name: as `gpucost iam-policy --provider` takes it.
-        reading: what refreshing prices and looking needs: a policy document, or rows of a scope
-            and what it is for.
-        launching: the same with launches and their end.
-    """
-
-    name: str
-    reading: JsonObject | tuple[tuple[str, str], ...]
-    launching: JsonObject | tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """A provider that machines can be launched on.
 
@@ -109,7 +92,6 @@ class Provider:
         page: where to rent by hand.
         variables: of the environment that matter, for `gpucost doctor`.
         asked_with: variables of which one must be set before `gpucost doctor` asks the provider.
-        permissions: that launches need.
         pools_of: provider whose machines are the nodes of its pools; empty: it makes no pools.
         is_used: whether something of ours may be there, by the environment and the folder of the
             state; it is asked only then, or where the journal has an open run there.
@@ -130,7 +112,6 @@ class Provider:
     page: str = ""
     variables: tuple[Variable, ...] = ()
     asked_with: tuple[str, ...] = ()
-    permissions: tuple[Permissions, ...] = ()
     not_in_total: str = ""
     pools_of: str = ""
     is_used: Callable[[Mapping[str, str], Path], bool] = field(default=lambda *_: True, repr=False)

@@ -31,6 +31,7 @@ from pricing.errors import GpucostError, InputError
 from pricing.listing import counted
 from pricing.refresh import store
 from providers.journal.journal import FILE, JournalError
+from providers.permissions import permissions, reading
 from providers.registry import CLOUDS
 
 _MOST_SKEW_S = 60.0
@@ -150,13 +151,10 @@ def _refreshed() -> tuple[str, str, str]:
     return "refreshed prices", "read", f"{', '.join(providers)}, in {folder}"
 
 
-_KNOWN = {one.name: one for provider in CLOUDS.values() for one in provider.permissions}
-
-
 @click.command(name="iam-policy", epilog="Example: gpucost iam-policy --read-only")
 @options(
     "provider.iam-policy read-only make",
-    provider={"type": click.Choice(tuple(_KNOWN)), "default": next(iter(_KNOWN))},
+    provider={"type": click.Choice(tuple(permissions())), "default": "aws"},
 )
 @common_options
 def iam_policy(
@@ -175,11 +173,12 @@ def iam_policy(
         output.say(f'in your own settings file it holds for every launch: end-role = "{role}"')
         click.echo(role)
         return
-    permissions = _KNOWN[provider].reading if read_only else _KNOWN[provider].launching
-    if isinstance(permissions, tuple):
-        print_table(Table(columns=("scope", "for"), rows=permissions), output)
+    allowed = permissions()[provider]
+    allowed = reading(allowed) if read_only else allowed
+    if isinstance(allowed, list):
+        print_table(Table(columns=("scope", "for"), rows=tuple(map(tuple, allowed))), output)
     else:
-        print_json(permissions)
+        print_json(allowed)
 
 
 _FORMS = {"one": "an object", "list": "an array", "line": "an object a line"}

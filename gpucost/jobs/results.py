@@ -142,13 +142,13 @@ def _fetch(job: RunningJob, machine: JobMachine, path: PurePosixPath) -> Receive
         UnfitResultsError, ProviderError, OSError: it did not come.
     """
     target = _made_folder(job, machine)
-    wanted = _Wanted(
+    selection = _Wanted(
         source=f"{machine.work}/code",
         name=str(path),
         takes=lambda name: name == path or path in name.parents,
     )
     with tempfile.TemporaryDirectory(prefix=".coming-", dir=target) as draft:
-        received = wanted.bring(job, machine, Path(draft))
+        received = selection.bring(job, machine, Path(draft))
         arrived, place = Path(draft) / path, target / path
         if not arrived.is_symlink() and not arrived.exists():
             raise UnfitResultsError("; ".join(received.told) or "it was not sent.")
@@ -166,7 +166,7 @@ def _bring_profile(job: RunningJob, machine: JobMachine) -> str:
         PartialError: the machine cannot be reached any more.
     """
     files = [PurePosixPath("profile", name) for name in PROFILE_FILES]
-    wanted = _Wanted(
+    selection = _Wanted(
         source=machine.work,
         name="profile",
         takes=lambda name: name in files,
@@ -175,7 +175,7 @@ def _bring_profile(job: RunningJob, machine: JobMachine) -> str:
     try:
         target = _made_folder(job, machine)
         with tempfile.TemporaryDirectory(prefix=".coming-", dir=target) as draft:
-            wanted.bring(job, machine, Path(draft))
+            selection.bring(job, machine, Path(draft))
             sent = [Path(draft) / name for name in files]
             arrived = [path for path in sent if path.is_file() and not path.is_symlink()]
             if sent[-1] not in arrived:

@@ -92,10 +92,10 @@ def _scraped(source: str, window: Decimal | None, texts: list[str]) -> Profile:
     tally = ServingTally()
     for number, text in enumerate(texts):
         tally.take(number * window_s / (len(texts) - 1), page_of(text))
-    told = served_in({SERVING: [tally.as_json()]})
-    if not told:
+    jobs = served_in({SERVING: [tally.as_json()]})
+    if not jobs:
         raise InputError(f"{source}: its pages have no metrics of a server in common.")
-    served, names = told[0], set(_MODEL.findall(texts[-1]))
+    served, names = jobs[0], set(_MODEL.findall(texts[-1]))
     serving = served.serving or Serving()
     if len(names) == 1:
         serving = replace(serving, model=names.pop())

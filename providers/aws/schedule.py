@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from pricing.money import plain
-from providers.aws import LATE_S, end_role
+from providers.aws import LATE_S
 from providers.aws.access import HOME, AwsClient, client, code_of, is_not_found, sdk_errors
 from providers.deployment import POOL
 from providers.interface import OUTSIDE, Creation, LaunchSpec, Resource
 from providers.ownership_tags import PREFIX, OwnershipTags, read_text
+from providers.permissions import permissions
 
 _TARGET = "arn:aws:scheduler:::aws-sdk:"
 """A target that makes a call of AWS itself; docs.aws.amazon.com/scheduler, "universal targets"."""
@@ -143,7 +144,9 @@ def make_role(session: AwsClient) -> str:
     """
     iam = client(session, "iam", HOME)
     with sdk_errors(f"making the role {ROLE}"):
-        trust, policy = (json.dumps(end_role()[name]) for name in ("TrustPolicy", "Policy"))
+        trust, policy = (
+            json.dumps(permissions()["aws-end-role"][name]) for name in ("TrustPolicy", "Policy")
+        )
         try:
             iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument=trust)
         except Exception as error:

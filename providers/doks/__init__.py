@@ -6,26 +6,7 @@ from pathlib import Path
 from textwrap import indent
 
 from providers.digitalocean import TOKEN
-from providers.provider import Permissions, Provider, SelfEnd
-
-_READING = (
-    ("kubernetes:read", "clusters, their node pools, sizes that pools take"),
-    ("account:read", "limit of Droplets, before a launch; whether a run is in this account"),
-    ("sizes:read", "prices and regions"),
-    ("droplet:read", "the nodes, which are Droplets, until they are gone"),
-)
-SCOPES = (
-    *_READING,
-    ("kubernetes:update", "adding a pool, its deadline, its end"),
-    ("droplet:delete", "the end of a node that its pool has left behind"),
-)
-"""Custom scopes of the token, and what each is for; by the OpenAPI document, read 2026-11-22."""
-
-ENDER_SCOPES = (
-    ("kubernetes:read", "deadlines of pools"),
-    ("kubernetes:update", "their end; reaches every cluster of the account"),
-)
-"""Custom scopes of the token of what ends pools from inside a cluster."""
+from providers.provider import Provider, SelfEnd
 
 
 def ender_manifest() -> str:
@@ -55,10 +36,6 @@ PROVIDER = Provider(
         url="https://api.digitalocean.com",
     ),
     page="https://cloud.digitalocean.com/kubernetes",
-    permissions=(
-        Permissions(name="digitalocean-kubernetes", reading=_READING, launching=SCOPES),
-        Permissions(name="doks-ender", reading=ENDER_SCOPES, launching=ENDER_SCOPES),
-    ),
     pools_of="digitalocean",
     is_used=is_used,
     is_named=False,

@@ -5,10 +5,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pricing.tables import JsonObject
-from providers.aws import GROUPS, LATE_S, SCHEDULES, allow, iam_policy, scheduling
-from providers.ownership_tags import PREFIX
-from providers.provider import Permissions, Provider, SelfEnd
+from providers.aws import LATE_S, SCHEDULES
+from providers.provider import Provider, SelfEnd
 
 _FOLDER = "eks-regions"
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d+")
@@ -44,53 +42,6 @@ def is_used(_: Mapping[str, str], state: Path) -> bool:
     return bool(seen_regions(state))
 
 
-_READS = (
-    "ec2:DescribeInstanceTypeOfferings",
-    "ec2:DescribeInstances",
-    "ec2:DescribeSubnets",
-    "eks:DescribeCluster",
-    "eks:DescribeNodegroup",
-    "eks:ListClusters",
-    "eks:ListNodegroups",
-    "servicequotas:GetServiceQuota",
-)
-_RUN = f"{PREFIX}:run"
-
-
-def _policy(*, launches: bool) -> JsonObject:
-    """Return the IAM policy: read always; make with our tags alone, change only what has them."""
-    read = allow("Read", list(_READS), "*")
-    if not launches:
-        return iam_policy(read)
-    return iam_policy(
-        read,
-        allow(
-            "MakeWithOurTags",
-            ["eks:CreateNodegroup", "eks:TagResource"],
-            "*",
-            {"Null": {f"aws:RequestTag/{_RUN}": "false"}},
-        ),
-        allow(
-            "ChangeOurs",
-            ["eks:DeleteNodegroup", "eks:TagResource"],
-            GROUPS,
-        ),
-        allow(
-            "EndNodesLeftBehind",
-            ["ec2:TerminateInstances"],
-            "*",
-            {"StringLike": {"ec2:ResourceTag/eks:nodegroup-name": f"{PREFIX}-*-pool"}},
-        ),
-        allow(
-            "HandTheRoleToNodes",
-            ["iam:GetRole", "iam:ListAttachedRolePolicies", "iam:PassRole"],
-            "*",
-            {"StringEqualsIfExists": {"iam:PassedToService": "eks.amazonaws.com"}},
-        ),
-        *scheduling(),
-    )
-
-
 PROVIDER = Provider(
     name="eks",
     address="https://eks.us-east-1.amazonaws.com",
@@ -108,11 +59,6 @@ PROVIDER = Provider(
         ),
     ),
     page="https://console.aws.amazon.com/eks",
-    permissions=(
-        Permissions(
-            name="aws-eks", reading=_policy(launches=False), launching=_policy(launches=True)
-        ),
-    ),
     pools_of="aws",
     is_used=is_used,
     not_in_total="the nodes' disks, load balancers and traffic are not in the total",

@@ -1,12 +1,10 @@
 """Lambda's On-Demand Cloud: launches, their end, live prices, over its HTTP API."""
 
-from providers.provider import Permissions, Provider, SelfEnd, Variable
+from providers.provider import Provider, SelfEnd, Variable
 
 TOKEN = "LAMBDA_API_KEY"  # noqa: S105 - the name of the variable
 REAPER_KEY = "GPUCOST_LAMBDA_REAPER_KEY"
 ENDPOINT = "GPUCOST_LAMBDA_ENDPOINT"
-
-_ALL = (("an API key", "keys have no scopes: each may do everything in its account"),)
 
 PROVIDER = Provider(
     name="lambda",
@@ -36,6 +34,5 @@ PROVIDER = Provider(
         ),
     ),
     asked_with=(TOKEN,),
-    permissions=(Permissions(name="lambda", reading=_ALL, launching=_ALL),),
     not_in_total="file systems that are attached by hand are not in the total",
 )

@@ -29,13 +29,13 @@ class _ProviderAnswers:
 
     Attributes:
         machines: what is known of each, by id.
-        unknown: runs of this owner that no journal knows.
+        unjournaled: runs of this owner that no journal knows.
         asked: providers.
         doubts: what is not known, in words.
     """
 
     machines: dict[str, ExistenceCheck] = field(default_factory=dict)
-    unknown: list[Deployment] = field(default_factory=list)
+    unjournaled: list[Deployment] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
@@ -65,7 +65,11 @@ def list_(
         answers.doubts += (*doubts, *journal.doubts)
         runs = journal.deployments() if everything else journal.open_deployments()
         show_list(
-            [*runs, *answers.unknown], output, CLOCK.at(0.0), answers.machines, tuple(answers.asked)
+            [*runs, *answers.unjournaled],
+            output,
+            CLOCK.at(0.0),
+            answers.machines,
+            tuple(answers.asked),
         )
     if answers.doubts:
         raise PartialError(answers.doubts)
@@ -97,7 +101,7 @@ def _tell_of_unknown(
     for run in unknown_runs(session, inventory.resources):
         deployment = found_run(session, inventory.resources, run)
         if owns(owner, deployment.marks.owner):
-            answers.unknown.append(deployment)
+            answers.unjournaled.append(deployment)
             output.say(f"note: {run} is not in the journal: gpucost reap adopts or removes it")
         else:
             foreign += len(deployment.machines)

@@ -8,10 +8,10 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from providers.aws import policy
 from providers.aws.calls import KINDS as AWS_KINDS
 from providers.digitalocean.resources import KINDS, tags
 from providers.ownership_tags import OwnershipTags
+from providers.permissions import permissions
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare
 from tests.providers.fakes.account import TOKEN, a_digitalocean, an_aws
@@ -101,7 +101,7 @@ def test_the_policy_has_every_call_that_is_made() -> None:
     """Each operation by which a kind of resource is listed, made or ended is allowed."""
     allowed = {
         action.partition(":")[2].lower()
-        for statement in policy()["Statement"]
+        for statement in permissions()["aws"]["Statement"]
         for action in (
             [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
         )
