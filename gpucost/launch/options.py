@@ -12,6 +12,7 @@ from planner.actions.settings import MachineSettings
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
 from pricing.hardware import Gpu, gpus
+from pricing.message import Message
 from providers.deployment import NodePool
 from providers.interface import OWN, LaunchSpec
 from providers.ownership_tags import OwnershipTags
@@ -69,17 +70,12 @@ def check_self_destroy(provider: str, options: LaunchOptions) -> None:
         role = (
             f"Give --end-role, with which {end.outside} ends it, or say" if end.outside else "Say"
         )
-        raise InputError(
-            f"a {resource} at {title} cannot end itself at its deadline: {end.lacks}. {role} "
-            "--no-self-destroy, and let `gpucost watch --install` end it from a computer that runs."
-        )
+        words = {"resource": resource, "title": title, "lacks": end.lacks, "role": role}
+        raise InputError(Message("launch.cannot-end", **words))
     if not options.self_destroy or not end.token:
         return
     if not options.waits:
-        raise InputError(
-            "--no-wait leaves a machine before it has what it ends itself with; "
-            "say --no-self-destroy, too, or leave it out."
-        )
+        raise InputError(Message("launch.no-token-no-wait"))
     check_form(end.token, provider, end.reach, os.environ.get(end.token, ""))
 
 
@@ -90,11 +86,9 @@ def check_end_role(provider: str, role: str) -> None:
         InputError: nothing there takes one, or it is not the name of a role.
     """
     if role and not CLOUDS[provider].end.outside:
-        raise InputError(f"--end-role: nothing at {CLOUDS[provider].title} ends machines so.")
+        raise InputError(Message("launch.end-role-nowhere", title=CLOUDS[provider].title))
     if role and not _ROLE.fullmatch(role):
-        raise InputError(
-            f"--end-role {role} is not the ARN of a role, arn:aws:iam::ACCOUNT:role/NAME."
-        )
+        raise InputError(Message("launch.end-role-form", role=role))
 
 
 def check_machine(choice: LaunchChoice, options: LaunchOptions) -> None:
@@ -112,18 +106,15 @@ def _idle(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
     if options.idle_s is None:
         return
     if choice.provider == OWN:
-        yield "--idle: the machine is yours, and nothing ends it; leave --idle out."
+        yield Message("launch.idle-yours")
     elif not CLOUDS[choice.provider].by_machine:
-        yield f"--idle: nothing on a machine can end it at {CLOUDS[choice.provider].title}."
+        yield Message("launch.idle-nowhere", title=CLOUDS[choice.provider].title)
     elif not options.self_destroy:
-        yield "--idle and --no-self-destroy exclude each other; leave one out."
+        yield Message("launch.idle-excluded")
     if any(offer.gpu_count < 1 for offer in choice.offers):
-        yield "--idle: a machine without a whole GPU has none that could be idle."
+        yield Message("launch.idle-no-gpu")
     if options.idle_s < LEAST_IDLE_S:
-        yield (
-            f"--idle {options.idle_s}s is shorter than {LEAST_IDLE_S} s: the machine looks every "
-            "ten seconds, and a pause between two epochs is not the end of a job."
-        )
+        yield Message("launch.idle-short", asked=options.idle_s, least=LEAST_IDLE_S)
 
 
 def _mig(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
@@ -133,19 +124,20 @@ def _mig(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
         (options.mig, "--mig") if options.mig else (choice.slices, "slices of the placement")
     )
     if options.mig and choice.slices:
-        yield "--mig: the placement has slices of its own; leave --mig out."
+        yield Message("launch.mig-placement")
     elif options.mig and choice.sharing:
-        yield "--mig: jobs of this placement share whole GPUs; leave --mig out."
+        yield Message("launch.mig-shared")
     if not choice.offers:
-        yield "--mig: the machine is yours; slice its GPUs yourself."
+        yield Message("launch.mig-yours")
     for offer, gpu in _gpus_of(choice):
         profiles = {profile.profile: profile for profile in gpu.mig} if gpu else {}
         if not profiles:
-            yield f"{named}: {offer.gpu} of {offer.place} cannot be sliced, or how is not known."
+            yield Message("launch.mig-unknown", named=named, gpu=offer.gpu, place=offer.place)
             continue
         wrong = [name for name in slices if name not in profiles]
         if wrong:
-            yield f"{named} {', '.join(wrong)}: {offer.gpu} has {', '.join(profiles)}."
+            words = {"wrong": ", ".join(wrong), "profiles": ", ".join(profiles)}
+            yield Message("launch.mig-wrong", named=named, gpu=offer.gpu, **words)
         elif gpu is not None and (why := gpu.why_not_sliced(slices)):
             yield f"{named}: {why}"
 
@@ -154,15 +146,13 @@ def _power(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
     if options.power_cap_w is None:
         return
     if not choice.offers:
-        yield "--power-cap: the machine is yours; set its cap yourself."
+        yield Message("launch.power-yours")
     for offer, gpu in _gpus_of(choice):
         if gpu is None or gpu.vendor not in ("NVIDIA", "AMD"):
-            yield f"--power-cap: {offer.gpu} of {offer.place} is not NVIDIA's or AMD's."
+            yield Message("launch.power-vendor", gpu=offer.gpu, place=offer.place)
         elif gpu.tdp_w is not None and options.power_cap_w > gpu.tdp_w:
-            yield (
-                f"--power-cap {options.power_cap_w}: a {offer.gpu} takes {gpu.tdp_w:g} W at most; "
-                "a cap is below that."
-            )
+            words = {"watts": options.power_cap_w, "tdp": gpu.tdp_w}
+            yield Message("launch.power-high", gpu=offer.gpu, **words)
 
 
 def _gpus_of(choice: LaunchChoice) -> Iterator[tuple[Offer, Gpu | None]]:
@@ -249,23 +239,20 @@ def check_pool(typed: Mapping[str, Any]) -> None:
     if typed["kubernetes"] is None:
         flags = [flag for flag, value in (("--min", low), ("--max", high)) if value is not None]
         if flags:
-            raise InputError(f"{' and '.join(flags)}: of which cluster? Give --kubernetes CLUSTER.")
+            raise InputError(Message("launch.pool-which", flags=" and ".join(flags)))
         return
     problems = []
     if not typed["kubernetes"].strip():
-        problems.append("--kubernetes is empty; give the name or the id of a cluster.")
+        problems.append(Message("launch.pool-empty"))
     wrong = [f"--{name.replace('_', '-')}" for name in _OF_MACHINES if typed.get(name)]
     if wrong:
-        problems.append(
-            f"{', '.join(wrong)}: of machines of their own, and a cluster sets up its nodes "
-            "itself; `gpucost export --to kubernetes` writes the job that runs on them."
-        )
+        problems.append(Message("launch.pool-options", flags=", ".join(wrong)))
     if (low is None) != (high is None):
-        problems.append("--min and --max go together: the limits of an autoscaler.")
+        problems.append(Message("launch.pool-both"))
     elif low is not None and low > high:
-        problems.append(f"--min {low} is more than --max {high}.")
+        problems.append(Message("launch.pool-order", low=low, high=high))
     elif low is not None and count is not None and not low <= count <= high:
-        problems.append(f"--count {count} is not between --min {low} and --max {high}.")
+        problems.append(Message("launch.pool-count", count=count, low=low, high=high))
     if problems:
         raise InputError(problems)
 
@@ -295,14 +282,7 @@ def first_nodes(typed: Mapping[str, Any]) -> int:
 
 def pool_told(spec: LaunchSpec, pool: NodePool) -> Iterator[str]:
     """Yield what must be known of a pool before saying yes."""
-    title = CLOUDS[pool.provider].title
-    yield f"a node pool of the {title} cluster {pool.text}; its control plane is not in the total"
+    yield Message("launch.pool", title=CLOUDS[pool.provider].title, pool=pool.text)
     if spec.most_machines > spec.count:
-        yield (
-            f"it begins with {spec.count} and may grow to {spec.most_machines}: totals and cap are "
-            f"of {spec.most_machines} nodes for the whole time"
-        )
-    yield (
-        "nobody logs in to its nodes: ready means that the provider says they run. What runs on "
-        "them ends with the pool"
-    )
+        yield Message("launch.pool-grows", count=spec.count, most=spec.most_machines)
+    yield Message("launch.pool-nodes")

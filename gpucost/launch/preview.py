@@ -16,6 +16,7 @@ from pricing.billing.quote import Quote
 from pricing.catalog.offer import EVERYWHERE, Offer
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
+from pricing.message import Message
 from pricing.money import plain, price_text, show, usd
 from pricing.refresh.reading import Row
 from providers.interface import MACHINE, OWN, Cloud, Creation, LaunchSpec, Place, Preview, Resource
@@ -228,35 +229,24 @@ def _calls(cloud: Cloud | type[Cloud], spec: LaunchSpec) -> Iterator[Creation]:
 def _warnings(spec: LaunchSpec, live: LivePrices | None, options: LaunchOptions) -> Iterator[str]:
     offer = spec.places[0].offer
     if spec.provider == OWN:
-        yield (
-            "the machine is yours and stays: the deadline ends a job of --run there, and nothing "
-            "else"
-        )
+        yield Message("launch.yours")
         return
     if live is None:
-        yield "the live price was not read; a launch reads it first"
+        yield Message("launch.price-unread")
     elif live.failure:
-        yield f"the live price could not be read: {live.failure}"
+        yield Message("launch.price-unreadable", why=live.failure)
     if offer is not None and (live is None or live.failure):
         yield from offer.warnings(today())
     if CLOUDS[spec.provider].not_in_total:
         yield CLOUDS[spec.provider].not_in_total
     if offer is not None and offer.purchase == "spot":
-        yield (
-            "spot: the provider may take the machine back at any time, and its price may rise "
-            f"until the run costs the cap, ${show(spec.max_usd)}"
-        )
+        yield Message("launch.spot", cap=show(spec.max_usd))
     if spec.pool is not None:
         yield from pool_told(spec, spec.pool)
     elif spec.ssh_from == CALLER:
-        yield "SSH is open only to this computer's address; --ssh-from opens it to another network"
+        yield Message("launch.ssh-from-here")
     if spec.self_destroy and not options.waits:
-        yield (
-            "--no-wait: the machines are handed over before anything proves that they end "
-            "themselves. `gpucost list`, `show`, `watch` ask them for the proof later; a machine "
-            f"that answers, and has none {PATIENCE.bootstrap_s / 60:.0f} minutes after the launch, "
-            "is ended by the next `gpucost reap` or `watch`"
-        )
+        yield Message("launch.no-wait", minutes=PATIENCE.bootstrap_s / 60)
     yield from _ends_told(spec)
 
 
@@ -264,58 +254,30 @@ def _ends_told(spec: LaunchSpec) -> Iterator[str]:
     """Yield what nobody ends, and what that costs at worst: what remains impossible."""
     end = CLOUDS[spec.provider].end
     if end.token and spec.self_destroy:
-        yield (
-            f"{end.token} is handed to the machine over SSH (root only) so that it can destroy "
-            f"itself; that token reaches {end.reach}"
-        )
+        yield Message("launch.token-handed", token=end.token, reach=end.reach)
     if end.kind != "poweroff" and not (spec.self_destroy or spec.end_role):
         why = f": {end.lacks}" if end.lacks else ""
         resource = "machine" if spec.pool is None else "pool"
-        yield (
-            f"the {resource} does not end itself (--no-self-destroy{why}). `gpucost watch "
-            "--install` ends it from this computer: a systemd timer, or a line for cron that it "
-            "prints, runs what `gpucost reap --yes` does every ten minutes"
-        )
+        yield Message("launch.no-own-end", resource=resource, why=why)
     if spec.places[0].offer is not None:
         yield _left_alone(spec, end, spec.places[0].offer)
 
 
 def _left_alone(spec: LaunchSpec, end: SelfEnd, offer: Offer) -> str:
     """Return when nobody ends it, and what each day of that costs."""
-    day = f"${show(offer.usd_per_hour * spec.most_machines * _HOURS_PER_DAY)} for each day"
-    until = "until `gpucost reap` runs on any computer with the credentials of the account"
-    if spec.end_role and spec.pool is not None:
-        return (
-            f"{end.outside} has its order to end the pool before the pool is made; whether the "
-            f"role may do it is only seen when it comes to that: should it not, it costs {day} "
-            f"{until}"
-        )
+    usd = show(offer.usd_per_hour * spec.most_machines * _HOURS_PER_DAY)
+    cost = Message("launch.a-day", usd=usd)
     if spec.end_role:
-        return (
-            f"until {end.outside} has its order, seconds after the create call, nothing ends a "
-            "machine whose system never starts: should this computer die between the two calls, it "
-            f"costs {day} {until}; whether the role may end it is only seen when it comes to that"
-        )
+        code = "left-schedule" if spec.pool is None else "left-pool-schedule"
+        return Message(f"launch.{code}", outside=end.outside, cost=cost)
     if end.kind == "cluster" and spec.self_destroy:
-        return (
-            f"a CronJob in the cluster (`gpucost watch --in-cluster` prints it) ends the pool at "
-            f"most {plain(spec.end_s)} s after its deadline; a launch that it does not see is "
-            f"undone. Its token reaches {end.reach}. Should the cluster run no pods, the pool "
-            f"costs {day} {until}"
-        )
-    if not spec.self_destroy:
-        return f"nothing but gpucost ends it: past the deadline it costs {day} {until}"
-    if end.token:
-        return (
-            "until the token is on the machine, minutes after the create call, it cannot end "
-            f"itself: should this computer die before that, it costs {day} {until}; `gpucost watch "
-            "--install` on another computer looks every ten minutes"
-        )
+        late = plain(spec.end_s)
+        return Message("launch.left-cluster", late=late, reach=end.reach, cost=cost)
+    if not spec.self_destroy or end.token:
+        code = "left-token" if spec.self_destroy else "left-alone"
+        return Message(f"launch.{code}", cost=cost)
     named = f" (--end-role lets {end.outside} do it)" if end.outside else ""
-    return (
-        "a machine whose system never starts cannot end itself: should this computer die "
-        f"before it sees that, it costs {day} {until}{named}"
-    )
+    return Message("launch.left-unstarted", cost=cost, named=named)
 
 
 def _refusals(
@@ -324,26 +286,22 @@ def _refusals(
     if most is None:
         return
     if most.exact > spec.max_usd:
-        yield (
-            f"{spec.most_machines} x {spec.places[0].text} would cost up to ${show(most.exact)} "
-            f"by the end of its bill, {plain(spec.end_s)} s after the deadline, and --max-cost is "
-            f"${show(spec.max_usd)}: shorten --ttl, or raise the cap."
+        yield Message(
+            "launch.over-cap",
+            machines=spec.most_machines,
+            place=spec.places[0].text,
+            most=show(most.exact),
+            late=plain(spec.end_s),
+            cap=show(spec.max_usd),
         )
     if options.allow_stale:
         return
     offer = most.offer
     if live is not None:
         yield from _changed(offer, live)
-    if (live is None or live.failure) and _is_old(offer):
-        yield (
-            f"{offer.place}: the price is of {offer.date_text}, over {OLD_DAYS} days old, and the "
-            "live one was not read: `gpucost prices update`, or say --allow-stale."
-        )
-
-
-def _is_old(offer: Offer) -> bool:
-    """Return whether a price is too old to spend by; a comparison may still use it."""
-    return offer.is_stale(today())
+    if (live is None or live.failure) and offer.is_stale(today()):
+        day = offer.date_text
+        yield Message("launch.old-price", place=offer.place, day=day, days=OLD_DAYS)
 
 
 def _changed(offer: Offer, live: LivePrices) -> Iterator[str]:
@@ -352,15 +310,14 @@ def _changed(offer: Offer, live: LivePrices) -> Iterator[str]:
     change = abs(offer.usd_per_hour - planned) / planned
     if change <= MOST_CHANGE:
         return
-    costs = f"{offer.place} costs {price_text(offer.usd_per_hour)} USD/h now"
-    if live.failure:
-        costs = (
-            f"{offer.place}: the live price could not be read, and the dearest known one is "
-            f"{price_text(offer.usd_per_hour)} USD/h"
-        )
-    yield (
-        f"{costs}, and {price_text(planned)} was planned ({change * 100:.1f} % off): plan again "
-        f"after `gpucost prices update --provider {offer.provider}`, or say --allow-stale."
+    code = "costs-at-most" if live.failure else "costs-now"
+    costs = Message(f"launch.{code}", place=offer.place, usd=price_text(offer.usd_per_hour))
+    yield Message(
+        "launch.price-changed",
+        costs=costs,
+        planned=price_text(planned),
+        percent=change * 100,
+        provider=offer.provider,
     )
 
 
