@@ -1,6 +1,7 @@
 """`list`, `down`, `reap` where a provider is silent, lags or has lost its tags."""
 
 import contextlib
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -310,7 +311,11 @@ def test_a_machine_without_its_tags_is_one_machine(aws: AwsAccount, call: Call) 
 def _forget_ids(state: Path) -> None:
     """Leave of each resource in the journal what a killed process leaves: the intent."""
     with contextlib.closing(sqlite3.connect(state / "journal.sqlite")) as base:
-        base.execute("UPDATE resources SET id = '', state = 'intended', billed_from = NULL")
+        for run, text in base.execute("SELECT run, document FROM runs").fetchall():
+            document = json.loads(text)
+            for entry in document["resources"]:
+                entry |= {"id": "", "state": "intended", "billed_from": None}
+            base.execute("UPDATE runs SET document=? WHERE run=?", (json.dumps(document), run))
         base.commit()
 
 

@@ -133,7 +133,7 @@ def _reap(session: Session, owner: str) -> None:
 
 def test_every_write_of_a_journal_is_in_a_story() -> None:
     """What writes is in the list above, and each of them happens in some story."""
-    does = ("self._writing(", "self._finish(", "self._change(")
+    does = ("self._writing(", "self._add(", "self._change(", "self._change_lines(")
     public = (one for one in vars(Journal).items() if not one[0].startswith("_"))
     writing = {
         name
