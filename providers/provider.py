@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from pricing.errors import InputError
+from pricing.message import Message
 
 if TYPE_CHECKING:
     from pricing.refresh.reading import PriceReading
@@ -132,16 +133,10 @@ def check_form(variable: str, provider: str, reach: str, token: str) -> None:
         InputError: it is empty, or holds blanks, quotes, control characters, letters beyond ASCII.
     """
     if not token:
-        raise InputError(
-            f"{variable} is not set, so a {provider} machine could not end itself at its deadline: "
-            "powered off it is still billed. Set it to a token that may delete machines there (it "
-            f"reaches {reach}), or say --no-self-destroy and let `gpucost reap` end it."
-        )
+        words = {"variable": variable, "provider": provider, "reach": reach}
+        raise InputError(Message("access.no-end-token", **words))
     if not token.isascii() or not token.isprintable() or set(token) & set(" \"'\\"):
-        raise InputError(
-            f"{variable} holds blanks, quotes or other characters that no token has; copy the "
-            "token again."
-        )
+        raise InputError(Message("access.odd-token", variable=variable))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

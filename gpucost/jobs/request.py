@@ -10,6 +10,7 @@ import msgspec
 
 from gpucost.machines.state import job_request_file
 from pricing.errors import InputError, RefusedError
+from pricing.message import Message
 from providers.private_files import open_private, private_folder, read_private, write_private
 
 _FETCHED = ("s3://", "https://", "http://")
@@ -56,7 +57,7 @@ def request_job(typed: dict[str, Any]) -> JobRequest | None:
         names = ("sync", "data", "collect", "container", "recipe")
         flags = ", ".join(f"--{name}" for name in names if typed[name])
         if flags:
-            raise InputError(f"{flags}: only with --run, such as --run 'python train.py'.")
+            raise InputError(Message("job.only-with-run", flags=flags))
         return None
     problems = [*_problems(typed, command)]
     recipe = ""
@@ -80,25 +81,23 @@ def request_job(typed: dict[str, Any]) -> JobRequest | None:
 
 
 def _problems(typed: dict[str, Any], command: str) -> list[str]:
-    problems = []
+    problems: list[str] = []
     if not command.strip():
-        problems.append("--run is empty; give a command, such as --run 'python train.py'.")
+        problems.append(Message("job.empty"))
     if not typed["wait"]:
-        problems.append("--run needs machines that are ready, and --no-wait leaves them before.")
+        problems.append(Message("job.no-wait"))
     if typed["placement"] is not None:
-        problems.append("--run starts one job; the machine of a --placement is shared by several.")
+        problems.append(Message("job.placement"))
     for name in ("sync", "data"):
         folder = typed[name]
         fetched = name == "data" and str(folder).startswith(_FETCHED)
         if folder and not fetched and not Path(folder).is_dir():
             also = ", nor an address that begins with s3:// or https://" if name == "data" else ""
-            problems.append(f"--{name} {folder}: there is no such folder{also}.")
+            problems.append(Message("job.no-folder", name=name, folder=str(folder), also=also))
     for path in typed["collect"]:
         parts = Path(path).parts
         if not parts or Path(path).is_absolute() or ".." in parts:
-            problems.append(
-                f"--collect {path}: name a file or folder below the code, such as outputs/."
-            )
+            problems.append(Message("job.collect", path=path))
     return problems
 
 
@@ -116,9 +115,7 @@ def _recipe_text(path: Path) -> str:
     except ValueError as error:
         raise InputError(f"--recipe {path}: not JSON: {error}.") from error
     if not isinstance(recipe, dict) or recipe.get("schema") != "gpucost.recipe/v1":
-        raise InputError(
-            f"--recipe {path}: not a recipe (gpucost.recipe/v1); `gpucost recipe` writes one."
-        )
+        raise InputError(Message("job.no-recipe", path=str(path)))
     return text
 
 

@@ -19,6 +19,7 @@ from pricing.catalog import sizes
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import BOUGHT, EVERYWHERE, Offer, parse_place
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import show
 from providers.deployment import NodePool
 from providers.interface import OWN
@@ -94,9 +95,9 @@ def check_asked(  # noqa: PLR0913 - what a command line may name
     Raises:
         InputError: all that is wrong with it, at once.
     """
-    problems = []
+    problems: list[str] = []
     if ttl_s is None:
-        problems.append("--ttl is required, e.g. --ttl 8h: nothing runs without a deadline.")
+        problems.append(Message("launch.ttl-required"))
     elif ttl_s < 1:
         problems.append("--ttl must be a second or more.")
     named = {"--option": option_id, "--placement": placement, "--type": type_}
@@ -104,9 +105,9 @@ def check_asked(  # noqa: PLR0913 - what a command line may name
     if len(ways) > 1:
         problems.append(f"{' and '.join(ways)} name different things to launch; give one.")
     if type_ is not None and plan is not None:
-        problems.append("--type and a plan exclude each other; leave one out.")
+        problems.append(Message("launch.type-or-plan"))
     if type_ is None and region is not None:
-        problems.append("--region needs --type; an option of a plan has its own region.")
+        problems.append(Message("launch.region-needs-type"))
     if problems:
         raise InputError(problems)
 
@@ -126,7 +127,7 @@ def choose_type(
         return LaunchChoice(offers=(), host=check_address(host))
     provider, instance_type, in_place = parse_place(place)
     if region and in_place and region != in_place:
-        raise InputError(f"--type {place} and --region {region} name two regions; leave one out.")
+        raise InputError(Message("launch.two-regions", place=place, region=region))
     chosen_region = region or in_place
     _check_launchable(provider)
     offer = catalog.find(provider, instance_type, chosen_region, purchase or "on_demand")
@@ -201,9 +202,14 @@ def _slices(placement: Placement, path: str) -> tuple[str, ...]:
     slices = slices_text * len(placement.jobs) if len(slices_text) == 1 else slices_text
     if len(slices) != len(placement.jobs):
         raise InputError(
-            f"--placement {placement.id} of {path} has {len(placement.jobs)} jobs and "
-            f"{len(slices_text)} slices ({placement.slice or 'none'}); `slice` names one MIG "
-            "profile, or one for each job."
+            Message(
+                "launch.slices-differ",
+                id=placement.id,
+                path=path,
+                jobs=len(placement.jobs),
+                count=len(slices_text),
+                slice=placement.slice or "none",
+            )
         )
     return slices
 
@@ -265,7 +271,8 @@ def _recommended(plan: Plan, path: str) -> FoundOption:
         f"--placement {placement.id}"
         for placement in (plan.fleet.recommended if plan.fleet else ())
     ]
-    raise InputError(f"{path} has {len(plan.jobs)} jobs; choose one: {', '.join(named) or 'none'}.")
+    choices = ", ".join(named) or "none"
+    raise InputError(Message("launch.choose-one", path=path, jobs=len(plan.jobs), named=choices))
 
 
 def _nothing_to_launch(job: JobPlan) -> str:
@@ -273,10 +280,8 @@ def _nothing_to_launch(job: JobPlan) -> str:
         f"{job.name}/{candidate.id}" for candidate in job.options if _can_launch(candidate)
     )
     who = f"{job.name}/o0 is" if job.choice else "The plan says"
-    return (
-        f"{who} to leave {job.name} where it is, so there is nothing to launch. "
-        f"To launch an option all the same: --option {options or 'of another plan'}."
-    )
+    options = options or "of another plan"
+    return Message("launch.stays", who=who, job=job.name, options=options)
 
 
 def _can_launch(option: Option) -> bool:
@@ -302,11 +307,10 @@ def _instead(job: JobPlan, option: Option) -> list[str]:
     best = next((candidate for candidate in job.options if _can_launch(candidate)), None)
     if best is None:
         again = " ".join(f"--provider {provider}" for provider in sorted(launchable()))
-        return [refusal, f"No option of {job.name} can be launched; plan again with {again}."]
+        return [refusal, Message("launch.none-launchable", job=job.name, again=again)]
     place = f"{best.offer.provider}/{best.offer.instance_type}"
-    best_name, cost = f"{job.name}/{best.id}", f"${show(best.cost.mid)}"
-    can = f"The best option it can launch is {best_name}, {place}, {cost}"
-    return [refusal, f"{can}: gpucost provision --option {best_name} --ttl 8h"]
+    words = {"name": f"{job.name}/{best.id}", "place": place, "cost": f"${show(best.cost.mid)}"}
+    return [refusal, Message("launch.best-launchable", **words)]
 
 
 def _elsewhere(name: str, option: Option) -> str:
@@ -322,10 +326,8 @@ def _elsewhere(name: str, option: Option) -> str:
 def _check_launchable(provider: str) -> None:
     if provider not in launchable():
         places = ", ".join((*sorted(launchable()), f"{OWN}/USER@HOST"))
-        raise InputError(
-            f"gpucost cannot launch at {provider}, only at {places}. "
-            f"Rent it at {page_of(provider)}."
-        )
+        words = {"provider": provider, "places": places, "page": page_of(provider)}
+        raise InputError(Message("launch.nowhere", **words))
 
 
 def _offer(rented: RentedOffer, catalog: Catalog) -> Offer:

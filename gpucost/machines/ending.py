@@ -13,6 +13,7 @@ from pricing.errors import (
     PartialError,
     RefusedError,
 )
+from pricing.message import Message
 from pricing.money import show
 from providers.interface import Deployment, JournaledResource, Resource
 from providers.journal.journal import Journal
@@ -101,11 +102,9 @@ def tell_of_lost(resources: Iterable[Resource], output: Output) -> None:
         if has_same_name(owner, resource.marks.owner) and not owns(owner, resource.marks.owner)
     }
     if lost:
-        output.say(
-            f"note: {', '.join(lost)} {'was' if len(lost) == 1 else 'were'} launched by "
-            f"{', '.join(dict.fromkeys(lost.values()))}, from another state folder: if that is "
-            "lost, `gpucost list --recover` takes over what was launched from it."
-        )
+        owners = ", ".join(dict.fromkeys(lost.values()))
+        words = {"runs": ", ".join(lost), "were": "was" if len(lost) == 1 else "were"}
+        output.say(Message("machine.lost-state", owners=owners, **words))
 
 
 def recover(journal: Journal, output: Output) -> list[str]:
@@ -127,10 +126,8 @@ def recover(journal: Journal, output: Output) -> list[str]:
     ]
     owners = sorted({tagged for _, _, tagged in lost} - {owner})
     if owners and (len(owners) > 1 or journal.deployments()):
-        raise InputError(
-            f"runs of {', '.join(owners)} are there, and this is {owner}: choose one with "
-            f"GPUCOST_OWNER, such as GPUCOST_OWNER={owners[0]} gpucost list --recover."
-        )
+        words = {"owners": ", ".join(owners), "owner": owner, "first": owners[0]}
+        raise InputError(Message("machine.choose-owner", **words))
     for tagged in owners:
         restore_owner(state_folder(), tagged)
     for session, run, _ in lost:
@@ -153,10 +150,8 @@ def refuse_others(marks: OwnershipTags, owner: str) -> None:
         RefusedError: it is another owner's.
     """
     if not owns(owner, marks.owner):
-        raise RefusedError(
-            f"{marks.run} belongs to {marks.owner}, and this is {owner} "
-            f"(GPUCOST_OWNER={marks.owner} acts for it)."
-        )
+        words = {"run": marks.run, "owner": marks.owner, "me": owner}
+        raise RefusedError(Message("machine.not-yours", **words))
 
 
 def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTerminate:
@@ -219,9 +214,7 @@ def end(target: RunToTerminate, journal: Journal, output: Output) -> list[Gpucos
     run, session = target.marks.run, target.session
     with journal.working_on(run) as locked:
         if not locked:
-            return [
-                PartialError(f"{run}: another gpucost process is working on it; try again later.")
-            ]
+            return [PartialError(Message("machine.busy", run=run))]
         adopt(session, target.marks, target.listed)
         recorded = journal.deployment(run)
         regions = None if recorded is None else regions_of(recorded)

@@ -21,6 +21,7 @@ from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, RefusedError
+from pricing.message import Message
 from pricing.money import show
 from providers.interface import OWN, Cloud, Connection, Deployment, Resource
 from providers.journal.journal import Journal, JournalError
@@ -315,8 +316,6 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InputError(
-            f"{question} Cannot ask without a terminal: add --yes, or --dry-run to preview."
-        )
+        raise InputError(Message("machine.no-terminal", question=question))
     if not click.confirm(question, default=False, err=True):
         raise RefusedError("Not confirmed; nothing was done.")

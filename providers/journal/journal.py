@@ -314,11 +314,10 @@ class Journal:
 
     def events(self, run: str) -> tuple[tuple[datetime, str], ...]:
         """Return what happened to a run, in order."""
+        statement = "SELECT at, what FROM events WHERE run=? ORDER BY rowid"
         with told(self.path, "read"):
-            rows = self._base.execute(
-                "SELECT at, what FROM events WHERE run=? ORDER BY rowid", (run,)
-            )
-            return tuple((datetime.fromisoformat(row["at"]), row["what"]) for row in rows)
+            rows = self._base.execute(statement, (run,)).fetchall()
+        return tuple((datetime.fromisoformat(at), what) for at, what in rows)
 
     @contextmanager
     def working_on(self, run: str) -> Iterator[bool]:

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pricing.errors import RefusedError
+from pricing.message import Message
 from providers.private_files import open_private, private_folder
 
 FILE = "journal.sqlite"
@@ -67,19 +68,11 @@ def told(path: Path, doing: str) -> Iterator[None]:
 def _meaning(path: Path, doing: str, error: Exception) -> JournalError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _HELD:
-        return HeldJournalError(
-            f"{path}: another process holds the journal, and did so for {BUSY_MS // 1000} s. It is "
-            "left as it is; try again when that process is done."
-        )
+        return HeldJournalError(Message("journal.held", path=str(path), seconds=BUSY_MS // 1000))
     if code in _DAMAGED:
-        return DamagedJournalError(
-            f"{path}: the journal is damaged: {error}. Without it nothing is launched. "
-            "`gpucost reap` works without it and sets it aside."
-        )
-    return JournalError(
-        f"{path}: the journal cannot be {doing}: {error}. Without it nothing is launched. Free "
-        "space or mend the folder; `gpucost down` and `gpucost reap` end machines all the same."
-    )
+        return DamagedJournalError(Message("journal.damaged", path=str(path), error=str(error)))
+    words = {"path": str(path), "doing": doing, "error": str(error)}
+    return JournalError(Message("journal.unusable", **words))
 
 
 def open_base(folder: Path) -> sqlite3.Connection:
@@ -107,7 +100,6 @@ def open_base(folder: Path) -> sqlite3.Connection:
 def memory_base() -> sqlite3.Connection:
     """Return a journal in memory, for a process that has to end machines without the file."""
     base = sqlite3.connect(":memory:", isolation_level=None)
-    base.row_factory = sqlite3.Row
     _make_tables(base)
     return base
 
@@ -134,7 +126,6 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 def _connect(path: Path, locking: str) -> sqlite3.Connection:
     base = sqlite3.connect(path, isolation_level=None, timeout=BUSY_MS / 1000)
-    base.row_factory = sqlite3.Row
     base.execute(f"PRAGMA locking_mode = {locking}")
     return base
 
@@ -162,11 +153,8 @@ def _prepare(base: sqlite3.Connection, path: Path) -> None:
                 base.execute("ROLLBACK")
             raise
     if _version(base) != VERSION:
-        raise NewerJournalError(
-            f"{path}: written by another version of gpucost (format {_version(base)}; this one "
-            f"knows {VERSION}). It is left as it is: update gpucost, or name another folder with "
-            "GPUCOST_STATE_DIR, from which `gpucost reap` finds what carries our tags."
-        )
+        versions = {"format": _version(base), "known": VERSION}
+        raise NewerJournalError(Message("journal.newer", path=str(path), **versions))
     base.execute("PRAGMA synchronous = FULL")
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from pricing.errors import InputError, ProviderError
+from pricing.message import Message
 from providers.interface import ANYWHERE, LaunchSpec
 
 _LAST_PORT = 65535
@@ -111,8 +112,5 @@ def _public() -> str:
 
 
 def _address_unknown(error: Exception) -> ProviderError:
-    return ProviderError(
-        f"the address of this computer could not be found out ({type(error).__name__}: {error}), "
-        "so SSH cannot be opened to it alone. Name it with --ssh-from ADDRESS, or say "
-        f"--ssh-from {_ALL}: only the run's key opens it."
-    )
+    why = f"{type(error).__name__}: {error}"
+    return ProviderError(Message("access.no-address", error=why))

@@ -11,6 +11,7 @@ from gpucost.views.output import Output, output_options
 from gpucost.views.runs import show_run
 from pricing.errors import InputError, ProviderError, RefusedError
 from pricing.listing import counted
+from pricing.message import Message
 from pricing.money import show
 from providers.interface import OUTSIDE, Deployment
 from providers.journal.journal import Journal
@@ -41,10 +42,7 @@ def session_of(journal: Journal, run: str, output: Output) -> tuple[Session, Dep
     """
     deployment = journal.deployment(run)
     if deployment is None:
-        raise InputError(
-            f"{run}: the journal has no such run (gpucost list); `gpucost reap` finds "
-            "and writes down what is at the providers."
-        )
+        raise InputError(Message("machine.unknown-run", run=run))
     refuse_others(deployment.marks, this_owner())
     reached = sessions(journal, output, (deployment.provider,))
     if not reached.sessions:
@@ -68,9 +66,7 @@ def tell(extension: Extension, max_cost: Decimal | None, output: Output) -> None
     output.say(f"  cap: {'none' if cap is None else f'${show(cap)}'}")
     from_outside = any(resource.kind == OUTSIDE for resource in extension.run.resources)
     if not extension.proofs and not from_outside and extension.run.self_destroy is False:
-        output.say(
-            "note: its machines do not end themselves; `gpucost reap` does, past the deadline"
-        )
+        output.say(Message("machine.kept-by-reap"))
 
 
 def _cap(extension: Extension, max_cost: Decimal | None) -> Decimal | None:
@@ -89,14 +85,10 @@ def hold_cap(extension: Extension, max_cost: Decimal | None) -> None:
     if cap is None:
         return
     if extension.usd is None:
-        raise RefusedError(
-            f"{run}: its price is unknown, so no cap can be held; nothing was changed."
-        )
+        raise RefusedError(Message("machine.no-price-no-cap", run=run))
     if extension.usd > cap:
-        raise RefusedError(
-            f"{run} would cost up to ${show(extension.usd)} by the end of its bill, and its cap is "
-            f"${show(cap)}: name a shorter time, or a higher --max-cost. Nothing was changed."
-        )
+        words = {"usd": show(extension.usd), "cap": show(cap)}
+        raise RefusedError(Message("machine.over-cap", run=run, **words))
 
 
 @click.command(name="extend", epilog="Example: gpucost extend k3f9xw2m 2h")
@@ -125,9 +117,7 @@ def command(
         end_s, ends_itself = end_of(deployment)
         with journal.working_on(run) as locked:
             if not locked:
-                raise RefusedError(
-                    f"{run}: another gpucost process is working on it; try again later."
-                )
+                raise RefusedError(Message("machine.busy", run=run))
             extension = plan_extension(session, deployment, by, end_s, ends_itself=ends_itself)
             tell(extension, max_cost, output)
             hold_cap(extension, max_cost)
