@@ -4,14 +4,18 @@ Nothing here or in the modules that fill it imports an SDK: commands that only a
 there are stay fast.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pricing.errors import InputError
 from pricing.message import Message
+from pricing.tables import JsonObject
 
 if TYPE_CHECKING:
     from pricing.refresh.reading import PriceReading
@@ -165,3 +169,31 @@ class Fetch(Protocol):
 
     def __call__(self, request: Request) -> "PriceReading":
         """Return everything that the provider says it sells."""
+
+
+Scopes = list[list[str]]
+"""Rows of a scope, and what it is for."""
+
+
+@cache
+def permissions() -> Mapping[str, Any]:
+    """Return what an identity must be allowed, by name: an IAM policy, or `Scopes` of a token.
+
+    At AWS: read always, make only with our tags, change only what has them; the role of --end-role ends
+    instances with our tag and node groups with our name, and nothing else; the service-linked role is
+    what EC2 makes at the first spot request of an account. Scopes are rows of a scope and what it is
+    for: docs.digitalocean.com/reference/api/scopes, edited 2025-08-28, and for Kubernetes the OpenAPI
+    document, read 2026-11-22. Each in `permissions.json`, as `gpucost iam-policy --provider` names it.
+    """
+    text = files("providers").joinpath("permissions.json").read_text(encoding="utf-8")
+    documents: dict[str, Any] = json.loads(text)
+    return documents
+
+
+def reading(allowed: JsonObject | Scopes) -> JsonObject | Scopes:
+    """Return what of it refreshing prices and looking needs; all, where it is not told apart."""
+    if isinstance(allowed, list):
+        return [row for row in allowed if row[0].endswith(":read")] or allowed
+    statements = allowed.get("Statement", [])
+    reads = [one for one in statements if one["Sid"] == "Read"]  # type: ignore[union-attr,index,call-overload]
+    return {**allowed, "Statement": reads} if reads else allowed

@@ -31,7 +31,7 @@ from pricing.errors import GpucostError, InputError
 from pricing.listing import counted
 from pricing.refresh import store
 from providers.journal.journal import FILE, JournalError
-from providers.permissions import permissions, reading
+from providers.provider import permissions, reading
 from providers.registry import CLOUDS
 
 _MOST_SKEW_S = 60.0

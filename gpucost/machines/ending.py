@@ -103,8 +103,7 @@ def tell_of_lost(resources: Iterable[Resource], output: Output) -> None:
     }
     if lost:
         owners = ", ".join(dict.fromkeys(lost.values()))
-        words = {"runs": ", ".join(lost), "were": "was" if len(lost) == 1 else "were"}
-        output.say(Message("machine.lost-state", owners=owners, **words))
+        output.say(Message("machine.lost-state", owners=owners, runs=", ".join(lost)))
 
 
 def recover(journal: Journal, output: Output) -> list[str]:

@@ -16,7 +16,7 @@ from providers.aws.access import HOME, AwsClient, client, code_of, is_not_found,
 from providers.deployment import POOL
 from providers.interface import OUTSIDE, Creation, LaunchSpec, Resource
 from providers.ownership_tags import PREFIX, OwnershipTags, read_text
-from providers.permissions import permissions
+from providers.provider import permissions
 
 _TARGET = "arn:aws:scheduler:::aws-sdk:"
 """A target that makes a call of AWS itself; docs.aws.amazon.com/scheduler, "universal targets"."""

@@ -11,7 +11,7 @@ from moto import mock_aws
 from providers.aws.calls import KINDS as AWS_KINDS
 from providers.digitalocean.resources import KINDS, tags
 from providers.ownership_tags import OwnershipTags
-from providers.permissions import permissions
+from providers.provider import permissions
 from tests.gpucost.conftest import Call
 from tests.gpucost.launching import Ready, prepare
 from tests.providers.fakes.account import TOKEN, a_digitalocean, an_aws
