@@ -179,11 +179,11 @@ Scopes = list[list[str]]
 def permissions() -> Mapping[str, Any]:
     """Return what an identity must be allowed, by name: an IAM policy, or `Scopes` of a token.
 
-    At AWS: read always, make only with our tags, change only what has them; the role of --end-role ends
-    instances with our tag and node groups with our name, and nothing else; the service-linked role is
-    what EC2 makes at the first spot request of an account. Scopes are rows of a scope and what it is
-    for: docs.digitalocean.com/reference/api/scopes, edited 2025-08-28, and for Kubernetes the OpenAPI
-    document, read 2026-11-22. Each in `permissions.json`, as `gpucost iam-policy --provider` names it.
+    At AWS: read always, make only with our tags, change only what has them; the role of --end-role
+    ends instances with our tag and node groups with our name, and nothing else; the service-linked
+    role is what EC2 makes at the first spot request of an account. Scopes are rows of a scope and
+    what it is for: docs.digitalocean.com/reference/api/scopes, edited 2025-08-28, and for
+    Kubernetes the OpenAPI document, read 2026-11-22.
     """
     text = files("providers").joinpath("permissions.json").read_text(encoding="utf-8")
     documents: dict[str, Any] = json.loads(text)
