@@ -154,7 +154,7 @@ def _refreshed() -> tuple[str, str, str]:
 @click.command(name="iam-policy", epilog="Example: gpucost iam-policy --read-only")
 @options(
     "provider.iam-policy read-only make",
-    provider={"type": click.Choice(tuple(permissions())), "default": "aws"},
+    provider={"type": click.Choice(tuple(permissions())), "default": next(iter(permissions()))},
 )
 @common_options
 def iam_policy(

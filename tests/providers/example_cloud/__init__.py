@@ -4,7 +4,7 @@ Its account is a folder, with one JSON file a resource; EXAMPLE_CLOUD_FOLDER nam
 shipped: tests register it with one row and use it through every command.
 """
 
-from providers.provider import Permissions, Provider, SelfEnd, Variable
+from providers.provider import Provider, SelfEnd, Variable
 
 FOLDER = "EXAMPLE_CLOUD_FOLDER"
 
@@ -18,11 +18,4 @@ PROVIDER = Provider(
     page="https://console.example.com",
     variables=(Variable(name=FOLDER, use="Example Cloud: the folder of the account"),),
     asked_with=(FOLDER,),
-    permissions=(
-        Permissions(
-            name="example",
-            reading=(("machines:read", "their state"),),
-            launching=(("machines:read", "their state"), ("machines:write", "launches")),
-        ),
-    ),
 )

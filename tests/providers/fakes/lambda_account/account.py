@@ -263,7 +263,7 @@ class Lambda:
 
     def _new_id(self) -> str:
         self._made += 1
-        id_ = f"{self._made:032x}"
+        id_ = f"1a2b3c4d5e6f7a8b9c0d1e2f{self._made:08x}"
         self._born[id_] = datetime.now(UTC)
         return id_
 
