@@ -224,16 +224,18 @@ def command(
             on_progress=output.progress(PLANNING),
         )
     saved_as = next((path for path, kind in kinds.items() if kind == "json"), None)
-    document = _naming_files(to_plan(plan), saved_as, sources)
+    document = to_plan(plan)
+    shown = _naming_files(document, saved_as, sources)
     for path, kind in kinds.items():
         whole = plan_text(document, plan.jobs) if kind == "json" else None
-        write_pieces(path, whole or [_text(document, kind, (lang, rate), output)])
+        write_pieces(path, whole or [_text(shown, kind, (lang, rate), output)])
         if path != "-":
             output.say(f"wrote {path}")
     if target != "-":
         view = "brief" if is_brief else "all" if all_options else ""
         with speaking(lang, rate, output):
-            _print(document, output, (_read_from(profiles), saved_as), view)
+            as_file = output.format == "json" and not is_brief
+            _print(document if as_file else shown, output, (_read_from(profiles), saved_as), view)
     plan.check_feasible()
     return gate.check(plan, output)
 
@@ -244,7 +246,10 @@ def _check_brief(output: Output, *, is_brief: bool) -> None:
 
 
 def _naming_files(plan: Plan, saved_as: str | None, sources: tuple[str, ...]) -> Plan:
-    """Return a plan whose commands name the files that it was read from and written to."""
+    """Return a plan to show: its commands name the files that it was read from and written to.
+
+    What is saved names none: it is the same wherever it is written, and may be moved.
+    """
     before = shlex.quote(sources[0]) if len(sources) == 1 and Path(sources[0]).is_file() else ""
     names = {
         "plan.json": shlex.quote(saved_as) if saved_as not in {None, "-"} else "plan.json",
