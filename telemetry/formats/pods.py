@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pricing.errors import InputError
 from telemetry.readers.column_names import LABELS, LABELS_METRIC, label_of
 from telemetry.recording.recording import JobLabels
 
@@ -44,8 +45,12 @@ class Pods:
     notes: tuple[str, ...]
 
 
-def pods(members: Iterable[SampledSeries]) -> Pods:
-    """Return the series by job in place of by pod, and whose the jobs are."""
+def pods(members: Iterable[SampledSeries], job_label: str | None = None) -> Pods:
+    """Return the series by job in place of by pod, and whose the jobs are.
+
+    Raises:
+        InputError: no series has the label that is to name jobs.
+    """
     about: list[Mapping[str, str]] = []
     measured: list[SampledSeries] = []
     for member in members:
@@ -53,7 +58,13 @@ def pods(members: Iterable[SampledSeries]) -> Pods:
             about.append(member.labels)
         else:
             measured.append(member)
-    named = by_job(measured, about)
+    named = by_job(measured, about, job_label)
+    if job_label is not None and not any(member.job for member in named.series):
+        known = sorted({key for member in measured for key in member.labels})
+        raise InputError(
+            f"--job-label {job_label}: no series has that label, so it names no job. Labels of the "
+            f"data: {', '.join(known)}."
+        )
     series, notes = shared(named.series)
     return replace(named, series=series, notes=notes)
 
@@ -89,6 +100,8 @@ def by_job(
             job = f"{_namespace(member)}/{name}"
         series.append(member if job == member.job else _renamed(member, job))
         job_labels = _job_labels({**member.labels, **own})
+        if job_labels.team is None:
+            job_labels = replace(job_labels, team=_own_namespace(member) or None)
         if job is not None and job_labels != JobLabels():
             labels[job] = job_labels
     return Pods(series=tuple(series), labels=labels, notes=())
@@ -123,6 +136,13 @@ def _labels_of_pods(about: Iterable[Mapping[str, str]]) -> dict[tuple[str, str],
 def _namespace(member: SampledSeries) -> str:
     exported = member.labels.get("exported_namespace")
     return exported or member.labels.get("namespace", "")
+
+
+def _own_namespace(member: SampledSeries) -> str:
+    """Return the namespace of the pod that a series names, not that of an exporter beside it."""
+    if member.labels.get("exported_pod"):
+        return member.labels.get("exported_namespace", "")
+    return _namespace(member) if member.labels.get("pod") == member.job else ""
 
 
 def _renamed(member: SampledSeries, job: str | None) -> SampledSeries:

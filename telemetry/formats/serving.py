@@ -50,7 +50,7 @@ def recording_by_job(
     Raises:
         InputError: none of the series is a GPU metric, and none is of a server of models.
     """
-    by_job = pods(members)
+    by_job = pods(members, hints.job_label)
     builder.notes += by_job.notes
     servers = served(by_job.series, clocked=clocked)
     names = (member.name for member in by_job.series if metric_of(member.name, member.labels))

@@ -27,16 +27,16 @@ from templates.report_text import (
     whole_dollars,
 )
 from templates.reports.decision import copies, is_today, payback, sentence, stay, work_hours
-from templates.reports.fleet_rows import alike, group_row, names
+from templates.reports.fleet_rows import Alike, alike, does_nothing, group_row, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from planner.models.costs import TeamShare
     from planner.plan.job import JobPlan, Now, Proof, Way
     from planner.plan.option import Option
     from planner.plan.plan import Alternative, Plan
     from planner.signals.finding import Finding
-    from templates.reports.fleet_rows import Alike
 
 _GROUPS_SHOWN = 5
 _TEAMS_SHOWN = 3
@@ -222,7 +222,9 @@ def _scaled(option: Option, by_hour: Sequence[int]) -> str:
 
 
 def _gpus(job: JobPlan) -> int:
-    offer = job.baseline.offer
+    offer, share = job.baseline.offer, job.baseline.share
+    if share is not None and share.beside:
+        return int(share.held)
     return int(offer.gpu_count * job.baseline.count) if offer else 0
 
 
@@ -470,7 +472,10 @@ def _of_fleet(plan: Plan, read_from: str, saved_as: str | None) -> FirstScreen:
     fleet, groups, causes = plan.fleet, alike(plan), _waste_by_cause(plan)
     command = _fleet_command(plan, saved_as)
     gpus = fleet.gpus_before if fleet else sum(map(_gpus, plan.jobs))
-    more = sum(len(group.jobs) for group in groups[_GROUPS_SHOWN:])
+    stopped = _stopped(plan)  # takes up to two lines, and its jobs need no row of their own
+    groups = [group for group in groups if not does_nothing(group.first)]
+    shown = _GROUPS_SHOWN - 2 * len(stopped)
+    more = sum(len(group.jobs) for group in groups[shown:])
     return FirstScreen(
         title=_("{n} jobs on {gpus} GPUs", n=len(plan.jobs), gpus=gpus) + read_from,
         facts=(
@@ -480,8 +485,8 @@ def _of_fleet(plan: Plan, read_from: str, saved_as: str | None) -> FirstScreen:
         ),
         busy_fraction=_mean_busy(plan),
         gpus=(fleet.gpus_after, gpus) if fleet and fleet.gpus_after < gpus else None,
-        actions=tuple(_fleet_actions(plan)),
-        rows=tuple(_row(group, plan) for group in groups[:_GROUPS_SHOWN]),
+        actions=(*stopped, *_fleet_actions(plan)),
+        rows=tuple(_row(group, plan) for group in groups[:shown]),
         notes=(Line(label=_("Run"), text=_with_plan(command, saved_as)),),
         commands=(command,),
         paid_usd=paid,
@@ -543,7 +548,8 @@ def _teams(plan: Plan) -> list[Line]:
         return []
     first = sorted((team for team in teams if team.by == teams[0].by), key=lambda team: -team.usd)
     parts = [
-        f"{team.name} {whole_dollars(team.usd)} -> {whole_dollars(team.recommended_usd)}"
+        f"{team.name} {whole_dollars(team.usd)}{_idle_part(team)}"
+        f" -> {whole_dollars(team.recommended_usd)}"
         for team in first[:_TEAMS_SHOWN]
     ]
     more = len(first) - _TEAMS_SHOWN
@@ -551,6 +557,26 @@ def _teams(plan: Plan) -> list[Line]:
     return [
         Line(label=_("By {label}", label=word("label", teams[0].by.replace("_", " "))), text=text)
     ]
+
+
+def _idle_part(team: TeamShare) -> str:
+    """Return the part of a team's dollars that its idle GPUs cost; empty where there is none."""
+    if not team.idle_usd or not team.usd:
+        return ""
+    share = report_text.percent(float(team.idle_usd / team.usd))
+    return _(" ({share} idle)", share=share)
+
+
+def _stopped(plan: Plan) -> list[Action]:
+    """Return the jobs to be ended, as what is done first."""
+    groups = [group for group in alike(plan) if does_nothing(group.first)]
+    jobs = tuple(job for group in groups for job in group.jobs)
+    if not jobs:
+        return []
+    together = Alike(jobs=jobs)
+    text = _("{jobs}: no kernel ran in all of the recording", jobs=together.title)
+    figures = (f"{whole_dollars(together.before)} {period_words(plan)}",)
+    return [Action(label=_("Stop"), text=text, figures=figures)]
 
 
 def _fleet_actions(plan: Plan) -> list[Action]:
@@ -606,8 +632,18 @@ def _share(cost: Decimal, before: Decimal) -> float:
     return float(1 - cost / before) if before else 0.0
 
 
+def _shares_machines(plan: Plan) -> bool:
+    """Return whether a GPU that is shared stands in a machine of several."""
+    placements = map(plan.placement_of, plan.jobs)
+    return any(p and len(p.jobs) > 1 and p.offer.gpu_count > 1 for p in placements)
+
+
 def _fleet_command(plan: Plan, saved_as: str | None) -> str:
     packed = plan.recommended is not None and bool(plan.recommended.packed)
     tool = "kubernetes" if packed else "skypilot"
     path = "" if saved_as in {None, "-", "plan.json"} else f" {shlex.quote(saved_as or '')}"
-    return f"gpucost export{path} --to {tool}"
+    export = f"gpucost export{path} --to {tool}"
+    if packed:
+        export += " --fleet" + (" --by dra" if _shares_machines(plan) else "")
+        export += " --image IMAGE --run COMMAND --ttl 8h"
+    return export

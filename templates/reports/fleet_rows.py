@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
 from templates.report_text import changes, dollars, money_range, period_words, place
@@ -77,9 +79,14 @@ def short(name: str) -> str:
 
 def alike(plan: Plan) -> list[Alike]:
     """Return the jobs of a plan in groups of which the same is said, the largest saving first."""
+    owners: dict[str, tuple[str | None, ...]] = {}
+    for team in () if plan.teams is UNSET else plan.teams:
+        for name in team.jobs:
+            owners[name] = (*owners.get(name, ()), team.name)
     groups: dict[tuple[object, ...], list[JobPlan]] = {}
     for job in plan.jobs:
-        groups.setdefault(_said(job, plan), []).append(job)
+        said = (owners.get(job.name), does_nothing(job), *_said(job, plan))
+        groups.setdefault(said, []).append(job)
     kinds = [Alike(jobs=tuple(jobs)) for jobs in groups.values()]
     return sorted(kinds, key=lambda item: (-item.at_stake, -(item.before or _ZERO)))
 
@@ -122,6 +129,7 @@ def _machine(packing: Alternative) -> str:
     return _("{gpu} at {where}", gpu=packing.offer.gpu, where=place(packing.offer))
 
 
+_IDLE = ("idle", "idle-held")
 _LEVELS = ("good", "fair", "low")
 
 
@@ -150,6 +158,11 @@ def sureness(plan: Plan) -> str:
     return _("Confidence of the advice: {levels}.", levels=join(sentence))
 
 
+def does_nothing(job: JobPlan) -> bool:
+    """Return whether no kernel of a job ran in all of its recording, so that it can be ended."""
+    return job.busy_fraction == 0 and job.verdict is not None and job.verdict.code in _IDLE
+
+
 def group_row(group: Alike, plan: Plan) -> Row:
     """Return the row of jobs that are alike: dollars and hours are of all of them together.
 
@@ -159,6 +172,8 @@ def group_row(group: Alike, plan: Plan) -> Row:
     cause = job.verdict.code if job.verdict else "unmeasured"
     sure = level(job.confidence.level if job.confidence else None)
     shared, option = plan.placement_of(job), job.choice
+    if does_nothing(job):
+        return Row(title=cause, what=_("stop, no kernel ran"), cost=_("nothing"), sure=sure)
     if shared is not None and len(shared.jobs) > 1:
         what = _("share: {gpus}", gpus=_gpus(group, plan))
         return Row(title=cause, what=what, cost=_("shared"), sure=sure)

@@ -132,7 +132,7 @@ def test_pods_become_the_jobs_that_their_labels_name(tmp_path: Path) -> None:
         "cc-7",
         None,
     )
-    assert found["chat"].job.team is None
+    assert found["chat"].job.team == "web"
 
 
 def test_labels_that_the_exporter_copies_count(tmp_path: Path) -> None:

@@ -319,3 +319,33 @@ def test_no_machine_is_named_where_none_is_known(hosts: tuple[str, str], tmp_pat
         *(series(UTIL, [50, 50], instance=host, gpu=str(i)) for i, host in enumerate(hosts)),
     )
     assert profile.hardware.machine is None
+
+
+POD = {"UUID": "GPU-1", "pod": "a-1", "namespace": "search"}
+OTHER = {"UUID": "GPU-2", "pod": "b-1", "namespace": "vision", "gpu": "1"}
+BUSY = "DCGM_FI_DEV_GPU_UTIL"
+
+
+def test_a_pod_s_namespace_is_its_team_where_no_label_says_another(tmp_path: Path) -> None:
+    """Namespaces say who pays; a label does before them, and an exporter's own one never does."""
+    exported = {"UUID": "GPU-3", "gpu": "2", "exported_pod": "c-1", "namespace": "monitoring"}
+    found = imported(
+        tmp_path,
+        series(BUSY, [1, 2], **POD),
+        series(BUSY, [1, 2], **OTHER, label_squad="eyes", squad="eyes"),
+        series(BUSY, [1, 2], **exported),
+    )
+    assert {one.job.name: one.job.team for one in found} == {
+        "a-1": "search",
+        "b-1": "eyes",
+        "c-1": None,
+    }
+
+
+def test_a_label_names_the_jobs_of_a_file(tmp_path: Path) -> None:
+    """Two pods of two namespaces are two jobs by namespace; no such label is an error."""
+    members = series(BUSY, [1, 2], **POD), series(BUSY, [1, 2], **OTHER)
+    found = imported(tmp_path, *members, hints=Hints(job_label="namespace"))
+    assert [one.job.name for one in found] == ["search", "vision"]
+    with pytest.raises(InputError, match="--job-label cell: no series has that label"):
+        imported(tmp_path, *members, hints=Hints(job_label="cell"))

@@ -9,7 +9,7 @@ import click
 
 from gpucost.arguments.parameters import options
 from gpucost.files.writing import write_file
-from gpucost.live.live_metrics import LiveOptions
+from gpucost.live.live_metrics import LiveOptions, is_server
 from gpucost.live.recording_rules import recording_rules
 from gpucost.live.sources import SourceReading, read_sources
 from gpucost.views.output import Output, common_options, folder_options
@@ -54,6 +54,11 @@ def command(
         recorded=options.pop("recorded"),
         match=options.pop("match"),
     )
+    if live.match and not any(map(is_server, sources)):
+        raise InputError(
+            "--match chooses series of a metrics server, and no SOURCE is the address of one. "
+            "Write prometheus+http://HOST:9090, or choose series in the query that made the file."
+        )
     interval = options.pop("interval")
     hints = Hints(
         format=options.pop("format_name"),
