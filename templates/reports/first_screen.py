@@ -32,7 +32,6 @@ from templates.reports.fleet_rows import Alike, alike, does_nothing, group_row, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from planner.models.costs import TeamShare
     from planner.plan.job import JobPlan, Now, Proof, Way
     from planner.plan.option import Option
     from planner.plan.plan import Alternative, Plan
@@ -548,7 +547,7 @@ def _teams(plan: Plan) -> list[Line]:
         return []
     first = sorted((team for team in teams if team.by == teams[0].by), key=lambda team: -team.usd)
     parts = [
-        f"{team.name} {whole_dollars(team.usd)}{_idle_part(team)}"
+        f"{team.name} {whole_dollars(team.usd)}{_idle_part(team.idle_usd, team.usd)}"
         f" -> {whole_dollars(team.recommended_usd)}"
         for team in first[:_TEAMS_SHOWN]
     ]
@@ -559,11 +558,11 @@ def _teams(plan: Plan) -> list[Line]:
     ]
 
 
-def _idle_part(team: TeamShare) -> str:
+def _idle_part(idle_usd: Decimal, usd: Decimal) -> str:
     """Return the part of a team's dollars that its idle GPUs cost; empty where there is none."""
-    if not team.idle_usd or not team.usd:
+    if not idle_usd or not usd:
         return ""
-    share = report_text.percent(float(team.idle_usd / team.usd))
+    share = report_text.percent(float(idle_usd / usd))
     return _(" ({share} idle)", share=share)
 
 
