@@ -163,6 +163,9 @@ def job_screen(
         notes.append(Line(label=_("Copies"), text=_scaled(option, option.scaling.by_hour)))
     if launchable := _launchable(job):
         notes.append(Line(label=_("Or launch"), text=launchable))
+    if job.kind == "unknown" and job.answer.next is None and plan.period == "month":
+        ask = _("--kind training, if the job ends by itself: speed then saves hours")
+        notes.append(Line(label=_("Settle it"), text=ask))
     if (proof := job.answer.proof) is not None:
         notes.append(Line(label=_("Settle it"), text=_settle(job, proof, plan), kind="spare"))
     command = _command(job, plan, saved_as)

@@ -111,3 +111,10 @@ def test_a_job_is_no_faster_where_its_machine_only_ends_sooner() -> None:
     job, _ = of_22_hours(kind="training")
     assert job.now is not None
     assert job.now.time_factor == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize(("kind", "asks"), [("unknown", True), ("training", False)])
+def test_the_first_screen_asks_for_the_kind_of_job_where_it_decides(kind: str, asks: bool) -> None:  # noqa: FBT001
+    """Whether a faster machine saves hours depends on whether the job ends by itself."""
+    _, screen = of_22_hours(kind=kind)
+    assert any("--kind training" in line.text for line in screen.notes) is asks
