@@ -246,17 +246,17 @@ def _wasted(job: JobPlan) -> Iterator[Line]:
         text = _("Not enough was measured to say how much of it is wasted.")
         yield Line(label=_("Wasted"), text=text)
     else:
-        yield _waste(first)
+        yield _waste(first, job.baseline.cost.total)
     for finding in job.findings:
         if finding.code == _LEFT_ON and finding is not first and finding.waste_usd:
-            yield replace(_waste(finding), label=_("Idle"))
+            yield replace(_waste(finding, job.baseline.cost.total), label=_("Idle"))
 
 
-def _waste(first: Finding) -> Line:
+def _waste(first: Finding, paid: Decimal | None) -> Line:
     cause = translate_text(first.cause)
     if not first.waste_usd:
         return Line(label=_("Diagnosis"), text=cause)
-    share = report_text.percent(first.waste_fraction) if first.waste_fraction else ""
+    share = report_text.percent(float(first.waste_usd / paid)) if paid else ""
     usd = whole_dollars(first.waste_usd)
     amount = _("{usd} ({share})", usd=usd, share=share) if share else usd
     return Line(
