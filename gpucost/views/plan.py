@@ -39,7 +39,7 @@ _MOST_LINES = 14
 def print_plan(
     plan: Plan,
     output: Output,
-    words: tuple[str, str | None] = ("", None),
+    read_from: str = "",
     *,
     all_options: bool = False,
 ) -> None:
@@ -48,13 +48,13 @@ def print_plan(
     Args:
         plan: the plan.
         output: how to print.
-        words: what was read, and the plan.json that was written; None where none was.
+        read_from: what was read, in words.
         all_options: whether to print all of it.
     """
     if output.format == "csv":
         print_csv(plan, output)
         return
-    screen = first_screen(plan, *words)
+    screen = first_screen(plan, read_from)
     print_first_screen(screen, output, ids=all_options or output.verbose)
     if all_options or output.verbose:
         print_whole_plan(plan, output)

@@ -363,17 +363,28 @@ def _means(rows: LoggedRows, slot: str, span_s: tuple[float, float] | None) -> d
 
 
 def _without_gpus(files: Sequence[FileReadings], groups: _Groups) -> None:
-    """Put what read no GPU with the only GPUs that were read in its folder."""
-    alone = [i for i, f in enumerate(files) if not (f.has_gpus or f.is_run or f.bundle)]
-    for i in alone:
-        near: dict[int, list[FileReadings]] = defaultdict(list)
-        for j, latter in enumerate(files):
-            if latter.has_gpus and latter.folder == files[i].folder:
-                near[groups.of(j)].append(latter)
-        if len(near) == 1:
-            ((group, latter_indices),) = near.items()
-            if any(_at_one_time(files[i], latter) for latter in latter_indices):
-                groups.join(group, i)
+    """Put what read no GPU with the only GPUs of its folder, else with the only ones of its time.
+
+    Two such files of one time, in folders without GPUs, may each be of the GPUs: neither is.
+    """
+    with_gpus = [file for file in files if file.has_gpus]
+    group_of = {id(file): groups.of(place) for place, file in enumerate(files)}
+    far: list[tuple[int, set[int]]] = []
+    for place, file in enumerate(files):
+        if group_of[id(file)] in {group_of[id(other)] for other in with_gpus}:
+            continue
+        of_time = [other for other in with_gpus if _at_one_time(file, other)]
+        near = {group_of[id(other)] for other in with_gpus if other.folder == file.folder}
+        if not near:
+            dated = (o for o in of_time if file.absolute and o.absolute and not o.is_run)
+            far.append((place, {group_of[id(other)] for other in dated}))
+        elif len(near) == 1 and not file.is_run and near & {group_of[id(o)] for o in of_time}:
+            groups.join(near.pop(), place)
+    for place, found in far:
+        own = groups.of(place)
+        rivals = (files[other] for other, _ in far if groups.of(other) != own)
+        if len(found) == 1 and not any(_at_one_time(files[place], rival) for rival in rivals):
+            groups.join(found.pop(), place)
 
 
 def _at_one_time(former: FileReadings, latter: FileReadings) -> bool:

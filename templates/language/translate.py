@@ -173,6 +173,24 @@ def showing(rate: ExchangeRate | None) -> Iterator[None]:
         _ASKED.reset(before)
 
 
+_PLAN_FILE: ContextVar[str | None] = ContextVar("plan file", default=None)
+
+
+@contextmanager
+def reading_plan(path: str | None) -> Iterator[None]:
+    """Let the commands that are said inside read the plan from a file; None: it was not saved."""
+    before = _PLAN_FILE.set(None if path == "-" else path)
+    try:
+        yield
+    finally:
+        _PLAN_FILE.reset(before)
+
+
+def plan_file() -> str | None:
+    """Return the file that commands read the plan from."""
+    return _PLAN_FILE.get()
+
+
 def asked_rate() -> ExchangeRate | None:
     """Return the rate that was asked for."""
     return _ASKED.get()

@@ -97,7 +97,7 @@ def render_page(plan: Plan, over_time: Mapping[str, Mapping[str, Any]]) -> str:
         plan: made now, or read back.
         over_time: what was recorded over time, by job.
     """
-    single, screen = len(plan.jobs) == 1, first_screen(plan, saved_as="plan.json")
+    single, screen = len(plan.jobs) == 1, first_screen(plan)
     groups = alike(plan)
     numbers = {job.name: number for number, job in enumerate(plan.jobs)}
     return (

@@ -17,7 +17,7 @@ from msgspec import UNSET
 from planner.plan.bill import CostRange
 from pricing.catalog.price_age import OLD_DAYS
 from templates import report_text
-from templates.language.translate import _, join, translate_text, word
+from templates.language.translate import _, join, plan_file, translate_text, word
 from templates.report_text import (
     beside,
     cost_range,
@@ -126,22 +126,19 @@ class FirstScreen:
         return [*facts, *self.notes]
 
 
-def first_screen(plan: Plan, read_from: str = "", saved_as: str | None = None) -> FirstScreen:
+def first_screen(plan: Plan, read_from: str = "") -> FirstScreen:
     """Return the first lines of a plan.
 
     Args:
         plan: made now, or read back.
         read_from: what was read, in words.
-        saved_as: the plan.json that was written; None where none was.
     """
     if len(plan.jobs) == 1:
-        return job_screen(plan.jobs[0], plan, read_from, saved_as)
-    return _of_fleet(plan, read_from, saved_as)
+        return job_screen(plan.jobs[0], plan, read_from)
+    return _of_fleet(plan, read_from)
 
 
-def job_screen(
-    job: JobPlan, plan: Plan, read_from: str = "", saved_as: str | None = None
-) -> FirstScreen:
+def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     """Return the first lines of one job of a plan, as `first_screen`."""
     today, option = job.baseline, job.choice
     busy = None if job.busy_fraction is UNSET else float(job.busy_fraction)
@@ -168,8 +165,8 @@ def job_screen(
         notes.append(Line(label=_("Settle it"), text=ask))
     if (proof := job.answer.proof) is not None:
         notes.append(Line(label=_("Settle it"), text=_settle(job, proof, plan), kind="spare"))
-    command = _command(job, plan, saved_as)
-    notes.append(Line(label=_("Run"), text=_with_plan(command, saved_as)))
+    command = _command(job, plan)
+    notes.append(Line(label=_("Run"), text=_with_plan(command)))
     how = job.answer.now.command if job.answer.now else None
     first = job.verdict
     return FirstScreen(
@@ -430,7 +427,7 @@ def _typed(command: str, job: JobPlan, plan: Plan) -> str:
     return re.sub(rf"--option '?{re.escape(job.name)}/(o\d+)'?", r"--option \1", command)
 
 
-def _command(job: JobPlan, plan: Plan, saved_as: str | None) -> str:
+def _command(job: JobPlan, plan: Plan) -> str:
     """Return what to type next, else where a person rents it."""
     way, now, proof = job.answer.next, job.answer.now, job.answer.proof
     option = job.option(way.option) if way else None if now else job.choice
@@ -443,7 +440,7 @@ def _command(job: JobPlan, plan: Plan, saved_as: str | None) -> str:
         return _typed(command, job, plan)
     if not start and option.offer.by_hand_at:
         return translate_text(option.offer.by_hand_at)
-    path = "" if saved_as in {None, "-", "plan.json"} else f" {shlex.quote(saved_as or '')}"
+    path = _plan_argument()
     named = option.id if len(plan.jobs) == 1 else shlex.quote(f"{job.name}/{option.id}")
     ttl = "1h" if _is_run(job) else "8h"
     command = f"gpucost quote{path} --option {named}"
@@ -456,14 +453,20 @@ def _command(job: JobPlan, plan: Plan, saved_as: str | None) -> str:
     return command
 
 
-def _with_plan(command: str, saved_as: str | None) -> str:
+def _plan_argument() -> str:
+    """Return the plan's file with a blank before it; empty where commands find it themselves."""
+    path = plan_file()
+    return "" if path in {None, "plan.json"} else f" {shlex.quote(path or '')}"
+
+
+def _with_plan(command: str) -> str:
     """Return a command; where it reads a plan that was not written, what writes it first."""
-    if saved_as not in {None, "-"} or ("--option" not in command and " export " not in command):
+    if plan_file() or ("--option" not in command and " export " not in command):
         return command
     return _("again with -o plan.json, then {command}", command=command)
 
 
-def _of_fleet(plan: Plan, read_from: str, saved_as: str | None) -> FirstScreen:
+def _of_fleet(plan: Plan, read_from: str) -> FirstScreen:
     costs = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
     paid = sum((cost.total or _ZERO for cost in costs), _ZERO)
     least = _("at least ") if any(cost.at_least for cost in costs) else ""
@@ -472,7 +475,7 @@ def _of_fleet(plan: Plan, read_from: str, saved_as: str | None) -> FirstScreen:
     if unpriced := len(plan.jobs) - len(costs):
         words = _("{paid}; what {n} of the jobs cost is unknown", paid=words, n=unpriced)
     fleet, groups, causes = plan.fleet, alike(plan), _waste_by_cause(plan)
-    command = _fleet_command(plan, saved_as)
+    command = _fleet_command(plan)
     gpus = fleet.gpus_before if fleet else sum(map(_gpus, plan.jobs))
     stopped = _stopped(plan)  # takes up to two lines, and its jobs need no row of their own
     groups = [group for group in groups if not does_nothing(group.first)]
@@ -489,7 +492,7 @@ def _of_fleet(plan: Plan, read_from: str, saved_as: str | None) -> FirstScreen:
         gpus=(fleet.gpus_after, gpus) if fleet and fleet.gpus_after < gpus else None,
         actions=(*stopped, *_fleet_actions(plan)),
         rows=tuple(_row(group, plan) for group in groups[:shown]),
-        notes=(Line(label=_("Run"), text=_with_plan(command, saved_as)),),
+        notes=(Line(label=_("Run"), text=_with_plan(command)),),
         commands=(command,),
         paid_usd=paid,
         wasted_usd=sum(causes.values(), _ZERO),
@@ -640,10 +643,10 @@ def _shares_machines(plan: Plan) -> bool:
     return any(p and len(p.jobs) > 1 and p.offer.gpu_count > 1 for p in placements)
 
 
-def _fleet_command(plan: Plan, saved_as: str | None) -> str:
+def _fleet_command(plan: Plan) -> str:
     packed = plan.recommended is not None and bool(plan.recommended.packed)
     tool = "kubernetes" if packed else "skypilot"
-    path = "" if saved_as in {None, "-", "plan.json"} else f" {shlex.quote(saved_as or '')}"
+    path = _plan_argument()
     export = f"gpucost export{path} --to {tool}"
     if packed:
         export += " --fleet" + (" --by dra" if _shares_machines(plan) else "")

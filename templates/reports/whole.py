@@ -18,6 +18,7 @@ from templates.language.translate import (
     current_language,
     gap,
     glossary,
+    plan_file,
     rate_words,
     translate_text,
 )
@@ -177,9 +178,12 @@ def next_steps(job: JobPlan, plan: Plan) -> list[str]:
     option = job.choice
     steps = []
     if option is not None:
-        quote = command("gpucost", "quote", "--option", f"{job.name}/{option.id}")
+        path, named = plan_file(), f"{job.name}/{option.id}"
+        quote = command("gpucost", "quote", *((path,) if path else ()), "--option", named)
         saved = "`gpucost plan ... -o plan.json`"
-        steps.append(_("{quote} (save the plan first: {plan})", quote=quote, plan=saved))
+        if path is None:
+            quote = _("{quote} (save the plan first: {plan})", quote=quote, plan=saved)
+        steps.append(quote)
     first = job.verdict
     if first is not None:
         steps.append(command("gpucost", "explain", first.code))

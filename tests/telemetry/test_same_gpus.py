@@ -192,6 +192,37 @@ def test_a_log_and_a_tracker_run_of_one_job_are_one_job(tmp_path: Path) -> None:
         assert _bill(*paths) == _bill(log)
 
 
+def _host_alone(file: Path, begin_s: int = 7) -> Path:
+    """Write what a tracker recorded of a host without a look at its GPUs."""
+    lines = _events(file, 20, 11000, begin_s).read_text(encoding="utf-8").splitlines()
+    hosts = [
+        {key: value for key, value in json.loads(line).items() if ".gpu." not in key}
+        for line in lines
+    ]
+    file.write_text("".join(json.dumps(host) + "\n" for host in hosts), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("jobs_by", ["file", "folder"])
+def test_a_host_beside_the_only_gpus_of_its_time_is_theirs(jobs_by: str, tmp_path: Path) -> None:
+    """A run that read no GPU gives its CPU to the only GPUs that were on; two such runs do not."""
+    log = _log(tmp_path / "smi.csv", _rows(range(0, 600, 10), gpus=1))
+    options = FolderReadOptions(jobs_by=jobs_by)  # type: ignore[arg-type]
+
+    def jobs(*runs: Path) -> tuple[Profile, ...]:
+        named = [str(path) for path in (log, *runs)]
+        return read_telemetry(named, Hints(), options=options)
+
+    first = _host_alone(tmp_path / "a" / "events.jsonl").parent
+    (profile,) = jobs(first)
+    assert profile.host is not None
+    assert profile.host.cpu_util is not None
+    later = _host_alone(tmp_path / "c" / "events.jsonl", 90_000).parent
+    assert sum(bool(job.gpus) and job.host is None for job in jobs(later)) == 1
+    second = _host_alone(tmp_path / "b" / "events.jsonl").parent
+    assert all(job.host is None for job in jobs(first, second) if job.gpus)
+
+
 @pytest.mark.parametrize(
     ("busy", "memory_mib", "begin_s"),
     [(90, 11000, 7), (20, 70000, 7), (20, 11000, 90_000)],

@@ -120,7 +120,7 @@ def test_the_page_leads_with_the_same_lines(name: str) -> None:
         r"^> (Confidence of the advice: .*? jobs\.)", render_report(plan), re.MULTILINE
     )
     page = html.unescape(render_report(plan, style="html"))
-    screen = first_screen(plan, saved_as="plan.json")
+    screen = first_screen(plan)
     texts = [line.text for line in (*screen.facts, *screen.notes) if line.kind != "pay"]
     texts += [text for action in screen.actions for text in (action.text, *action.figures)]
     assert [text for text in texts if text not in page] == []

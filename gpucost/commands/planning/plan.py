@@ -59,6 +59,7 @@ from templates.language.translate import (
     ExchangeRate,
     _,
     current_language,
+    reading_plan,
     showing,
     translate_text,
 )
@@ -226,16 +227,17 @@ def command(
     saved_as = next((path for path, kind in kinds.items() if kind == "json"), None)
     document = to_plan(plan)
     shown = _naming_files(document, saved_as, sources)
-    for path, kind in kinds.items():
-        whole = plan_text(document, plan.jobs) if kind == "json" else None
-        write_pieces(path, whole or [_text(shown, kind, (lang, rate), output)])
-        if path != "-":
-            output.say(f"wrote {path}")
-    if target != "-":
-        view = "brief" if is_brief else "all" if all_options else ""
-        with speaking(lang, rate, output):
+    with reading_plan(saved_as):
+        for path, kind in kinds.items():
+            whole = plan_text(document, plan.jobs) if kind == "json" else None
+            write_pieces(path, whole or [_text(shown, kind, (lang, rate), output)])
+            if path != "-":
+                output.say(f"wrote {path}")
+        if target != "-":
+            view = "brief" if is_brief else "all" if all_options else ""
             as_file = output.format == "json" and not is_brief
-            _print(document if as_file else shown, output, (_read_from(profiles), saved_as), view)
+            with speaking(lang, rate, output):
+                _print(document if as_file else shown, output, _read_from(profiles), view)
     plan.check_feasible()
     return gate.check(plan, output)
 
@@ -362,14 +364,14 @@ def _read_from(profiles: tuple[Profile, ...]) -> str:
     return _(", from {files} ({hours} h)", files=shown, hours=f"{Decimal(f'{hours:.3g}'):,f}")
 
 
-def _print(plan: Plan, output: Output, words: tuple[str, str | None], view: str) -> None:
+def _print(plan: Plan, output: Output, read_from: str, view: str) -> None:
     if output.format == "json":
-        print_json(brief(plan, first_screen(plan, *words)) if view == "brief" else plan)
+        print_json(brief(plan, first_screen(plan, read_from)) if view == "brief" else plan)
     elif output.format == "md":
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
         click.echo(render_report(plan, lang=current_language()), nl=False)
     else:
-        print_plan(plan, output, words, all_options=view == "all")
+        print_plan(plan, output, read_from, all_options=view == "all")
     for note in _without_own_end(plan):
         output.say(_("note: {note}", note=translate_text(note)))

@@ -16,7 +16,7 @@ from gpucost.views.output import Output, common_options
 from planner.documents.plan_change import PlanChange, plan_change
 from planner.plan.plan import Plan
 from pricing.errors import InputError
-from templates.language.translate import ExchangeRate, showing
+from templates.language.translate import ExchangeRate, reading_plan, showing
 
 
 @click.command(name="report", epilog="Example: gpucost report plan.json -o report.md")
@@ -50,7 +50,7 @@ def report(
     plan = load_plan(plan_path)
     change = _change(base, plan) if style == "github-comment" else None
     over_time = _over_time(plan_path, series, plan, style)
-    with showing(rate):
+    with showing(rate), reading_plan(plan_path):
         text = render_report(plan, style=style, lang=lang, change=change, over_time=over_time)
     write_file(target, text)
     if target != "-":
