@@ -115,7 +115,7 @@ def recover(journal: Journal, output: Output) -> list[str]:
     Raises:
         InputError: there are several such folders, or the journal has runs of this one.
     """
-    reached, owner = sessions(journal, output), this_owner()
+    reached, owner = sessions(journal, output, forgotten=True), this_owner()
     inventories = [(session, survey(session)) for session in reached.sessions]
     lost = [
         (session, run, run.marks.owner)

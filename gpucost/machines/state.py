@@ -264,14 +264,19 @@ def _burning(run: Deployment) -> str:
 
 
 def sessions(
-    journal: Journal, output: Output, providers: Collection[str] = tuple(CLOUDS)
+    journal: Journal,
+    output: Output,
+    providers: Collection[str] = tuple(CLOUDS),
+    *,
+    forgotten: bool = False,
 ) -> ReachableProviders:
     """Return a session with each of these providers that can be asked.
 
-    Where nothing of ours may be, nobody is asked: pools of clusters that were never named here.
+    Where nothing of ours may be, nobody is asked: pools of clusters that were never named here,
+    unless what was named here may be `forgotten`.
     """
     open_at = frozenset(run.provider for run in journal.open_deployments())
-    used = [name for name in providers if name in open_at or _is_used(name)]
+    used = [name for name in providers if forgotten or name in open_at or _is_used(name)]
     opened: list[Session] = []
     unreached: list[UnreachableProvider] = []
     for provider in used:

@@ -123,12 +123,22 @@ _STRANGER = (
 _SILENT = "AWS: no answer in time"
 
 
+def enabled_regions(clients: AwsClients) -> tuple[str, ...]:
+    """Return the regions that the account may use, by name.
+
+    Raises:
+        ProviderError: AWS does not say.
+    """
+    with sdk_errors("listing regions"):
+        answer = clients.get("ec2", "").describe_regions()
+    return tuple(sorted(str(region["RegionName"]) for region in answer["Regions"]))
+
+
 def marked_regions(clients: AwsClients, draft: ListingDraft) -> tuple[str, ...]:
     """Return enabled regions in which anything has our tag: one call each; failures are noted."""
-    names: list[str] = []
-    with draft.asking(), sdk_errors("listing regions"):
-        answer = clients.get("ec2", "").describe_regions()
-        names = sorted(str(region["RegionName"]) for region in answer["Regions"])
+    names: tuple[str, ...] = ()
+    with draft.asking():
+        names = enabled_regions(clients)
     answers = in_each(names, lambda name: _is_marked(clients, name))
     join_regions(draft, {name: answer and answer[1] for name, answer in answers.items()})
     return tuple(name for name, answer in answers.items() if answer is not None and answer[0])

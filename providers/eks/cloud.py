@@ -15,6 +15,7 @@ from providers.aws import schedule
 from providers.aws.access import AwsClients, is_not_found, sdk_errors
 from providers.aws.cloud import AwsCloud
 from providers.aws.cloud import connect as connect_aws
+from providers.aws.inventory import enabled_regions
 from providers.aws.placement import check_quota
 from providers.deployment import NODE, POOL, pool_name
 from providers.eks import inventory, note_region, seen_regions
@@ -197,6 +198,7 @@ class EksCloud(PoolCloud):
     ) -> Listing:
         """Return node groups with our tags or names, and their nodes; each region on its own."""
         places = seen_regions(self.state) if regions is None else regions
+        places = places or enabled_regions(self._clients)  # the folder that named them was lost
         listing = inventory.listing(self._clients, places, kinds, marks_by_run)
         if OUTSIDE not in kinds:
             return listing

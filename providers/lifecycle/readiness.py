@@ -12,7 +12,7 @@ from functools import partial
 
 from pricing.errors import ProviderError, RefusedError
 from providers.deployment import NODE, POOL
-from providers.interface import Deployment, LaunchSpec, Resource
+from providers.interface import OUTSIDE, Deployment, LaunchSpec, Resource
 from providers.lifecycle.session import Session, Stopwatch
 from providers.ownership_tags import OwnershipTags
 from providers.ssh.connection import Login, Proof, Status
@@ -222,6 +222,9 @@ def _prove_one(
 def _status(session: Session, run: Deployment, machines: tuple[Resource, ...]) -> Status:
     """Ask the machines of a run; of a pool, what its provider shows is all that there is."""
     if is_pool(machines):
+        scheduled = any(resource.kind == OUTSIDE for resource in run.resources)
+        if run.terms is None and OUTSIDE in session.cloud.kinds and not scheduled:
+            return Status(state="pending", reason="it was found again, and no schedule ends it")
         return pool_status(run, machines)
     return prove(session, run.marks, machines, ends_itself=run.self_destroy is not False)
 

@@ -69,7 +69,7 @@ CASES: dict[str, Case] = {
     "renamed and retagged by somebody": Case(before="take_over", heals=True, kinds=_TAKEN),
     "creates doubled by a proxy": Case(world=World(doubled="machines"), kinds=_DOUBLED),
     "every POST doubled by a proxy": Case(world=World(doubled="every"), kinds=_DOUBLED),
-    "the state folder lost": Case(before="lose_state", kinds=(*_MACHINES, "doks")),  # see ending.md
+    "the state folder lost": Case(before="lose_state", kinds=(*_MACHINES, *POOLS)),
     "no network for down": Case(before="cut", heals=True),
     "credentials of another account": Case(before="leave", heals=True),
     "a page of each list lost": Case(world=World(page_size=1, lost_page=2)),
