@@ -99,7 +99,7 @@ def test_a_machine_left_on_is_dollars_and_ends_first(kind: str) -> None:
     left_on = next(finding for finding in job.findings if finding.code == "left-on")
     assert left_on.waste_usd == Decimal("181.82")
     assert screen.busy_fraction == pytest.approx(0.5 / 11, abs=1e-4)
-    assert "20 of the 22 h" in " ".join(line.text for line in screen.facts)
+    assert "20 of 22 h" in " ".join(line.text for line in screen.facts)
     assert job.now is not None
     assert job.now.actions == ("idle-shutdown",)
     assert job.now.usd is not None
