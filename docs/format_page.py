@@ -57,8 +57,8 @@ def formats() -> Iterator[str]:
     yield from ("", "## What a mapped column may be", "")
     yield from prose(
         "A column is in the first unit of its row, unless its own name or `--map "
-        "COLUMN=SLOT:UNIT` says another. A meter of energy counts up. Readings of the host are "
-        "taken from CSV alone; of an instant with several rows, their mean."
+        "COLUMN=SLOT:UNIT` says another. A meter of energy counts up. Of an instant with several "
+        "rows a reading of the host is their mean."
     )
     yield ""
     yield from table(("slot", "what it is", "units"), [_map_row(name) for name in MAPPABLE])

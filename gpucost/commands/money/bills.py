@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import click
 
-from gpucost.arguments.parameters import options
+from gpucost.arguments.parameters import TYPES, options
 from gpucost.files.plan_file import is_plan, load_plan
 from gpucost.live.sources import read_sources
 from gpucost.prices.cache import load_catalog
@@ -41,7 +41,7 @@ from pricing.errors import InputError
 from pricing.money import plain, show, usd
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Stream
-from templates.language.translate import _, join, translate_text, word
+from templates.language.translate import ExchangeRate, _, join, showing, translate_text, word
 from templates.report_text import other_currency
 
 
@@ -83,17 +83,32 @@ def read_bills(paths: tuple[str, ...], rates: Rates = NO_RATES) -> tuple[Bill, .
     return tuple(bills)
 
 
+def _shown(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> tuple[Rates, ExchangeRate | None]:
+    """Return the rates of the bill, which name no day, and the one that totals are shown in."""
+    dated = [text for text in texts if "@" in text]
+    rates = _rates(context, parameter, tuple(text for text in texts if text not in dated))
+    shown = [TYPES["rate"].convert(text, parameter, context) for text in dated]
+    return rates, shown[-1] if shown else None
+
+
 @click.command(name="bill", epilog="Example: gpucost bill invoice.csv --tz Europe/Berlin")
 @click.argument("paths", nargs=-1, required=True, metavar="INVOICE... [PLAN]")
-@options("option tz measured bill-rate", bill_rate={"callback": _rates})
+@options(
+    "option tz measured bill-rate fx.bill",
+    bill_rate={"callback": _rates},
+    fx={"callback": _shown},
+)
 @output_options
-@language_options("lang fx")
+@language_options("lang")
 def bill(
     paths: tuple[str, ...],
     named: tuple[str, ...],
     tz: str | None,
     profiles: tuple[str, ...],
     rates: Rates,
+    fx: tuple[Rates, ExchangeRate | None],
     output: Output,
 ) -> None:
     """Show the GPU spend on an invoice by machine, nights and weekends, and what was unused.
@@ -105,14 +120,15 @@ def bill(
     billing export, or DigitalOcean's invoice (CSV, JSON) or billing insights. The format is
     recognized by content; .gz is read directly.
     """
-    plans = [path for path in paths if is_plan(path)]
+    rates, plans = {**fx[0], **rates}, [path for path in paths if is_plan(path)]
     if plans:
         invoices = tuple(path for path in paths if path not in plans)
         if len(plans) > 1 or not invoices:
             raise InputError(
                 "compare one plan with at least one invoice: gpucost bill INVOICE PLAN."
             )
-        _reconcile(plans[0], invoices, named, rates, output)
+        with showing(fx[1]):
+            _reconcile(plans[0], invoices, named, rates, output)
         return
     zone = Hints(tz=tz).zone or UTC
     bills = read_bills(paths, rates)
@@ -121,7 +137,8 @@ def bill(
     if output.format == "json":
         print_json(document)
     else:
-        print_review(document, output)
+        with showing(fx[1]):
+            print_review(document, output)
 
 
 def _measured(profiles: tuple[str, ...], output: Output) -> Measured:

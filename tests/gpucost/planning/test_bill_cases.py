@@ -74,6 +74,8 @@ def test_a_rate_of_ones_own_is_taken(shared: Path, call: Call) -> None:
     ran = call("bill", str(bill), "--bill-rate", "CNY=0.14", "-f", "json")
     assert ran.json["totals"]["gpu_usd"] == "13.78"
     assert call("bill", str(bill), "--bill-rate", "CNY").code == 2
+    earlier = call("bill", str(bill), "--fx", "CNY=0.14", "-f", "json")
+    assert earlier.json["totals"] == ran.json["totals"]
 
 
 def test_a_machine_has_no_more_hours_than_its_time(
