@@ -24,14 +24,14 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # hostile results, ends, stacks from outside, flavors, ledger. From here each may only fall again,
 # but for the catalog that publishes itself, which its task gave up to 400 lines.
 LIMITS: Mapping[str, int] = {
-    "lines of code": 70_573,
-    "files": 469,
-    "modules with one importer": 79,
-    "public classes": 732,
+    "lines of code": 68_065,
+    "files": 462,
+    "modules with one importer": 74,
+    "public classes": 704,
     "document classes": 14,
-    "memo dictionaries in frozen values": 14,
-    "vague names": 1_028,
-    "uses of Any": 646,
+    "memo dictionaries in frozen values": 1,
+    "vague names": 712,
+    "uses of Any": 314,
 }
 
 # Pronouns, adverbs and participles that say nothing of what a name holds.

@@ -96,9 +96,18 @@ class _Standing:
         hardware, job, today = context.profile.hardware, context.profile.job, context.baseline
         self.context = context
         self._parts = (
-            *(context.market, today.offer, today.assumed, today.count, today.replicas),
-            *(context.gpu.name, context.profile.gpu_count, hardware.nodes, context.work.replicas),
-            *(job.kind, job.splits_the_model, context.stays_on),
+            context.market,
+            today.offer,
+            today.assumed,
+            today.count,
+            today.replicas,
+            context.gpu.name,
+            context.profile.gpu_count,
+            hardware.nodes,
+            context.work.replicas,
+            job.kind,
+            job.splits_the_model,
+            context.stays_on,
         )
 
     def __hash__(self) -> int:

@@ -38,7 +38,7 @@ def fetch(request: Request) -> PriceReading:
     try:
         rows = [row for size in sold for row in _rows(size, day)]
     except (TypeError, ValueError, ArithmeticError) as error:
-        raise ProviderError(f"DigitalOcean: reading sizes failed: {error}.") from error
+        raise ProviderError(f"DigitalOcean: reading sizes failed: {error}.") from None
     if not rows:
         raise ProviderError(
             "DigitalOcean: the answer lists no GPU size, so nothing was changed. A token that may "

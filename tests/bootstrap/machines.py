@@ -1,6 +1,6 @@
 """Machines to set up: every kind that a plan can ask for."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,7 +33,7 @@ def a_machine(**changes: Any) -> MachineBootstrap:
 
 _AWS = CLOUDS["aws"].notices
 assert _AWS is not None
-NOTICES: dict[str, str] = asdict(_AWS)
+NOTICES: dict[str, str] = dict(_AWS)
 EIGHT: dict[str, int | str] = {"nproc_per_node": 8, "numa": "auto"}
 MACHINES: dict[str, MachineBootstrap] = {
     "one H100 at DigitalOcean": a_machine(),

@@ -44,6 +44,7 @@ class LabelledCase:
         useful: whether the GPU does useful work, so that it must not be called idle or too large.
         recorded: whether it is a published recording.
         egress: share of the bill that is for data sent out, 0-1; None where there is no bill.
+        spare_copies: share of a service's copies that no request needs, 0-1; None where unknown.
         held_out: whether no rule was written with it in mind.
         given: the readings, as the TOML states them.
     """
@@ -56,6 +57,7 @@ class LabelledCase:
     useful: bool
     recorded: bool
     egress: float | None
+    spare_copies: float | None
     held_out: bool
     given: Mapping[str, Any]
 
@@ -81,6 +83,7 @@ def cases() -> tuple[LabelledCase, ...]:
             useful=given.get("useful", False),
             recorded="lambda" in given or "sample" in given,
             egress=given.get("egress"),
+            spare_copies=given.get("spare_copies"),
             held_out=path.stem == "held_out",
             given=given,
         )
@@ -125,6 +128,7 @@ def _from_readings(case: LabelledCase) -> Profile:
         "hardware": given["hardware"],
         "gpus": [{"index": i, "metrics": _statistics(one)} for i, one in enumerate(each)],
         "step": given.get("step"),
+        "window": given.get("window"),
         "work": given.get("work"),
         "phases": given.get("phases", []),
         "host": _statistics(given["host"]) if "host" in given else None,

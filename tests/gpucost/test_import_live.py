@@ -301,12 +301,12 @@ def test_jobs_and_teams_come_from_the_labels_of_pods(
 def test_a_label_that_changed_is_nobodys(
     call: Call, server: tuple[FakePrometheus, str], tmp_path: Path
 ) -> None:
-    """A pod that was of two teams in the window is of none; what stayed the same is kept."""
+    """A pod of two teams in the window is of neither, but of its namespace's; the rest is kept."""
     fake, address = server
     fake.kube = [{**KUBE[2], "label_team": "other"}, KUBE[2]]
     assert call("import", address, *WHOLE, "-o", f"{tmp_path}/o/").code == 0
     serve = _profiles(tmp_path / "o")["serve-0"]["job"]
-    assert (serve.get("team"), serve["owner"]) == (None, "ada")
+    assert (serve.get("team"), serve["owner"]) == ("b", "ada")
 
 
 def test_a_matcher_leaves_out_pods_of_another_cluster(
@@ -318,7 +318,7 @@ def test_a_matcher_leaves_out_pods_of_another_cluster(
     done = call("import", address, *WHOLE, "--match", "cluster=a", "-o", f"{tmp_path}/o/")
     assert done.code == 0, done.err
     found = {name: one["job"].get("team") for name, one in _profiles(tmp_path / "o").items()}
-    assert found == {"serve-0": None, "train-0": "vision"}
+    assert found == {"serve-0": "b", "train-0": "vision"}  # b: its own namespace
 
 
 def test_pods_of_one_name_in_two_namespaces_are_two_jobs(

@@ -176,7 +176,7 @@ def test_the_same_bytes_twice(call: Call, empty_folder: Path) -> None:
         assert ran.code == 0
     for suffix in ("json", "md"):
         first, second = ((empty_folder / f"{n}.{suffix}").read_bytes() for n in "12")
-        assert first == second
+        assert first.replace(b"1.json", b"2.json") == second  # a report names its plan
 
 
 NOWHERE = ("", ".", "/", "..", "folder", "missing/plan.json", "profile.json/plan.json")

@@ -5,7 +5,7 @@ import gc
 import io
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -224,20 +224,19 @@ def command(
             summarizes=one_screen and executor is not None,
             on_progress=output.progress(PLANNING),
         )
-    saved_as = next((path for path, kind in kinds.items() if kind == "json"), None)
-    document = to_plan(plan)
+    document, saved_as = (
+        to_plan(plan),
+        next((p for p, kind in kinds.items() if kind == "json"), None),
+    )
     shown = _naming_files(document, saved_as, sources)
     with reading_plan(saved_as):
         for path, kind in kinds.items():
-            whole = plan_text(document, plan.jobs) if kind == "json" else None
-            write_pieces(path, whole or [_text(shown, kind, (lang, rate), output)])
-            if path != "-":
-                output.say(f"wrote {path}")
+            text = partial(_text, shown, kind, (lang, rate), output)
+            _write(path, plan_text(document, plan.jobs) if kind == "json" else [text()], output)
         if target != "-":
             view = "brief" if is_brief else "all" if all_options else ""
-            as_file = output.format == "json" and not is_brief
             with speaking(lang, rate, output):
-                _print(document if as_file else shown, output, _read_from(profiles), view)
+                _print(document, shown, output, _read_from(profiles), view)
     plan.check_feasible()
     return gate.check(plan, output)
 
@@ -326,6 +325,12 @@ def _kinds(target: str | None, report_path: str | None) -> dict[str, str]:
     return kinds
 
 
+def _write(path: str, pieces: Iterable[str], output: Output) -> None:
+    write_pieces(path, pieces)
+    if path != "-":
+        output.say(f"wrote {path}")
+
+
 def _text(plan: Plan, kind: str, words: tuple[str, ExchangeRate | None], output: Output) -> str:
     """Return the plan as Markdown, as a page, or as a table of its options in CSV."""
     if kind == "csv":
@@ -364,9 +369,10 @@ def _read_from(profiles: tuple[Profile, ...]) -> str:
     return _(", from {files} ({hours} h)", files=shown, hours=f"{Decimal(f'{hours:.3g}'):,f}")
 
 
-def _print(plan: Plan, output: Output, read_from: str, view: str) -> None:
+def _print(document: Plan, plan: Plan, output: Output, read_from: str, view: str) -> None:
+    """Print a plan, as it is written or as it is shown."""
     if output.format == "json":
-        print_json(brief(plan, first_screen(plan, read_from)) if view == "brief" else plan)
+        print_json(brief(plan, first_screen(plan, read_from)) if view == "brief" else document)
     elif output.format == "md":
         from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 

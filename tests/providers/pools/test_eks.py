@@ -144,13 +144,12 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
 
 
 def test_a_region_is_noted_before_the_call(session: Session, aws_account: AwsAccount) -> None:
-    """Only noted regions are asked; where nothing can be noted nothing is made."""
+    """Where none is noted EKS counts as unused; where nothing can be noted nothing is made."""
     cloud = session.cloud
     assert isinstance(cloud, EksCloud)
     assert seen_regions(cloud.state) == ()
     assert not is_used({}, cloud.state)
     assert cloud.list_owned(None) == Listing()
-    assert "ListClusters" not in aws_account.requests
     aws_account.faults.append(AwsFault(action="CreateNodegroup", status=400, code="Nope"))
     with pytest.raises(ProviderError, match="Nope"):
         launched(session, a_group())
