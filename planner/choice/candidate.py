@@ -15,6 +15,7 @@ The draws also hold what a price may have moved by since it was read.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
@@ -54,6 +55,19 @@ MOST_LIKELY_TO_MISS = 0.05
 _OPEN_END = 0.5
 # No machine of a closed lowest bucket (< 5 %) may be taken back; a tenth of its end is taken.
 _NEVER = 0.1
+
+
+def owed_line(usd: Decimal, day: date) -> QuoteLine:
+    """Return what is owed for today's machines, whatever runs, as a line of a bill."""
+    return QuoteLine(
+        what="owed",
+        usd=usd,
+        formula="{0} USD",
+        numbers=(usd,),
+        rule=Message("note.owed-anyway"),
+        source="hardware.owned, hardware.paid_until",
+        as_of=day.isoformat(),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,15 +293,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         bill = self._bill("mid")
         if not self._owed_beside:
             return bill
-        owed = QuoteLine(
-            what="owed",
-            usd=self._owed_beside,
-            formula="{0} USD",
-            numbers=(self._owed_beside,),
-            rule=Message("note.owed-anyway"),
-            source="hardware.owned, hardware.paid_until",
-            as_of=self.catalog.as_of.isoformat(),
-        )
+        owed = owed_line(self._owed_beside, self.catalog.as_of)
         return structs.replace(bill, lines=(*bill.lines, owed))
 
     @cached_property

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.actions import ACTIONS
 from planner.choice.baseline import Baseline
+from planner.choice.candidate import owed_line
 from planner.choice.context import host_lacks, host_need, host_unknown, together
 from planner.choice.requirements import Requirements
 from planner.fleet.fleet import Fleet, Placement, Together, total
@@ -45,6 +46,7 @@ from pricing.money import whole_dollars
 if TYPE_CHECKING:
     from planner.fleet.packing import Packing
 
+_ROUNDING = Decimal("0.0001")
 _SHARE_H = ACTIONS["share-gpu"].effort_hours
 
 
@@ -57,17 +59,30 @@ class Left:
         shares: GPUs that each job holds, summed; the bill is split over them. Jobs that take turns
             on a machine hold more together than it has.
         bill: of all machines, for as long as any job holds them.
+        owed: dollars owed anyway for machines that are not among these.
         notes: what becomes of freed GPUs.
     """
 
     offer: Offer
     shares: int
     bill: Quote
+    owed: Decimal
     notes: tuple[str, ...]
 
     def lines(self, gpus: int) -> tuple[QuoteLine, ...]:
-        """Return the bill of so many of the GPUs."""
-        return part_of(self.bill, gpus, self.shares).lines
+        """Return the bill of so many of the GPUs, and their part of what is owed beside it."""
+        owed = _owed_lines(self.owed * gpus / self.shares, self.bill)
+        return (*part_of(self.bill, gpus, self.shares).lines, *owed)
+
+
+def _owed_lines(usd: Decimal, bill: Quote) -> tuple[QuoteLine, ...]:
+    """Return the line of what is owed anyway beside a bill; none where that is nothing."""
+    day = bill.usage.as_of
+    return (owed_line(usd, day),) if usd > 0 else ()
+
+
+def _owed(tenant: Tenant) -> Decimal:
+    return tenant.baseline.owed
 
 
 def machines_left(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None) -> Left:
@@ -108,7 +123,8 @@ def machines_left(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalo
     )
     notes = tuple(_notes(today, size, chosen.usage.count, machines, needed))
     shares = len(bins) + sum(t.profile.gpu_count for t in alone)
-    return Left(offer=size, shares=shares, bill=chosen, notes=notes)
+    owed = max(Decimal(0), sum(map(_owed, tenants), Decimal(0)) - chosen.exact)
+    return Left(offer=size, shares=shares, bill=chosen, owed=owed, notes=notes)
 
 
 def gpus_held(tenants: list[Tenant]) -> int:
@@ -259,10 +275,12 @@ class Draft:
             return
         machines = machines_left(packing.groups, alone, catalog)
         before = sum((t.baseline.cost or Decimal(0) for t in everyone), Decimal(0))
-        after = machines.bill.exact + sum(
-            (total(t.home.data_lines if t.home else ()) for t in everyone), Decimal(0)
+        after = (
+            machines.bill.exact
+            + machines.owed
+            + sum((total(t.home.data_lines if t.home else ()) for t in everyone), Decimal(0))
         )
-        if after > before:
+        if after - before > _ROUNDING:
             self._leave(everyone, machines, after - before)
         else:
             self._bound += packing.bound
@@ -290,7 +308,10 @@ class Draft:
             if home is None:
                 raise ValueError("only jobs with a priced machine are packed")
             data_lines = [line for t in group if t is not longest for line in _data(t)]
-            cost = self._place(group, home.offer, 0, (*home.quote.lines, *data_lines))
+            has_owed = any(line.what == "owed" for line in home.quote.lines) or not home.moved
+            owed = sum((_owed(t) for t in group if t is not longest or not has_owed), Decimal(0))
+            lines = (*home.quote.lines, *data_lines, *_owed_lines(owed, home.quote))
+            cost = self._place(group, home.offer, 0, lines)
             if len(group) > 1:
                 self._joined.append(_Joined(_by_name(group), (len(self._gpus),), cost))
 

@@ -1,6 +1,7 @@
 """Four under-used GPUs become one, and why not, on single machines and on one of eight."""
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -160,3 +161,13 @@ def test_jobs_that_are_busy_at_other_hours_share(second: list[float], after: int
         for name, hours in (("a", BY_DAY), ("b", second))
     ]
     assert packed(*jobs).gpus_after == after
+
+
+def test_an_owned_machine_is_never_saved() -> None:
+    """What four machines owe anyway is owed on one, too: they fit it, and nothing is saved."""
+    jobs = [job(f"j{i}") for i in range(4)]
+    baselines = [(p, a_baseline(p, DROPLET)) for p in jobs]
+    owed = [(p, replace(b, owed=b.cost or Decimal(0))) for p, b in baselines]
+    free, held = (consolidate(fleet, Requirements()) for fleet in (baselines, owed))
+    assert free.saving.fraction == pytest.approx(3 / 4)
+    assert held.cost_after == pytest.approx(held.cost_before, abs=Decimal("0.01"))
