@@ -27,6 +27,7 @@ MOST_MFU = 0.75
 _TERA = 1e12
 _CHANGES_FORMAT = frozenset(("mixed-precision", "tf32", "quantization", "pruning"))
 _TINY = 1e-9
+_NO_BOUND = 1e12  # faster than anything: of a reading next to 0, finite
 
 
 class RelaxedBounds(NamedTuple):
@@ -175,7 +176,7 @@ def _of_gpus(limits: Limits, target: Layout, relaxed: RelaxedBounds) -> Iterator
 
 
 def _communication(ratio: float, now: _Communicating, alone: tuple[Estimate, ...]) -> Estimate:
-    most = ratio * now.step_s / now.rest_s
+    most = min(ratio * now.step_s / now.rest_s, _NO_BOUND)
     return Estimate(
         low=most * max(gain.low for gain in alone),
         mid=most * max(gain.mid for gain in alone),
@@ -194,7 +195,7 @@ def _arithmetic(share: float, limits: Limits, target: Layout) -> Estimate:
     rate_target = peak_tflops(target.chip, limits.precision) * target.gpu_count
     rate_target *= limits.part if target.slice else 1.0
     # A source beyond the limit is a wrong input; it proves at least what its peak does.
-    most = rate_target / rate_now * max(1.0, MOST_MFU / share)
+    most = min(rate_target / rate_now * max(1.0, MOST_MFU / share), _NO_BOUND)
     return exactly(most, Message("speed.most-of-peak", share=MOST_MFU, gpu=target.chip.name))
 
 
@@ -205,7 +206,8 @@ def _bandwidth(limits: Limits, target: Layout) -> Iterator[Estimate]:
         return
     part = 1.0 if target.slice else limits.memory_part
     ratio = bandwidth_target * target.gpu_count / (bandwidth_now * limits.gpu_count * part)
-    yield exactly(ratio / limits.dram, Message("speed.most-of-bandwidth", gpu=target.chip.name))
+    most = min(ratio / limits.dram, _NO_BOUND)
+    yield exactly(most, Message("speed.most-of-bandwidth", gpu=target.chip.name))
 
 
 def _precision(profile: Profile) -> str:
