@@ -77,12 +77,7 @@ class Left:
 
 def _owed_lines(usd: Decimal, bill: Quote) -> tuple[QuoteLine, ...]:
     """Return the line of what is owed anyway beside a bill; none where that is nothing."""
-    day = bill.usage.as_of
-    return (owed_line(usd, day),) if usd > 0 else ()
-
-
-def _owed(tenant: Tenant) -> Decimal:
-    return tenant.baseline.owed
+    return (owed_line(usd, bill.usage.as_of),) if usd > 0 else ()
 
 
 def machines_left(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None) -> Left:
@@ -123,7 +118,7 @@ def machines_left(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalo
     )
     notes = tuple(_notes(today, size, chosen.usage.count, machines, needed))
     shares = len(bins) + sum(t.profile.gpu_count for t in alone)
-    owed = max(Decimal(0), sum(map(_owed, tenants), Decimal(0)) - chosen.exact)
+    owed = max(Decimal(0), sum((t.baseline.owed for t in tenants), Decimal(0)) - chosen.exact)
     return Left(offer=size, shares=shares, bill=chosen, owed=owed, notes=notes)
 
 
@@ -275,11 +270,8 @@ class Draft:
             return
         machines = machines_left(packing.groups, alone, catalog)
         before = sum((t.baseline.cost or Decimal(0) for t in everyone), Decimal(0))
-        after = (
-            machines.bill.exact
-            + machines.owed
-            + sum((total(t.home.data_lines if t.home else ()) for t in everyone), Decimal(0))
-        )
+        data = sum((total(t.home.data_lines if t.home else ()) for t in everyone), Decimal(0))
+        after = machines.bill.exact + machines.owed + data
         if after - before > _ROUNDING:
             self._leave(everyone, machines, after - before)
         else:
@@ -309,7 +301,8 @@ class Draft:
                 raise ValueError("only jobs with a priced machine are packed")
             data_lines = [line for t in group if t is not longest for line in _data(t)]
             has_owed = any(line.what == "owed" for line in home.quote.lines) or not home.moved
-            owed = sum((_owed(t) for t in group if t is not longest or not has_owed), Decimal(0))
+            beside = (t for t in group if t is not longest or not has_owed)
+            owed = sum((t.baseline.owed for t in beside), Decimal(0))
             lines = (*home.quote.lines, *data_lines, *_owed_lines(owed, home.quote))
             cost = self._place(group, home.offer, 0, lines)
             if len(group) > 1:

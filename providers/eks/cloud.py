@@ -197,8 +197,9 @@ class EksCloud(PoolCloud):
         marks_by_run: Mapping[str, OwnershipTags],
     ) -> Listing:
         """Return node groups with our tags or names, and their nodes; each region on its own."""
-        places = seen_regions(self.state) if regions is None else regions
-        places = places or enabled_regions(self._clients)  # the folder that named them was lost
+        places = regions
+        if places is None:  # where the folder that names them was lost, any may have groups
+            places = seen_regions(self.state) or enabled_regions(self._clients)
         listing = inventory.listing(self._clients, places, kinds, marks_by_run)
         if OUTSIDE not in kinds:
             return listing

@@ -369,9 +369,10 @@ def _without_gpus(files: Sequence[FileReadings], groups: _Groups) -> None:
     """
     with_gpus = [file for file in files if file.has_gpus]
     group_of = {id(file): groups.of(place) for place, file in enumerate(files)}
+    joined = {group_of[id(file)] for file in with_gpus}
     far: list[tuple[int, set[int]]] = []
     for place, file in enumerate(files):
-        if group_of[id(file)] in {group_of[id(other)] for other in with_gpus}:
+        if group_of[id(file)] in joined:
             continue
         of_time = [other for other in with_gpus if _at_one_time(file, other)]
         near = {group_of[id(other)] for other in with_gpus if other.folder == file.folder}

@@ -87,9 +87,8 @@ def _shown(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[Rates, ExchangeRate | None]:
     """Return the rates of the bill, which name no day, and the one that totals are shown in."""
-    dated = [text for text in texts if "@" in text]
-    rates = _rates(context, parameter, tuple(text for text in texts if text not in dated))
-    shown = [TYPES["rate"].convert(text, parameter, context) for text in dated]
+    rates = _rates(context, parameter, tuple(text for text in texts if "@" not in text))
+    shown = [TYPES["rate"].convert(text, parameter, context) for text in texts if "@" in text]
     return rates, shown[-1] if shown else None
 
 
@@ -269,10 +268,12 @@ def _reconcile(
     if not named and (unchanged := _on_todays(plan, document, bills)):
         chosen, missing = select(plan, (f"{job}/o0" for job in unchanged))
         document = reconcile(plan, chosen, bills, missing)
-        jobs = ", ".join(unchanged)
         output.say(
-            f"{jobs}: the bill has today's machine and not the recommended one, so today's is "
-            "compared; --option chooses."
+            _(
+                "{jobs}: the bill has today's machine and not the recommended one, so today's is "
+                "compared; --option chooses.",
+                jobs=join(unchanged),
+            )
         )
     if output.format == "json":
         print_json(document)

@@ -16,7 +16,6 @@ from gpucost.prices.cache import load_catalog
 from gpucost.prices.token_prices import token_offers
 from gpucost.views.output import Output, output_options
 from gpucost.views.serving import print_answer
-from planner.choice.baseline import find_today
 from planner.choice.requirements import Requirements
 from planner.profile.model import Profile
 from planner.serving.fit import copies_answer, curve, fit_run
@@ -246,6 +245,8 @@ def copies(sources: tuple[str, ...], output: Output, lang: str, **typed: Any) ->
 
 def _listed_price(profile: Profile, say: Callable[[str], None]) -> Decimal | None:
     """Return the list price of the machine that a copy runs on; None where that is not known."""
+    from planner.choice.baseline import find_today  # noqa: PLC0415 - heavy, only for this
+
     try:
         offer = find_today(profile, load_catalog(today(), say=say).at(today()), Requirements())[0]
     except InputError:
