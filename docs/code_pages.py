@@ -6,8 +6,7 @@ from page_text import MADE, prose, table
 
 from gpucost.commands.planning.explain import action_facts, how_lines, test_words
 from planner.actions import ACTIONS, Action
-from planner.diagnosis.rules import RULES
-from planner.diagnosis.rules.rule import Rule
+from planner.diagnosis.rules import RULES, Rule
 
 # What people want to improve, by the name that actions know it by: its title, and the findings that
 # ask for it. The actions that serve it say so themselves.

@@ -37,7 +37,7 @@ WANTED = (
     "planner/pipeline.py",
     "planner/py.typed",
     "planner/profile/codec.py",
-    "planner/diagnosis/rules/__init__.py",
+    "planner/diagnosis/rules.toml",
     "telemetry/probe/path/gpucost_probe/events.py",
     "telemetry/probe/path/sitecustomize.py",
     "telemetry/sources.py",

@@ -5,16 +5,14 @@
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Literal
 
 import msgspec
 
 from planner.models.estimate import Estimate, exactly
-from planner.profile.frameworks import LEARNING
-from planner.signals import thresholds
-from planner.signals.condition import Signals, Test
+from planner.signals.condition import Signals, Test, parse_test
 from pricing.message import Message, join
 
 Part = Literal["input", "host", "kernels"]
@@ -26,12 +24,6 @@ Mechanism = Literal["loading", "copying", "launching", "checkpointing", "arithme
 Grade = Literal["measured", "published", "computed", "estimate", "planned", "unknown"]
 Range = tuple[float, float, float]
 FRAMEWORKS = ("pytorch", "lightning", "transformers", "accelerate", "keras", "jax")
-_GROUPS = {
-    "LEARNING": LEARNING,
-    "LOADERS": ("pytorch", "tensorflow", "jax", "graphs"),
-    "EAGER": ("pytorch", "graphs", "reinforcement"),  # each operation is launched from Python
-}
-"""Families of programs that have the same actions."""
 _WAYS = frozenset(("words", "frameworks", "environment", "launcher"))
 
 PART_OF: dict[Mechanism, Part] = {
@@ -75,8 +67,7 @@ class Action:
         memory: factor on GPU memory (least, typical, most); None where it changes none or is
             unknown.
         effort_hours: engineering time, our own estimate; 0 for a switch.
-        when: what must hold for it to apply; a reading that is missing does not stop it. The
-            entry's `families` of programs (`own_families`: only those) are the last of them.
+        when: what must hold for it to apply; a reading that is missing does not stop it.
         needs: what must be known before an option counts on it; without it, it is only listed.
         excludes: actions that make no sense beside it.
         remark: what to watch.
@@ -222,34 +213,16 @@ def read_actions() -> Iterator[Action]:
 def _action(
     code: str,
     *,
-    when: Iterable[dict[str, object]] = (),
-    needs: Iterable[dict[str, object]] = (),
-    families: tuple[str, ...] = (),
-    own_families: tuple[str, ...] = (),
+    when: Iterable[str] = (),
+    needs: Iterable[str] = (),
     **fields: object,
 ) -> Action:
     if unknown := fields.keys() - Action.__dataclass_fields__.keys():
         raise TypeError(f"actions.toml, {code}: no such field: {', '.join(sorted(unknown))}")
     if not fields.keys() & _WAYS:
         raise TypeError(f"actions.toml, {code}: say how it is done: {', '.join(sorted(_WAYS))}")
-    tests = [*map(_test, when)]
-    if programs := own_families or families:
-        tests.append(_of_families(programs, or_unknown=not own_families))
-    values = {**fields, "code": code, "when": tests, "needs": [*map(_test, needs)]}
     try:
-        return msgspec.convert(values, Action)
-    except msgspec.ValidationError as error:
+        tests = {"when": [*map(parse_test, when)], "needs": [*map(parse_test, needs)]}
+        return msgspec.convert({**fields, "code": code, **tests}, Action)
+    except ValueError as error:
         raise TypeError(f"actions.toml, {code}: {error}") from None
-
-
-def _of_families(programs: Iterable[str], *, or_unknown: bool) -> Test:
-    """Return the test for kinds of programs: what PyTorch has does not help VASP."""
-    limit = tuple(family for name in programs for family in _GROUPS.get(name, (name,)))
-    return Test(signal="job.family", op="in", limit=limit, or_unknown=or_unknown, quiet=True)
-
-
-def _test(fields: dict[str, object]) -> Test:
-    """Return a test; `named` is the name of its limit in planner/signals/thresholds.py."""
-    test = msgspec.convert(fields, Test)
-    name = fields.get("named")
-    return replace(test, limit=getattr(thresholds, name)) if isinstance(name, str) else test

@@ -7,8 +7,7 @@ import msgspec
 
 from planner.actions import ACTIONS, action
 from planner.actions.action import Action, compatible
-from planner.diagnosis.rules import RULES
-from planner.diagnosis.rules.rule import Case, Rule
+from planner.diagnosis.rules import RULES, Case, Rule
 from planner.profile.model import Profile
 from planner.signals.condition import Signals, Test
 from planner.signals.finding import Certainty, Finding, Reading, Severity

@@ -1,9 +1,11 @@
 """What a signal is, and tests on signals."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from planner.profile.model import Profile
+from planner.signals import thresholds
 
 Value = float | str | None
 FRACTION = "fraction"
@@ -79,21 +81,39 @@ class Test:
         return f"{self.op} {self.limit:g}"
 
 
-def is_(signal: str, op: str, limit: float | tuple[str, ...] | None = None) -> Test:
-    """Return a test that needs the signal."""
-    return Test(signal=signal, op=op, limit=limit)
+_FORM = re.compile(r"(where )?(\S+) (?:unknown|(<=?|>=?|in) (\S+))( or unknown)?")
 
 
-def where(signal: str, op: str, limit: float | tuple[str, ...]) -> Test:
-    """Return a test that says where a rule applies; it is not evidence."""
-    return Test(signal=signal, op=op, limit=limit, quiet=True)
+def parse_test(text: str) -> Test:
+    """Return a test as tables write it, such as `where job.kind in MAY_WORK or unknown`.
+
+    `where` makes it say where a rule applies, and no evidence; with `or unknown` an unmeasured
+    signal passes. A limit is a number, words between `|`, or a name in thresholds.py.
+
+    Raises:
+        ValueError: it has another form.
+    """
+    match = _FORM.fullmatch(text)
+    quiet, signal, op, limit, or_unknown = match.groups() if match else (None,) * 5
+    value = None if not limit else _words(limit) if op == "in" else _number(limit)
+    if not signal or (op and value is None):
+        raise ValueError(f"{text!r} is not a test, such as `where SIGNAL < LIMIT or unknown`")
+    return Test(
+        signal=signal,
+        op=op or "unknown",
+        limit=value,
+        or_unknown=bool(or_unknown),
+        quiet=bool(quiet),
+    )
 
 
-def unless_known(signal: str, op: str, limit: float) -> Test:
-    """Return a test that an unmeasured signal passes."""
-    return Test(signal=signal, op=op, limit=limit, or_unknown=True)
+def _number(text: str) -> float | None:
+    try:
+        return float(getattr(thresholds, text, text))
+    except ValueError:
+        return None
 
 
-def where_known(signal: str, op: str, limit: float) -> Test:
-    """Return a test that says where a rule applies, and that an unmeasured signal passes."""
-    return Test(signal=signal, op=op, limit=limit, or_unknown=True, quiet=True)
+def _words(text: str) -> tuple[str, ...]:
+    named = (getattr(thresholds, word, (word,)) for word in text.split("|"))
+    return tuple(word for words in named for word in words)

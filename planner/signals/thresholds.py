@@ -3,6 +3,7 @@
 Limits are round figures from practice, each with its reason; they are not fitted to any file.
 """
 
+from planner.profile.frameworks import LEARNING
 from planner.profile.kinds import kinds, ways
 
 STARVED = 0.7  # below this a GPU waits for a third of the time or more
@@ -59,3 +60,7 @@ MAY_SERVE = kinds(lambda kind: kind.serves, or_unknown=True)
 ANSWERS = kinds(lambda kind: kind.answers)
 MAY_ANSWER = kinds(lambda kind: kind.answers, or_unknown=True)
 TOGETHER = ways(lambda way: way.works_together)
+
+# Families of programs that have the same causes and actions.
+LOADERS = tuple(family for family in LEARNING if family != "reinforcement")
+EAGER = ("pytorch", "graphs", "reinforcement")  # each operation is launched from Python

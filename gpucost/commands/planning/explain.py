@@ -10,8 +10,7 @@ from gpucost.schemas.small_documents import ExplainedCode
 from gpucost.views.output import Output, language_options, output_options, print_json
 from planner.actions import ACTIONS, Action
 from planner.actions.effects import EFFECTS
-from planner.diagnosis.rules import RULES
-from planner.diagnosis.rules.rule import Rule
+from planner.diagnosis.rules import RULES, Rule
 from planner.signals.condition import Test
 from planner.signals.signals import SIGNALS
 from pricing.errors import InputError

@@ -4,9 +4,8 @@ import pytest
 
 from planner.actions import ACTIONS
 from planner.diagnosis.diagnose import reading_at, rule
-from planner.diagnosis.rules import RULES
-from planner.diagnosis.rules.rule import Rule
-from planner.signals.condition import Test, is_, unless_known, where
+from planner.diagnosis.rules import RULES, Rule
+from planner.signals.condition import Test, parse_test
 from planner.signals.signals import SIGNALS
 from pricing.errors import InputError
 
@@ -82,28 +81,36 @@ def test_an_unknown_code_lists_the_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "value", "holds", "shown"),
+    ("text", "value", "holds", "shown"),
     [
-        (is_("s", "<", 0.5), 0.4, True, "< 0.5"),
-        (is_("s", "<", 0.5), 0.5, False, "< 0.5"),
-        (is_("s", "<=", 0.5), 0.5, True, "<= 0.5"),
-        (is_("s", ">", 0.5), 0.5, False, "> 0.5"),
-        (is_("s", ">=", 0.5), 0.5, True, ">= 0.5"),
-        (is_("s", ">=", 0.5), None, False, None),
-        (is_("s", ">=", 0.5), "word", False, ">= 0.5"),
-        (is_("s", "in", ("a", "b")), "b", True, "one of a, b"),
-        (is_("s", "in", ("a", "b")), None, False, None),
-        (is_("s", "unknown"), None, True, None),
-        (is_("s", "unknown"), 0.0, False, "not measured"),
-        (unless_known("s", "<", 0.5), None, True, None),
-        (unless_known("s", "<", 0.5), 0.9, False, "< 0.5"),
-        (where("s", "<", 0.5), 0.1, True, None),
+        ("s < 0.5", 0.4, True, "< 0.5"),
+        ("s < 0.5", 0.5, False, "< 0.5"),
+        ("s <= 0.5", 0.5, True, "<= 0.5"),
+        ("s > 0.5", 0.5, False, "> 0.5"),
+        ("s >= 0.5", 0.5, True, ">= 0.5"),
+        ("s >= 0.5", None, False, None),
+        ("s >= 0.5", "word", False, ">= 0.5"),
+        ("s in a|b", "b", True, "one of a, b"),
+        ("s in a|b", None, False, None),
+        ("s unknown", None, True, None),
+        ("s unknown", 0.0, False, "not measured"),
+        ("s < 0.5 or unknown", None, True, None),
+        ("s < 0.5 or unknown", 0.9, False, "< 0.5"),
+        ("where s < 0.5", 0.1, True, None),
     ],
 )
 def test_a_test_holds_on_what_was_measured(
-    test: Test, value: float | str | None, *, holds: bool, shown: str | None
+    text: str, value: float | str | None, *, holds: bool, shown: str | None
 ) -> None:
     """An unmeasured signal holds nothing by itself, and is not evidence."""
+    test = parse_test(text)
     assert test.holds({"s": value}) is holds
     reading = reading_at(test, {"s": value})
     assert (reading.test if reading else None) == shown
+
+
+@pytest.mark.parametrize("text", ["", "s", "s <", "s = 1", "s < 1 or", "s < STARVD", "where s"])
+def test_what_is_not_a_test_is_refused(text: str) -> None:
+    """A slip in a table ends with the text that is wrong, and never as a test that always fails."""
+    with pytest.raises(ValueError, match="is not a test"):
+        parse_test(text)

@@ -1,0 +1,151 @@
+"""The diagnosis as a table: which readings mean which cause. The rules are in rules.toml.
+
+`planner.diagnosis.diagnose` applies them.
+
+Utilisation (`util.kernel_time`) is time with a kernel running, not work done: no rule sizes a GPU
+down on it alone.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+
+from planner.signals.condition import Signals, Test, parse_test
+from planner.signals.finding import Certainty, Severity
+from planner.signals.thresholds import BUSY, SM
+from pricing.message import Message
+
+Pool = Literal["idle", "busy", "outside"]
+
+
+class Waste(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A share of the bill.
+
+    Attributes:
+        pool: the time it is taken from, so that two causes never claim the same second; `outside`
+            is before the steps that the statistics are of.
+        of: a signal that is the share of the whole bill, 0-1, or the word of a law of several.
+        faster: how many times as fast that time could be; None: all of it is wasted.
+        words: how it is worked out.
+    """
+
+    pool: Pool
+    of: str
+    faster: float | None = None
+    words: str
+
+    def share(self, signals: Signals) -> float | None:
+        """Return the share of the whole bill, 0-1; None where unknown."""
+        law = _LAWS.get(self.of)
+        share = _number(signals, self.of) if law is None else law(signals)
+        return share if share is None or not self.faster else share * (1.0 - 1.0 / self.faster)
+
+
+def _number(signals: Signals, name: str) -> float | None:
+    value = signals[name]
+    return value if isinstance(value, float | int) else None
+
+
+def _waiting(signals: Signals) -> float | None:
+    busy = _number(signals, BUSY)
+    return None if busy is None else 1.0 - busy
+
+
+def _unfilled(signals: Signals) -> float | None:
+    busy, sm = _number(signals, BUSY), _number(signals, SM)
+    return None if busy is None or sm is None else max(0.0, busy - sm)
+
+
+def _uneven(signals: Signals) -> float | None:
+    mean, most = _number(signals, BUSY), _number(signals, "util.kernel_time.most")
+    return None if mean is None or not most else max(0.0, 1.0 - mean / most)
+
+
+def _behind(signals: Signals) -> float | None:
+    """Return the share of GPU time that waits for the slowest rank."""
+    behind, gpus = _number(signals, "ranks.behind"), _number(signals, "hardware.gpu_count")
+    return None if behind is None or not gpus else behind * (gpus - 1.0) / gpus
+
+
+_LAWS: Mapping[str, Callable[[Signals], float | None]] = {
+    "waiting": _waiting,
+    "unfilled": _unfilled,
+    "uneven": _uneven,
+    "behind": _behind,
+}
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One way to recognise a cause: all tests hold.
+
+    Attributes:
+        confidence: how sure the tests make it.
+        cause: one sentence for a person.
+        tests: what must hold.
+        waste: the share of the bill at stake; None where nobody can know.
+        severity: used where nothing is wasted; the rule's when None.
+        actions: what helps in this case, best first; the rule's when None.
+        names: the group of places (`planner.signals.program_places`) whose line the finding
+            names, where the program was looked at.
+    """
+
+    confidence: Certainty
+    cause: str
+    tests: tuple[Test, ...]
+    waste: Waste | None = None
+    severity: Severity | None = None
+    actions: tuple[str, ...] | None = None
+    names: str | None = None
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A finding code: how it is recognised, what helps, and why we believe it.
+
+    Attributes:
+        code: the finding code.
+        meaning: one sentence for `gpucost explain`.
+        cases: tried in order; the first whose tests all hold makes the finding.
+        actions: what helps, best first.
+        against: readings that would speak against the cause; shown where they hold.
+        severity: used where the waste is unknown or nothing is wasted.
+        source: where the rule comes from.
+    """
+
+    code: str
+    meaning: str
+    cases: tuple[Case, ...]
+    actions: tuple[str, ...] = ()
+    against: tuple[Test, ...] = ()
+    severity: Severity = "info"
+    source: str
+
+
+def _read_rules() -> Iterator[Rule]:
+    """Yield every rule, in the order of rules.toml, with the tests and wastes that it names."""
+    table = tomllib.loads(files(__package__).joinpath("rules.toml").read_text("utf-8"))
+    tests, wastes = table.pop("TESTS"), table.pop("WASTES")
+
+    def expanded(texts: Iterable[str]) -> Iterator[Test]:
+        for text in texts:
+            if text in tests:
+                yield from expanded(tests[text])
+            else:
+                yield parse_test(text)
+
+    def case(fields: dict[str, object], tests: Iterable[str], cause: str) -> dict[str, object]:
+        of = fields.get("waste")
+        every_step = {"pool": "idle", "of": of, "words": f"{of} of every step"}
+        waste = of and wastes.get(of, every_step)
+        own = {"waste": waste, "cause": Message(f"cause.{cause}"), "tests": [*expanded(tests)]}
+        return {**fields, **own}
+
+    for code, fields in table.items():
+        cases = [case(row, row["tests"], row["cause"]) for row in fields["cases"]]
+        against = [*expanded(fields.get("against", ()))]
+        yield msgspec.convert({**fields, "code": code, "cases": cases, "against": against}, Rule)
+
+
+RULES: tuple[Rule, ...] = tuple(_read_rules())
