@@ -65,13 +65,16 @@ def _stood(instants: NDArray[np.float64]) -> NDArray[np.float64]:
 def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return what `_usual` does, for some of the steps."""
     edge = np.full(_NEIGHBOURS - 1, np.nan)
-    behind = np.lib.stride_tricks.sliding_window_view(
+    windows = np.lib.stride_tricks.sliding_window_view(
         np.concatenate((edge, steps, edge)), _NEIGHBOURS
     )
-    around = np.nanmedian(behind[places + _NEIGHBOURS // 2], axis=1)
-    before = np.median(behind[places], axis=1)
-    after = np.median(behind[places + _NEIGHBOURS - 1], axis=1)
-    return np.asarray(np.fmax(np.fmax(around, before), after))
+    firsts = np.stack((places + _NEIGHBOURS // 2, places, places + _NEIGHBOURS - 1))
+    ordered = np.sort(windows[firsts])  # NaN last
+    known = np.isfinite(ordered).sum(axis=-1, keepdims=True)
+    middle = np.concatenate(((known - 1) // 2, known // 2), axis=-1)
+    medians = np.take_along_axis(ordered, middle, axis=-1).mean(axis=-1)
+    medians[1:][known[1:, :, 0] < _NEIGHBOURS] = np.nan
+    return np.asarray(np.fmax.reduce(medians))
 
 
 def _usual(steps: NDArray[np.float64]) -> NDArray[np.float64]:

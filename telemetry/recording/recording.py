@@ -203,6 +203,6 @@ class Recording:
 
     def by_gpu(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield each device's key and its rows, by key, readings as numbers."""
-        slots = [c for c in self.samples.columns if c not in (GPU, JOB)]
+        other = self.samples.dtypes[self.samples.dtypes != float].index.difference([GPU, JOB])
         for key, rows in self.samples.groupby(GPU, sort=True, observed=True):
-            yield str(key), rows.astype(dict.fromkeys(slots, float))
+            yield str(key), rows.astype(dict.fromkeys(other, float)) if len(other) else rows
