@@ -153,13 +153,13 @@ class _Commands(click.Group):
         return name, command, arguments
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        every = ctx.meta.get(EVERY, False)
+        verbose = ctx.meta.get(EVERY, False)
         with formatter.section("Start here"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in FIRST])
-        for heading, names in GROUPS.items() if every else ():
+        for heading, names in GROUPS.items() if verbose else ():
             with formatter.section(heading):
                 formatter.write_dl([(name, COMMANDS[name][1]) for name in names.split()])
-        if not every:
+        if not verbose:
             with formatter.section("More (`gpucost help` says what each does)"):
                 rows = [(heading, ", ".join(names.split())) for heading, names in GROUPS.items()]
                 formatter.write_dl(rows)

@@ -92,8 +92,8 @@ def commitment_note(commitment: Commitment) -> str:
     if fraction > 1:
         return f"{note}; it never pays: {alternative.place} on demand is cheaper"
     hours = commitment.break_even_h or _ZERO
-    seen = moved_in(sellers_of(alternative.provider, "on_demand"), _OUTLOOK_D)
-    ends = ", ".join(f"{100 * (end - 1):+.0f} %" for end in (seen.low, seen.high))
+    moves = moved_in(sellers_of(alternative.provider, "on_demand"), _OUTLOOK_D)
+    ends = ", ".join(f"{100 * (end - 1):+.0f} %" for end in (moves.low, moves.high))
     return (
         f"{note}; it pays from {100 * fraction:.1f} % of the hours on ({hours:.0f} h a month), "
         f"against {alternative.place} on demand; nine in ten prices on demand of such sellers "

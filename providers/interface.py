@@ -408,9 +408,11 @@ class ListingDraft:
         """Take a resource that is ours."""
         self.resources[resource.kind, resource.region, resource.id] = resource
 
-    def leave(self, what: str, where: str) -> None:
+    def leave(self, subject: str, where: str) -> None:
         """Note what is named as ours are and is not provably so: it is told and never touched."""
-        text = f"{what} is named like one of ours, and nothing says whose it is; it is left alone. "
+        text = (
+            f"{subject} is named like one of ours, and nothing says whose it is; it is left alone. "
+        )
         self.strangers[f"{text}End it {where} if it is yours."] = None
 
     def miss(self, why: str, *, kind: str = "", region: str = "") -> None:

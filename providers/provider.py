@@ -195,5 +195,5 @@ def reading(allowed: JsonObject | Scopes) -> JsonObject | Scopes:
     if isinstance(allowed, list):
         return [row for row in allowed if row[0].endswith(":read")] or allowed
     statements = allowed.get("Statement", [])
-    reads = [one for one in statements if one["Sid"] == "Read"]  # type: ignore[union-attr,index,call-overload]
+    reads = [statement for statement in statements if statement["Sid"] == "Read"]  # type: ignore[union-attr,index,call-overload]
     return {**allowed, "Statement": reads} if reads else allowed

@@ -161,10 +161,10 @@ def _arming(machine: MachineBootstrap, *, alone: bool = False) -> str:
     values = _values(machine) | {"alone": alone}
     looks = alone and machine.idle_s is not None
     ends = machine.end != "none"
-    wanted = {**(SCRIPTS if ends else {}), **(dict((_ACTIVITY,)) if looks else {})}
+    scripts = {**(SCRIPTS if ends else {}), **(dict((_ACTIVITY,)) if looks else {})}
     if alone:
-        wanted |= dict((_CHECKPOINT, _NOTICES) if machine.notices else (_CHECKPOINT,))
-    texts = {path: _environment().get_template(name) for path, name in wanted.items()}
+        scripts |= dict((_CHECKPOINT, _NOTICES) if machine.notices else (_CHECKPOINT,))
+    texts = {path: _environment().get_template(name) for path, name in scripts.items()}
     files = [_file(path, "0755", text.render(values)) for path, text in texts.items()]
     watch = units(machine.deadline, machine.ttl_s) if ends else {}
     if alone and machine.notices:
@@ -180,7 +180,7 @@ def render_files(machine: MachineBootstrap) -> str:
 
 def _values(machine: MachineBootstrap) -> dict[str, object]:
     """Return what the templates name: the fields, the launcher's, and what follows from them."""
-    plain = {one.name: getattr(machine, one.name) for one in fields(machine)}
+    plain = {declared.name: getattr(machine, declared.name) for declared in fields(machine)}
     names = [_SLUG.sub("-", name).strip("-") or "job" for name in machine.jobs]
     launcher = {"nnodes": "1", "max_restarts": None, "numa": None, **machine.launcher}
     return {
@@ -224,10 +224,10 @@ def _file(path: str, mode: str, text: str) -> dict[str, str]:
 
 def _variables(machine: MachineBootstrap) -> str:
     """Return the environment file: NAME=value, quoted for a shell."""
-    found = {**machine.environment, "TMPDIR": "/scratch"}
+    variables = {**machine.environment, "TMPDIR": "/scratch"}
     if machine.sharing == "mps":
-        found |= MPS
-    return "".join(f"{name}={shlex.quote(text)}\n" for name, text in sorted(found.items()))
+        variables |= MPS
+    return "".join(f"{name}={shlex.quote(text)}\n" for name, text in sorted(variables.items()))
 
 
 @cache

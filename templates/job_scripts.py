@@ -46,21 +46,21 @@ def prepare_script() -> str:
     return _render("prepare.sh.j2")
 
 
-def sent_script(folder: str, sums: Iterable[str], folders: Iterable[str], told: str) -> str:
+def sent_script(folder: str, sums: Iterable[str], folders: Iterable[str], message: str) -> str:
     """Return what checks that files arrived.
 
     Args:
         folder: where they lie.
         sums: lines of sha256sum, with paths from there.
         folders: to be made there for what the job writes.
-        told: where all is well.
+        message: where all is well.
     """
-    return _render("sent.sh.j2", folder=folder, sums=sums, folders=folders, told=told)
+    return _render("sent.sh.j2", folder=folder, sums=sums, folders=folders, told=message)
 
 
-def data_sent_script(folder: str, files: int, size: int, told: str) -> str:
+def data_sent_script(folder: str, files: int, size: int, message: str) -> str:
     """Return what checks that so many files, of so many bytes, lie in a folder."""
-    return _render("data_sent.sh.j2", folder=folder, files=files, size=size, told=told)
+    return _render("data_sent.sh.j2", folder=folder, files=files, size=size, told=message)
 
 
 def data_script(folder: str, source: str) -> str:
@@ -105,7 +105,7 @@ def _words(command: str) -> str:
             words = shlex.split(command)
         except ValueError:
             words = []
-        if words and not _ASSIGNMENT.match(words[0]) and not any("~" in one for one in words):
+        if words and not _ASSIGNMENT.match(words[0]) and not any("~" in word for word in words):
             return shlex.join(words)
     return shlex.join(("sh", "-c", command))
 
@@ -116,7 +116,7 @@ def _render(template: str, **values: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("templates", "jobs"),
         trim_blocks=True,
         lstrip_blocks=True,
@@ -125,8 +125,8 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701 - shell; every value is quoted for it
     )
-    made.filters |= {"shell": shlex.quote, "comment": _in_double_quotes}
-    return made
+    environment.filters |= {"shell": shlex.quote, "comment": _in_double_quotes}
+    return environment
 
 
 def _in_double_quotes(text: str) -> str:

@@ -72,10 +72,10 @@ def check_style(style: str, lang: str) -> None:
     Raises:
         NotBuiltYetError: it has not.
     """
-    for name, value, known in (("style", style, STYLES), ("lang", lang, LANGUAGES)):
-        if value not in known:
+    for name, value, choices in (("style", style, STYLES), ("lang", lang, LANGUAGES)):
+        if value not in choices:
             raise NotBuiltYetError(
-                f"--{name} {value} is not built yet; this version has {', '.join(known)}."
+                f"--{name} {value} is not built yet; this version has {', '.join(choices)}."
             )
 
 
@@ -147,12 +147,12 @@ def change_text(change: PlanChange, environment: Environment) -> str:
 def _waste(change: PlanChange) -> list[tuple[str, list[object], int]]:
     """Return new and gone findings, those that put most at stake first, and how many more."""
     tables: list[tuple[str, list[object], int]] = []
-    for what in ("new", "gone"):
-        found = [row for row in change.waste if row.what == what]
-        found.sort(key=lambda row: -(row.after or row.before or _ZERO))
-        if found:
-            shown: list[object] = [*found[:_ROWS]]
-            tables.append((what, shown, max(0, len(found) - _ROWS)))
+    for change_kind in ("new", "gone"):
+        rows = [row for row in change.waste if row.what == change_kind]
+        rows.sort(key=lambda row: -(row.after or row.before or _ZERO))
+        if rows:
+            shown: list[object] = [*rows[:_ROWS]]
+            tables.append((change_kind, shown, max(0, len(rows) - _ROWS)))
     return tables
 
 

@@ -226,7 +226,7 @@ def tested(finding: Finding) -> list[str]:
     """Return the readings of a finding beside the rule's limits: `GPU busy 22 % (under 50 %)`."""
     return [
         reading(e.name, e.value, e.unit)
-        + (_(" ({rule})", rule=asked) if (asked := _asked(e)) else "")
+        + (_(" ({rule})", rule=rule_text) if (rule_text := _asked(e)) else "")
         for e in finding.evidence
     ]
 

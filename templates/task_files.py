@@ -56,8 +56,8 @@ def render_task(tool: str, task: ToolTask, notices: Mapping[str, str]) -> str:
     ends = task.off_is_free and task.ttl_s is not None
     # What is told of maintenance concerns each machine, the rest those that the provider may want.
     notices = notices if task.spot or "at_risk_says" in notices else {}
-    ours = ends or (tool == "skypilot" and bool(notices))
-    machine = _machine(task, _BEFORE_S[tool], notices, ends=ends) if ours else None
+    has_own_end = ends or (tool == "skypilot" and bool(notices))
+    machine = _machine(task, _BEFORE_S[tool], notices, ends=ends) if has_own_end else None
     template = _environment().get_template(FILES[tool].format(provider=task.provider))
     text = template.render(
         task=task,
@@ -145,7 +145,7 @@ def _plain(text: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("templates", "tasks"),
         trim_blocks=True,
         lstrip_blocks=True,
@@ -153,14 +153,14 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701 - YAML and HCL; every value goes through tojson or shell
     )
-    made.filters |= {
+    environment.filters |= {
         "tojson": json.dumps,
         "shell": shlex.quote,
         "oneline": lambda text: " ".join(str(text).split()),
         "hcl": lambda text: _plain(json.dumps(text)),
         "heredoc": _heredoc,
     }
-    return made
+    return environment
 
 
 _SYMBOLS = ("torch.",)
@@ -215,8 +215,8 @@ def _comments(config: FrameworkConfig) -> Iterator[str]:
     yield f"# {_printable(_MADE.format(option=config.option))}"
     for name, value in config.environment.items():
         yield f"# environment: {name}={_printable(value)}"
-    for one in config.left:
-        yield f"# {one.code}: {_printable(one.how)}"
+    for manual_step in config.left:
+        yield f"# {manual_step.code}: {_printable(manual_step.how)}"
 
 
 def _printable(text: str) -> str:

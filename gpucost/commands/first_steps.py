@@ -271,9 +271,9 @@ def help_(context: click.Context, names: tuple[str, ...]) -> None:
         click.echo(top.get_help())
         return
     for name in names:
-        known = command.get_command(top, name) if isinstance(command, click.Group) else None
-        if known is None:
+        subcommand = command.get_command(top, name) if isinstance(command, click.Group) else None
+        if subcommand is None:
             raise click.UsageError(f"No such command {name!r}. `gpucost help` lists all.")
-        top, command = click.Context(known, info_name=name, parent=top), known
+        top, command = click.Context(subcommand, info_name=name, parent=top), subcommand
     top.meta["gpucost.all-options"] = True
     click.echo(top.get_help())

@@ -227,21 +227,21 @@ class QuoteRequest:
         )
 
 
-def find_offer(place: str, asked: QuoteRequest, catalog: Catalog) -> Offer:
+def find_offer(place: str, request: QuoteRequest, catalog: Catalog) -> Offer:
     """Return the offer of PROVIDER/TYPE[/REGION] on the day.
 
     Raises:
         InputError: there is none; the message says what there is.
     """
     provider, instance_type, region = parse_place(place)
-    if asked.price is None:
-        return catalog.find(provider, instance_type, region, asked.purchase)
+    if request.price is None:
+        return catalog.find(provider, instance_type, region, request.purchase)
     return structs.replace(
-        _sold_somehow(place, asked.purchase, catalog),
-        purchase=asked.purchase,
-        usd_per_hour=asked.price,
+        _sold_somehow(place, request.purchase, catalog),
+        purchase=request.purchase,
+        usd_per_hour=request.price,
         source=_OWN_PRICE,
-        as_of=asked.day,
+        as_of=request.day,
         as_of_text="",
         dated=True,
         valid_from=None,
@@ -265,20 +265,20 @@ def _sold_somehow(place: str, purchase: str, catalog: Catalog) -> Offer:
     raise refused or InputError(f"{place} is not in the catalog.")
 
 
-def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> PrintedQuote:
+def offer_document(place: str, request: QuoteRequest, catalog: Catalog) -> PrintedQuote:
     """Return the quote of one offer.
 
     Raises:
         InputError: there is no such offer, or a quantity cannot be.
     """
-    offer = find_offer(place, asked, catalog)
+    offer = find_offer(place, request, catalog)
     months: tuple[QuotedMonth, ...] | UnsetType = UNSET
-    if asked.duration_s is None:
-        bills = {hours: _quote(place, offer, asked.usage(hours), catalog) for hours in MONTHS_H}
+    if request.duration_s is None:
+        bills = {hours: _quote(place, offer, request.usage(hours), catalog) for hours in MONTHS_H}
         months = tuple(QuotedMonth(hours=h, total=bill.total) for h, bill in bills.items())
-        found, notes = bills[MONTHS_H[0]], _month_notes(offer, asked.day)
+        priced, notes = bills[MONTHS_H[0]], _month_notes(offer, request.day)
     else:
-        found, notes = _quote(place, offer, asked.usage(), catalog), []
+        priced, notes = _quote(place, offer, request.usage(), catalog), []
     committed = commit(offer, catalog.offers) if offer.purchase in TERMS_H else None
     if committed is not None:
         notes.append(commitment_note(committed))
@@ -290,28 +290,28 @@ def offer_document(place: str, asked: QuoteRequest, catalog: Catalog) -> Printed
             "checked."
         )
     return msgspec.structs.replace(
-        document_of(found),
-        warnings=(*found.warnings, *notes),
+        document_of(priced),
+        warnings=(*priced.warnings, *notes),
         months=months,
-        start=UNSET if asked.start is None else asked.start.isoformat(),
+        start=UNSET if request.start is None else request.start.isoformat(),
         commitment=UNSET if committed is None else _commitment(committed),
     )
 
 
-def document_of(found: Quote) -> PrintedQuote:
+def document_of(bill: Quote) -> PrintedQuote:
     """Return the bill of one use of one offer as it is printed."""
     return PrintedQuote(
         schema=SCHEMA,
-        as_of=found.usage.as_of,
+        as_of=bill.usage.as_of,
         currency="USD",
-        total=found.total,
-        offer=rented_offer(found.offer),
-        count=found.usage.count,
-        duration_s=whole(found.usage.duration_s),
-        billed_s=found.billed_s,
-        lines=tuple(_line(line) for line in found.lines),
-        warnings=found.warnings,
-        at_least=True if found.at_least else UNSET,
+        total=bill.total,
+        offer=rented_offer(bill.offer),
+        count=bill.usage.count,
+        duration_s=whole(bill.usage.duration_s),
+        billed_s=bill.billed_s,
+        lines=tuple(_line(line) for line in bill.lines),
+        warnings=bill.warnings,
+        at_least=True if bill.at_least else UNSET,
     )
 
 
@@ -326,13 +326,13 @@ def _line(line: QuoteLine) -> CostLine:
     )
 
 
-def _commitment(one: Commitment) -> QuotedCommitment:
-    fraction, other = one.break_even_fraction, one.on_demand
+def _commitment(commitment: Commitment) -> QuotedCommitment:
+    fraction, rival = commitment.break_even_fraction, commitment.on_demand
     return QuotedCommitment(
-        term_h=int(one.term_h),
-        term_usd=cents(one.term_usd),
-        on_demand=None if other is None else other.place,
-        on_demand_usd_per_hour=None if other is None else without_zeros(other.usd_per_hour),
+        term_h=int(commitment.term_h),
+        term_usd=cents(commitment.term_usd),
+        on_demand=None if rival is None else rival.place,
+        on_demand_usd_per_hour=None if rival is None else without_zeros(rival.usd_per_hour),
         break_even_fraction=None if fraction is None else _share(fraction),
     )
 
@@ -367,19 +367,19 @@ def _month_notes(offer: Offer, day: date) -> list[str]:
 def plan_document(path: str, option_id: str) -> PrintedQuote:
     """Return the quote of one option of a plan, as the plan has it."""
     plan = load_plan(path)
-    found = find_option(plan, option_id)
-    if found.offer is None or found.cost is None:
-        raise InputError(f"{found.name}: its cost is not known; say --machine, or --price.")
+    option = find_option(plan, option_id)
+    if option.offer is None or option.cost is None:
+        raise InputError(f"{option.name}: its cost is not known; say --machine, or --price.")
     return PrintedQuote(
         schema=SCHEMA,
         as_of=plan.as_of,
         currency=plan.currency,
-        total=found.cost.mid,
-        offer=found.offer,
-        count=found.count,
-        duration_s=round(found.hours.mid * 3600),
+        total=option.cost.mid,
+        offer=option.offer,
+        count=option.count,
+        duration_s=round(option.hours.mid * 3600),
         billed_s=None,
-        lines=found.cost.lines,
+        lines=option.cost.lines,
         warnings=plan.warnings,
     )
 

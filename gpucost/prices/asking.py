@@ -186,8 +186,8 @@ def _no_prices(feed: Feed, reading: FeedReading, request: UpdateRequest) -> Gpuc
 
 def nothing_kept(place: str, request: UpdateRequest) -> str:
     """Return what is said where no price of a place was kept."""
-    wanted = f" for {', '.join(request.providers)}" if request.providers else ""
-    return f"{place}: no price in it could be kept{wanted}."
+    suffix = f" for {', '.join(request.providers)}" if request.providers else ""
+    return f"{place}: no price in it could be kept{suffix}."
 
 
 def _of_provider(name: str, shared: _Round) -> SourceResult:

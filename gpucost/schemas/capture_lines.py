@@ -132,12 +132,12 @@ _KINDS = (
 
 def schema() -> Schema:
     """Return the JSON Schema (2020-12) of a line of a capture."""
-    made = one_of("capture", "A line of a capture.", _KINDS)
-    known = made["$defs"]
-    known["CaptureBegin"]["properties"]["capture"]["const"] = CAPTURE_SCHEMA
+    document = one_of("capture", "A line of a capture.", _KINDS)
+    definitions = document["$defs"]
+    definitions["CaptureBegin"]["properties"]["capture"]["const"] = CAPTURE_SCHEMA
     for kind in ("CaptureBegin", "CaptureEvent"):
-        known[kind]["additionalProperties"] = True
-    known["CaptureReadings"] = {
+        definitions[kind]["additionalProperties"] = True
+    definitions["CaptureReadings"] = {
         "description": "Readings of one instant: the number of the series, seconds since 1970 UTC, "
         "and a value for each of its columns; null where there was none.",
         "type": "array",
@@ -145,5 +145,5 @@ def schema() -> Schema:
         "items": _NUMBER,
         "minItems": 3,
     }
-    made["anyOf"].append({"$ref": "#/$defs/CaptureReadings"})
-    return made
+    document["anyOf"].append({"$ref": "#/$defs/CaptureReadings"})
+    return document

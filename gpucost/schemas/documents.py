@@ -62,8 +62,8 @@ def one_of(name: str, meaning: str, kinds: Sequence[type]) -> Schema:
 
 def _document(name: str, meaning: str, whole: Schema, classes: dict[str, Schema]) -> Schema:
     head = {"$schema": _DRAFT, "$id": f"urn:gpucost:{name}:v1", "title": f"gpucost {name}"}
-    known = {"$defs": dict(sorted(classes.items()))} if classes else {}
-    return {**head, "description": meaning, **whole, **known}
+    definitions = {"$defs": dict(sorted(classes.items()))} if classes else {}
+    return {**head, "description": meaning, **whole, **definitions}
 
 
 def _published(*kinds: type) -> tuple[list[Schema], dict[str, Schema]]:
@@ -79,10 +79,12 @@ def _publish(cls: type, schema: Schema) -> None:
     names = _names(cls)
     properties = {name: schema["properties"][name] for name in names}
     schema["properties"] = properties
-    for name, told in properties.items():
-        told.pop("default", None)
-        said = " ".join(filter(None, (meanings.get(names[name], ""), _unit(names[name], meanings))))
-        properties[name] = {**({"description": said} if said else {}), **told}
+    for name, keywords in properties.items():
+        keywords.pop("default", None)
+        description = " ".join(
+            filter(None, (meanings.get(names[name], ""), _unit(names[name], meanings)))
+        )
+        properties[name] = {**({"description": description} if description else {}), **keywords}
     schema["description"] = _first_paragraph(cls)
     schema["required"] = [
         name for name, field in names.items() if msgspec.UnsetType not in get_args(kinds[field])
@@ -97,16 +99,16 @@ def _names(cls: type) -> dict[str, str]:
     return {name: name for name in vars(cls)["__dataclass_fields__"]}
 
 
-def _classes(kinds: Sequence[Any], seen: set[Any]) -> Iterator[type]:
+def _classes(kinds: Sequence[Any], visited: set[Any]) -> Iterator[type]:
     """Yield the classes of documents in types, and in the fields of those classes."""
     for kind in kinds:
         if is_dataclass(kind) or (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-            if kind not in seen:
-                seen.add(kind)
+            if kind not in visited:
+                visited.add(kind)
                 yield kind  # type: ignore[misc]
-                yield from _classes(tuple(get_type_hints(kind).values()), seen)
+                yield from _classes(tuple(get_type_hints(kind).values()), visited)
         else:
-            yield from _classes(get_args(kind), seen)
+            yield from _classes(get_args(kind), visited)
 
 
 def _first_paragraph(cls: type) -> str:
@@ -162,11 +164,11 @@ class WrittenDocument:
     def schema(self) -> Schema:
         """Its JSON Schema; that of each line where it is lines."""
         module, _, name = self.source.partition(":")
-        made = getattr(import_module(module), name)
-        if not isinstance(made, type):  # a profile is read, too: its own declared fields say how
-            own: Schema = made()
+        source = getattr(import_module(module), name)
+        if not isinstance(source, type):  # a profile is read, too: its own declared fields say how
+            own: Schema = source()
             return own
-        return schema_of(self.name, made, many=self.form == "list", tagged=self.tagged)
+        return schema_of(self.name, source, many=self.form == "list", tagged=self.tagged)
 
 
 _DOCUMENTS = "planner.plan.plan"

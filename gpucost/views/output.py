@@ -418,8 +418,8 @@ def _draw(table: Table, output: Output) -> None:
 
 def _room(widths: Iterable[int], gap: int) -> int:
     """Return the columns of the terminal that a table takes, with a blank before it."""
-    each = list(widths)
-    return sum(each) + gap * (len(each) - 1) + 1
+    shares = list(widths)
+    return sum(shares) + gap * (len(shares) - 1) + 1
 
 
 def _least(table: Table, name: str, cells: Sequence[str]) -> int:

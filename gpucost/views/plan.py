@@ -65,7 +65,7 @@ def brief(plan: Plan, screen: FirstScreen) -> Brief:
     single, total = len(plan.jobs) == 1, plan.recommended
     is_known = total is not None and not total.unknown
     cost = total.cost if total is not None and is_known else None
-    said = [line for line in (*screen.facts, *screen.notes) if line.kind in ("advice", "note")]
+    lines = [line for line in (*screen.facts, *screen.notes) if line.kind in ("advice", "note")]
     return Brief(
         schema="gpucost.brief/v1",
         as_of=plan.as_of,
@@ -80,12 +80,12 @@ def brief(plan: Plan, screen: FirstScreen) -> Brief:
         wasted_usd=screen.wasted_usd,
         cause=screen.cause,
         busy_fraction=screen.busy_fraction,
-        notes=tuple(line.text for line in said),
+        notes=tuple(line.text for line in lines),
         actions=tuple(
             BriefAction(label=a.label.lower(), option=a.id, what=a.text, usd=a.cost)
             for a in screen.actions
         ),
-        jobs=tuple(f"{name}: {usd}, {what}" for name, usd, what in screen.rows),
+        jobs=tuple(f"{name}: {usd}, {advice}" for name, usd, advice in screen.rows),
         commands=screen.commands,
     )
 
@@ -143,13 +143,13 @@ def _append_bar(text: Text, share: float, width: int) -> None:
     text.append(busy)
 
 
-def _cells(enough: int, held: int) -> Text:
+def _cells(enough: int, used: int) -> Text:
     """Return held GPUs as cells, those that are enough filled; each stands for several of many."""
-    per_cell = -(-held // _CELLS)
+    per_cell = -(-used // _CELLS)
     full = -(-enough // per_cell)
     text = Text("\u25a0" * full, style="green")
-    text.append("\u25a1" * (-(-held // per_cell) - full), style="dim")
-    return text.append(_(" {held} -> {enough}", held=held, enough=enough), style="default")
+    text.append("\u25a1" * (-(-used // per_cell) - full), style="dim")
+    return text.append(_(" {held} -> {enough}", held=used, enough=enough), style="default")
 
 
 def _action(action: Action, screen: FirstScreen, width: int, *, ids: bool) -> Text:

@@ -44,8 +44,8 @@ def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
     """Print the options, what they rest on, and the tokens of an API beside them."""
     batch = answer.options[0].batch_usd is not None
     names = ("batch" if batch and name == "month" else name for name in _COLUMNS)
-    asked = {metric: _asked_percent(metric, answer) for metric in ("ttft", "tpot")}
-    percents = {f"p_{metric}": percent for metric, percent in asked.items()}
+    percentiles = {metric: _asked_percent(metric, answer) for metric in ("ttft", "tpot")}
+    percents = {f"p_{metric}": percent for metric, percent in percentiles.items()}
     columns = tuple(_said(f"column-{name}", lang, None, **percents) for name in names)
     rows = tuple(
         (
@@ -53,8 +53,8 @@ def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
             _gpus(option.layout),
             f"{option.copies}+{option.spare}" if option.spare else f"{option.copies}",
             f"{option.limit.rate:.3g}/s",
-            _range(option.ttft_ms[_PERCENTS.index(asked["ttft"])]),
-            _range(option.tpot_ms[_PERCENTS.index(asked["tpot"])]),
+            _range(option.ttft_ms[_PERCENTS.index(percentiles["ttft"])]),
+            _range(option.tpot_ms[_PERCENTS.index(percentiles["tpot"])]),
             f"${whole_dollars(option.usd)}",
             f"${show(option.usd_per_million_output)}",
             f"${show(option.usd_per_million_output_full)}",

@@ -26,7 +26,7 @@ def action(code: str, signals: Signals) -> Action:
     Raises:
         InputError: there is no such code.
     """
-    found = ACTIONS.get(code)
-    if found is None:
+    entry = ACTIONS.get(code)
+    if entry is None:
         raise InputError(f"{code!r} is not an action code; known: {', '.join(ACTIONS)}.")
-    return fitted(found, signals)
+    return fitted(entry, signals)

@@ -217,8 +217,8 @@ def _action(
     needs: Iterable[str] = (),
     **fields: object,
 ) -> Action:
-    if unknown := fields.keys() - Action.__dataclass_fields__.keys():
-        raise TypeError(f"actions.toml, {code}: no such field: {', '.join(sorted(unknown))}")
+    if misspelled := fields.keys() - Action.__dataclass_fields__.keys():
+        raise TypeError(f"actions.toml, {code}: no such field: {', '.join(sorted(misspelled))}")
     if not fields.keys() & _WAYS:
         raise TypeError(f"actions.toml, {code}: say how it is done: {', '.join(sorted(_WAYS))}")
     try:

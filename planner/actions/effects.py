@@ -80,19 +80,19 @@ def own_reading(signals: Signals) -> OwnReading | None:
     """Return how the program reads its input by itself; None where it does not, or is unknown."""
     waiting = _number(signals, "step.data_wait_fraction")
     reading = _number(signals, "host.reading_cores")
-    used, left = (_number(signals, f"host.{name}") for name in ("cpu_cores_used", "cores_left"))
-    if not waiting or reading is None or not used or not left:
+    used, free = (_number(signals, f"host.{name}") for name in ("cpu_cores_used", "cores_left"))
+    if not waiting or reading is None or not used or not free:
         return None
     gpus = _number(signals, "hardware.gpu_count") or 1.0
     # A thread that reads and computes in turns wants this; where others are, it may get less.
-    wanted = reading * waiting + 1.0 - waiting if reading >= WAITS else 0.0
+    needed = reading * waiting + 1.0 - waiting if reading >= WAITS else 0.0
     disk, net = (_number(signals, f"host.{name}_mib_s.mean") for name in ("disk_read", "net_rx"))
     slow = disk is not None and disk < FAST_READS_MIB_S and (net or 0.0) < FAST_READS_MIB_S
     return OwnReading(
         waiting=min(1.0, waiting),
         reading_cores=reading,
-        used_cores=max(used / gpus, min(wanted, left / gpus)),
-        cores=left / gpus,
+        used_cores=max(used / gpus, min(needed, free / gpus)),
+        cores=free / gpus,
         known_slow=slow,
     )
 
@@ -189,8 +189,8 @@ def _empty(signals: Signals) -> float | None:
 
 def batch_growth(signals: Signals) -> float | None:
     """Return how many times as large a batch fits, at least: as if all memory held were items."""
-    held = _number(signals, "mem.used_fraction.max")
-    return None if not held else min(_MOST_GROWTH, max(1.0, _FILL_MEMORY / held))
+    used_fraction = _number(signals, "mem.used_fraction.max")
+    return None if not used_fraction else min(_MOST_GROWTH, max(1.0, _FILL_MEMORY / used_fraction))
 
 
 def _batch(signals: Signals) -> Range | None:

@@ -136,14 +136,14 @@ def on_machine(signals: Signals, gpu: Gpu, run: PlannedRun) -> Signals:
 
     The memory that was held stays; its share of the other GPU's memory changes.
     """
-    held = _number(signals, "mem.used_gib.max")
+    used_gib = _number(signals, "mem.used_gib.max")
     return {
         **signals,
         "hardware.gpu_count": float(run.gpus),
         "hardware.nodes": float(run.nodes),
         "hardware.cpu_cores_per_gpu": run.cores,
         "hardware.compute_capability": capability(gpu),
-        "mem.used_fraction.max": held / gpu.memory_gib if held and gpu.memory_gib else None,
+        "mem.used_fraction.max": used_gib / gpu.memory_gib if used_gib and gpu.memory_gib else None,
     }
 
 
@@ -214,14 +214,14 @@ class MachineSettings:
     @property
     def launcher(self) -> dict[str, int | str]:
         """What the launcher of the processes is told."""
-        told: dict[str, int | str] = {"nproc_per_node": self.nproc_per_node}
+        launcher_values: dict[str, int | str] = {"nproc_per_node": self.nproc_per_node}
         if self.nodes > 1:
-            told["nnodes"] = self.nnodes
+            launcher_values["nnodes"] = self.nnodes
         if self.numa:
-            told["numa"] = "auto"
+            launcher_values["numa"] = "auto"
         if self.max_restarts is not None:
-            told["max_restarts"] = self.max_restarts
-        return told
+            launcher_values["max_restarts"] = self.max_restarts
+        return launcher_values
 
     def also(self, codes: Iterable[str]) -> "MachineSettings":
         """Return the settings with more actions; one that does not apply here sets nothing."""
@@ -241,8 +241,8 @@ class MachineSettings:
         """Return the settings with another number of machines, none of which can be lost."""
         if nodes == self.nodes:
             return self
-        rest = {k: v for k, v in self.environment.items() if k not in _SEVERAL_NODES}
-        environment = {**rest, **(_SEVERAL_NODES if nodes > 1 else {})}
+        node_environment = {k: v for k, v in self.environment.items() if k not in _SEVERAL_NODES}
+        environment = {**node_environment, **(_SEVERAL_NODES if nodes > 1 else {})}
         return replace(self, nodes=nodes, nnodes=str(nodes), environment=_sorted(environment))
 
 
@@ -316,8 +316,8 @@ def _plain(processes: int, nodes: int, vcpus: float | None) -> dict[str, str]:
 
 def _restarts(codes: Iterable[str], values: Mapping[str, Settings]) -> int | None:
     """Return the first number of restarts that an action sets; None where none does."""
-    asked = (values[code].get("max_restarts") for code in codes)
-    return next((int(most) for most in asked if most is not None), None)
+    restarts = (values[code].get("max_restarts") for code in codes)
+    return next((int(most) for most in restarts if most is not None), None)
 
 
 def _sorted(environment: Mapping[str, str]) -> dict[str, str]:
@@ -348,11 +348,11 @@ def threads(processes: int, vcpus: float | None) -> dict[str, str]:
 
 def variables(codes: Iterable[str], values: Mapping[str, Settings]) -> dict[str, str]:
     """Return the variables of actions; those whose setting could not be worked out are left out."""
-    found: dict[str, str] = {}
+    merged: dict[str, str] = {}
     for code in codes:
         for name, text in ACTIONS[code].environment.items() if code in ACTIONS else ():
             try:
-                found[name] = text.format_map(values.get(code, {}))
+                merged[name] = text.format_map(values.get(code, {}))
             except KeyError:
                 continue
-    return found
+    return merged

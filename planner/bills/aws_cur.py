@@ -104,15 +104,15 @@ def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
 
 def _once(rows: Iterable[tuple[str, dict[str, str]]]) -> tuple[list[tuple[str, _Row]], int]:
     """Return the rows without those that repeat another, identity and all, and how many did."""
-    seen: set[tuple[str, ...]] = set()
+    keys: set[tuple[str, ...]] = set()
     first: list[tuple[str, _Row]] = []
     repeats = 0
     for place, row in rows:
         cells = tuple(row.values())
-        if present(row.get("identity_line_item_id")) and cells in seen:
+        if present(row.get("identity_line_item_id")) and cells in keys:
             repeats += 1
             continue
-        seen.add(cells)
+        keys.add(cells)
         first.append((place, row))
     return first, repeats
 
@@ -142,19 +142,19 @@ def _line(row: _Row, rates: Rates) -> BillLine:
         )
     usage_type = row["line_item_usage_type"]
     on_top = row.get("line_item_product_code") == "ElasticMapReduce"  # of EC2's own line
-    said = usage_of_type("" if on_top else usage_type)
+    usage = usage_of_type("" if on_top else usage_type)
     hours = "0" if agreed else present(row.get("line_item_usage_amount"))
     return BillLine(
-        kind=said.kind,
+        kind=usage.kind,
         usd=amount,
         provider=PROVIDER,
         description=description,
-        instance_type=said.instance_type,
+        instance_type=usage.instance_type,
         region=present(row.get("product_region_code")) or present(row.get("product_region")),
-        purchase=(said.purchase if agreed or type_ == "Usage" else RESERVED)
-        if said.purchase
+        purchase=(usage.purchase if agreed or type_ == "Usage" else RESERVED)
+        if usage.purchase
         else None,
-        hours=dollars(hours) if hours and said.kind == MACHINE else None,
+        hours=dollars(hours) if hours and usage.kind == MACHINE else None,
         start=start,
         end=end,
         resource=present(row.get("line_item_resource_id")),
@@ -162,7 +162,7 @@ def _line(row: _Row, rates: Rates) -> BillLine:
         zone=present(row.get("line_item_availability_zone")),
         idle=True
         if is_unused_capacity(usage_type)
-        else says_idle(said.kind, usage_type, description),
+        else says_idle(usage.kind, usage_type, description),
     )
 
 
@@ -172,12 +172,12 @@ def _unused(row: _Row, rates: Rates) -> BillLine | None:
     The rest of a fee is in the lines of the use that it covers.
     """
     more, less = _UNUSED.get(row["line_item_line_item_type"], ((), ()))
-    added, taken = (
-        [dollars(told) for column in columns if (told := present(row.get(column)))]
+    added, subtracted = (
+        [dollars(cell) for column in columns if (cell := present(row.get(column)))]
         for columns in (more, less)
     )
-    usd = sum(added, Decimal(0)) - sum(taken, Decimal(0))
-    if usd <= 0 or len(taken) < len(less):
+    usd = sum(added, Decimal(0)) - sum(subtracted, Decimal(0))
+    if usd <= 0 or len(subtracted) < len(less):
         return None
     return replace(
         _line(row, rates), kind="fee", usd=usd, idle=True, resource=first_of(row, _COMMITMENTS)

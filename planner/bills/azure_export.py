@@ -91,8 +91,8 @@ def _line(row: _Row, rates: Rates) -> BillLine:
     charge = _plain(row.get("chargetype") or "usage")
     if charge not in _CHARGES:
         raise ValueError(f"ChargeType is {row.get('chargetype')!r}, which cost details do not have")
-    said = "/".join((row.get(column) or "") for column in _SAID).lower()
-    use = kind_in("azure", said)
+    meter = "/".join((row.get(column) or "") for column in _SAID).lower()
+    use = kind_in("azure", meter)
     kind = _CHARGES[charge] or use
     machine = kind == MACHINE
     day = first_of(row, _DATES)
@@ -112,7 +112,7 @@ def _line(row: _Row, rates: Rates) -> BillLine:
         end=None if start is None else start + _DAY,
         resource=row.get("resourceid") or row.get("instanceid") or row.get("benefitid"),
         account=row.get("subscriptionid") or row.get("subscriptionguid"),
-        idle=unused or says_idle(kind, said),
+        idle=unused or says_idle(kind, meter),
     )
 
 
@@ -137,9 +137,9 @@ def _size(row: _Row) -> str | None:
         details = json.loads(row.get("additionalinfo") or "{}")
     except (ValueError, RecursionError):
         details = {}
-    found = details.get("ServiceType") if isinstance(details, dict) else None
-    if isinstance(found, str) and found:
-        return found
+    service_type = details.get("ServiceType") if isinstance(details, dict) else None
+    if isinstance(service_type, str) and service_type:
+        return service_type
     meter = _TAIL.sub("", row.get("metername") or "")
     if not meter or "/" in meter:
         return None  # one meter of several sizes

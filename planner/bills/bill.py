@@ -359,10 +359,10 @@ def says_idle(kind: str, *texts: str | None) -> bool | None:
     """
     if kind != "address":
         return None
-    said = " ".join(text for text in texts if text).lower()
-    if _IDLE.search(said):
+    joined = " ".join(text for text in texts if text).lower()
+    if _IDLE.search(joined):
         return True
-    return False if _IN_USE.search(said) else None
+    return False if _IN_USE.search(joined) else None
 
 
 def is_unused_capacity(usage_type: str) -> bool:

@@ -41,9 +41,9 @@ def read_csv(name: str, text: str) -> Bill:
     """
     rows = list(csv_rows(name, text))
     if rows and "USD" not in rows[0][1]:
-        found = ", ".join(cell for cell in rows[0][1] if _CURRENCY.fullmatch(cell)) or "none"
+        currencies = ", ".join(cell for cell in rows[0][1] if _CURRENCY.fullmatch(cell)) or "none"
         raise InputError(
-            f"{name}:1: the column of amounts is {found}, not USD; prices are compared in US "
+            f"{name}:1: the column of amounts is {currencies}, not USD; prices are compared in US "
             "dollars, and nothing is converted."
         )
     return _bill(name, "DigitalOcean invoice CSV", rows, _csv_line)

@@ -96,7 +96,7 @@ def _line(row: _Row, rates: Rates) -> BillLine:
     if category != "Usage" and category not in _APART:
         raise ValueError(f"ChargeCategory is {category!r}, which FOCUS does not have")
     column = "EffectiveCost" if category == "Usage" and _is_discounted(row) else "BilledCost"
-    said = _use(row)
+    usage = _use(row)
     unused = row.get("CommitmentDiscountStatus") == "Unused"
     spare = is_unused_capacity(row.get("x_UsageType") or "")
     if row.get("ChargeClass") == "Correction":
@@ -104,16 +104,16 @@ def _line(row: _Row, rates: Rates) -> BillLine:
     elif unused:
         kind = "fee"
     else:
-        kind = said.kind if category == "Usage" else _APART[category or ""]
+        kind = usage.kind if category == "Usage" else _APART[category or ""]
     machine = kind == MACHINE
     return BillLine(
         kind=kind,
         usd=in_dollars(dollars(row[column] or ""), row["BillingCurrency"], rates),
         provider=_provider(first_of(row, _PROVIDERS)),
         description=row.get("ChargeDescription") or row.get("ServiceName") or "",
-        instance_type=said.instance_type if machine else None,
+        instance_type=usage.instance_type if machine else None,
         region=row.get("RegionId"),
-        purchase=said.purchase if machine else None,
+        purchase=usage.purchase if machine else None,
         hours=_quantity(row, _HOURS) if machine else None,
         start=moment_of(row["ChargePeriodStart"]),
         end=moment_of(row["ChargePeriodEnd"]),
@@ -146,11 +146,11 @@ def _use(row: _Row) -> UsageType:
         return UsageType(MACHINE, _detail(row, "InstanceType"), purchase)
     usage_type = row.get("x_UsageType")
     if usage_type:
-        said = usage_of_type(usage_type)
-        if said.kind == MACHINE:
-            return said._replace(purchase=purchase or said.purchase)
-        if said.kind != "other":
-            return said
+        usage = usage_of_type(usage_type)
+        if usage.kind == MACHINE:
+            return usage._replace(purchase=purchase or usage.purchase)
+        if usage.kind != "other":
+            return usage
     description = row.get("ChargeDescription") or ""
     size = _detail(row, "InstanceType") or described_size(description)
     if size is not None:
@@ -164,9 +164,9 @@ def _use(row: _Row) -> UsageType:
 
 def _gpus(row: _Row) -> Decimal | None:
     """Return the GPUs of a machine, as SkuPriceDetails counts them."""
-    told = _detail(row, "GpuCount")
+    count = _detail(row, "GpuCount")
     try:
-        return None if told is None else dollars(told)
+        return None if count is None else dollars(count)
     except ValueError:
         return None
 
@@ -177,8 +177,8 @@ def _detail(row: _Row, key: str) -> str | None:
         details = json.loads(row.get("SkuPriceDetails") or "{}")
     except (ValueError, RecursionError):
         return None
-    found = details.get(key, details.get(f"F_{key}")) if isinstance(details, dict) else None
-    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
+    value = details.get(key, details.get(f"F_{key}")) if isinstance(details, dict) else None
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
 def _quantity(row: _Row, units: re.Pattern[str]) -> Decimal | None:
@@ -206,8 +206,8 @@ def _provider(name: str | None) -> str:
 def _names() -> Mapping[str, str]:
     """Return our names of providers by what bills call them, in lower case."""
     return {
-        said.lower(): row["provider"]
+        spelling.lower(): row["provider"]
         for row in read_csv("focus_names.csv")
-        for said in (row["provider"], row["name"], row["publisher"], *row["also"].split("|"))
-        if said
+        for spelling in (row["provider"], row["name"], row["publisher"], *row["also"].split("|"))
+        if spelling
     }

@@ -53,7 +53,7 @@ FORMATS = (
 def is_bill(head: str) -> bool:
     """Return whether the first characters of a file are of a bill, and of no telemetry."""
     *tables, documents = FORMATS
-    return any(known.fits(head) for known in tables) or (
+    return any(form.fits(head) for form in tables) or (
         documents.fits(head) and bool(re.match(_DOCUMENT, head))
     )
 
@@ -70,15 +70,15 @@ def read_bill(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
         InputError: it is not a bill that is read here, has no lines, or its lines have problems.
     """
     head = text[:_HEAD]
-    known = next((form for form in FORMATS if form.fits(head)), None)
-    if known is None:
+    matching = next((form for form in FORMATS if form.fits(head)), None)
+    if matching is None:
         for table in WORDS["refused"]:
             if all(column in head for column in table["columns"]):
                 title, mend = table["title"], table["mend"]
                 raise InputError(f"{name}: {title}, which names no machine hours; {mend}.")
         titles = ", ".join(form.title for form in FORMATS)
         raise InputError(f"{name}: no bill that is known here; known are: {titles}.")
-    bill = known.read(name, text, rates)
+    bill = matching.read(name, text, rates)
     if not bill.lines:
         raise InputError(f"{name}: {bill.format} without a single charge; nothing to compare.")
     return bill

@@ -87,9 +87,9 @@ def _records(name: str, text: str) -> Iterator[tuple[str, Any]]:
             if line.strip():
                 yield f"{name}:{number}", _json(f"{name}:{number}", line)
     else:
-        said = {"currency": "USD"} if _DOLLARS in text.partition("\n")[0] else {}
+        defaults = {"currency": "USD"} if _DOLLARS in text.partition("\n")[0] else {}
         for place, row in csv_rows(name, text, lambda column: _CONSOLE.get(column, column)):
-            yield place, said | row
+            yield place, defaults | row
 
 
 def _json(where: str, text: str) -> Any:  # noqa: ANN401 - JSON
@@ -146,8 +146,10 @@ def _lines(record: _Record, rates: Rates) -> Iterable[BillLine]:
 
 
 def _kind(record: _Record) -> str:
-    said = f"{_value(record, 'service.description')}/{_value(record, 'sku.description')}".lower()
-    return kind_in("gcp", said)
+    description = (
+        f"{_value(record, 'service.description')}/{_value(record, 'sku.description')}".lower()
+    )
+    return kind_in("gcp", description)
 
 
 def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool) -> BillLine:
@@ -198,7 +200,7 @@ def _amount_h(record: _Record) -> Decimal | None:
         ("usage.amount_in_pricing_units", "usage.pricing_unit", {"hour": 1}),
         ("usage.amount", "usage.unit", {"seconds": 3600, "hour": 1}),
     ):
-        told, of = _value(record, amount), per_hour.get((_value(record, unit) or "").lower())
-        if told and of:
-            return EXACT.divide(dollars(told), Decimal(of))
+        quantity, of = _value(record, amount), per_hour.get((_value(record, unit) or "").lower())
+        if quantity and of:
+            return EXACT.divide(dollars(quantity), Decimal(of))
     return None

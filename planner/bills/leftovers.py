@@ -104,9 +104,9 @@ def _resource(line: BillLine) -> _Resource | None:
 def _size(line: BillLine, sizes: MachineSizes) -> GpuSize | None:
     """Return a machine's GPUs: as the catalog has them, else as the bill or its family says."""
     name = (line.instance_type or "").lower().removeprefix("ml.")
-    known = sizes.get((line.provider, name))
-    if known is not None:
-        return known
+    size = sizes.get((line.provider, name))
+    if size is not None:
+        return size
     if line.gpu is not None or line.gpus:
         model = hardware.find(line.gpu)
         return model.name if model else line.gpu, line.gpus
@@ -210,12 +210,14 @@ def _boundary(moment: datetime, zone: tzinfo) -> datetime:
 def _priced(usd: Decimal, pieces: list[_Piece]) -> Iterator[Stretch]:
     """Yield the pieces with their dollars; the last one bears what division leaves."""
     whole = sum((length for _, _, length in pieces), timedelta())
-    left = usd
+    remaining_usd = usd
     for number, (day, part, length) in enumerate(pieces):
         last = number == len(pieces) - 1
         share = Decimal(length // _TICK) / Decimal(whole // _TICK)
-        part_usd = left if last else EXACT.multiply(usd, share).quantize(_FINEST, context=EXACT)
-        left = EXACT.subtract(left, part_usd)
+        part_usd = (
+            remaining_usd if last else EXACT.multiply(usd, share).quantize(_FINEST, context=EXACT)
+        )
+        remaining_usd = EXACT.subtract(remaining_usd, part_usd)
         yield Stretch(day=day, part=part, usd=part_usd)
 
 

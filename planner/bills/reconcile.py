@@ -217,13 +217,13 @@ class Key:
     region: str | None
     purchase: str | None
 
-    def fits(self, other: "Key") -> bool:
+    def fits(self, key: "Key") -> bool:
         """Return whether both can be the same use of a service."""
         return (
-            (self.provider, self.kind) == (other.provider, other.kind)
-            and (self.instance_type or "").lower() == (other.instance_type or "").lower()
-            and _agree(self.region, other.region)
-            and _agree(_bought(self.purchase), _bought(other.purchase))
+            (self.provider, self.kind) == (key.provider, key.kind)
+            and (self.instance_type or "").lower() == (key.instance_type or "").lower()
+            and _agree(self.region, key.region)
+            and _agree(_bought(self.purchase), _bought(key.purchase))
         )
 
     @property
@@ -233,8 +233,8 @@ class Key:
         return (self.provider, self.kind, *(part or "" for part in details))
 
 
-def _agree(left: str | None, right: str | None) -> bool:
-    return left is None or right is None or left == right
+def _agree(predicted: str | None, charged: str | None) -> bool:
+    return predicted is None or charged is None or predicted == charged
 
 
 def _bought(purchase: str | None) -> str | None:

@@ -244,8 +244,8 @@ def _machines(charges: Iterable[GpuLine], measured: Measured) -> tuple[ReviewedM
 
 def _total(amounts: Iterable[Decimal | None]) -> Decimal | None:
     """Return the sum; None where one is not known."""
-    known = list(amounts)
-    return None if None in known else sum_exactly(amount for amount in known if amount is not None)
+    zones = list(amounts)
+    return None if None in zones else sum_exactly(amount for amount in zones if amount is not None)
 
 
 def _refuse_twice(bills: Sequence[Bill]) -> None:

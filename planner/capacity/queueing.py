@@ -77,10 +77,10 @@ class JobTrace:
         Raises:
             InputError: there is none.
         """
-        kept = [job for job in self.jobs if fewest <= job.gpus <= most]
-        if not kept:
+        chosen = [job for job in self.jobs if fewest <= job.gpus <= most]
+        if not chosen:
             raise InputError(f"no job of the trace holds {fewest} to {most} GPUs.")
-        return ordered(kept)
+        return ordered(chosen)
 
 
 def ordered(jobs: Sequence[TracedJob]) -> JobTrace:
@@ -267,7 +267,7 @@ class _Pool:
         end, expected = now + self._duration_s[job], now + self._expected_s[job]
         heapq.heappush(self.running, (end, self._gpus[job], expected))
 
-    def _reserved(self, wanted: int, now: float) -> tuple[float, int]:
+    def _reserved(self, needed: int, now: float) -> tuple[float, int]:
         """Return when `wanted` GPUs are expected to be free, and how many are left over then."""
         free = self.free
         ends = [(max(expected, now), gpus) for _, gpus, expected in self.running]
@@ -275,6 +275,6 @@ class _Pool:
         while ends:
             expected, gpus = heapq.heappop(ends)
             free += gpus
-            if free >= wanted:
-                return expected, free - wanted
+            if free >= needed:
+                return expected, free - needed
         raise AssertionError("a job wider than its pool is never queued")

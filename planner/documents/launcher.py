@@ -60,24 +60,27 @@ class Launch:
 
 
 def launch(
-    recipe: AskedRecipe, command: Sequence[str], environ: Mapping[str, str], here: Surroundings
+    recipe: AskedRecipe,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    surroundings: Surroundings,
 ) -> Launch:
     """Return how a recipe has a command started, and why not where it does not."""
     words, processes, changes = tuple(command), 1, []
-    asked = [code for code in recipe.actions if code in _PARALLEL]
-    for code in asked:
-        why = _why_not_torchrun(recipe, words, here) if processes == 1 else None
+    parallel = [code for code in recipe.actions if code in _PARALLEL]
+    for code in parallel:
+        why = _why_not_torchrun(recipe, words, surroundings) if processes == 1 else None
         if why is None and processes == 1:
             words, processes = _torchrun(recipe, words), _processes(recipe)
-        what = f"torchrun starts {processes} processes" if why is None else why
-        changes.append(Change(action=code, outcome=LEFT if why else APPLIED, what=what))
+        reason = f"torchrun starts {processes} processes" if why is None else why
+        changes.append(Change(action=code, outcome=LEFT if why else APPLIED, what=reason))
     if _NUMA in recipe.actions:
-        why = _why_not_numactl(processes, environ, here)
+        why = _why_not_numactl(processes, environ, surroundings)
         if why is None:
-            node = here.gpu_node
+            node = surroundings.gpu_node
             words = ("numactl", f"--cpunodebind={node}", f"--preferred={node}", *words)
-        what = f"cores and memory of NUMA node {here.gpu_node}" if why is None else why
-        changes.append(Change(action=_NUMA, outcome=LEFT if why else APPLIED, what=what))
+        reason = f"cores and memory of NUMA node {surroundings.gpu_node}" if why is None else why
+        changes.append(Change(action=_NUMA, outcome=LEFT if why else APPLIED, what=reason))
     return Launch(command=words, processes=processes, changes=tuple(changes))
 
 
@@ -95,7 +98,7 @@ def _torchrun(recipe: AskedRecipe, words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _why_not_torchrun(
-    recipe: AskedRecipe, words: tuple[str, ...], here: Surroundings
+    recipe: AskedRecipe, words: tuple[str, ...], surroundings: Surroundings
 ) -> str | None:
     processes = _processes(recipe)
     names = {PurePath(word).name for word in words[:3]}
@@ -107,8 +110,8 @@ def _why_not_torchrun(
         return "the recipe's machine has one GPU for it"
     if recipe.launcher.get("nnodes", "1") != "1":
         return "several machines need a common address: torchrun --nnodes, --rdzv-endpoint"
-    if here.gpus is not None and here.gpus < processes:
-        return f"it needs {processes} GPUs, and this machine has {here.gpus}"
+    if surroundings.gpus is not None and surroundings.gpus < processes:
+        return f"it needs {processes} GPUs, and this machine has {surroundings.gpus}"
     script = words[1] if len(words) > 1 else ""
     if not _PYTHON.match(PurePath(words[0]).name) or not script or script == "-c":
         return "torchrun starts `python SCRIPT` or `python -m MODULE`, and this is neither"
@@ -116,14 +119,16 @@ def _why_not_torchrun(
         return None
     if script.startswith("-"):
         return "options of Python stand before the script: put torchrun into the command"
-    text = here.text_of(script)
+    text = surroundings.text_of(script)
     if text is not None and not _ASKS_FOR_RANK.search(text):
         return f"{script} never asks for its rank: {processes} copies would do the same work"
     return None
 
 
-def _why_not_numactl(processes: int, environ: Mapping[str, str], here: Surroundings) -> str | None:
-    if here.gpu_node is None:
+def _why_not_numactl(
+    processes: int, environ: Mapping[str, str], surroundings: Surroundings
+) -> str | None:
+    if surroundings.gpu_node is None:
         return "this machine has one NUMA node, or does not say which one is beside the GPU"
     if processes > 1:
         return "each process has a node of its own: torchrun --numa-binding=node"
@@ -132,6 +137,6 @@ def _why_not_numactl(processes: int, environ: Mapping[str, str], here: Surroundi
             f"fewer cores would change the number of threads, and sums in their last bits: set "
             f"{THREADS}, and it is bound"
         )
-    if not here.installed("numactl"):
+    if not surroundings.installed("numactl"):
         return "numactl is not installed"
     return None

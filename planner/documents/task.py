@@ -122,36 +122,36 @@ class TaskRequest:
     zone: str | None = None
 
 
-def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest) -> ToolTask:
+def make_task(tool: str, option: FoundOption, recipe: Recipe, request: TaskRequest) -> ToolTask:
     """Return an option as a task of a tool.
 
     Args:
         tool: a word of `tools()`.
-        found: the option.
+        option: the option.
         recipe: of that option.
-        asked: what to run, for how long at most.
+        request: what to run, for how long at most.
 
     Raises:
         InputError: the tool cannot start it; the message says which can.
     """
-    offer = found.offer
+    offer = option.offer
     if offer is None:
-        raise InputError(f"{found.name}: no machine with a known price; name another option.")
+        raise InputError(f"{option.name}: no machine with a known price; name another option.")
     row = tools()[tool]
-    problems = [*_refusals(tool, found, offer), *_unsaid(tool, found, asked)]
-    problems += [*_idle(tool, offer, asked), *_unscalable(tool, found, asked)]
+    problems = [*_refusals(tool, option, offer), *_unsaid(tool, option, request)]
+    problems += [*_idle(tool, offer, request), *_unscalable(tool, option, request)]
     if problems:
         raise InputError(problems)
-    machine = read_machine(found)
+    machine = read_machine(option)
     nodes = max(1, machine.nodes)
     by_type = tool != CLUSTER and row.takes_type(offer)
     several = machine.nproc_per_node > 1 or nodes > 1
     return ToolTask(
-        name=task_name(f"{found.job.name}-{found.id}"),
-        option=found.name,
+        name=task_name(f"{option.job.name}-{option.id}"),
+        option=option.name,
         offer=offer,
         machines=nodes,
-        copies=max(1, found.count // nodes),
+        copies=max(1, option.count // nodes),
         gpus=math.ceil(offer.gpu_count),
         spot=offer.purchase == "spot",
         region=None if offer.region == EVERYWHERE else offer.region,
@@ -160,91 +160,95 @@ def make_task(tool: str, found: FoundOption, recipe: Recipe, asked: TaskRequest)
         instance_type=offer.instance_type if by_type else None,
         environment=recipe.environment,
         recipe=_in_process(recipe),
-        command=asked.command,
+        command=request.command,
         launcher=recipe.launcher if several else None,
-        serves=JobKind(found.job.kind).answers and asked.ttl_s is None,
-        image=asked.image,
-        ttl_s=None if asked.ttl_s is None else round(asked.ttl_s),
-        idle_s=None if asked.idle_s is None else round(asked.idle_s),
+        serves=JobKind(option.job.kind).answers and request.ttl_s is None,
+        image=request.image,
+        ttl_s=None if request.ttl_s is None else round(request.ttl_s),
+        idle_s=None if request.idle_s is None else round(request.idle_s),
         by_code=tuple(_by_code(recipe)),
         off_is_free=offer.provider in row.off_is_free,
         names_both=offer.provider in row.names_both,
-        by_hour=found.option.scaling.by_hour if found.option and found.option.scaling else (),
-        autoscaler=_autoscaler(tool, found, asked),
+        by_hour=option.option.scaling.by_hour if option.option and option.option.scaling else (),
+        autoscaler=_autoscaler(tool, option, request),
     )
 
 
-def _refusals(tool: str, found: FoundOption, offer: RentedOffer) -> list[str]:
+def _refusals(tool: str, option: FoundOption, offer: RentedOffer) -> list[str]:
     row, where = tools()[tool], f"{offer.provider}/{offer.instance_type}"
     if tool != CLUSTER and offer.purchase not in BOUGHT:
-        told = (
-            f"{found.name}: {where} is planned as {offer.purchase}, and {row.title} rents on demand"
-            f" or spot only. Buy the term at {offer.provider} and start the job there, or export "
-            "an option of `gpucost plan --purchase on_demand`."
+        reasons = (
+            f"{option.name}: {where} is planned as {offer.purchase}, and {row.title} rents on "
+            f"demand or spot only. Buy the term at {offer.provider} and start the job there, or "
+            "export an option of `gpucost plan --purchase on_demand`."
         )
-        return [told]
+        return [reasons]
     if tool != CLUSTER and not row.can_start(offer):
-        others = that_start(offer)
-        how = f"--to {', --to '.join(others)} can" if others else "none of the exports can"
-        return [f"{found.name}: {row.title} does not start {where} for us; {how}."]
+        alternatives = that_start(offer)
+        how = (
+            f"--to {', --to '.join(alternatives)} can"
+            if alternatives
+            else "none of the exports can"
+        )
+        return [f"{option.name}: {row.title} does not start {where} for us; {how}."]
     if offer.gpu_count < 1:
-        return [f"{found.name}: {where} is a part of a GPU, which {row.title} is not asked for."]
-    if found.option and found.option.sharing:
+        return [f"{option.name}: {where} is a part of a GPU, which {row.title} is not asked for."]
+    if option.option and option.option.sharing:
         how = "`gpucost provision` sets that up, an export does not"
-        return [f"{found.name}: its jobs share a GPU ({found.option.sharing}); {how}."]
+        return [f"{option.name}: its jobs share a GPU ({option.option.sharing}); {how}."]
     return []
 
 
-def _unsaid(tool: str, found: FoundOption, asked: TaskRequest) -> list[str]:
+def _unsaid(tool: str, option: FoundOption, request: TaskRequest) -> list[str]:
     problems = []
-    if asked.ttl_s is None and not (tool == CLUSTER and JobKind(found.job.kind).answers):
+    if request.ttl_s is None and not (tool == CLUSTER and JobKind(option.job.kind).answers):
         problems.append("how long at most? Give --ttl, such as --ttl 8h: nothing runs for ever.")
-    if tool == CLUSTER and asked.image is None:
+    if tool == CLUSTER and request.image is None:
         problems.append("in which container? Give --image, such as --image pytorch/pytorch:2.9.")
     return problems
 
 
-def _idle(tool: str, offer: RentedOffer, asked: TaskRequest) -> Iterator[str]:
-    if asked.idle_s is None:
+def _idle(tool: str, offer: RentedOffer, request: TaskRequest) -> Iterator[str]:
+    if request.idle_s is None:
         return
     row = tools()[tool]
-    least_s = row.least_idle_s(offer, asked.image)
+    least_s = row.least_idle_s(offer, request.image)
     if least_s is None:
         yield f"--idle: nothing ends what {row.title} starts for us there when it is idle."
-    elif asked.idle_s < least_s:
-        yield f"--idle {asked.idle_s:g}s: {row.title} takes {least_s} s at least."
+    elif request.idle_s < least_s:
+        yield f"--idle {request.idle_s:g}s: {row.title} takes {least_s} s at least."
 
 
-def _unscalable(tool: str, found: FoundOption, asked: TaskRequest) -> Iterator[str]:
+def _unscalable(tool: str, option: FoundOption, request: TaskRequest) -> Iterator[str]:
     """Yield why what was asked for cannot follow demand."""
-    if asked.autoscaler is None and asked.zone is None:
+    if request.autoscaler is None and request.zone is None:
         return
-    flag = "--autoscaler" if asked.autoscaler else "--tz"
-    scaling = found.option.scaling if found.option else None
+    flag = "--autoscaler" if request.autoscaler else "--tz"
+    scaling = option.option.scaling if option.option else None
     if tool != CLUSTER:
         yield f"{flag}: {tools()[tool].title} is told no schedule of copies; --to kubernetes is."
-    elif not scaling or len(scaling.by_hour) == 1 or asked.ttl_s is not None:
+    elif not scaling or len(scaling.by_hour) == 1 or request.ttl_s is not None:
         yield (
-            f"{flag}: the copies of {found.name} do not follow demand: state job.demand_by_hour, "
+            f"{flag}: the copies of {option.name} do not follow demand: state job.demand_by_hour, "
             "take an option with `scale-down`, and give no --ttl."
         )
-    elif asked.autoscaler == "hpa" and scaling.fewest == 0:
+    elif request.autoscaler == "hpa" and scaling.fewest == 0:
         yield (
-            f"--autoscaler hpa: {found.name} runs no copy at times, and a HorizontalPodAutoscaler "
+            f"--autoscaler hpa: {option.name} runs no copy at times, and a HorizontalPodAutoscaler "
             "keeps one; --autoscaler keda goes to none."
         )
 
 
-def _autoscaler(tool: str, found: FoundOption, asked: TaskRequest) -> Autoscaler | None:
-    scaling = found.option.scaling if found.option else None
-    if tool != CLUSTER or not scaling or len(scaling.by_hour) == 1 or asked.ttl_s is not None:
+def _autoscaler(tool: str, option: FoundOption, request: TaskRequest) -> Autoscaler | None:
+    scaling = option.option.scaling if option.option else None
+    if tool != CLUSTER or not scaling or len(scaling.by_hour) == 1 or request.ttl_s is not None:
         return None
     return Autoscaler(
-        kind=asked.autoscaler or AUTOSCALERS[0],
+        kind=request.autoscaler or AUTOSCALERS[0],
         fewest=scaling.fewest,
         most=scaling.peak,
         windows=windows(scaling.by_hour, scaling.start_s),
-        zone=asked.zone or "Etc/UTC",
+        zone=request.zone or "Etc/UTC",
         busy_percent=max(1, round(100 * scaling.busiest_fraction)),
     )
 
@@ -253,17 +257,17 @@ def _in_process(recipe: Recipe) -> str | None:
     """Return the part of a recipe that the probe applies; launcher and variables are the tool's."""
     applied = [a for a in recipe.actions if ACTIONS[a.code].in_process]
     actions = [{"code": a.code, "settings": dict(a.settings)} for a in applied]
-    asked = {"schema": SCHEMA, "job": recipe.job, "actions": actions}
-    return json.dumps(asked, separators=(",", ":")) if actions else None
+    recipe_values = {"schema": SCHEMA, "job": recipe.job, "actions": actions}
+    return json.dumps(recipe_values, separators=(",", ":")) if actions else None
 
 
 def _by_code(recipe: Recipe) -> Iterator[str]:
-    for one in recipe.actions:
-        how = ACTIONS[one.code]
+    for action in recipe.actions:
+        how = ACTIONS[action.code]
         if how.by == "code" and not how.in_process:
-            told = ", ".join(f"{name}={value}" for name, value in one.settings.items())
-            what = f"{one.code} ({told})" if told else one.code
-            yield f"{what}: {how.lines.get('pytorch', how.words)}"
+            values = ", ".join(f"{name}={value}" for name, value in action.settings.items())
+            entry = f"{action.code} ({values})" if values else action.code
+            yield f"{entry}: {how.lines.get('pytorch', how.words)}"
 
 
 def task_name(text: str) -> str:

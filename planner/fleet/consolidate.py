@@ -301,8 +301,8 @@ class Draft:
                 raise ValueError("only jobs with a priced machine are packed")
             data_lines = [line for t in group if t is not longest for line in _data(t)]
             has_owed = any(line.what == "owed" for line in home.quote.lines) or not home.moved
-            beside = (t for t in group if t is not longest or not has_owed)
-            owed = sum((t.baseline.owed for t in beside), Decimal(0))
+            companions = (t for t in group if t is not longest or not has_owed)
+            owed = sum((t.baseline.owed for t in companions), Decimal(0))
             lines = (*home.quote.lines, *data_lines, *_owed_lines(owed, home.quote))
             cost = self._place(group, home.offer, 0, lines)
             if len(group) > 1:

@@ -316,5 +316,5 @@ Home = BilledHome | Away
 
 def away(job: Movable, to: Elsewhere, catalog: Catalog) -> Away:
     """Return a machine as the home that a job would move to."""
-    known = {f.name: getattr(to, f.name) for f in fields(Elsewhere)}
-    return Away(**known, job=job, catalog=catalog)
+    values = {f.name: getattr(to, f.name) for f in fields(Elsewhere)}
+    return Away(**values, job=job, catalog=catalog)

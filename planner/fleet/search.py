@@ -474,7 +474,7 @@ class _Search:
             if self._done(stop):
                 return
             for bins in islice(packings, len(rules)):
-                self._offer(bins, alike=False)  # thousands of groups that prove nothing more
+                self._offer(bins, identical=False)  # thousands of groups that prove nothing more
 
     def _generate(self, stop: StopSearch) -> Relaxed | None:
         """Add groups while they help; return the last solution of the linear program."""
@@ -503,11 +503,11 @@ class _Search:
         self.stopped = self.stopped or (not proven and stop())
         return self.stopped or proven
 
-    def _offer(self, bins: Bins, *, alike: bool = True) -> None:
+    def _offer(self, bins: Bins, *, identical: bool = True) -> None:
         """Take a packing if it is better; its groups may be used either way."""
-        if alike or self._by_hours:
+        if identical or self._by_hours:
             for rows in bins:
-                self._add(rows, alike=alike)
+                self._add(rows, identical=identical)
         self.fewest = min(self.fewest, len(bins))
         worth = self.sizes.worth(bins)
         if worth < (self.cost, len(self.best)):
@@ -517,11 +517,11 @@ class _Search:
     def _by_hours(self) -> bool:
         return not self.sizes.one_length and len(self.sizes) <= BY_HOURS
 
-    def _add(self, rows: list[int], *, alike: bool = True) -> bool:
+    def _add(self, rows: list[int], *, identical: bool = True) -> bool:
         """Add a group; return whether no group like it was there."""
         if self._by_hours:
             self.single.add(rows, float(self.sizes.hours[rows].max()))
-        return alike and self.alike.add([int(kind) for kind in self.classes.of[rows]], 1.0)
+        return identical and self.alike.add([int(kind) for kind in self.classes.of[rows]], 1.0)
 
     def _grow(self, grid: Grid, tried: Numbers, now: Numbers) -> bool:
         """Raise the bound by prices, add groups that are worth it now; return whether it helped."""

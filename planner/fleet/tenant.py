@@ -274,9 +274,9 @@ class PackingCache:
         Those of a quick look are not kept: the machine that they are on is gone soon.
         """
         place = id(profile), id(home)
-        known = self.tenants.get(place)
-        if known is not None:
-            return known
+        cached = self.tenants.get(place)
+        if cached is not None:
+            return cached
         first = self.tenants.get((id(profile), None))
         if first is None:
             first = tenant(profile, baseline, None, requirements.probes)

@@ -47,10 +47,10 @@ def kept(most: int) -> Callable[[Callable[Asked, Answer]], Callable[Asked, Answe
         answers = lru_cache(maxsize=most)(law)
 
         @wraps(law)
-        def answered(*asked: Asked.args, **named: Asked.kwargs) -> Answer:
+        def answered(*arguments: Asked.args, **named: Asked.kwargs) -> Answer:
             if _instead.get(_NOTHING):
-                return law(*asked, **named)
-            return answers(*asked, **named)  # type: ignore[arg-type] # all of them are hashable
+                return law(*arguments, **named)
+            return answers(*arguments, **named)  # type: ignore[arg-type] # all of them are hashable
 
         return answered
 

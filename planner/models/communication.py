@@ -40,13 +40,13 @@ Knots = tuple[tuple[float, float], ...]
 
 @cache
 def _table() -> Mapping[tuple[str, int, int], Knots]:
-    found: dict[tuple[str, int, int], list[tuple[float, float]]] = {}
+    curves: dict[tuple[str, int, int], list[tuple[float, float]]] = {}
     with _TABLE.open(newline="", encoding="utf-8") as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
         for row in rows:
             key = (row["gpu"], int(row["ranks"]), int(row["nodes"]))
-            found.setdefault(key, []).append((float(row["bytes"]), float(row["time_us"])))
-    return {key: tuple(sorted(knots)) for key, knots in found.items()}
+            curves.setdefault(key, []).append((float(row["bytes"]), float(row["time_us"])))
+    return {key: tuple(sorted(knots)) for key, knots in curves.items()}
 
 
 @lru_cache(maxsize=1024)  # targets of one job ask for the same gradients

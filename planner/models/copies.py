@@ -112,7 +112,7 @@ def windows(by_hour: Sequence[int], start_s: float) -> tuple[CopiesWindow, ...]:
     fewest, period = min(by_hour), len(by_hour)
     first = by_hour.index(fewest)  # so that no time with more copies goes over the seam
     lead = min(_LONGEST_LEAD_MIN, math.ceil(start_s / _MIN))
-    found = []
+    stretches = []
     hours = [(first + number) % period for number in range(period)]
     for copies, group in groupby(hours, key=by_hour.__getitem__):
         if copies == fewest:
@@ -120,13 +120,13 @@ def windows(by_hour: Sequence[int], start_s: float) -> tuple[CopiesWindow, ...]:
         run = list(group)
         early = lead if copies > by_hour[run[0] - 1] else 0
         start, end = run[0] * _MIN - early, (run[-1] + 1) * _MIN
-        found.append(
+        stretches.append(
             (
                 run[0],
                 CopiesWindow(start=_cron(start, period), end=_cron(end, period), copies=copies),
             )
         )
-    return tuple(window for _, window in sorted(found, key=lambda window: window[0]))
+    return tuple(window for _, window in sorted(stretches, key=lambda window: window[0]))
 
 
 def _cron(minute: int, period_h: int) -> str:

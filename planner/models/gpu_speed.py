@@ -69,10 +69,10 @@ def peak_tflops(gpu: Gpu, precision: str | None) -> float:
     """
     precisions = coefficients("precisions")
     names = precisions.get(precision or "fp32", precisions["fp32"])["rates"]
-    known = [rate for rate in (getattr(gpu, name) for name in names) if rate]
-    if not known:
+    rates = [rate for rate in (getattr(gpu, name) for name in names) if rate]
+    if not rates:
         raise InputError(f"the arithmetic rates of {gpu.name} are not known.")
-    return float(max(known))
+    return float(max(rates))
 
 
 def is_single(precision: str | None) -> bool:

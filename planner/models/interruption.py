@@ -143,15 +143,15 @@ class Availability:
 
     def spells(self) -> list[tuple[float, float]]:
         """Return the up-times as (start, end) in seconds from the start of the trace."""
-        found: list[tuple[float, float]] = []
+        stretches: list[tuple[float, float]] = []
         start: int | None = None
         for tick, up in enumerate((*self.up, False)):
             if up and start is None:
                 start = tick
             elif not up and start is not None:
-                found.append((start * self.tick_s, tick * self.tick_s))
+                stretches.append((start * self.tick_s, tick * self.tick_s))
                 start = None
-        return found
+        return stretches
 
 
 def parse_trace(text: str, origin: str) -> Availability:
@@ -241,8 +241,8 @@ class _Spell:
     @property
     def saved_segments(self) -> int:
         """Segments of work whose checkpoint was finished."""
-        left = self.length_s - self.checkpoints.restart_s
-        return max(0, int(left // (self.interval_s + self.checkpoints.write_s)))
+        remaining_s = self.length_s - self.checkpoints.restart_s
+        return max(0, int(remaining_s // (self.interval_s + self.checkpoints.write_s)))
 
     def checkpoints_in(self, work_s: float) -> int:
         """Return how many checkpoints are written during the work; none after the last segment."""

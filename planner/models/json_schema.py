@@ -69,8 +69,8 @@ def _either(parts: list[Schema]) -> Schema:
         kinds.remove({"type": "integer"})
     has_null = len(kinds) < len(parts) and {"type": "null"} in parts
     if len(kinds) == 1 and (not has_null or isinstance(kinds[0].get("type"), str)):
-        known = kinds[0]
-        return {**known, "type": [known["type"], "null"]} if has_null else known
+        single = kinds[0]
+        return {**single, "type": [single["type"], "null"]} if has_null else single
     if len(kinds) == 1 and "enum" in kinds[0]:
         return {"enum": [*kinds[0]["enum"], None]}
     return {"anyOf": [*kinds, *([{"type": "null"}] if has_null else [])]}
@@ -151,19 +151,19 @@ _KINDS: Mapping[str, str] = {
 
 def plain_sentence(error: "ValidationError") -> str:
     """Return what to say of a value in a file that gpucost wrote itself."""
-    wanted: Any = error.validator_value
+    expected: Any = error.validator_value
     schema: Any = error.schema
     if error.validator == "required":
         missing = re.findall("'(.*)'", error.message)[0]
         return f"{'.' if error.absolute_path else ''}{missing} is missing"
     if error.validator == "enum":
-        words = f"one of {', '.join(str(part) for part in wanted if part is not None)}"
+        words = f"one of {', '.join(str(part) for part in expected if part is not None)}"
     elif schema.get("pattern") == AMOUNT["pattern"]:
         words = "an amount as text"
     elif schema.get("format") == "date":
         words = "a day such as 2026-11-22"
     elif error.validator == "type":
-        words = _KINDS[wanted if isinstance(wanted, str) else wanted[0]]
+        words = _KINDS[expected if isinstance(expected, str) else expected[0]]
     else:
         return f": {error.message}"
     return f" is {brief(error.instance)}, not {words}"

@@ -95,8 +95,12 @@ class PastPrediction(msgspec.Struct, frozen=True, kw_only=True):
 
     def half(self, *, above: bool) -> float:
         """Return half of the shipped 90 % interval on one side, in logs."""
-        told = self.predicted
-        width = math.log(told.high / told.mid) if above else math.log(told.mid / told.low)
+        interval = self.predicted
+        width = (
+            math.log(interval.high / interval.mid)
+            if above
+            else math.log(interval.mid / interval.low)
+        )
         return max(width / self.widened, _LEAST_HALF)
 
     @property
@@ -122,22 +126,22 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True):
     error: Number = 0.0
     widened: Number = 1.0
 
-    def applied_to(self, found: Estimate) -> Estimate:
+    def applied_to(self, estimate: Estimate) -> Estimate:
         """Return a predicted factor, centred and widened; never a narrower one."""
-        if not self.outcomes or found.low <= 0.0:
-            return found
+        if not self.outcomes or estimate.low <= 0.0:
+            return estimate
         extra = _SD_OF_90 * self.error
         down, up = (
             math.hypot(self.widened * math.log(part), extra)
-            for part in (found.mid / found.low, found.high / found.mid)
+            for part in (estimate.mid / estimate.low, estimate.high / estimate.mid)
         )
-        mid = found.mid * math.exp(self.shift)
+        mid = estimate.mid * math.exp(self.shift)
         return msgspec.structs.replace(
-            found,
+            estimate,
             low=mid * math.exp(-down),
             mid=mid,
             high=mid * math.exp(up),
-            basis=join((found.basis, self.words)),
+            basis=join((estimate.basis, self.words)),
         )
 
     @property
@@ -171,33 +175,33 @@ class TrackRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def track_record(name: str, outcomes: Iterable[PastPrediction]) -> TrackRecord:
     """Return what outcomes teach; of an outcome recorded twice, the last one counts."""
-    known = sorted(
+    relevant = sorted(
         {outcome.id: outcome for outcome in outcomes}.values(), key=lambda outcome: outcome.id
     )
     return TrackRecord(
         name=name,
-        same_machine=correction(outcome for outcome in known if not outcome.moved),
-        moved=correction(outcome for outcome in known if outcome.moved),
+        same_machine=correction(outcome for outcome in relevant if not outcome.moved),
+        moved=correction(outcome for outcome in relevant if outcome.moved),
     )
 
 
 def correction(outcomes: Iterable[PastPrediction]) -> Correction:
     """Return shift and width by the laws of the module; without outcomes, none."""
-    known = tuple(outcomes)
-    if not known:
+    past = tuple(outcomes)
+    if not past:
         return NO_CORRECTION
-    weights = [1.0 / outcome.variance for outcome in known]
+    weights = [1.0 / outcome.variance for outcome in past]
     shipped = 1.0 / sum(weights)
-    mean = shipped * sum(w * outcome.log_error for w, outcome in zip(weights, known, strict=True))
-    scatter = sum(outcome.log_error**2 / outcome.variance for outcome in known) / len(known)
+    mean = shipped * sum(w * outcome.log_error for w, outcome in zip(weights, past, strict=True))
+    scatter = sum(outcome.log_error**2 / outcome.variance for outcome in past) / len(past)
     chance = shipped * max(1.0, scatter)
-    kept = max(0.0, 1.0 - chance / mean**2) if mean else 0.0
-    shift = kept * mean
+    weight = max(0.0, 1.0 - chance / mean**2) if mean else 0.0
+    shift = weight * mean
     return Correction(
-        outcomes=len(known),
+        outcomes=len(past),
         shift=shift,
-        error=math.sqrt(kept * chance),
-        widened=max(1.0, _quantile([_reach(outcome, shift) for outcome in known])),
+        error=math.sqrt(weight * chance),
+        widened=max(1.0, _quantile([_reach(outcome, shift) for outcome in past])),
     )
 
 

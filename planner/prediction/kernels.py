@@ -78,8 +78,10 @@ def has_full_fp64(gpu: Gpu) -> bool | None:
 def _format(profile: Profile, today: Gpu, target: Gpu) -> Iterator[str]:
     row = coefficients("precisions").get(profile.job.precision or "", {})
     first, name = row.get("capability", 0.0), row.get("name", "")
-    here, there = (float(gpu.compute_capability or first) for gpu in (today, target))
-    if there < min(first, here):
+    source_capability, target_capability = (
+        float(gpu.compute_capability or first) for gpu in (today, target)
+    )
+    if target_capability < min(first, source_capability):
         yield Message("lacks.precision", gpu=target.name, precision=name, cc=first)
 
 
@@ -187,7 +189,7 @@ def read_kernels(profile: Profile) -> Kernels:
     """
     source = source_gpu(profile)
     precision, shown = used_precision(profile, source)
-    held, room = profile.peak("mem.used_gib"), source.memory_gib
+    used_gib, room = profile.peak("mem.used_gib"), source.memory_gib
     considered = (precision,) if precision else (*_GUESSES_SERVED, *_GUESSES)
     return Kernels(
         source=source,
@@ -197,7 +199,7 @@ def read_kernels(profile: Profile) -> Kernels:
         counters=_counters(profile, shown),
         classes={guess: work_class(profile, guess) for guess in (*considered, "tf32")},
         serves=profile.job.kind.serves,
-        small=None if held is None or held >= _SMALL_MEMORY * room else held / room,
+        small=None if used_gib is None or used_gib >= _SMALL_MEMORY * room else used_gib / room,
     )
 
 
@@ -357,11 +359,14 @@ def spec_family(precision: str) -> tuple[str, Family]:
 
 def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
     named = "tf32" if precision == "fp32" else precision
-    one, other = (_specs(gpu, named) for gpu in (source, target))
+    source_specs, target_specs = (_specs(gpu, named) for gpu in (source, target))
     fit = spec_family(named)
-    log, factor = log_ratio(source, target, fit), interval_factor(one, other, fit[1])
+    log, factor = (
+        log_ratio(source, target, fit),
+        interval_factor(source_specs, target_specs, fit[1]),
+    )
     fitted = coefficients("speed")["half"]["gpu"]
-    unseen = [gpu.name for gpu in (one, other) if gpu.name not in fitted]
+    unseen = [gpu.name for gpu in (source_specs, target_specs) if gpu.name not in fitted]
     basis = Message("speed.benchmarks", terms=_TERMS)
     if unseen:
         basis = Message("speed.specifications", gpus=join(unseen, "and"), terms=_TERMS)
@@ -369,8 +374,8 @@ def _training(source: Gpu, target: Gpu, precision: str) -> Estimate:
         if not trained_on(gpu):  # what its generation does in other work
             log += sign * law("scaled-training").families.get(family(gpu), 0.0)
             factor = max(factor, _SPECIFICATION_FACTOR)
-    found = within(math.exp(log), factor, basis)
-    return _weak_if_new(found, source, target)
+    estimate = within(math.exp(log), factor, basis)
+    return _weak_if_new(estimate, source, target)
 
 
 def log_ratio(source: Gpu, target: Gpu, family: tuple[str, Family]) -> float:
@@ -383,7 +388,7 @@ def _specs(gpu: Gpu, precision: str) -> Specs:
     return specs(gpu, peak_tflops(gpu, precision))
 
 
-def _damped(whole: Estimate, held: float) -> Estimate:
+def _damped(whole: Estimate, exponent: float) -> Estimate:
     """Return a prediction for a job that leaves most of the memory empty: launches set its pace.
 
     Fitted on training at the same small batch; without counters nothing tells more.
@@ -394,7 +399,7 @@ def _damped(whole: Estimate, held: float) -> Estimate:
         low=min(mid / factor, whole.low),
         mid=mid,
         high=max(mid * factor, whole.high),
-        basis=join((whole.basis, Message("speed.launches", share=held))),
+        basis=join((whole.basis, Message("speed.launches", share=exponent))),
     )
 
 

@@ -125,12 +125,12 @@ def _of_machines(  # noqa: PLR0913, PLR0917 - what predictions see of machines
 @lru_cache(maxsize=256)
 def _parts(whole: WorkingGpus, stated: bool) -> tuple[WorkingGpus, ...]:  # noqa: FBT001 - machines
     _, machines, inside = whole
-    found = [WorkingGpus(few, 1, few) for few in range(1, inside + (machines > 1))]
+    layouts = [WorkingGpus(few, 1, few) for few in range(1, inside + (machines > 1))]
     if machines > 1:
-        found.extend(WorkingGpus(few * machines, machines, few) for few in range(1, inside))
+        layouts.extend(WorkingGpus(few * machines, machines, few) for few in range(1, inside))
     if machines > 1 and not stated:
-        found.append(WorkingGpus(GPUS_PER_NODE * (machines - 1), machines - 1, GPUS_PER_NODE))
-    return tuple(found)
+        layouts.append(WorkingGpus(GPUS_PER_NODE * (machines - 1), machines - 1, GPUS_PER_NODE))
+    return tuple(layouts)
 
 
 def layout_of(profile: Profile) -> Layout:

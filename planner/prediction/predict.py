@@ -142,12 +142,12 @@ def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
         # With prefetching the slower of the two sets the pace; the profiled pace is the input's.
         return 1.0 / (max(work, 1.0 / (fed * more)) if fed else work)
 
-    told, other = kernel.basis, (fed or host).basis
+    kernel_basis, input_basis = kernel.basis, (fed or host).basis
     speed = Estimate(
         low=faster(kernel.low, host.low, fed.low if fed else 0.0),
         mid=faster(kernel.mid, host.mid, fed.mid if fed else 0.0),
         high=faster(kernel.high, host.high, fed.high if fed else 0.0),
-        basis=told if told == other else both(told, other),
+        basis=kernel_basis if kernel_basis == input_basis else both(kernel_basis, input_basis),
         weak=kernel.weak,
     )
     return speed, (per_gpu, fed or host, host)
@@ -218,13 +218,13 @@ def predict(
         UnknownGpuError: either GPU is not in the hardware table.
         InputError: the profile names no GPU, or a probe cannot be compared with it.
     """
-    known = tuple(probes)
-    check_probes((profile,), known)
+    past_probes = tuple(probes)
+    check_probes((profile,), past_probes)
     target = Layout(gpu=hardware.resolve(gpu), gpu_count=gpu_count)
     codes = tuple(actions)
     signals = read_signals(profile) if codes else {}
     chosen = tuple(action(code, signals) for code in codes)
-    return predict_from(profile, known, target, chosen, split_time(diagnose(profile)))
+    return predict_from(profile, past_probes, target, chosen, split_time(diagnose(profile)))
 
 
 def predict_from(  # noqa: PLR0913 - what a prediction starts from

@@ -121,11 +121,11 @@ def _exposed_ratio(profile: Profile, busy_s: float | None) -> float | None:
 
 
 def _gradients(profile: Profile) -> tuple[float, float, float] | None:
-    job, held = profile.job, profile.peak("mem.used_gib")
+    job, used_gib = profile.job, profile.peak("mem.used_gib")
     if job.parameters:
         size = job.parameters * _BYTES_OF_GRADIENT.get(job.precision or "", _SINGLE_BYTES)
         return size, size, size
-    if held:
-        low, mid, high = (held * _GIB * share for share in _OF_MEMORY)
+    if used_gib:
+        low, mid, high = (used_gib * _GIB * share for share in _OF_MEMORY)
         return low, mid, high
     return None

@@ -102,25 +102,25 @@ def link_time(before: tuple[Links, WorkingGpus], after: tuple[Links, WorkingGpus
         before: the profiled GPUs, at least two.
         after: the wanted ones.
     """
-    (links_now, profiled), (links_wanted, wanted) = before, after
-    if wanted.gpus == 1:
+    (links_now, profiled), (links_wanted, target) = before, after
+    if target.gpus == 1:
         return LinkTime(factor=0.0, worse=False)
     inside_s = links_now.inside_s(profiled.inside)
     outside_s = links_now.between_s(profiled.machines)
     grown, inside, worse = 1.0, 0.0, False
-    if wanted.inside > 1 and profiled.inside > 1:
-        grown = growth(profiled.inside, wanted.inside, links_now.kind)
-        swapped = links_wanted.inside_s(wanted.inside) / links_now.inside_s(wanted.inside)
+    if target.inside > 1 and profiled.inside > 1:
+        grown = growth(profiled.inside, target.inside, links_now.kind)
+        swapped = links_wanted.inside_s(target.inside) / links_now.inside_s(target.inside)
         inside, worse = inside_s * grown * swapped, swapped > 1.0
-    elif wanted.inside > 1:
-        inside, worse = links_wanted.inside_s(wanted.inside), True
+    elif target.inside > 1:
+        inside, worse = links_wanted.inside_s(target.inside), True
     # An unknown network of both is the same one.
-    network_known = wanted.machines == 1 or profiled.machines > 1 or links_wanted.gbps is not None
-    network_s = links_wanted.between_s(wanted.machines) if network_known else 0.0
-    more = wanted.machines > profiled.machines or network_s > outside_s * (1.0 + 1e-9)
+    network_known = target.machines == 1 or profiled.machines > 1 or links_wanted.gbps is not None
+    network_s = links_wanted.between_s(target.machines) if network_known else 0.0
+    more = target.machines > profiled.machines or network_s > outside_s * (1.0 + 1e-9)
     return LinkTime(
         factor=(inside + network_s) / (inside_s + outside_s),
-        worse=worse or (wanted.machines > 1 and more),
+        worse=worse or (target.machines > 1 and more),
         grown=grown,
         network_known=network_known,
     )
@@ -159,14 +159,14 @@ def speed_up(
         return _ONE_FOR_ONE
     if not _is_blind(before, after):
         return _same_links(before, after, step, faster)
-    mid, *others = (
+    mid, *bounds = (
         _same_links(replace(before, network_gbps=gbps), after, step, faster)
         for gbps in _NETWORKS_GBPS
     )
     return Estimate(
-        low=min(mid.low, *(speed.low for speed in others)),
+        low=min(mid.low, *(speed.low for speed in bounds)),
         mid=mid.mid,
-        high=max(mid.high, *(speed.high for speed in others)),
+        high=max(mid.high, *(speed.high for speed in bounds)),
         basis=join((mid.basis, Message("scaling.network-unknown"))),
     )
 
@@ -184,8 +184,8 @@ def tensor_parallel(before: Layout, after: Layout) -> Estimate:
 
 def _is_blind(before: Layout, after: Layout) -> bool:
     """Return whether the network of today is unknown and that of the wanted machines is not."""
-    known = after.machines > 1 and after.network_gbps is not None
-    return known and before.machines > 1 and before.network_gbps is None
+    has_network = after.machines > 1 and after.network_gbps is not None
+    return has_network and before.machines > 1 and before.network_gbps is None
 
 
 def _same_links(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:
@@ -240,12 +240,12 @@ def _from_typical(before: Layout, after: Layout, step: ProfiledStep, faster: flo
     ]
     if 1 not in (before.gpu_count, after.gpu_count):
         changes = list(zip(_slowness(before), _slowness(after), strict=True))
-        if any(there > here for here, there in changes):
+        if any(after_value > before_value for before_value, after_value in changes):
             ends.append(ratio * (1.0 + start.mid) / (1.0 + end.bad))
-        if any(there < here for here, there in changes):
+        if any(after_value < before_value for before_value, after_value in changes):
             ends.append(ratio * (1.0 + start.bad) / (1.0 + end.mid))
-    told = (after, onward) if after.gpu_count > 1 else (before, step.step_s)
-    return Estimate(low=min(ends), mid=mid, high=max(ends), basis=_source(step, *told))
+    measured = (after, onward) if after.gpu_count > 1 else (before, step.step_s)
+    return Estimate(low=min(ends), mid=mid, high=max(ends), basis=_source(step, *measured))
 
 
 @kept(256)

@@ -92,23 +92,23 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
         InputError: GPU use of a job was not measured.
     """
     own = [time_on_gpu(profile) for profile in profiles]
-    unknown = [p.job.name for p, s in zip(profiles, own, strict=True) if s is None]
-    if unknown:
-        raise InputError(f"GPU use of {', '.join(unknown)} was not measured.")
+    unmeasured = [p.job.name for p, s in zip(profiles, own, strict=True) if s is None]
+    if unmeasured:
+        raise InputError(f"GPU use of {', '.join(unmeasured)} was not measured.")
     if len(own) == 1:
         return (exactly(1.0, Message("sharing.alone")),)
-    taken = [_Taken.by(profile, in_turns=in_turns) for profile in profiles]
-    total = _Taken(*(sum(shares) for shares in zip(*taken, strict=True)))
+    usages = [_Taken.by(profile, in_turns=in_turns) for profile in profiles]
+    total = _Taken(*(sum(shares) for shares in zip(*usages, strict=True)))
     filling = [] if in_turns else [profile for profile in profiles if _fills(profile)]
-    found = (
+    estimates = (
         _beside(time or 0.0, total.without(share), in_turns=in_turns)
-        for time, share in zip(own, taken, strict=True)
+        for time, share in zip(own, usages, strict=True)
     )
     return tuple(
         msgspec.structs.replace(speed, basis=Message("sharing.starved", law=_BASIS), weak=True)
-        if any(other is not profile for other in filling)
+        if any(filler is not profile for filler in filling)
         else speed
-        for profile, speed in zip(profiles, found, strict=True)
+        for profile, speed in zip(profiles, estimates, strict=True)
     )
 
 
@@ -167,9 +167,9 @@ def _delay(*, in_turns: bool) -> float:
     return float(coefficients("sharing")["delay"]["time-slicing" if in_turns else "mps"])
 
 
-def contention(others: float) -> float:
+def contention(load: float) -> float:
     """Return how much of the calibrated width applies: the others' share of the GPU, at most 1."""
-    return min(1.0, others)
+    return min(1.0, load)
 
 
 def expected_speed(total: float) -> float:
@@ -177,16 +177,16 @@ def expected_speed(total: float) -> float:
     return 1.0 / max(1.0, total)
 
 
-def _beside(own: float, others: _Taken, *, in_turns: bool) -> Estimate:
+def _beside(own: float, neighbors: _Taken, *, in_turns: bool) -> Estimate:
     fitted = coefficients("sharing")
-    again = float(fitted["again"]) if others.most > 0.0 else 1.0
-    by_pairs = contention(others.most) * math.log(float(fitted["factor"]))
+    again = float(fitted["again"]) if neighbors.most > 0.0 else 1.0
+    by_pairs = contention(neighbors.most) * math.log(float(fitted["factor"]))
     factor = math.exp(math.hypot(math.log(again), by_pairs))
     slowest, mid, fastest = (
-        expected_speed(own + share) for share in (others.most, others.mid, others.least)
+        expected_speed(own + share) for share in (neighbors.most, neighbors.mid, neighbors.least)
     )
     return Estimate(
-        low=min(slowest / factor, 1.0 / (1.0 + _delay(in_turns=in_turns) * others.most)),
+        low=min(slowest / factor, 1.0 / (1.0 + _delay(in_turns=in_turns) * neighbors.most)),
         mid=mid,
         high=min(again, fastest * factor),
         basis=_BASIS,
@@ -204,8 +204,8 @@ def terms(own_s: float, other_s: float) -> tuple[float, ...]:
         own_s: seconds a step of the job, alone.
         other_s: of the job beside it, alone.
     """
-    own, other = math.log(own_s), math.log(other_s)
-    return (1.0, math.tanh((own - other) / 2.0), own, own**2, other, other**2)
+    own, neighbor = math.log(own_s), math.log(other_s)
+    return (1.0, math.tanh((own - neighbor) / 2.0), own, own**2, neighbor, neighbor**2)
 
 
 def by_turns(gpu: str, profiles: Sequence[Profile]) -> tuple[Estimate, ...] | None:
@@ -217,19 +217,19 @@ def by_turns(gpu: str, profiles: Sequence[Profile]) -> tuple[Estimate, ...] | No
     """
     law = coefficients("sharing").get("pair", {}).get(gpu)
     steps = [profile.step.mean_s if profile.step is not None else None for profile in profiles]
-    known = [step_s for step_s in steps if step_s is not None]
+    measured = [step_s for step_s in steps if step_s is not None]
     busy = all((compute_share(profile) or 0.0) >= _BUSY for profile in profiles)
-    if law is None or len(profiles) != 2 or len(known) != 2 or not busy:  # noqa: PLR2004 - a pair
+    if law is None or len(profiles) != 2 or len(measured) != 2 or not busy:  # noqa: PLR2004 - a pair
         return None
-    if not law["shortest_s"] <= min(known) <= max(known) <= law["longest_s"]:
+    if not law["shortest_s"] <= min(measured) <= max(measured) <= law["longest_s"]:
         return None
-    first, second = known
+    first, second = measured
     return _speed(law, first, second), _speed(law, second, first)
 
 
 def _speed(law: Mapping[str, Any], own_s: float, other_s: float) -> Estimate:
-    told = sum(a * b for a, b in zip(law["law"], terms(own_s, other_s), strict=True))
-    mid, factor = min(1.0, math.exp(told)), float(law["factor"])
+    log_speed = sum(a * b for a, b in zip(law["law"], terms(own_s, other_s), strict=True))
+    mid, factor = min(1.0, math.exp(log_speed)), float(law["factor"])
     return Estimate(low=mid / factor, mid=mid, high=min(1.0, mid * factor), basis=_TIME_SLICE_BASIS)
 
 

@@ -57,23 +57,23 @@ def memory_growth(profile: Profile) -> float:
     return float(row["memory"]) if row else 1.0
 
 
-def peak_of(profile: Profile, seen: Statistics) -> float | None:
+def peak_of(profile: Profile, statistics: Statistics) -> float | None:
     """Return the 95th percentile of a share of a GPU's time, the hours not recorded included.
 
     Args:
         profile: the job.
-        seen: what was recorded of the share on one of its GPUs.
+        statistics: what was recorded of the share on one of its GPUs.
 
     Returns:
         0 or more, above 1 where no GPU would hold the growth; None where no peak was recorded.
     """
     row = _growth(profile)
     if row is None:
-        return seen.p95
-    by_p99 = None if seen.p99 is None else seen.p99 * float(row["use"])
-    bounds = [bound for bound in (by_p99, seen.max) if bound is not None]
-    known = [value for value in (seen.p95, min(bounds, default=None)) if value is not None]
-    return max(known, default=None)
+        return statistics.p95
+    by_p99 = None if statistics.p99 is None else statistics.p99 * float(row["use"])
+    bounds = [bound for bound in (by_p99, statistics.max) if bound is not None]
+    peaks = [value for value in (statistics.p95, min(bounds, default=None)) if value is not None]
+    return max(peaks, default=None)
 
 
 def _growth(profile: Profile) -> Mapping[str, Any] | None:
@@ -96,35 +96,39 @@ _SLICE_PROBE_BASIS = Message("slice.probed")
 
 def slowdown_there(
     slowdown: float,
-    seen: tuple[float, float],
-    there: tuple[float, float],
+    measured: tuple[float, float],
+    target: tuple[float, float],
     law: tuple[float, float, float],
 ) -> float:
     """Return the slowdown, 1 / speed - 1, on a slice.
 
     Args:
         slowdown: on the slice that was measured.
-        seen: its share of the GPU's compute and of its memory, the first below 1.
-        there: those of the other slice.
+        measured: its share of the GPU's compute and of its memory, the first below 1.
+        target: those of the other slice.
         law: a, b and e.
     """
     by_compute, by_slowdown, by_memory = law
-    ratio = (1.0 / there[0] - 1.0) / (1.0 / seen[0] - 1.0)
-    memory = seen[1] / there[1]
+    ratio = (1.0 / target[0] - 1.0) / (1.0 / measured[0] - 1.0)
+    memory = measured[1] / target[1]
     return float(max(_LEAST, slowdown) ** by_slowdown * ratio**by_compute * memory**by_memory)
 
 
-def speed_by_probe(speed: float, seen: tuple[float, float], there: tuple[float, float]) -> Estimate:
+def speed_by_probe(
+    speed: float, measured: tuple[float, float], target: tuple[float, float]
+) -> Estimate:
     """Return the speed on a slice relative to the whole GPU (1.0).
 
     Args:
         speed: measured on another slice, relative to the whole GPU, above 0.
-        seen: that slice's share of the GPU's compute and of its memory, below 1.
-        there: those of the slice in question.
+        measured: that slice's share of the GPU's compute and of its memory, below 1.
+        target: those of the slice in question.
     """
     fitted = coefficients("sharing")["probe"]
     by_compute, by_slowdown, by_memory = (float(exponent) for exponent in fitted["law"])
-    slowdown = slowdown_there(1.0 / speed - 1.0, seen, there, (by_compute, by_slowdown, by_memory))
+    slowdown = slowdown_there(
+        1.0 / speed - 1.0, measured, target, (by_compute, by_slowdown, by_memory)
+    )
     low, mid, high = (
         1.0 / (1.0 + max(0.0, (slowdown + OFFSET) * factor - OFFSET))
         for factor in (float(fitted["factor"]), 1.0, 1.0 / float(fitted["factor"]))
@@ -245,18 +249,18 @@ def speeds_on(
 
 def _speed(gpu: Gpu, profile: Profile, piece: MigProfile, probes: Probes) -> Estimate:
     """Return the speed on a slice: as measured there, told by another slice, or by the rule."""
-    there = compute_of(gpu, piece)
-    if profile.job.name not in probes or there == 1.0:
-        return slice_speed(compute_share(profile) or 0.0, there)
+    compute = compute_of(gpu, piece)
+    if profile.job.name not in probes or compute == 1.0:
+        return slice_speed(compute_share(profile) or 0.0, compute)
     name, speed = probes[profile.job.name]
     if name == piece.profile:
         return exactly(speed, Message("slice.measured-on", slice=name))
-    seen = measured_slice(gpu, name)
+    measurement = measured_slice(gpu, name)
     most = max(size.memory_gib for size in gpu.mig)
     return speed_by_probe(
         speed,
-        (compute_of(gpu, seen), seen.memory_gib / most),
-        (there, piece.memory_gib / most),
+        (compute_of(gpu, measurement), measurement.memory_gib / most),
+        (compute, piece.memory_gib / most),
     )
 
 

@@ -306,12 +306,12 @@ class _Reader:
         return Statistics(**values)
 
     def _check_order(self, values: dict[str, float | None], path: str) -> None:
-        given = [(name, v) for name in _QUANTILES if (v := values.get(name)) is not None]
-        pairs = list(pairwise(given))
+        quantiles = [(name, v) for name in _QUANTILES if (v := values.get(name)) is not None]
+        pairs = list(pairwise(quantiles))
         mean = values.get("mean")
-        if mean is not None and given:
-            pairs += [(edge, ("mean", mean)) for edge in given[:1] if edge[0] == "min"]
-            pairs += [(("mean", mean), edge) for edge in given[-1:] if edge[0] == "max"]
+        if mean is not None and quantiles:
+            pairs += [(edge, ("mean", mean)) for edge in quantiles[:1] if edge[0] == "min"]
+            pairs += [(("mean", mean), edge) for edge in quantiles[-1:] if edge[0] == "max"]
         for (low_name, low), (high_name, high) in pairs:
             if low > high and low > high + _ORDER_TOLERANCE * max(abs(low), abs(high), 1.0):
                 self.report(path, f"has {low_name} {low:g} above {high_name} {high:g}.")

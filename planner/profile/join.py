@@ -90,9 +90,9 @@ def _path(profile: Profile) -> str:
 
 
 def _difference(before: Profile, profile: Profile) -> str | None:
-    for gpu, other in zip(before.gpus, profile.gpus, strict=False):
-        for slot in gpu.metrics.keys() & other.metrics.keys():
-            mean, other_mean = gpu.metrics[slot].mean, other.metrics[slot].mean
+    for gpu, after in zip(before.gpus, profile.gpus, strict=False):
+        for slot in gpu.metrics.keys() & after.metrics.keys():
+            mean, other_mean = gpu.metrics[slot].mean, after.metrics[slot].mean
             if mean is None or other_mean is None:
                 continue
             if abs(mean - other_mean) > _SAME_MEAN * max(abs(mean), abs(other_mean)):
@@ -147,12 +147,12 @@ def _by_cores(parts: Sequence[Profile]) -> dict[str, float | None]:
 
 def _shared(values: Sequence[Statistics], parts: Sequence[Profile]) -> Statistics | None:
     """Return the share of all their cores in use; None where a part does not know its cores."""
-    every = cores_of(parts)
+    all_cores = cores_of(parts)
     own = [part.hardware.cpu_cores for part in parts]
     cores_known = [cores for cores in own if cores]
-    if not every or len(cores_known) < len(own):
+    if not all_cores or len(cores_known) < len(own):
         return None
-    return _combined(values, [cores / every for cores in cores_known], most=1.0)
+    return _combined(values, [cores / all_cores for cores in cores_known], most=1.0)
 
 
 def _combined(
@@ -255,7 +255,10 @@ def _without_own(machine: Machine | None, gpus: Sequence[GpuReadings]) -> Machin
     if machine is None:
         return None
     own = {gpu.uuid for gpu in gpus} - {None}
-    return replace(machine, others=tuple(one for one in machine.others if one.uuid not in own))
+    return replace(
+        machine,
+        others=tuple(other_gpu for other_gpu in machine.others if other_gpu.uuid not in own),
+    )
 
 
 def _leading(part: Profile) -> tuple[int, str, str]:

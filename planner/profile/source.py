@@ -39,8 +39,8 @@ _IDLE, _IDLE_GIB = 0.05, 2.0  # of the time; memory that a context alone holds
 def at_work(profile: Profile) -> Profile:
     """Return the profile of the GPUs that work alone, where others of its one machine never do."""
     busy = tuple(reading for reading in profile.gpus if not _rests(reading))
-    known, nodes = len(profile.gpus) == profile.gpu_count, profile.hardware.nodes or 1
-    if not known or nodes > 1 or profile.job.splits_the_model:
+    has_every_gpu, nodes = len(profile.gpus) == profile.gpu_count, profile.hardware.nodes or 1
+    if not has_every_gpu or nodes > 1 or profile.job.splits_the_model:
         return profile
     if not busy or len(busy) == len(profile.gpus):
         return profile
@@ -49,10 +49,10 @@ def at_work(profile: Profile) -> Profile:
 
 
 def _rests(reading: GpuReadings) -> bool:
-    kernels, held = (reading.metrics.get(slot) for slot in ("util.kernel_time", "mem.used_gib"))
-    if kernels is None or held is None or kernels.typical is None:
+    kernels, used_gib = (reading.metrics.get(slot) for slot in ("util.kernel_time", "mem.used_gib"))
+    if kernels is None or used_gib is None or kernels.typical is None:
         return False
-    return kernels.typical < _IDLE > (kernels.p95 or 0.0) and (held.peak or 0.0) < _IDLE_GIB
+    return kernels.typical < _IDLE > (kernels.p95 or 0.0) and (used_gib.peak or 0.0) < _IDLE_GIB
 
 
 def source_slice(profile: Profile) -> MigProfile | None:
@@ -64,10 +64,10 @@ def source_slice(profile: Profile) -> MigProfile | None:
     if named is None:
         return None
     gpu = hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
-    found = gpu.slice_called(named) if gpu is not None else None
-    if gpu is None or found is None or found.compute_slices == _compute_slices(gpu):
+    mig_slice = gpu.slice_called(named) if gpu is not None else None
+    if gpu is None or mig_slice is None or mig_slice.compute_slices == _compute_slices(gpu):
         return None
-    return found
+    return mig_slice
 
 
 def slice_named(profile: Profile) -> str | None:
@@ -121,18 +121,18 @@ def name_apart(profiles: Iterable[Profile]) -> tuple[Profile, ...]:
     Profiles of one name are told apart by their content, so the order of the inputs does not show.
     """
     several = tuple(profiles)
-    taken = Counter(p.job.name for p in several)
+    names = Counter(p.job.name for p in several)
     ordered = sorted(
-        several, key=lambda p: (p.job.name, dump((p,)) if taken[p.job.name] > 1 else "")
+        several, key=lambda p: (p.job.name, dump((p,)) if names[p.job.name] > 1 else "")
     )
-    seen: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
     named = []
     for profile in ordered:
         name = profile.job.name
-        seen[name] += 1
-        while seen[name] > 1 and f"{name}-{seen[name]}" in taken:
-            seen[name] += 1
-        named.append(_rename(profile, name if seen[name] == 1 else f"{name}-{seen[name]}"))
+        numbers[name] += 1
+        while numbers[name] > 1 and f"{name}-{numbers[name]}" in names:
+            numbers[name] += 1
+        named.append(_rename(profile, name if numbers[name] == 1 else f"{name}-{numbers[name]}"))
     return tuple(named)
 
 

@@ -99,14 +99,14 @@ class TriedInTurns:
     def basis(self) -> str:
         """How the interval was found, in words."""
         counted = (self.block_steps or 0) - (self.settle_steps or 0)
-        told = {
+        words = {
             "planned": "as many as the pilot's spread asked for",
             "no-room": f"the pilot asked for {self.planned_fours}, more than there is room for",
             "run-ended": "until the run ended",
         }
         return (
             f"95 % interval: {', '.join(self.actions)} on and off in turns within one run, "
-            f"{self.fours} fours of blocks in drawn order ({told.get(str(self.ended), '')}), "
+            f"{self.fours} fours of blocks in drawn order ({words.get(str(self.ended), '')}), "
             f"{counted} steps a block counted and {self.settle_steps} after each switch left out; "
             "Student's t over the fours"
         )
@@ -114,16 +114,16 @@ class TriedInTurns:
     @property
     def sentence(self) -> str:
         """What was found, in words."""
-        what = ", ".join(self.actions) or "nothing"
+        changes = ", ".join(self.actions) or "nothing"
         if self.ended == "lost":
-            return f"experiment: {what}: no result, for a setting was lost meanwhile: {self.why}"
+            return f"experiment: {changes}: no result, for a setting was lost meanwhile: {self.why}"
         if self.low is None or self.mid is None or self.high is None:
             return (
-                f"experiment: {what}: {self.fours or 0} whole fours of blocks, and 3 are the "
+                f"experiment: {changes}: {self.fours or 0} whole fours of blocks, and 3 are the "
                 "fewest that say anything: run longer"
             )
         return (
-            f"experiment: {what}: {self.mid:.3g}x ({self.low:.3g}-{self.high:.3g}x, 95 % "
+            f"experiment: {changes}: {self.mid:.3g}x ({self.low:.3g}-{self.high:.3g}x, 95 % "
             f"interval), measured in {self.fours} fours of blocks within this run"
         )
 

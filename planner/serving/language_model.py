@@ -131,10 +131,10 @@ def model_named(name: str) -> LanguageModel:
     if name.endswith(".json"):
         return model_of_config(_read(Path(name)), name)
     table = models()
-    alike = [model for model in table.values() if _plain(model.name) == _plain(name)]
-    if name in table or alike:
-        return table.get(name) or min(alike, key=lambda model: model.native_precision != "bf16")
-    short = {_plain(known): known for known in table}
+    matches = [model for model in table.values() if _plain(model.name) == _plain(name)]
+    if name in table or matches:
+        return table.get(name) or min(matches, key=lambda model: model.native_precision != "bf16")
+    short = {_plain(full_name): full_name for full_name in table}
     near = [short[key] for key in difflib.get_close_matches(_plain(name), short, 3, 0.5)]
     hint = f" Near: {', '.join(near)}." if near else ""
     raise InputError(
@@ -176,7 +176,7 @@ def model_of_config(config: Mapping[str, object], name: str) -> LanguageModel:
     kv_heads = size("num_key_value_heads", default=heads)
     width = size("head_dim", default=hidden / heads)
     experts = size("num_local_experts", "num_experts", "n_routed_experts", default=1.0)
-    taken = size("num_experts_per_tok", default=1.0)
+    active_experts = size("num_experts_per_tok", default=1.0)
     inner = size("intermediate_size", "n_inner", default=4.0 * hidden)
     inner = size("moe_intermediate_size", default=inner) if experts > 1 else inner
     kinds = config.get("layer_types")
@@ -196,7 +196,7 @@ def model_of_config(config: Mapping[str, object], name: str) -> LanguageModel:
     return LanguageModel(
         name=name,
         parameters=outside + layers * (attention + experts * expert),
-        active_parameters=outside + layers * (attention + taken * expert),
+        active_parameters=outside + layers * (attention + active_experts * expert),
         layers=round(layers),
         hidden=round(hidden),
         attention_width=round(heads * width),
@@ -204,7 +204,7 @@ def model_of_config(config: Mapping[str, object], name: str) -> LanguageModel:
         kv_heads=1 if latent else round(kv_heads),
         kv_bytes=attending * kv_values * _BYTES_16BIT,
         experts=round(experts),
-        experts_per_token=round(taken),
+        experts_per_token=round(active_experts),
         context=round(size("max_position_embeddings", default=0.5)) or None,
         basis=f"computed from {name}",
         weak=latent or experts > 1,

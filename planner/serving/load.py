@@ -115,9 +115,9 @@ def fluid_rate(server: Server, traffic: Traffic, targets: Sequence[Target]) -> f
     return _steady_rate(server, traffic, high)
 
 
-def broken(seen: Latencies, targets: Sequence[Target]) -> Target | None:
+def broken(latencies: Latencies, targets: Sequence[Target]) -> Target | None:
     """Return the first target that a run breaks; None where it keeps all."""
-    return next((t for t in targets if seen.percentile(t.metric, t.percent) > t.limit_s), None)
+    return next((t for t in targets if latencies.percentile(t.metric, t.percent) > t.limit_s), None)
 
 
 @lru_cache(maxsize=512)
@@ -133,10 +133,10 @@ def copy_limit(
         words = Message("serving.kv-saturated" if memory else "serving.batch-saturated")
         return CopyLimit(rate=high, saturated_rate=saturated, stopped_by=words)
     low = high / 100.0
-    seen = served(server, traffic, low, min(count, 300))
-    never = broken(seen, targets)
+    latencies = served(server, traffic, low, min(count, 300))
+    never = broken(latencies, targets)
     if never is not None:
-        least = seen.percentile(never.metric, never.percent)
+        least = latencies.percentile(never.metric, never.percent)
         return CopyLimit(rate=0.0, saturated_rate=saturated, stopped_by=never.words, least=least)
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)

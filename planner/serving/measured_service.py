@@ -90,8 +90,8 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
         copy = copy_of(self.question, layout)
         if copy is None or self.measured_over_simulated is None:
             return None
-        seen = served(copy, self.question.traffic, rate, _COUNT)
-        return seen.percentile("e2e", self.percent) * self.measured_over_simulated
+        latencies = served(copy, self.question.traffic, rate, _COUNT)
+        return latencies.percentile("e2e", self.percent) * self.measured_over_simulated
 
 
 def measured_service(

@@ -107,11 +107,11 @@ class _Run:
     def _take_prompts(self) -> bool:
         """Run one step with as much of the waiting prompts as fits; False where nothing does."""
         server, budget = self.server, self.server.token_budget - self.sequences
-        taken, tokens, pairs, complete = 0, 0, 0.0, list[int]()
+        admitted, tokens, pairs, complete = 0, 0, 0.0, list[int]()
         while self.waiting and budget > 0:
             head = self.waiting[0]
             piece, before = min(budget, self.prompt[head]), self.cached[head]
-            room = server.kv_tokens - self.context - self.sequences - taken
+            room = server.kv_tokens - self.context - self.sequences - admitted
             alone = not (self.sequences or complete)  # then it was checked to fit
             if self.sequences + len(complete) >= server.max_sequences:
                 break
@@ -124,7 +124,7 @@ class _Run:
             self.cached[head] += piece
             if self.prompt[head]:
                 break
-            taken += self.cached[head]
+            admitted += self.cached[head]
             complete.append(self.waiting.popleft())
         if not tokens:
             return False
@@ -185,11 +185,11 @@ class _Run:
             self.youngest.pop()
         request = self.youngest.pop()
         still = self.ends_at[request] - self.steps
-        given = self.left[request] - still
+        produced = self.left[request] - still
         self.ends_at[request] = -1
         self.sequences -= 1
-        self.context -= self.cached[request] + given
-        self.prompt[request] = self.cached[request] + given
+        self.context -= self.cached[request] + produced
+        self.prompt[request] = self.cached[request] + produced
         self.cached[request], self.left[request] = 0, still
         self.waiting.appendleft(request)
         self.preempted += 1

@@ -114,5 +114,5 @@ def cores_left(profile: Profile) -> float | None:
     whole = machine.cpu_util.typical if machine and machine.cpu_util else None
     if cores is None or own is None or machine is None or whole is None or not machine.cpu_cores:
         return cores
-    others = max(0.0, whole * machine.cpu_cores - own * cores)
-    return max(own * cores, _FAIR * cores, min(cores, machine.cpu_cores - others))
+    foreign_cores = max(0.0, whole * machine.cpu_cores - own * cores)
+    return max(own * cores, _FAIR * cores, min(cores, machine.cpu_cores - foreign_cores))

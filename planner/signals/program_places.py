@@ -73,7 +73,7 @@ def _most(profile: Profile, group: str) -> tuple[str, float] | None:
     for wait in _of(profile, group):
         if wait.place:
             shares[wait.place] = shares.get(wait.place, 0.0) + (wait.time_fraction or 0.0)
-    return max(sorted(shares.items()), key=lambda each: each[1], default=None)
+    return max(sorted(shares.items()), key=lambda item: item[1], default=None)
 
 
 def place(group: str) -> Callable[[Profile], str | None]:
@@ -141,8 +141,8 @@ def evaluation_waits(profile: Profile) -> float | None:
     """Return the share of the time in which evaluation waits for its input."""
     whole_s = _active_s(profile)
     waits = [phase.data_wait_s for phase in profile.phases if phase.kind == "evaluation"]
-    known = [wait for wait in waits if wait is not None]
-    return min(1.0, sum(known) / whole_s) if known and whole_s > 0 else None
+    waits_s = [wait for wait in waits if wait is not None]
+    return min(1.0, sum(waits_s) / whole_s) if waits_s and whole_s > 0 else None
 
 
 def evaluation_share(profile: Profile) -> float | None:
@@ -187,10 +187,10 @@ def rank_behind(profile: Profile) -> float | None:
 
 def slowest_rank(profile: Profile) -> str | None:
     """Return which rank that is, and where its time goes."""
-    known = [rank for rank in profile.ranks if rank.own_fraction is not None]
-    if len(known) < 2:  # noqa: PLR2004 - one is not slower than others
+    timed = [rank for rank in profile.ranks if rank.own_fraction is not None]
+    if len(timed) < 2:  # noqa: PLR2004 - one is not slower than others
         return None
-    slowest = max(known, key=lambda rank: rank.own_fraction or 0.0)
+    slowest = max(timed, key=lambda rank: rank.own_fraction or 0.0)
     where = slowest.place or Message("cause.own-code")
     share = slowest.own_fraction or 0.0
     return Message("cause.slowest-rank", rank=str(slowest.rank), share=share, place=where)

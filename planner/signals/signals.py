@@ -198,8 +198,8 @@ def _worst_throttled(profile: Profile) -> float | None:
 def _quantile(name: str) -> Callable[[Profile], float | None]:
     def signal(profile: Profile) -> float | None:
         values = [getattr(s, name) for s in profile.readings("util.kernel_time")]
-        known = [value for value in values if value is not None]
-        return sum(known) / len(known) if known else None
+        present = [value for value in values if value is not None]
+        return sum(present) / len(present) if present else None
 
     return signal
 
@@ -287,17 +287,17 @@ def memory_need_gib(profile: Profile) -> float | None:
     a server that preallocates it is its weights, twice the cache of keys and values that requests
     used on average, and its runtime.
     """
-    held = _memory_held_gib(profile)
+    used_gib = _memory_held_gib(profile)
     if not holds_in_advance(profile):
-        return held
+        return used_gib
     job, serving = profile.job, profile.job.serving
     used = None if serving is None else serving.kv_cache_fraction
     size = _BYTES_A_WEIGHT.get(job.precision or "")
-    if held is None or used is None or size is None or job.parameters is None:
+    if used_gib is None or used is None or size is None or job.parameters is None:
         return None
     weights = job.parameters * size / 2.0**30 / profile.gpu_count
-    cache = max(0.0, held - weights)
-    return min(held, weights + min(1.0, _PEAK_OVER_MEAN * used) * cache + _RUNTIME_GIB)
+    cache = max(0.0, used_gib - weights)
+    return min(used_gib, weights + min(1.0, _PEAK_OVER_MEAN * used) * cache + _RUNTIME_GIB)
 
 
 def holds_in_advance(profile: Profile) -> bool:
@@ -309,14 +309,14 @@ def holds_in_advance(profile: Profile) -> bool:
     share = _memory_share(profile)
     if share is None or share < _PREALLOCATED or not preallocates(profile.job.framework):
         return False
-    seen = [(s.min, s.max) for s in profile.readings("mem.used_gib")]
-    return all(low >= _STEADY * high for low, high in seen if low is not None and high)
+    bounds = [(s.min, s.max) for s in profile.readings("mem.used_gib")]
+    return all(low >= _STEADY * high for low, high in bounds if low is not None and high)
 
 
 def _input(profile: Profile) -> str | None:
     unit = profile.work.unit if profile.work else None
-    seen = [wait.place for wait in profile.waits if wait.place]
-    return decodes(unit, profile.job.framework, profile.mean("util.decoder"), seen)
+    places = [wait.place for wait in profile.waits if wait.place]
+    return decodes(unit, profile.job.framework, profile.mean("util.decoder"), places)
 
 
 def _serving(part: str) -> Callable[[Profile], float | None]:

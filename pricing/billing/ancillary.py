@@ -183,15 +183,17 @@ def _unpriced(storage: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> 
 
 @lru_cache(maxsize=1024)
 def _unpriced_storage(storage: _Kept, kind: str, place: str, kinds: tuple[str, ...]) -> Unpriced:
-    what = Message("bill.of-kind", what=storage.words, kind=repr(kind)) if kind else storage.words
-    text = Message("bill.no-price-a-gb", what=what, place=place)
+    label = Message("bill.of-kind", what=storage.words, kind=repr(kind)) if kind else storage.words
+    text = Message("bill.no-price-a-gb", what=label, place=place)
     return Unpriced(storage.what, about(storage.what, _with_kinds(text, kinds)))
 
 
 @lru_cache(maxsize=1024)
-def _unpriced_service(what: str, words: str, provider: str, kinds: tuple[str, ...]) -> Unpriced:
+def _unpriced_service(
+    kind_code: str, words: str, provider: str, kinds: tuple[str, ...]
+) -> Unpriced:
     text = Message("bill.no-price-of-a", what=words, provider=provider)
-    return Unpriced(what, about(what, _with_kinds(text, kinds)))
+    return Unpriced(kind_code, about(kind_code, _with_kinds(text, kinds)))
 
 
 def _with_kinds(text: Message, kinds: tuple[str, ...]) -> Message:
@@ -255,20 +257,20 @@ def services(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     plane = usage.control_plane
     kind = "" if plane == USUAL_PLANE else plane
     words = Message("bill.control-plane", kind=plane) if plane else ""
-    asked = (
+    requested = (
         ("address", usage.addresses, "ipv4", "", _ADDRESS),
         ("address", usage.nat_gateways, "nat_gateway_hour", "", _NAT),
         ("control-plane", bool(plane), "k8s_control_plane", kind, words),
     )
     return [
-        _service(what, int(number), words, rule, kind, offer, usage, rules)
-        for what, number, rule, kind, words in asked
+        _service(category, int(number), words, rule, kind, offer, usage, rules)
+        for category, number, rule, kind, words in requested
         if number
     ]
 
 
 def _service(  # noqa: PLR0913, PLR0917 - what is asked for, and where
-    what: str,
+    category: str,
     number: int,
     words: str,
     rule: str,
@@ -279,11 +281,11 @@ def _service(  # noqa: PLR0913, PLR0917 - what is asked for, and where
 ) -> Item:
     terms = rules.terms(rule, region=offer.region, kind=kind, purchase=offer.purchase)
     if not terms:
-        return _unpriced_service(what, words, offer.provider, rules.kinds(rule))
+        return _unpriced_service(category, words, offer.provider, rules.kinds(rule))
     price = _for_so_many(terms, usage.count)
     count = number * (usage.count if price.per_machine else 1)
     rate = by_month(price, count) if price.unit == "USD/month" else ByHour(price, count)
-    return HourlyCharge(what, rate, price.product or words, (price,))
+    return HourlyCharge(category, rate, price.product or words, (price,))
 
 
 def _for_so_many(terms: tuple[BillingRule, ...], count: int) -> BillingRule:

@@ -114,9 +114,9 @@ class _Figure:
 
 
 @lru_cache(maxsize=4096)
-def about(what: str, text: str, provider: str = "") -> Message:
+def about(category: str, text: str, provider: str = "") -> Message:
     """Return what is said of a line of a bill, and of the provider where it is given."""
-    line = Message(f"line.{what}")
+    line = Message(f"line.{category}")
     if provider:
         return Message("bill.about-provider", line=line, provider=provider, text=text)
     return Message("bill.about", line=line, text=text)
@@ -141,12 +141,12 @@ def together(charges: Iterable[Charge]) -> Charge:
         return parts[0]
     lines: list[QuoteLine] = []
     warnings: list[str] = []
-    unknown: list[str] = []
+    unpriced: list[str] = []
     for charge in parts:
         lines += charge.lines
         warnings += charge.warnings
-        unknown += charge.unknown
-    return Charge(tuple(lines), tuple(warnings), tuple(dict.fromkeys(unknown)))
+        unpriced += charge.unknown
+    return Charge(tuple(lines), tuple(warnings), tuple(dict.fromkeys(unpriced)))
 
 
 SECONDS_PER_HOUR = Decimal(3600)
@@ -172,10 +172,10 @@ class Amount(NamedTuple):
     parts: tuple[Priced, ...]
     warnings: tuple[str, ...] = ()
 
-    def line(self, what: str, price: BillingRule, words: str) -> QuoteLine:
+    def line(self, category: str, price: BillingRule, words: str) -> QuoteLine:
         """Return the line of a bill; its rule says the words, its source is the price's."""
         return QuoteLine(
-            what=what,
+            what=category,
             usd=self.usd,
             formula=self.formula,
             numbers=self.numbers,

@@ -76,10 +76,10 @@ def charge_machine_time(spans: Sequence[Span], usage: Usage) -> MachineTime:
     ran_s = Decimal(usage.duration_s)
     bill = bill_machines(ran_s, spans, usage)
     lines = [_compute_line(bill, spans, usage)]
-    for what, more_s in usage.additional:
+    for category, more_s in usage.additional:
         ran_s += more_s
         before, bill = bill, bill_machines(ran_s, spans, usage)
-        lines.append(_additional_line(what, before, bill, spans, usage))
+        lines.append(_additional_line(category, before, bill, spans, usage))
     warnings = () if _owed_step_s(usage, spans[0].offer) else _warnings(bill, ran_s, spans)
     if usage.interrupted and free_s is None:
         warnings += (Message("bill.spot-ended", provider=spans[0].offer.provider),)
@@ -171,22 +171,22 @@ def _compute_line(bill: MachineBill, spans: Sequence[Span], usage: Usage) -> Quo
 
 
 def _additional_line(
-    what: str, before: MachineBill, bill: MachineBill, spans: Sequence[Span], usage: Usage
+    category: str, before: MachineBill, bill: MachineBill, spans: Sequence[Span], usage: Usage
 ) -> QuoteLine:
     """Return what the bill grew by."""
     added = EXACT.subtract(bill.usd, before.usd)
     if before.least or bill.least:
         ends = (bill.billed_s, before.billed_s)
-        return _line(what, added, (_DIFFERENCE, ends), (), spans, usage)
+        return _line(category, added, (_DIFFERENCE, ends), (), spans, usage)
     grown = tuple(now - then for now, then in zip(bill.spans_s, before.spans_s, strict=True))
     price = next((s.offer for s, span_s in zip(spans, grown, strict=True) if span_s), None)
     usd_per_hour = (price or spans[0].offer).usd_per_hour
     words = (_EXACT_TIME, (bill.billed_s - before.billed_s, usd_per_hour))
-    return _line(what, added, words, grown, spans, usage)
+    return _line(category, added, words, grown, spans, usage)
 
 
 def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
-    what: str,
+    category: str,
     usd: Decimal,
     words: tuple[str, tuple[Any, ...]],
     spans_s: Sequence[Decimal],
@@ -203,7 +203,7 @@ def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
         origin = tuple(join(dict.fromkeys(texts), "stretches") for texts in origins)
     rule, source, as_of = origin
     return QuoteLine(
-        what=what,
+        what=category,
         usd=usd,
         formula=formula if count == 1 else Message("bill.machines", n=count, formula=formula),
         numbers=numbers,

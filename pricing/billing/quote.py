@@ -94,13 +94,13 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
     """
     offer, rules = spans[0].offer, spans[0].rules
     time = charge_machine_time(spans, usage)
-    unknown: tuple[str, ...] = ()
+    unpriced: tuple[str, ...] = ()
     lines, all_warnings = time.lines, offer.warnings(usage.as_of) + warnings + time.warnings
     if usage.beside:
         more = _ancillary(offer, usage, rules)
         lines += more.lines
         all_warnings += more.warnings
-        unknown = more.unknown
+        unpriced = more.unknown
     if len(lines) > 1:
         lines.sort(key=lambda line: _ORDER[line.what])
     return Quote(
@@ -109,7 +109,7 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
         billed_s=int(time.billed_s),
         lines=tuple(lines),
         warnings=all_warnings,
-        unknown=unknown,
+        unknown=unpriced,
     )
 
 
@@ -124,28 +124,28 @@ def _ancillary(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     return together(charges)
 
 
-def part_of(whole: Quote, held: int, of: int) -> Quote:
+def part_of(whole: Quote, gpus: int, of: int) -> Quote:
     """Return the part of a bill that one of several tenants of the machines bears.
 
     What is billed for the machines is split; storage and traffic are the tenant's own already.
 
     Args:
         whole: the bill of the machines, with the tenant's storage and traffic.
-        held: what the tenant holds of them, >= 0.
+        gpus: what the tenant holds of them, >= 0.
         of: what all tenants hold, >= 1.
     """
-    return structs.replace(whole, lines=tuple(_part(line, held, of) for line in whole.lines))
+    return structs.replace(whole, lines=tuple(_part(line, gpus, of) for line in whole.lines))
 
 
-def _part(line: QuoteLine, held: int, of: int) -> QuoteLine:
+def _part(line: QuoteLine, gpus: int, of: int) -> QuoteLine:
     if line.what in OF_THE_DATA:
         return line
     return structs.replace(
         line,
-        usd=EXACT.divide(EXACT.multiply(line.usd, Decimal(held)), Decimal(of)),
-        formula=Message("bill.part", formula=line.formula, held=held, of=of),
+        usd=EXACT.divide(EXACT.multiply(line.usd, Decimal(gpus)), Decimal(of)),
+        formula=Message("bill.part", formula=line.formula, held=gpus, of=of),
         parts=tuple(
-            p._replace(counted=EXACT.multiply(p.counted, Decimal(held)), per=p.per * of)
+            p._replace(counted=EXACT.multiply(p.counted, Decimal(gpus)), per=p.per * of)
             for p in line.parts
         ),
     )
@@ -187,14 +187,14 @@ def sums_of(offer: Offer, usage: Usage, life_s: Decimal | None = None) -> Sums:
     rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
     exact = bill_machines(life_s, (Span(_START, offer, rules),), usage).usd
     parts: list[Part] = [("compute", exact)]
-    unknown: list[str] = []
-    for what, usd in _ancillary_amounts(offer, usage, rules, life_s) if usage.beside else ():
+    unpriced: list[str] = []
+    for category, usd in _ancillary_amounts(offer, usage, rules, life_s) if usage.beside else ():
         if usd is None:
-            unknown.append(what)
+            unpriced.append(category)
         else:
             exact = _add(exact, usd)
-            parts.append((what, usd))
-    return Sums(exact, tuple(parts), tuple(dict.fromkeys(unknown)) if unknown else ())
+            parts.append((category, usd))
+    return Sums(exact, tuple(parts), tuple(dict.fromkeys(unpriced)) if unpriced else ())
 
 
 def in_sums(bill: Quote) -> Sums:
@@ -215,7 +215,7 @@ def _ancillary_amounts(
     return [
         *((item.what, item.usd(life_s, start)) for item in storage),
         *((line.what, line.usd) for line in traffic.lines),
-        *((what, None) for what in traffic.unknown),
+        *((category, None) for category in traffic.unknown),
         *((item.what, item.usd(life_s, start)) for item in services),
     ]
 
@@ -227,31 +227,31 @@ _ITEMS_OF = {
 }
 
 
-def dearest(what: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | None:
+def dearest(category: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | None:
     """Return the most that any provider asks for a part of a use, in dollars, exact.
 
     Args:
-        what: kind of line; nothing of it may be of unknown price to count.
+        category: kind of line; nothing of it may be of unknown price to count.
         usage: what is priced.
         offers: one for each place that is asked (`places`).
 
     Returns:
         None where nobody's price is known.
     """
-    amounts = (_usd_of_part(what, offer, usage) for offer in offers)
+    amounts = (_usd_of_part(category, offer, usage) for offer in offers)
     return max((usd for usd in amounts if usd is not None), default=None)
 
 
-def _usd_of_part(what: str, offer: Offer, usage: Usage) -> Decimal | None:
+def _usd_of_part(category: str, offer: Offer, usage: Usage) -> Decimal | None:
     """Return what a place asks for a part of a use; None where not all of it has a known price."""
     rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
     amounts: list[Decimal | None]
-    if what == "egress":
+    if category == "egress":
         charge = charge_traffic(offer, usage, rules)
         amounts = [line.usd for line in charge.lines] + [None for _ in charge.unknown]
     else:
-        items = _ITEMS_OF[what](offer, usage, rules)
-        amounts = [item.usd(usage.life_s, usage.start) for item in items if item.what == what]
+        items = _ITEMS_OF[category](offer, usage, rules)
+        amounts = [item.usd(usage.life_s, usage.start) for item in items if item.what == category]
     priced = [usd for usd in amounts if usd is not None]
     return sum(priced, Decimal(0)) if priced and len(priced) == len(amounts) else None
 

@@ -143,7 +143,7 @@ class Usage(Struct, frozen=True, kw_only=True, dict=True):
     def additional(self) -> tuple[tuple[str, Decimal], ...]:
         """Every kind of machine time on top of duration_s, seconds, by its line."""
         times = zip(_ADDITIONAL, _ADDED(self), strict=True)
-        return tuple((what, seconds) for (what, _), seconds in times if seconds)
+        return tuple((category, seconds) for (category, _), seconds in times if seconds)
 
     @cached_property
     def life_s(self) -> Decimal:

@@ -303,20 +303,20 @@ _LISTED = 25  # more names than these are not printed
 _NEAR = 5
 
 
-def unknown_names(flag: str, given: Iterable[str], known: Iterable[str]) -> list[str]:
+def unknown_names(flag: str, values: Iterable[str], valid: Iterable[str]) -> list[str]:
     """Return a sentence for each given name that nothing is called.
 
     It names the nearest known ones, or all of them where there are few.
 
     Args:
         flag: what the names were given with, such as `--provider`.
-        given: by the user.
-        known: of the catalog.
+        values: by the user.
+        valid: of the catalog.
     """
-    names = sorted(set(known))
+    names = sorted(set(valid))
     return [
         f"{flag} {name} is not in the catalog{_suggestion(name, names)}"
-        for name in given
+        for name in values
         if name not in names
     ]
 

@@ -209,7 +209,7 @@ def _held_against(offer: Offer, purchase: str, prices: KnownPrices) -> tuple[Off
     places = prices.by_name.get((offer.instance_type, purchase), {})
     if offer.region in places:
         return (places[offer.region],)
-    rising = sorted(places.values(), key=lambda known: (known.usd_per_hour, known.region))
+    rising = sorted(places.values(), key=lambda place: (place.usd_per_hour, place.region))
     return (rising[0], rising[-1]) if rising else ()
 
 
@@ -271,7 +271,7 @@ class Passed:
 
 def check(
     reading: PriceReading,
-    known: Catalog,
+    catalog: Catalog,
     *,
     market: Mapping[tuple[str, str], Span] | None = None,
     accept_jumps: bool = False,
@@ -280,14 +280,14 @@ def check(
 
     Args:
         reading: what the provider said.
-        known: the prices known so far, seen from the day of the reading.
+        catalog: the prices known so far, seen from the day of the reading.
         market: `plausibility.spans` of all providers' offers; None: of the known ones.
         accept_jumps: believe also a price that moved by more than LARGEST_JUMP, and an answer in
             which all prices moved by one factor.
     """
-    own_offers = [offer for offer in known.offers if offer.provider == reading.provider]
-    rows = [row for row in known.rows if row.provider == reading.provider]
-    before = known_prices(own_offers, rows, spans(known.offers) if market is None else market)
+    own_offers = [offer for offer in catalog.offers if offer.provider == reading.provider]
+    rows = [row for row in catalog.rows if row.provider == reading.provider]
+    before = known_prices(own_offers, rows, spans(catalog.offers) if market is None else market)
     believed: list[tuple[Row, Offer]] = []
     kept_out: list[KeptOut] = []
     for row in reading.rows:

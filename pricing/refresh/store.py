@@ -179,7 +179,9 @@ def to_text(rows: Iterable[Offer]) -> str:
     return text.getvalue()
 
 
-def merge(reading: PriceReading, passed: Passed, known: Catalog, stored: Iterable[Offer]) -> Update:
+def merge(
+    reading: PriceReading, passed: Passed, catalog: Catalog, stored: Iterable[Offer]
+) -> Update:
     """Return the provider's rows after a reading, and what it changed.
 
     A second reading of the same source on the same day replaces the first. Of three readings in
@@ -188,10 +190,10 @@ def merge(reading: PriceReading, passed: Passed, known: Catalog, stored: Iterabl
     Args:
         reading: what was said.
         passed: its offers after the gate.
-        known: everything known before, seen from the day of the reading.
+        catalog: everything known before, seen from the day of the reading.
         stored: the provider's rows in the store so far.
     """
-    before = {_key(offer): offer for offer in known.offers if offer.provider == reading.provider}
+    before = {_key(offer): offer for offer in catalog.offers if offer.provider == reading.provider}
     machines = {(offer.instance_type, offer.gpu): offer for offer in before.values()}
     read = {
         _key(offer): _completed(offer, machines.get((offer.instance_type, offer.gpu)))

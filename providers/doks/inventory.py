@@ -156,8 +156,8 @@ def _look_into(cluster: JsonDocument, search: _PoolSearch) -> None:
         run = run_of_pool(str(pool.get("name")))
         marks = search.owner_of_pool(run, read_labels(pool.get("labels"), LABEL_SEPARATOR))
         if marks is None and run:
-            what = f"pool {pool['name']} of cluster {cluster.get('name')}"
-            search.leave(what, "at cloud.digitalocean.com/kubernetes")
+            label = f"pool {pool['name']} of cluster {cluster.get('name')}"
+            search.leave(label, "at cloud.digitalocean.com/kubernetes")
         if marks is None:
             continue
         owned = pool_resource(str(cluster["id"]), str(cluster.get("region", "")), pool, marks)

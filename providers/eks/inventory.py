@@ -169,8 +169,8 @@ def _take_group(group: _Json, region: str, part: ListingDraft) -> None:
     carried = read_labels(group.get("tags"), TAG_SEPARATOR)
     marks = part.owner_of_pool(run_of_pool(name), carried)
     if marks is None:
-        what = f"node group {name} of cluster {group['clusterName']} in {region}"
-        part.leave(what, "in the EKS console")
+        label = f"node group {name} of cluster {group['clusterName']} in {region}"
+        part.leave(label, "in the EKS console")
         return
     part.add(group_resource(group, region, marks))
 

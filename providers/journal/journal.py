@@ -317,7 +317,7 @@ class Journal:
         statement = "SELECT at, what FROM events WHERE run=? ORDER BY rowid"
         with told(self.path, "read"):
             rows = self._base.execute(statement, (run,)).fetchall()
-        return tuple((datetime.fromisoformat(at), what) for at, what in rows)
+        return tuple((datetime.fromisoformat(at), event) for at, event in rows)
 
     @contextmanager
     def working_on(self, run: str) -> Iterator[bool]:
@@ -344,8 +344,8 @@ class Journal:
             os.close(handle)
 
 
-def _is(line: JournaledResource, what: Creation | JournaledResource) -> bool:
-    return (line.kind, line.name, line.region) == (what.kind, what.name, what.region)
+def _is(line: JournaledResource, resource: Creation | JournaledResource) -> bool:
+    return (line.kind, line.name, line.region) == (resource.kind, resource.name, resource.region)
 
 
 def _text(run: Deployment) -> str:

@@ -258,8 +258,8 @@ class _EndingPart:
         if answer.state == "not-asked":
             self.trouble = answer.why
         if not (answer.is_ours or target.is_left or target.evidence.accepted):
-            what = f"{target.entry.kind} {target.entry.name} ({target.entry.id}): {answer.why}"
-            target.is_left = not self.session.may_end(what)
+            label = f"{target.entry.kind} {target.entry.name} ({target.entry.id}): {answer.why}"
+            target.is_left = not self.session.may_end(label)
         if target.is_left:
             self.trouble = f"{answer.why}; it is left, and `gpucost down` without --yes asks."
             return

@@ -59,9 +59,9 @@ def map_before(plan: Plan) -> list[Box]:
 
 def map_after(plan: Plan) -> list[Box]:
     """Return the machines as recommended: GPUs that are shared first, then each job's own."""
-    taken = {job.placement for job in plan.jobs} - {None}
+    placements = {job.placement for job in plan.jobs} - {None}
     places = plan.fleet.recommended if plan.fleet else ()
-    boxes = list(_shared(item for item in places if item.id in taken))
+    boxes = list(_shared(item for item in places if item.id in placements))
     own = [job for job in plan.jobs if job.placement is None]
     boxes += [_box(job, job.choice, UNSET) for job in own if job.choice is not None]
     return [*boxes, *_today([job for job in own if job.choice is None])]
@@ -94,15 +94,15 @@ def _machine(places: list[Placement]) -> Box:
 
 def _today(jobs: Iterable[JobPlan]) -> Iterator[Box]:
     """Yield today's machines; jobs of one machine stand in one box, with what none holds."""
-    known = {job.name: job for job in jobs}
-    while known:
-        job = known.pop(next(iter(known)))
+    by_name = {job.name: job for job in jobs}
+    while by_name:
+        job = by_name.pop(next(iter(by_name)))
         share = job.baseline.share
         if share is None:
             yield _box(job, job.baseline, job.busy_fraction)
             continue
-        beside = [known.pop(name) for name in share.beside if name in known]
-        cells = [cell for item in (job, *beside) for cell in _held(item)]
+        neighbors = [by_name.pop(name) for name in share.beside if name in by_name]
+        cells = [cell for item in (job, *neighbors) for cell in _held(item)]
         offer = job.baseline.offer
         # Without a neighbour that is known the rest of the machine is somebody else's.
         gpus = round(offer.gpu_count) if offer and share.beside else 0
@@ -111,8 +111,8 @@ def _today(jobs: Iterable[JobPlan]) -> Iterator[Box]:
 
 
 def _held(job: JobPlan) -> list[Cell]:
-    held = job.baseline.share.held if job.baseline.share else 1
-    return _cells(job, max(1, round(held)), job.busy_fraction)
+    gpus = job.baseline.share.held if job.baseline.share else 1
+    return _cells(job, max(1, round(gpus)), job.busy_fraction)
 
 
 def _box(job: JobPlan, way: Baseline | Option, busy: float | UnsetType) -> Box:

@@ -65,12 +65,12 @@ def pieces(bills: Iterable[tuple[Iterable[CostLine], bool]]) -> Pieces:
         bills: lines, and whether they are of today's machine, whose price is known.
     """
     fixed, timed, priced = _ZERO, _ZERO, _ZERO
-    for lines, here in bills:
+    for lines, stays in bills:
         for line in lines:
             usd = Decimal(line.usd)
             if line.what not in TIMED:
                 fixed += usd
-            elif here or line.what != "compute":
+            elif stays or line.what != "compute":
                 timed += usd
             else:
                 priced += usd
@@ -87,8 +87,8 @@ def ends(mid: Pieces, cost: CostRange | OptionCost) -> list[list[str]]:
     triples = []
     for end in (cost.low, cost.mid, cost.high):
         share = (end - fixed) / grown if grown and end > fixed else _ZERO
-        rest = fixed if share else end
-        triples.append([_short(rest), _short(timed * share), _short(priced * share)])
+        value = fixed if share else end
+        triples.append([_short(value), _short(timed * share), _short(priced * share)])
     return triples
 
 
@@ -111,7 +111,7 @@ def _job(job: JobPlan, numbers: Mapping[str, int], *, whole: bool) -> dict[str, 
 
 def _option(option: Option, job: JobPlan) -> dict[str, Any]:
     worth, today, offer = option.benefit, job.baseline.offer, option.offer
-    here = today is not None and _sold_as(today) == _sold_as(offer)
+    is_today = today is not None and _sold_as(today) == _sold_as(offer)
     weak = option.hours.weak or (option.speed is not None and option.speed.weak)
     return {
         "id": option.id,
@@ -120,9 +120,9 @@ def _option(option: Option, job: JobPlan) -> dict[str, Any]:
             "purchase": [offer.purchase],
             "cure": [c for c in option.actions if any(r.code == c for r in job.remedies)],
         },
-        "leaves": not here,
+        "leaves": not is_today,
         "weak": weak and option.id != job.recommended,
-        "usd": ends(pieces([(option.cost.lines, here)]), option.cost),
+        "usd": ends(pieces([(option.cost.lines, is_today)]), option.cost),
         "periods": f"{worth.periods:f}" if worth else "1",
         "work_h": worth.effort_hours if worth else 0,
         "move_usd": f"{worth.moving_usd or 0:f}" if worth else "0",

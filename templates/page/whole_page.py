@@ -398,8 +398,8 @@ def _bill(job: JobPlan) -> list[tuple[str, str, str]]:
     sides = (today, option.cost.lines if option else ())
     names = list(dict.fromkeys(line.what for lines in sides for line in lines))
 
-    def usd(lines: Iterable[CostLine], what: str) -> str:
-        amounts = [line.usd for line in lines if line.what == what]
+    def usd(lines: Iterable[CostLine], category: str) -> str:
+        amounts = [line.usd for line in lines if line.what == category]
         return report_text.dollars(sum(amounts, Decimal(0))) if amounts else "-"
 
     return [(word("line", name), usd(sides[0], name), usd(sides[1], name)) for name in names]
@@ -417,8 +417,8 @@ def _doubts(job: JobPlan) -> list[tuple[str, str, float, float]]:
         (_("hours in use"), cost.by_use),
         (_("price since it was read"), cost.by_price),
     )
-    known = [(name, ends) for name, ends in causes if ends is not None and ends is not UNSET]
-    rows = [(name, ends.low, ends.high) for name, ends in known if ends.high > ends.low]
+    intervals = [(name, ends) for name, ends in causes if ends is not None and ends is not UNSET]
+    rows = [(name, ends.low, ends.high) for name, ends in intervals if ends.high > ends.low]
     rows.sort(key=lambda row: row[1] - row[2])
     low = min((row[1] for row in rows), default=_NOTHING)
     width = max((row[2] for row in rows), default=_NOTHING) - low
@@ -468,12 +468,12 @@ def _path(shares: Sequence[float | UnsetType | None]) -> str:
 
 def _stretches(phases: Sequence[str | None], points: int) -> list[tuple[str, int, float, float]]:
     """Return each phase: its name, the number of its colour, start and width in percent."""
-    found, at = [], 0
+    stretches, at = [], 0
     kinds = [kind for kind in dict.fromkeys(phases) if kind is not None]
     for kind, members in groupby(phases):
         length = len(list(members))
         if kind is not None:
             start, width = 100 * at / points, 100 * length / points
-            found.append((word("phase", kind), kinds.index(kind) % _COLOURS, start, width))
+            stretches.append((word("phase", kind), kinds.index(kind) % _COLOURS, start, width))
         at += length
-    return found
+    return stretches

@@ -126,10 +126,10 @@ def _today(job: JobPlan) -> Row:
 
 
 def _leave(job: JobPlan) -> Row:
-    what = _("no option meets every limit") if job.baseline.breaks else _("keep as is")
+    decision = _("no option meets every limit") if job.baseline.breaks else _("keep as is")
     sure = level(job.confidence.level if job.confidence else None)
     cost = "-" if job.baseline.breaks else today_cost(job.baseline.cost)
-    return Row(title=_("recommended"), what=what, cost=cost, sure=sure, chosen=True)
+    return Row(title=_("recommended"), what=decision, cost=cost, sure=sure, chosen=True)
 
 
 def _with_gpu(offer: RentedOffer | None, count: int) -> str:
@@ -270,6 +270,8 @@ def stay(job: JobPlan) -> str:
 
 def sentence(step: Now | Proof) -> str:
     """Return a first step with its command, without the full stop."""
-    what = translate_text(step.what)
-    what = f"{what[0].upper()}{what[1:]}"
-    return _("{what}: {command}", what=what, command=step.command) if step.command else what
+    step_text = translate_text(step.what)
+    step_text = f"{step_text[0].upper()}{step_text[1:]}"
+    return (
+        _("{what}: {command}", what=step_text, command=step.command) if step.command else step_text
+    )

@@ -264,10 +264,10 @@ def _waste(first: Finding, paid: Decimal | None) -> Line:
 def _actions(job: JobPlan, plan: Plan) -> list[Action]:
     """Return what to do now here, what next elsewhere, and the cheapest where it saves."""
     answer, actions, done = job.answer, list[Action](), list[tuple[str, ...]]()
-    here = answer.now if answer.now is not None and answer.now.kind == "try" else None
-    if here is not None:
-        actions.append(_here(here, job, plan))
-        done.append(here.actions)
+    trial = answer.now if answer.now is not None and answer.now.kind == "try" else None
+    if trial is not None:
+        actions.append(_here(trial, job, plan))
+        done.append(trial.actions)
     for label, way in ((_("Next"), answer.next), (_("Cheapest"), answer.cheapest)):
         option = job.option(way.option) if way is not None else None
         if way is None or option is None or (way is not answer.next and not _saves(way)):
@@ -276,7 +276,7 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
         if not is_today(option, job.baseline):
             where = _where(option, is_manual=not way.start)
             todo = _("{where}, {todo}", where=where, todo=todo) if todo else where
-        if doubts := _("; ").join(_doubts(way, option, here if label == _("Next") else None)):
+        if doubts := _("; ").join(_doubts(way, option, trial if label == _("Next") else None)):
             todo = _("{text} ({doubts})", text=todo, doubts=doubts)
         saved = _saved(way.saves.fraction, at_most=option.cost.at_least)
         figures = (cost_range(option.cost), saved, _work(way, plan))

@@ -85,8 +85,8 @@ def alike(plan: Plan) -> list[Alike]:
             owners[name] = (*owners.get(name, ()), team.name)
     groups: dict[tuple[object, ...], list[JobPlan]] = {}
     for job in plan.jobs:
-        said = (owners.get(job.name), does_nothing(job), *_said(job, plan))
-        groups.setdefault(said, []).append(job)
+        group_key = (owners.get(job.name), does_nothing(job), *_said(job, plan))
+        groups.setdefault(group_key, []).append(job)
     kinds = [Alike(jobs=tuple(jobs)) for jobs in groups.values()]
     return sorted(kinds, key=lambda item: (-item.at_stake, -(item.before or _ZERO)))
 
@@ -175,12 +175,12 @@ def group_row(group: Alike, plan: Plan) -> Row:
     if does_nothing(job):
         return Row(title=cause, what=_("stop, no kernel ran"), cost=_("nothing"), sure=sure)
     if shared is not None and len(shared.jobs) > 1:
-        what = _("share: {gpus}", gpus=_gpus(group, plan))
-        return Row(title=cause, what=what, cost=_("shared"), sure=sure)
+        placement = _("share: {gpus}", gpus=_gpus(group, plan))
+        return Row(title=cause, what=placement, cost=_("shared"), sure=sure)
     if shared is not None:
         cost = report_text.whole_dollars(sum((p.cost for p in _places(group, plan)), _ZERO))
-        what = _("run on {gpus}", gpus=_gpus(group, plan))
-        return Row(title=cause, what=what, cost=cost, sure=sure)
+        placement = _("run on {gpus}", gpus=_gpus(group, plan))
+        return Row(title=cause, what=placement, cost=cost, sure=sure)
     if option is None:
         cost = report_text.whole_dollars(group.before)
         return Row(title=cause, what=_("keep as is"), cost=cost, sure=sure)

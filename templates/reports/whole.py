@@ -167,9 +167,9 @@ def why_not(job: JobPlan) -> list[tuple[Rejected, int]]:
             kinds.setdefault(kind, []).append(reject)
     shown: list[tuple[Rejected, int]] = []
     for reason in _ASKED:
-        alike = [same for (kind, _), same in kinds.items() if kind == reason]
-        alike.sort(key=lambda same: -len(same))
-        shown += [(same[0], len(same) - 1) for same in alike[:_KINDS_A_REASON]]
+        same_reason = [same for (kind, _), same in kinds.items() if kind == reason]
+        same_reason.sort(key=lambda same: -len(same))
+        shown += [(same[0], len(same) - 1) for same in same_reason[:_KINDS_A_REASON]]
     return shown
 
 
@@ -269,8 +269,8 @@ def _folds(plan: Plan, groups: list[Alike], environment: Environment, room: int)
 
 def _fold(group: Alike, plan: Plan, environment: Environment, level: str) -> str:
     body = _job(group.first, plan, environment, level=level, mark="###")
-    others = [job.name for job in group.jobs[1:]]
-    return _fill(environment, "details.md.j2", group=group, body=body, others=others)
+    more = [job.name for job in group.jobs[1:]]
+    return _fill(environment, "details.md.j2", group=group, body=body, others=more)
 
 
 def _job(job: JobPlan, plan: Plan, environment: Environment, *, level: str, mark: str) -> str:
@@ -295,8 +295,8 @@ def _end(plan: Plan, environment: Environment) -> str:
     notes = [translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
     shown = notes if single else [_cut(note) for note in notes[:_NOTES]]
     jobs = plan.jobs if single else [group.first for group in alike(plan)[:_TOLD]]
-    left = len(notes) - len(shown)
-    return _fill(environment, "end.md.j2", plan=plan, notes=shown, left=left, jobs=jobs)
+    hidden = len(notes) - len(shown)
+    return _fill(environment, "end.md.j2", plan=plan, notes=shown, left=hidden, jobs=jobs)
 
 
 def _cut(note: str) -> str:

@@ -90,8 +90,8 @@ def command(
         whole = [gpu for gpu in reader.identities if gpu.partition is None]
         hourly = price if price is not None else offer.usd_per_hour if offer else None
         count = max(len(whole), round(offer.gpu_count) if offer and price is None else 1)
-        each = None if hourly is None else hourly / count
-        meters = {gpu.key: Meter(usd_per_hour=each) for gpu in whole}
+        hourly_per_gpu = None if hourly is None else hourly / count
+        meters = {gpu.key: Meter(usd_per_hour=hourly_per_gpu) for gpu in whole}
         names = sorted({gpu.model or "GPU" for gpu in whole})
         title = f"{len(whole)}x {', '.join(names)}" + (f" on {offer.place}" if offer else "")
         _watch(reader, meters, title, float(interval), readings)
@@ -189,8 +189,8 @@ def _table(
         caption_justify="left",
     )
     for name in _COLUMNS:
-        left = name in {"GPU", "who"}
-        table.add_column(name, justify="left" if left else "right", no_wrap=True)
+        is_text = name in {"GPU", "who"}
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=True)
     for key, meter in meters.items():
         table.add_row(*map(Text, _row(key, meter, sizes.get(key))))
     return table

@@ -160,8 +160,8 @@ def _predicted(document: Verification) -> list[tuple[str, ...]]:
         f"{x:.3g}x"
         for x in (prediction.speedup.low, prediction.speedup.mid, prediction.speedup.high)
     )
-    held = {True: ": held", False: ": did not hold", None: ""}[prediction.held]
-    return [(f"speed-up predicted ({prediction.option})", *ends, f"90% interval{held}")]
+    verdict = {True: ": held", False: ": did not hold", None: ""}[prediction.held]
+    return [(f"speed-up predicted ({prediction.option})", *ends, f"90% interval{verdict}")]
 
 
 def _saves(document: Verification, output: Output) -> list[tuple[str, ...]]:

@@ -289,12 +289,12 @@ def _on_todays(plan: Plan, advised: Reconciliation, bills: Sequence[Bill]) -> li
         return {job for line in lines for job in line.jobs}
 
     moved = billed(advised)
-    rest = [job.name for job in plan.jobs if job.name not in moved and job.baseline.offer]
-    if not rest:
+    unmoved = [job.name for job in plan.jobs if job.name not in moved and job.baseline.offer]
+    if not unmoved:
         return []
-    today, _ = select(plan, (f"{name}/o0" for name in rest))
-    here = billed(reconcile(plan, today, bills))
-    return [name for name in rest if name in here]
+    today, _ = select(plan, (f"{name}/o0" for name in unmoved))
+    charged_today = billed(reconcile(plan, today, bills))
+    return [name for name in unmoved if name in charged_today]
 
 
 _LINE_COLUMNS = (

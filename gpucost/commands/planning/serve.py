@@ -105,15 +105,20 @@ def _read_trace(path: str) -> tuple[tuple[float, int, int], ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}.") from error
     names = {name.lower(): name for name in (rows[0] if rows else {})}
-    columns = [next((names[n] for n in known if n in names), "") for known in _COLUMNS]
+    columns = [next((names[n] for n in spellings if n in names), "") for spellings in _COLUMNS]
     if not all(columns):
-        raise InputError(f"{path}: needs the columns {', '.join(known[0] for known in _COLUMNS)}.")
+        raise InputError(
+            f"{path}: needs the columns {', '.join(spellings[0] for spellings in _COLUMNS)}."
+        )
     when, prompt, output = columns
     try:
         cells = sorted((_instant(row[when]), int(row[prompt]), int(row[output])) for row in rows)
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: {error}.") from error
-    return tuple((second - cells[0][0], taken, given) for second, taken, given in cells)
+    return tuple(
+        (second - cells[0][0], prompt_tokens, output_tokens)
+        for second, prompt_tokens, output_tokens in cells
+    )
 
 
 def _instant(text: str) -> float:
@@ -134,9 +139,9 @@ def _offers(typed: dict[str, Any], day: date, say: Callable[[str], None]) -> Ite
             and (offer.gpu in named if named else usual)
             and (offer.provider in providers if providers else offer.host == "provider")
             and offer.not_for_rent_reason(day) is None
-            and (there := placed(offer, typed["regions"])) is not None
+            and (place := placed(offer, typed["regions"])) is not None
         ):
-            yield there
+            yield place
 
 
 _PLAN_EXAMPLE = "gpucost serve plan --model llama-3.1-8b --rate 20 --ttft-p99 500ms --tpot-p99 50ms"
