@@ -22,7 +22,7 @@ import pandas as pd
 
 from pricing.billing.quote import Usage, quote
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer_rows import COLUMNS, bundled_offers, offers_from_file, row_from_offer
+from pricing.catalog.offer import COLUMNS, bundled_offers, offers_from_file, row_from_offer
 
 OFFERS = 20_000
 RUNS = 7

@@ -15,7 +15,7 @@ from gpucost.api import load_profile
 from planner.diagnosis.diagnose import diagnose
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Predictions, split_time
-from pricing.catalog.offer_rows import bundled_offers
+from pricing.catalog.offer import bundled_offers
 from pricing.hardware import gpus
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "visual-search.json"

@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 
-from pricing.catalog.offer_rows import bundled_offers
+from pricing.catalog.offer import bundled_offers
 from pricing.catalog.price_age import (
     Key,
     SeenPrice,

@@ -27,8 +27,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from pricing.catalog.offer import Offer
-from pricing.catalog.offer_rows import row_from_offer
+from pricing.catalog.offer import Offer, row_from_offer
 from pricing.refresh import store
 from pricing.refresh.integrity_gate import offer_faults
 

@@ -25,7 +25,7 @@ from providers.deployment import NodePool
 from providers.interface import OWN
 from providers.ownership_tags import clean
 from providers.registry import CLOUDS, launchable
-from providers.ssh.address import check_address
+from providers.ssh.connection import check_address
 
 
 def page_of(provider: str) -> str:

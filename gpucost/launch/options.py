@@ -18,7 +18,7 @@ from providers.interface import OWN, LaunchSpec
 from providers.ownership_tags import OwnershipTags
 from providers.provider import check_form
 from providers.registry import CLOUDS, pools_at
-from providers.ssh.address import CALLER
+from providers.ssh.connection import CALLER
 from templates.bootstrap_deadline import LEAST_IDLE_S
 from templates.bootstrap_files import MachineBootstrap
 

@@ -24,7 +24,7 @@ from providers.journal.ledger import quote_machines
 from providers.ownership_tags import OwnershipTags, new_run
 from providers.provider import Request, SelfEnd
 from providers.registry import CLOUDS, fetcher, priced
-from providers.ssh.address import CALLER
+from providers.ssh.connection import CALLER
 from templates.bootstrap_deadline import END_S
 from templates.bootstrap_files import MOST_PLAIN, render_bootstrap, render_files
 

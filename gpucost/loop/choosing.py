@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from gpucost.loop.loop_record import HERE
+from gpucost.loop.loop_steps import HERE
 from planner.documents.application import IN_PROCESS, Application, application
 from planner.documents.launcher import Surroundings
 from planner.documents.recipe import AskedRecipe, make_recipe, read_recipe
@@ -21,7 +21,7 @@ from planner.plan.option import Settings
 from planner.plan.read import FoundOption
 from planner.profile.kinds import APPLIED
 from pricing.errors import InputError
-from pricing.listing import listed
+from pricing.message import listed
 from pricing.money import EXACT, show
 
 _HOUR_S = 3600

@@ -15,22 +15,26 @@ from gpucost.files.plan_file import load_plan
 from gpucost.files.writing import write_file
 from gpucost.jobs.results import claim_profile
 from gpucost.loop.choosing import Means, NextExperiment, next_experiment, only_job
-from gpucost.loop.loop_record import HERE, LoopRecord, Round, read_record, write_record
 from gpucost.loop.loop_steps import (
     AFTER,
     BEFORE,
+    HERE,
     PLAN,
     PROOF,
     RECIPE,
+    LoopRecord,
     LoopRequest,
     LoopStep,
     RentedRun,
+    Round,
     TakeStep,
     plan_step,
     profile_step,
+    read_record,
     rented,
     try_step,
     verify_step,
+    write_record,
 )
 from gpucost.machines.state import confirm
 from gpucost.profiling.run_files import read_run

@@ -175,7 +175,7 @@ _DOCUMENTS = "planner.plan.plan"
 _QUOTES, _RUNS = "gpucost.files.quote_documents", "gpucost.views.runs"
 _SMALL = "gpucost.schemas.small_documents"
 _ANSWERS = "gpucost.agents.answers"
-_LINES = "gpucost.schemas.capture_lines"
+_LINES = "gpucost.schemas.small_documents"
 
 _ROWS = (
     ("profile", "profile.json: `profile`, `import`, `run`", "planner.profile.codec:schema"),
@@ -206,7 +206,7 @@ _ROWS = (
     ("preview", "`provision --dry-run -f json`", "gpucost.views.launch:PreviewDocument"),
     ("run", "`show`, `provision`, `extend`, `-f json`", f"{_RUNS}:DeploymentDocument"),
     ("runs", "`list -f json`", f"{_RUNS}:DeploymentListDocument"),
-    ("loop", "loop.json: `loop`, `loop -f json`", "gpucost.loop.loop_record:LoopRecord"),
+    ("loop", "loop.json: `loop`, `loop -f json`", "gpucost.loop.loop_steps:LoopRecord"),
     ("accuracy", "`accuracy -f json`", "planner.documents.accuracy:ShippedAccuracy"),
     ("own-accuracy", "`accuracy --mine -f json`", "planner.proof.outcome:OwnRecord"),
     ("batch-search", "`run --find-batch -o`", "gpucost.profiling.run_request:BatchSearch"),

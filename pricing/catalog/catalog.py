@@ -9,8 +9,7 @@ from operator import attrgetter
 
 from msgspec import structs
 
-from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer
-from pricing.catalog.offer_rows import bundled_offers
+from pricing.catalog.offer import EVERYWHERE, PURCHASES, Offer, bundled_offers
 from pricing.catalog.sizes import sizes
 from pricing.errors import InputError
 

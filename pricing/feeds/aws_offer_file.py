@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pricing.errors import InputError
-from pricing.feeds.documents import check_end, table
+from pricing.feeds.feeds import check_end, table
 from pricing.refresh.feed_rows import FeedPage, FeedRow, of_known_machine, to_reading
 from pricing.refresh.reading import FeedReading, FeedRequest, PriceReading, Question, read_parts
 

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from pricing.errors import InputError
-from pricing.feeds.documents import parsed
-from pricing.feeds.feeds import FEEDS
+from pricing.feeds.feeds import FEEDS, parsed
 from pricing.refresh.feed_rows import FeedPage, FeedRow, of_known_machine, to_reading
 from pricing.refresh.reading import FeedReading, FeedRequest, Question, whole
 from pricing.tables import members, objects

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from pricing.errors import InputError
-from pricing.feeds.documents import digits, document
+from pricing.feeds.feeds import digits, document
 from pricing.refresh.feed_rows import FeedRow, of_known_machine
 from pricing.refresh.reading import FeedRequest, Question
 

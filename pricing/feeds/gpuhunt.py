@@ -12,8 +12,7 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 
 from pricing.errors import InputError
-from pricing.feeds.documents import rows_of, undated
-from pricing.feeds.feeds import FEEDS
+from pricing.feeds.feeds import FEEDS, rows_of, undated
 from pricing.refresh.feed_rows import FeedPage, FeedRow, our_name, to_reading
 from pricing.refresh.reading import (
     FeedReading,

@@ -12,7 +12,7 @@ from decimal import Decimal
 from types import MappingProxyType
 
 from pricing.catalog.offer import EVERYWHERE
-from pricing.feeds.documents import digits, document, number
+from pricing.feeds.feeds import digits, document, number
 from pricing.hardware import find
 from pricing.money import plain
 from pricing.refresh.feed_rows import FeedRow, known_machine

@@ -14,7 +14,7 @@ from typing import Any
 
 from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import ProviderError
-from pricing.feeds.documents import digits, document, number
+from pricing.feeds.feeds import digits, document, number
 from pricing.hardware import find
 from pricing.money import plain
 from pricing.refresh.feed_rows import FeedRow

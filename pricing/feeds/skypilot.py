@@ -17,8 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
-from pricing.feeds.documents import rows_of, undated
-from pricing.feeds.feeds import FEEDS
+from pricing.feeds.feeds import FEEDS, rows_of, undated
 from pricing.hardware import find, has_memory
 from pricing.money import plain, usd
 from pricing.refresh.feed_rows import FeedPage, FeedRow, our_name, to_reading

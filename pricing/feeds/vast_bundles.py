@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from pricing.catalog.offer import EVERYWHERE
-from pricing.feeds.documents import document, number
+from pricing.feeds.feeds import document, number
 from pricing.hardware import find
 from pricing.money import plain
 from pricing.refresh.feed_rows import FeedRow

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from pricing.errors import InputError
-from pricing.feeds.documents import digits, document, number
+from pricing.feeds.feeds import digits, document, number
 from pricing.hardware import find
 from pricing.refresh.feed_rows import FeedRow
 from pricing.refresh.reading import FeedRequest, Question

@@ -9,8 +9,7 @@ from decimal import Decimal
 from functools import cache
 from types import MappingProxyType
 
-from pricing.catalog.offer import Offer
-from pricing.catalog.offer_rows import bundled_offers
+from pricing.catalog.offer import Offer, bundled_offers
 from pricing.errors import InputError
 from pricing.hardware import Gpu, find, has_memory
 from pricing.money import usd

@@ -8,8 +8,7 @@ from itertools import chain
 from statistics import median
 
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, Offer
-from pricing.catalog.offer_rows import PUBLISHED, offer_from_row
+from pricing.catalog.offer import EVERYWHERE, PUBLISHED, Offer, offer_from_row
 from pricing.errors import InputError
 from pricing.hardware import gpus, has_memory
 from pricing.money import plain, usd

@@ -6,8 +6,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Protocol
 
-from pricing.catalog.offer import Offer
-from pricing.catalog.offer_rows import COLUMNS, PUBLISHED
+from pricing.catalog.offer import COLUMNS, PUBLISHED, Offer
 from pricing.errors import GpucostError, InputError, UnreachableError
 
 Row = Mapping[str, str]

@@ -18,8 +18,14 @@ from pathlib import Path
 from msgspec import structs
 
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, Offer
-from pricing.catalog.offer_rows import COLUMNS, PUBLISHED, offer_from_row, row_from_offer
+from pricing.catalog.offer import (
+    COLUMNS,
+    EVERYWHERE,
+    PUBLISHED,
+    Offer,
+    offer_from_row,
+    row_from_offer,
+)
 from pricing.errors import InputError
 from pricing.refresh.integrity_gate import Passed
 from pricing.refresh.reading import PriceReading

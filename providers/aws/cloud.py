@@ -49,7 +49,7 @@ from providers.interface import (
     UncertainError,
 )
 from providers.ownership_tags import OwnershipTags
-from providers.ssh.address import with_caller
+from providers.ssh.connection import with_caller
 
 _ALLOWED_ALREADY = "InvalidPermission.Duplicate"
 _NO_INSTANCE = "i-00000000000000000"

@@ -23,9 +23,8 @@ from providers.interface import (
     UncertainError,
 )
 from providers.ownership_tags import OwnershipTags
-from providers.ssh.address import with_caller
-from providers.token_api import JsonDocument
-from providers.token_cloud import TokenCloud
+from providers.ssh.connection import with_caller
+from providers.token_api import JsonDocument, TokenCloud
 
 _LAG_S = 180.0
 """Reads may miss a new Droplet: "a couple of seconds" were seen, and no figure is documented; ours.

@@ -26,11 +26,12 @@ from providers.interface import (
     Listing,
     NoCapacityError,
     Place,
+    PoolCloud,
     Resource,
     UncertainError,
+    pool_of,
 )
 from providers.ownership_tags import OwnershipTags, read_labels
-from providers.pool_cloud import PoolCloud, pool_of
 from providers.token_api import JsonDocument, TokenAccess
 
 _TITLE = "DigitalOcean Kubernetes"

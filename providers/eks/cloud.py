@@ -32,11 +32,12 @@ from providers.interface import (
     Listing,
     NoCapacityError,
     Place,
+    PoolCloud,
     Resource,
     UncertainError,
+    pool_of,
 )
 from providers.ownership_tags import OwnershipTags, read_labels
-from providers.pool_cloud import PoolCloud, pool_of
 
 _TITLE = "Amazon EKS"
 _LAG_S = 300.0

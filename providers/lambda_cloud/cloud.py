@@ -21,9 +21,8 @@ from providers.lambda_cloud import REAPER_KEY, inventory
 from providers.lambda_cloud.access import VARIABLES, LambdaApi
 from providers.lambda_cloud.inventory import FIREWALL, KEY, LISTS, NAMED, PATHS, PROVIDER
 from providers.ownership_tags import OwnershipTags
-from providers.ssh.address import with_caller
-from providers.token_api import JsonDocument, RefusedCallError
-from providers.token_cloud import TokenCloud
+from providers.ssh.connection import with_caller
+from providers.token_api import JsonDocument, RefusedCallError, TokenCloud
 
 _LAG_S = 180.0
 """Reads may miss what was just made; no figure is documented, so it is as at DigitalOcean: ours."""

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from gpucost.files.received import Received, UnfitResultsError, unpack
+from gpucost.jobs.results import Received, UnfitResultsError, unpack
 
 CANARY = b"as it was"
 _MOST_BYTES = 1 << 20

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpucost.live import asking
+from gpucost.live import live_metrics
 from tests.gpucost.conftest import Call
 from tests.gpucost.fake_prometheus import WORLDS, FakePrometheus, serving
 
@@ -18,8 +18,8 @@ END_S = 1_795_176_000
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakePrometheus, str]]:
     """A fake server of metrics and its address as a SOURCE; nobody waits before asking again."""
-    monkeypatch.setattr(asking, "_WAITS_S", (0.0, 0.0))
-    monkeypatch.setattr(asking, "_WAIT_S", 0.0)
+    monkeypatch.setattr(live_metrics, "_WAITS_S", (0.0, 0.0))
+    monkeypatch.setattr(live_metrics, "_WAIT_S", 0.0)
     fake = FakePrometheus()
     with serving(fake) as address:
         yield fake, address

@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from gpucost.agents.budget import AgentCap, AgentPreview
-from gpucost.loop.loop_record import LoopRecord, Round
+from gpucost.loop.loop_steps import LoopRecord, Round
 from gpucost.profiling.run_files import StepLine
 from gpucost.profiling.run_request import BatchSearch, BatchTried
 from gpucost.schemas.documents import DOCUMENTS

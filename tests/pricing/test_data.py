@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pricing.catalog.catalog import load_catalog
-from pricing.catalog.offer import Offer
-from pricing.catalog.offer_rows import (
+from pricing.catalog.offer import (
+    Offer,
     bundled_offers,
     offer_from_row,
     offers_from_file,

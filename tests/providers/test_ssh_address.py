@@ -5,7 +5,7 @@ import pytest
 from gpucost.launch.choice import choose_type
 from pricing.catalog.catalog import load_catalog
 from pricing.errors import InputError
-from providers.ssh.address import check_address
+from providers.ssh.connection import check_address
 
 GOOD = ("host", "root@10.0.0.5", "ada@gpu-1.example.com:2222", "a_b@h:1", "root@h:65535")
 BAD = (

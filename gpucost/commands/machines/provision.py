@@ -35,7 +35,7 @@ from gpucost.views.launch import question, show_preview
 from gpucost.views.output import Output, output_options
 from pricing.catalog.offer import BOUGHT
 from pricing.errors import RefusedError
-from providers.ssh.address import networks
+from providers.ssh.connection import networks
 
 _MOST = 64
 

@@ -9,14 +9,13 @@ import click
 
 from gpucost.arguments.parameters import options
 from gpucost.files.writing import write_file
-from gpucost.live.live_metrics import LiveOptions, is_server
-from gpucost.live.recording_rules import recording_rules
+from gpucost.live.live_metrics import LiveOptions, is_server, recording_rules
 from gpucost.live.sources import SourceReading, read_sources
 from gpucost.views.output import Output, common_options, folder_options
 from planner.profile.codec import dump
 from planner.profile.model import Profile
 from pricing.errors import InputError
-from pricing.listing import counted, listed
+from pricing.message import counted, listed
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.jobs.code_files import code_of, whole_folder
+from gpucost.jobs.steps import code_of, whole_folder
 from pricing.errors import InputError
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -65,7 +65,7 @@ def test_what_must_be_known_before_it_is_sent(project: Path) -> None:
 
 def test_without_git_nothing_is_guessed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with .gitignore is refused; one without is sent as a whole."""
-    monkeypatch.setattr("gpucost.jobs.code_files.shutil.which", lambda _: None)
+    monkeypatch.setattr("gpucost.jobs.steps.shutil.which", lambda _: None)
     with pytest.raises(InputError, match="git is not installed here"):
         code_of(project)
     assert [one.name for one in code_of(project / "secrets").files] == ["token"]

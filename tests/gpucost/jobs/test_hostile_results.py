@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.files import received
-from gpucost.files.received import UnfitResultsError, unpack
 from gpucost.jobs import results as job_results
+from gpucost.jobs.results import UnfitResultsError, unpack
 from tests.fuzz.results import archive, harm_of
 from tests.gpucost.conftest import Call
 from tests.gpucost.jobs.test_job_run import provision, results
@@ -190,7 +189,7 @@ def test_bombs_cost_neither_memory_nor_disk(empty_folder: Path, data: bytes) -> 
 
 def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are counted as they come."""
-    monkeypatch.setattr(received, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(job_results, "MOST_ENTRIES", 5)
     data = _tar(*((f"f{n}", tarfile.REGTYPE, 0, "") for n in range(9)))
     with pytest.raises(UnfitResultsError, match="over 5 files"):
         unpack(io.BytesIO(data), tmp_path, lambda _: True, 2**30)
@@ -207,7 +206,7 @@ def test_a_disk_that_is_full_is_no_broken_connection(
             raise OSError(28, "No space left on device")
         return opened(path, flags, mode)
 
-    monkeypatch.setattr(received.os, "open", full)
+    monkeypatch.setattr(job_results.os, "open", full)
     with pytest.raises(UnfitResultsError, match="No space left on device"):
         unpack(io.BytesIO(_tar(("a", b"0", 3, ""))), tmp_path, lambda _: True, 2**30)
 

@@ -13,7 +13,7 @@ from pricing import tables
 from pricing.billing import billing_rule
 from pricing.billing.billing_rule import BillingRule, Gigabyte, all_rules, caveats
 from pricing.billing.provider_rules import rules_of
-from pricing.catalog.offer_rows import bundled_offers
+from pricing.catalog.offer import bundled_offers
 from pricing.errors import InputError
 from pricing.tables import names
 from tests.pricing.factories import ASKED_ON

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import Offer
-from pricing.catalog.offer_rows import bundled_offers, offer_from_row, row_from_offer
+from pricing.catalog.offer import Offer, bundled_offers, offer_from_row, row_from_offer
 from pricing.refresh.integrity_gate import KeptOut, Passed
 from pricing.refresh.reading import PriceReading
 from pricing.refresh.store import CachedReading, Update, load, merge, path_of, to_text

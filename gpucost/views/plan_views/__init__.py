@@ -1,1 +1,0 @@
-"""The plan in the terminal: one screen, or all of it."""
