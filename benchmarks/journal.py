@@ -86,7 +86,7 @@ def _come_and_go(journal: Journal, offer: Offer, at: datetime) -> None:
         journal.intend(run, Creation(**named, call="", arguments={}), at)
         journal.record(Resource(**named, id=name, marks=spec.marks, created_at=born), at)
         kept = JournaledResource(**named, id=name, state="made", intended_at=at, billed_from=born)
-        journal.gone(run, kept, end)
+        journal.mark_gone(run, kept, end)
     journal.mark_run(run, "ended", end)
 
 

@@ -337,7 +337,7 @@ class ExistenceCheck:
         return cls(state="not-asked", why=why, is_ours=False)
 
     @classmethod
-    def gone(cls, why: str) -> "ExistenceCheck":
+    def ended(cls, why: str) -> "ExistenceCheck":
         """Return that the provider says that it ended."""
         return cls(state="gone", why=why)
 

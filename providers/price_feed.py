@@ -51,7 +51,7 @@ class FeedServer:
         feed: what is asked, with its limits.
         url: its address.
         folder: where documents are put.
-        known: what is known of documents that were read before.
+        validators: what is known of documents that were read before.
         learnt: the same of documents that came now.
         pause_s: between tries, doubled each time.
         stop: set from outside: nothing more is asked.
@@ -60,7 +60,7 @@ class FeedServer:
     feed: Feed
     url: str
     folder: Path
-    known: Validators = field(default_factory=lambda: MappingProxyType({}))
+    validators: Validators = field(default_factory=lambda: MappingProxyType({}))
     learnt: dict[str, dict[str, str]] = field(default_factory=dict)
     pause_s: float = _PAUSE_S
     stop: Event = field(default_factory=Event)
@@ -88,7 +88,7 @@ class FeedServer:
         if question.body is not None:
             headers["Content-Type"] = "application/json"
         if question.changed_only:
-            headers |= self.known.get(url, {})
+            headers |= self.validators.get(url, {})
         with (
             _connections(url) as pool,
             closing(self._open(pool, url, headers, question.body)) as response,
@@ -107,8 +107,8 @@ class FeedServer:
         A whole address is taken on the feed's own server only.
         """
         path = question.path
-        if question.beside and self.url == self.feed.url:
-            return question.beside
+        if question.publisher_url and self.url == self.feed.url:
+            return question.publisher_url
         if urlsplit(path).scheme:
             self._check_host(self.url, path)
             return path

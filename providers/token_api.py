@@ -318,7 +318,7 @@ class TokenCloud(Cloud):
             return ExistenceCheck.not_shown(f"{self.title}: no such id")
         shown = self._resource(entry.kind, item, marks)
         if shown.state == "gone":
-            return ExistenceCheck.gone(f"{self.title} calls it {item.get('status')}")
+            return ExistenceCheck.ended(f"{self.title} calls it {item.get('status')}")
         return ExistenceCheck.identified(shown, self._marks_of(entry.kind, item, {}))
 
     def _placed(

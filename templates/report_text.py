@@ -61,7 +61,7 @@ def whole_dollars(amount: Decimal | None) -> str:
     return _("unknown") if amount is None else f"${money.whole_dollars(amount)}"
 
 
-def beside(amount: Decimal | None) -> str:
+def money_text(amount: Decimal | None) -> str:
     """Return `$1,235`, where another currency is wanted with it: `$1,235 (CNY 8,769)`."""
     return whole_dollars(amount) + ("" if amount is None else other_currency(amount))
 
@@ -133,7 +133,7 @@ def _in_percent(number: str) -> str:
 
 def today_cost(cost: TodayCost) -> str:
     """Return what is paid today: `$1,235`, `>= $1,235` where a part has no known price."""
-    return (">= " if cost.at_least else "") + beside(cost.total)
+    return (">= " if cost.at_least else "") + money_text(cost.total)
 
 
 def cost_range(cost: OptionCost) -> str:
@@ -226,12 +226,12 @@ def tested(finding: Finding) -> list[str]:
     """Return the readings of a finding beside the rule's limits: `GPU busy 22 % (under 50 %)`."""
     return [
         reading(e.name, e.value, e.unit)
-        + (_(" ({rule})", rule=rule_text) if (rule_text := _asked(e)) else "")
+        + (_(" ({rule})", rule=rule_text) if (rule_text := _limit(e)) else "")
         for e in finding.evidence
     ]
 
 
-def _asked(evidence: Reading) -> str:
+def _limit(evidence: Reading) -> str:
     """Return the comparison that held, a share in percent; empty for words, which are the test."""
     op, limit = (*evidence.test.split(" ", 1), "")[:2]
     try:

@@ -60,7 +60,7 @@ class Received:
             self._more += 1
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What was left behind, for people."""
         more = (f"and {self._more} more",) if self._more else ()
         return (*self.left_behind, *more)
@@ -111,7 +111,7 @@ def unpack(
                     received.leave(member.name, reason or "it was not asked for")
                 elif member.issym():
                     links.append((target / name, member.linkname))
-                elif not _made(archive, member, target / name):
+                elif not _unpack_member(archive, member, target / name):
                     received.leave(member.name, "another of that name came before it")
                 archive.members.clear()  # type: ignore[attr-defined] # it would keep every one
         for path, to in links:
@@ -155,7 +155,7 @@ def _stays_inside(path: PurePosixPath, to: str) -> bool:
     return plain and bool(parts) and up < len(path.parts)
 
 
-def _made(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> bool:
+def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> bool:
     """Make a folder or a new file; False where its name is taken."""
     try:
         with _written(path):
@@ -247,7 +247,7 @@ def bring_back(job: RunningJob) -> Results:
                 problems.append(f"{path} of {machine.name} did not come back: {error}")
             else:
                 files.append(_folder_of(job, machine) / path)
-                left_behind += (f"{item} ({machine.name})" for item in received.told)
+                left_behind += (f"{item} ({machine.name})" for item in received.notes)
         fault = _bring_profile(job, machine)
         left_behind += [f"{PROFILE}: {fault} ({machine.name})"] if fault else []
         if machine.rank == 0 and (file := _folder_of(job, machine) / PROFILE).is_file():
@@ -335,7 +335,7 @@ def _fetch(job: RunningJob, machine: JobMachine, path: PurePosixPath) -> Receive
         received = selection.bring(job, machine, Path(draft))
         arrived, place = Path(draft) / path, target / path
         if not arrived.is_symlink() and not arrived.exists():
-            raise UnfitResultsError("; ".join(received.told) or "it was not sent.")
+            raise UnfitResultsError("; ".join(received.notes) or "it was not sent.")
         place.parent.mkdir(parents=True, exist_ok=True)
         if place.is_dir() and not place.is_symlink():
             shutil.rmtree(place)

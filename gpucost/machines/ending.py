@@ -188,7 +188,7 @@ def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTe
     missing = [run for run in runs if run not in listed_runs]
     if missing and not doubts:
         raise InputError(f"{run}: no such run, in the journal or at a provider." for run in missing)
-    return targets, doubts, bool(reached.asked)
+    return targets, doubts, bool(reached.queried)
 
 
 def tell(targets: list[RunToTerminate], output: Output) -> None:

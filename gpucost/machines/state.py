@@ -201,7 +201,7 @@ class ReachableProviders:
     open_at: frozenset[str] = frozenset()
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def queried(self) -> tuple[str, ...]:
         """Names of providers whose machines cost money, and which can be asked."""
         names = (session.cloud.name for session in self.sessions)
         return tuple(name for name in names if self._costs(name))

@@ -234,8 +234,8 @@ _LINE_BY_LINE = (
 
 DOCUMENTS: Mapping[str, WrittenDocument] = MappingProxyType(
     {
-        one.name: one
-        for one in (
+        document.name: document
+        for document in (
             *(WrittenDocument(name=n, written=w, source=s) for n, w, s in _ROWS),
             *(WrittenDocument(name=n, written=w, source=s, form="list") for n, w, s in _LISTS),
             *(

@@ -26,7 +26,7 @@ def print_answer(answer: ServingAnswer, output: Output, lang: str) -> None:
         _PRINTERS[type(answer)](answer, output, lang)
 
 
-def _said(code: str, lang: str, answer: Struct | None = None, **params: str | float) -> str:
+def _text(code: str, lang: str, answer: Struct | None = None, **params: str | float) -> str:
     """Return a sentence; its words are the fields of an answer, and what else is given."""
     fields = structs.asdict(answer) if answer is not None else {}
     return Message(f"serving.{code}", **fields | params).translate_to(lang)
@@ -46,7 +46,7 @@ def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
     names = ("batch" if batch and name == "month" else name for name in _COLUMNS)
     percentiles = {metric: _asked_percent(metric, answer) for metric in ("ttft", "tpot")}
     percents = {f"p_{metric}": percent for metric, percent in percentiles.items()}
-    columns = tuple(_said(f"column-{name}", lang, None, **percents) for name in names)
+    columns = tuple(_text(f"column-{name}", lang, None, **percents) for name in names)
     rows = tuple(
         (
             f"{option.machines}x {option.offer.name}",
@@ -63,17 +63,17 @@ def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
     )
     best = answer.options[0]
     say = print_prose if output.format == "table" else output.say
-    say(_said("title-batch" if batch else "title", lang, answer))
+    say(_text("title-batch" if batch else "title", lang, answer))
     usd = {"usd": show(best.usd), "where": best.offer.name, "gpu": _gpus(best.layout)}
     code = "answer-batch" if batch else "answer"
-    say(_said(code, lang, best, stopped=best.limit.stopped_by, **usd))
+    say(_text(code, lang, best, stopped=best.limit.stopped_by, **usd))
     if not batch and best.copies + best.spare == 1:
-        say(_said("alone", lang))
-    say(_said("basis", lang, best, layouts=answer.layouts, weak=join(best.weak) or "-"))
+        say(_text("alone", lang))
+    say(_text("basis", lang, best, layouts=answer.layouts, weak=join(best.weak) or "-"))
     for tokens in answer.tokens[:1]:
-        say(_said("tokens", lang, tokens, month=show(tokens.usd_per_month)))
+        say(_text("tokens", lang, tokens, month=show(tokens.usd_per_month)))
         never = tokens.break_even_rate is None
-        say(_said("host-never" if never else "host-from", lang, tokens))
+        say(_text("host-never" if never else "host-from", lang, tokens))
     right, spare = frozenset(columns[2:]), (columns[8], columns[3], columns[1], columns[7])
     print_table(Table(columns=columns, rows=rows, right=right, spare=spare), output)
 
@@ -96,19 +96,19 @@ def _print_fit(answer: ServingFit, output: Output, lang: str) -> None:
         ("steps", f"{answer.step_factor:.2f}"),
         ("load", f"{answer.load_fraction:.0%}, {answer.saturated_rate:.3g}/s"),
     )
-    table = tuple((_said(f"fit-{name}", lang), value) for name, value in rows)
-    print_table(Table(columns=("", _said("fit-value", lang)), rows=table), output)
+    table = tuple((_text(f"fit-{name}", lang), value) for name, value in rows)
+    print_table(Table(columns=("", _text("fit-value", lang)), rows=table), output)
     for note in answer.notes:
         output.say(f"note: {note}")
 
 
 def _print_copies(answer: CopiesAnswer, output: Output, lang: str) -> None:
-    sentence = _said("copies", lang, answer)
+    sentence = _text("copies", lang, answer)
     if answer.usd_per_month is not None and answer.usd_per_month_now is not None:
         month, now = show(answer.usd_per_month), show(answer.usd_per_month_now)
-        sentence += " " + _said("copies-usd", lang, month=month, now=now)
+        sentence += " " + _text("copies-usd", lang, month=month, now=now)
     if answer.copies == 1:
-        sentence += " " + _said("alone", lang)
+        sentence += " " + _text("alone", lang)
     (print_prose if output.format == "table" else output.insist)(sentence)
     _print_fit(answer.fit, output, lang)
 
@@ -122,7 +122,7 @@ def _print_curve(answer: ServingCurve, output: Output, lang: str) -> None:
         times = (f"{ms:,.0f} ms" for ms in (ttft[0], ttft[2], tpot[0], tpot[2]))
         dollars = "-" if usd is None else f"{usd:.2f}"
         rows.append((f"{point.rate:.3g}", f"{point.requests_running:.0f}", *times, dollars))
-    title = _said("curve", lang, answer, gpu=_gpus(answer.layout))
+    title = _text("curve", lang, answer, gpu=_gpus(answer.layout))
     right = frozenset(columns)
     print_table(Table(columns=columns, rows=tuple(rows), right=right, title=title), output)
 

@@ -155,7 +155,7 @@ _Piece = tuple[date, str, timedelta]
 
 def stretches(line: BillLine, zone: tzinfo) -> tuple[Stretch, ...]:
     """Return when a charge was made; empty where the bill does not tell."""
-    return _told(line, list(_pieces(line, zone)))
+    return _stretches(line, list(_pieces(line, zone)))
 
 
 def days(line: BillLine, zone: tzinfo) -> tuple[tuple[date, Decimal], ...]:
@@ -164,10 +164,10 @@ def days(line: BillLine, zone: tzinfo) -> tuple[tuple[date, Decimal], ...]:
     for day, _, length in _pieces(line, zone):
         lengths[day] += length
     pieces = [(day, "", length) for day, length in lengths.items()]
-    return tuple((stretch.day, stretch.usd) for stretch in _told(line, pieces))
+    return tuple((stretch.day, stretch.usd) for stretch in _stretches(line, pieces))
 
 
-def _told(line: BillLine, pieces: list[_Piece]) -> tuple[Stretch, ...]:
+def _stretches(line: BillLine, pieces: list[_Piece]) -> tuple[Stretch, ...]:
     """Return the pieces with their dollars; none where it may have run in some of them only."""
     if len({piece[:2] for piece in pieces}) > 1 and not _ran_through(line):
         return ()

@@ -262,9 +262,9 @@ def _refuse_twice(bills: Sequence[Bill]) -> None:
                 twice[first.name, bill.name] += 1
     if twice:
         raise InputError(
-            f"{left} and {right} hold the same charges ({count} lines of the same thing at the "
+            f"{first} and {second} hold the same charges ({count} lines of the same thing at the "
             "same time), so their dollars would count twice. Give one of them."
-            for (left, right), count in twice.items()
+            for (first, second), count in twice.items()
         )
 
 

@@ -16,7 +16,7 @@ from planner.choice.feasibility import BUSIEST
 from planner.choice.requirements import Requirements
 from planner.fleet.consolidate import Draft, drafts
 from planner.fleet.fleet import Alternative, Fleet, Placement, Together
-from planner.fleet.placements import Away, Elsewhere, Home, Movable, away
+from planner.fleet.placements import Away, Elsewhere, Home, Movable, remote_home
 from planner.fleet.tenant import CONTEXT_GIB, PackingCache, Tenant, why_alone
 from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog
@@ -59,7 +59,7 @@ def find_alternatives(
     ]
     promising = _promising(free, tenants, fleet)
     tried = [
-        (offer, {j.name: away(j, moving[j.name], catalog) for j in jobs if j.name in moving})
+        (offer, {j.name: remote_home(j, moving[j.name], catalog) for j in jobs if j.name in moving})
         for offer, moving in promising
     ]
     packings = _packed(
@@ -72,7 +72,7 @@ def find_alternatives(
     ]
     cheaper.sort(key=lambda job: (job[0].cost_after, job[1].place, job[1].purchase))
     first, listed = len(fleet.placements), cheaper[:LISTED]
-    packed_before.away.update((_place(offer), moves) for _, offer, moves in listed)
+    packed_before.remote_homes.update((_place(offer), moves) for _, offer, moves in listed)
     return tuple(_alternative(jobs, *job, first) for job in listed)
 
 
@@ -88,7 +88,7 @@ def searched(
     In those that are listed the jobs that move are packed by first fit alone, as in
     `packed_before`.
     """
-    moves = packed_before.away[_place(alternative.offer)]
+    moves = packed_before.remote_homes[_place(alternative.offer)]
     (packed,) = _packed(jobs, [moves], requirements, catalog, packed_before, quick=False)
     if packed.cost_after > alternative.fleet.cost_after:
         return alternative
@@ -138,7 +138,7 @@ def _tied(fleet: Fleet, jobs: Iterable[Movable], moves: Mapping[str, Home]) -> t
     of_job = {name: number for number, group in groups.items() for name in group.jobs}
     where = {job: item for item in fleet.placements for job in item.jobs}
     free = count(len(groups))
-    leaving = {frozenset((item.name, *item.beside)) for item in jobs if item.name in moves}
+    leaving = {frozenset((item.name, *item.peers)) for item in jobs if item.name in moves}
     for machine in sorted(leaving, key=sorted):
         names = [name for name in sorted(machine) if name in where]
         if len(names) == 1:
@@ -176,7 +176,7 @@ def _joined(groups: Sequence[Together]) -> Together:
         high=sum((group.high for group in groups), _NOTHING),
         effort_hours=sum(group.effort_hours for group in groups),
         moving_usd=sum((group.moving_usd for group in groups), _NOTHING),
-        others=tuple(line for group in groups for line in group.others),
+        other_lines=tuple(line for group in groups for line in group.other_lines),
     )
 
 
@@ -206,7 +206,7 @@ def _promising(
     promising: list[tuple[Offer, dict[str, Elsewhere]]] = []
     for place in sorted((p for p in best if best[p] > 0), key=lambda p: (-best[p], p)):
         going = {name for name, (_, leaves, _) in moving[place].items() if saves[place][leaves] > 0}
-        whole = {n: moving[place][n] for n in going if going.issuperset(moving[place][n][0].beside)}
+        whole = {n: moving[place][n] for n in going if going.issuperset(moving[place][n][0].peers)}
         if whole and len(promising) < _TRIED:
             moves = {name: whole[name][2] for name in sorted(whole)}
             promising.append((next(iter(moves.values())).offer, moves))

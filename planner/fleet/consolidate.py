@@ -212,7 +212,7 @@ class _Joined(NamedTuple):
     group: list[Tenant]
     gpus: tuple[int, ...]
     cost: Decimal
-    others: tuple[QuoteLine, ...] = ()
+    other_lines: tuple[QuoteLine, ...] = ()
 
 
 class Draft:
@@ -370,7 +370,7 @@ def _together(joined: _Joined, numbered: int) -> Together:
         high=joined.cost + max(high for _, high in off),
         effort_hours=sum(_SHARE_H + home.effort_hours for home in homes),
         moving_usd=sum((home.moving_usd or Decimal(0) for home in homes), Decimal(0)),
-        others=joined.others,
+        other_lines=joined.other_lines,
     )
 
 

@@ -59,7 +59,7 @@ class Together:
         high: at the high end.
         effort_hours: engineering time until they share, our estimate.
         moving_usd: to bring their data there, once.
-        others: lines of the bill of jobs among them that share no GPU, but a machine.
+        other_lines: lines of the bill of jobs among them that share no GPU, but a machine.
     """
 
     jobs: tuple[str, ...]
@@ -69,7 +69,7 @@ class Together:
     high: Decimal
     effort_hours: float
     moving_usd: Decimal
-    others: tuple[QuoteLine, ...] = ()
+    other_lines: tuple[QuoteLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -302,13 +302,13 @@ class Packing:
         groups: who shares a GPU; no limit is broken.
         bound: GPUs that these jobs need in any packing.
         stopped: whether the search was ended before it was done.
-        kept: jobs that could share but are not to be moved.
+        staying: jobs that could share but are not to be moved.
     """
 
     groups: Groups
     bound: int
     stopped: bool = False
-    kept: set[str] = field(default_factory=set)
+    staying: set[str] = field(default_factory=set)
 
 
 def pack_all(
@@ -327,7 +327,9 @@ def pack_all(
     if sum(map(len, pools)) < FEWEST_JOBS:
         executor = None
     divided = [_divide(pool, requirements) for pool in pools]
-    sizes = {n: sizes_of(pool.rest, requirements) for n, pool in enumerate(divided) if pool.rest}
+    sizes = {
+        n: sizes_of(pool.shared, requirements) for n, pool in enumerate(divided) if pool.shared
+    }
     largest_first = sorted(sizes, key=lambda number: -len(pools[number]))
     most = [n for n in largest_first if 2 * len(pools[n]) > sum(map(len, pools))]
     rows = {n: pack_rows(sizes[n], stop, executor, proves=proves) for n in most}
@@ -335,8 +337,8 @@ def pack_all(
     work = partial(pack_rows, stop=stop, proves=proves)
     rows.update(zip(smaller, map_on(executor, work, [sizes[n] for n in smaller]), strict=True))
     for n, packed in rows.items():
-        if by_hour_of(divided[n].rest):  # the sum that is packed by is stricter than the limits
-            needs = plain_bound(sizes_of(divided[n].rest, requirements, by_means=True))
+        if by_hour_of(divided[n].shared):  # the sum that is packed by is stricter than the limits
+            needs = plain_bound(sizes_of(divided[n].shared, requirements, by_means=True))
             rows[n] = replace(packed, bound=min(needs, packed.bound))
     return [_packing(pool, rows.get(n), requirements) for n, pool in enumerate(divided)]
 
@@ -345,12 +347,12 @@ class _Divided(NamedTuple):
     """The jobs of one machine type.
 
     Attributes:
-        rest: that may share a GPU by MPS or in turns.
+        sharing: that may share a GPU by MPS or in turns.
         alone: the groups of all others, whose GPUs are known without a search.
         bound: GPUs that the others need at least.
     """
 
-    rest: list[Tenant]
+    shared: list[Tenant]
     alone: Groups
     bound: int
 
@@ -360,7 +362,7 @@ def _divide(group: list[Tenant], requirements: Requirements) -> _Divided:
     jobs = sorted((t for t in group if not t.is_isolated), key=lambda t: t.name)
     alone = [[t] for t in jobs if shares_with_nobody(t)]
     return _Divided(
-        rest=[t for t in jobs if not shares_with_nobody(t)],
+        shared=[t for t in jobs if not shares_with_nobody(t)],
         alone=[*alone, *isolated.groups],
         bound=len(alone) + isolated.bound,
     )
@@ -369,7 +371,7 @@ def _divide(group: list[Tenant], requirements: Requirements) -> _Divided:
 def _packing(pool: _Divided, packed: Packed | None, requirements: Requirements) -> Packing:
     if packed is None:
         return Packing(groups=pool.alone, bound=pool.bound)
-    movable = pool.rest
+    movable = pool.shared
     together = list(
         _that_hold([[movable[row] for row in rows] for rows in packed.bins], requirements)
     )
@@ -442,7 +444,7 @@ def with_fewer_moves(packings: list[Packing], most: int) -> None:
         tenant = next(t for t in group if t.name == name)
         packing.groups[number] = [t for t in group if t is not tenant]
         packing.groups.append([tenant])
-        packing.kept.add(name)
+        packing.staying.add(name)
 
 
 def unmoved(packing: Packing, requirements: Requirements) -> Iterator[Unmoved]:
@@ -456,7 +458,7 @@ def unmoved(packing: Packing, requirements: Requirements) -> Iterator[Unmoved]:
     for group in groups if len(groups) > 1 else ():
         tenant = holder(group)
         target = next(g for g in fullest_last if g is not group)
-        if tenant.name in packing.kept:
+        if tenant.name in packing.staying:
             yield Unmoved(job=tenant.name, reason="moves", detail=Message("share.max-moves"))
         elif refusal := refuses([tenant, *target], requirements) or refuses(
             [*group, *target], requirements

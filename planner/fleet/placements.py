@@ -240,7 +240,7 @@ class Movable:
         return self.profile.job.name
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def peers(self) -> tuple[str, ...]:
         """Names of the jobs that stand on its machine today."""
         tenancy = self.baseline.tenancy
         return tenancy.beside if tenancy else ()
@@ -314,7 +314,7 @@ Home = BilledHome | Away
 """Where a job is packed."""
 
 
-def away(job: Movable, to: Elsewhere, catalog: Catalog) -> Away:
+def remote_home(job: Movable, to: Elsewhere, catalog: Catalog) -> Away:
     """Return a machine as the home that a job would move to."""
     values = {f.name: getattr(to, f.name) for f in fields(Elsewhere)}
     return Away(**values, job=job, catalog=catalog)

@@ -86,7 +86,7 @@ def that_pair(sizes: Sizes, classes: Classes) -> NDArray[np.bool_]:
     # Who takes least fits beside most others, and they beside it: few are left to be looked at.
     for number in np.argsort(fullness(some).max(axis=1), kind="stable"):
         if not pairs[number]:
-            fits = some.beside(int(number))
+            fits = some.fitting_with(int(number))
             fits[number] = fits[number] and len(classes.members[number]) > 1
             pairs |= fits
             pairs[number] = fits.any()
@@ -404,7 +404,7 @@ class _Search:
         best: the best packing so far.
         bound: GPUs that any packing needs, as far as it is proven.
         classes: which jobs are alike.
-        alike: groups of classes, by the GPUs that they take: one each.
+        columns: groups of classes, by the GPUs that they take: one each.
         single: groups of jobs, by the hours that they hold a GPU; none where all are the same, or
             for too many jobs.
         cost: hours of GPUs that the best packing holds.
@@ -420,7 +420,7 @@ class _Search:
     bound: int
     classes: Classes
     best: Bins = field(init=False)
-    alike: Columns = field(init=False)
+    columns: Columns = field(init=False)
     single: Columns = field(init=False)
     cost: float = field(init=False)
     least_hours: float = field(init=False)
@@ -430,7 +430,7 @@ class _Search:
     stopped: bool = False
 
     def __post_init__(self) -> None:
-        self.alike = Columns(members=self.classes.members)
+        self.columns = Columns(members=self.classes.members)
         self.single = Columns(members=tuple((row,) for row in range(len(self.sizes))))
         self.best = min(self.firsts, key=self.sizes.worth)
         self.cost, self.fewest = self.sizes.worth(self.best)
@@ -450,7 +450,7 @@ class _Search:
             self._try(orders[at : at + TRIED_AT_ONCE], stop, executor)
         if not (proves or self.sizes.one_length or self._by_hours):
             return  # for so many jobs of different hours no groups are chosen
-        relaxed, groups = None if self._done(stop) else self._generate(stop), self.alike
+        relaxed, groups = None if self._done(stop) else self._generate(stop), self.columns
         if not self.sizes.one_length and not self._done(stop):
             relaxed, groups = (
                 self.single.relaxed(STEPS // len(self.sizes)) if self.single.groups else None,
@@ -485,10 +485,10 @@ class _Search:
         most = STEPS if self.sizes.one_length else STEPS_OF_BOUND
         relaxed, effort, steps = None, WORK, most // len(self.classes.members)
         for _ in range(ROUNDS):
-            effort -= len(self.classes.members) + self.alike.entries
+            effort -= len(self.classes.members) + self.columns.entries
             if effort < 0 or self._done(stop) or self.fewest <= self.bound:
                 break
-            solved = self.alike.relaxed(steps) if steps > 0 else None
+            solved = self.columns.relaxed(steps) if steps > 0 else None
             if solved is None:
                 break
             relaxed, now, steps = solved, solved.prices, steps - solved.steps
@@ -521,7 +521,7 @@ class _Search:
         """Add a group; return whether no group like it was there."""
         if self._by_hours:
             self.single.add(rows, float(self.sizes.hours[rows].max()))
-        return identical and self.alike.add([int(kind) for kind in self.classes.of[rows]], 1.0)
+        return identical and self.columns.add([int(kind) for kind in self.classes.of[rows]], 1.0)
 
     def _grow(self, grid: Grid, tried: Numbers, now: Numbers) -> bool:
         """Raise the bound by prices, add groups that are worth it now; return whether it helped."""
@@ -543,7 +543,7 @@ class _Search:
         for value, rows in values:
             if -value > 1.0 + _MORE and uses[rows].min() < ALIKE:
                 fitting = sorted(self._that_fits(rows, now))
-                if tuple(sorted(self.classes.of[fitting])) not in self.alike.groups:
+                if tuple(sorted(self.classes.of[fitting])) not in self.columns.groups:
                     uses[fitting] += 1
                     yield fitting
 

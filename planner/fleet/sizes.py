@@ -75,7 +75,7 @@ class Sizes:
                 used, least = more, bound
         return fitting
 
-    def beside(self, row: int) -> NDArray[np.bool_]:
+    def fitting_with(self, row: int) -> NDArray[np.bool_]:
         """Return which jobs fit on one GPU with a job like this one."""
         least = np.minimum(self.bounds, self.bounds[row])
         fits: NDArray[np.bool_] = (self.takes + self.takes[row] <= least).all(axis=1)

@@ -217,19 +217,19 @@ class Tenant:
         return gpus().get(self.home.offer.gpu) if self.home else None
 
     @property
-    def there(self) -> Profile:
+    def profile_at_home(self) -> Profile:
         """What was measured, as it would be on the home's GPU."""
         return self.home.profile if self.home else self.profile
 
     @cached_property
     def time_on_gpu(self) -> float:
         """The share of the time in which the home's GPU runs anything of it."""
-        return time_on_gpu(self.there) or 0.0
+        return time_on_gpu(self.profile_at_home) or 0.0
 
     @cached_property
     def peak(self) -> float:
         """The share of the GPU's time that it takes at the 95th percentile, at most 1."""
-        return min(1.0, peak_share(self.there) or 0.0)
+        return min(1.0, peak_share(self.profile_at_home) or 0.0)
 
     @cached_property
     def by_hour(self) -> HourlyLoad | None:
@@ -251,13 +251,13 @@ class PackingCache:
         tenants: jobs on a machine, by the profile and the machine that they are of; on None as they
             were first seen.
         packings: by the jobs of a machine type.
-        away: homes of the jobs that would move to a machine type, by its place.
+        remote_homes: homes of the jobs that would move to a machine type, by its place.
         executor: packs machine types that do not depend on each other; None: here.
     """
 
     tenants: dict[tuple[int, int | None], Tenant] = field(default_factory=dict)
     packings: dict[tuple[int, ...], "Packing"] = field(default_factory=dict)
-    away: dict[tuple[str, ...], Mapping[str, Away]] = field(default_factory=dict)
+    remote_homes: dict[tuple[str, ...], Mapping[str, Away]] = field(default_factory=dict)
     executor: Executor | None = None
 
     def tenant(
@@ -335,11 +335,11 @@ def _at_busiest(group: list[Tenant]) -> list[Profile]:
     """Return what was measured of each job, as in the hour in which all together take most."""
     by_hour = by_hour_of(group)
     if not by_hour:
-        return [tenant.there for tenant in group]
+        return [tenant.profile_at_home for tenant in group]
     most = together(by_hour).mean
     hour = most.index(max(most))
     shares = [(t, load.mean[hour]) for t, load in zip(group, by_hour, strict=True)]
-    return [busy_there(t.there, now / t.share if t.share else 1.0) for t, now in shares]
+    return [busy_there(t.profile_at_home, now / t.share if t.share else 1.0) for t, now in shares]
 
 
 def slices_of(group: list[Tenant]) -> tuple[MigProfile, ...] | str:
@@ -347,7 +347,7 @@ def slices_of(group: list[Tenant]) -> tuple[MigProfile, ...] | str:
     gpu = group[0].gpu
     if gpu is None:
         return Message("share.gpu-unknown")
-    return cut(gpu, [tenant.there for tenant in group], _probed(group, gpu))
+    return cut(gpu, [tenant.profile_at_home for tenant in group], _probed(group, gpu))
 
 
 def _probed(group: list[Tenant], gpu: Gpu) -> Probes:
@@ -362,7 +362,7 @@ def _probed(group: list[Tenant], gpu: Gpu) -> Probes:
 def least_slice(tenant: Tenant) -> float:
     """Return the share of a GPU's compute that the smallest slice for a job takes, at most 1."""
     gpu = tenant.gpu
-    slice_ = smallest(gpu, tenant.there) if gpu is not None else None
+    slice_ = smallest(gpu, tenant.profile_at_home) if gpu is not None else None
     return 1.0 if gpu is None or slice_ is None else compute_of(gpu, slice_)
 
 
@@ -375,7 +375,7 @@ def _on_slices(group: list[Tenant]) -> tuple[Estimate, ...] | None:
     gpu, pieces = group[0].gpu, slices_of(group) if by_slices(group) else ""
     if gpu is None or isinstance(pieces, str):
         return None
-    return speeds_on(gpu, [tenant.there for tenant in group], pieces, _probed(group, gpu))
+    return speeds_on(gpu, [tenant.profile_at_home for tenant in group], pieces, _probed(group, gpu))
 
 
 def vcpus_of(group: list[Tenant]) -> float | None:
@@ -452,7 +452,7 @@ def _uncut(tenant: Tenant) -> str:
     modes = partition_modes(tenant.gpu) if tenant.gpu is not None else ()
     if tenant.gpu is None or not modes:
         return Message("share.no-slices")
-    pieces = partitioned(tenant.gpu, (tenant.there, tenant.there))
+    pieces = partitioned(tenant.gpu, (tenant.profile_at_home, tenant.profile_at_home))
     if isinstance(pieces, str):
         return pieces
     return Message("share.partition-unmeasured", mode=pieces.name, memory=pieces.own_memory or "")

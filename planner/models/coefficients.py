@@ -36,7 +36,7 @@ def fitted_as(**tables: Mapping[str, Any]) -> Iterator[None]:
         _instead.reset(token)
 
 
-def kept(most: int) -> Callable[[Callable[Asked, Answer]], Callable[Asked, Answer]]:
+def memoize(most: int) -> Callable[[Callable[Asked, Answer]], Callable[Asked, Answer]]:
     """Return a decorator that keeps so many answers of a law, for all jobs that ask the same.
 
     The law is of its arguments and coefficients alone. Kept is what it answers by those that ship;

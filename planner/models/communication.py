@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from planner.models.coefficients import coefficients, kept
+from planner.models.coefficients import coefficients, memoize
 
 _TABLE = Path(__file__).parent / "data" / "allreduce.csv"
 # Which rows stand for which link of an architecture that the table has not: the nearest below.
@@ -165,7 +165,7 @@ def of_one_copy(before: int, after: int, *, nvlink: bool) -> tuple[float, float,
     return low, expected, high
 
 
-@kept(1024)
+@memoize(1024)
 def typical(of_link: str, ranks: int) -> Overhead:
     """Return the overhead of so many GPUs in one machine, as benchmarks over such links had it."""
     if ranks == 1:
@@ -176,7 +176,7 @@ def typical(of_link: str, ranks: int) -> Overhead:
     return Overhead(**worst).times(growth(_SAMPLE, ranks, of_link))
 
 
-@kept(1024)
+@memoize(1024)
 def typical_network(machines: int, *, fast: bool) -> Overhead:
     """Return the overhead of several machines, as measured clusters of such networks had it."""
     if machines == 1:

@@ -47,7 +47,7 @@ def within(mid: float, factor: float, basis: str) -> Estimate:
 
 
 @lru_cache(maxsize=4096)  # the same few sentences meet in thousands of predictions
-def both(first: str, second: str) -> str:
+def joined(first: str, second: str) -> str:
     """Return two grounds as one."""
     return join((first, second))
 
@@ -65,7 +65,7 @@ def product(first: Estimate, second: Estimate) -> Estimate:
         low=mid * math.exp(-down),
         mid=mid,
         high=mid * math.exp(up),
-        basis=both(first.basis, second.basis),
+        basis=joined(first.basis, second.basis),
         weak=first.weak or second.weak,
     )
 

@@ -182,7 +182,7 @@ class Law:
         measured: models that this class measured.
         trust: how far a prediction goes by the law, 0 to 1, the rest being `RULE`: where both
             models were measured, and where one was not. Decided from errors on what was left out.
-        seen: quantile of scaled errors where both models were measured.
+        error_measured: quantile of scaled errors where both models were measured.
         unseen: the same where one was not.
         strange: the same where one's generation was not.
     """
@@ -193,7 +193,7 @@ class Law:
     gpus: Mapping[str, float]
     measured: frozenset[str]
     trust: tuple[float, float]
-    seen: float
+    error_measured: float
     unseen: float
     strange: float
 
@@ -212,7 +212,7 @@ def law(name: WorkClass) -> Law:
         gpus=row["gpu"],
         measured=frozenset(row["measured"]),
         trust=(float(row["trust"]), float(row["trust_unseen"])),
-        seen=float(row["seen"]),
+        error_measured=float(row["seen"]),
         unseen=float(row["unseen"]),
         strange=float(row["strange"]),
     )
@@ -248,7 +248,7 @@ def predicted(by: Law, source: Gpu, target: Gpu, precision: str | None) -> Estim
     exponents = [trust * own + (1.0 - trust) * r for own, r in zip(by.exponents, RULE, strict=True)]
     log = sum(a * b for a, b in zip(exponents, difference, strict=True))
     log += trust * (by.effect(target) - by.effect(source))
-    width = by.strange if strange else by.unseen if unmeasured else by.seen
+    width = by.strange if strange else by.unseen if unmeasured else by.error_measured
     parts: list[str] = [Message(f"law.{by.name}", formula=_formula(exponents))]
     if trust < 1.0:
         parts.append(Message("law.halfway" if trust else "law.rule"))

@@ -447,7 +447,7 @@ def _group(group: Together) -> Group:
         cost=CostRange(low=cents(group.low), mid=cents(group.cost), high=cents(group.high)),
         effort_hours=digits(group.effort_hours),
         moving_usd=cents(group.moving_usd),
-        lines=cost_lines(group.others),
+        lines=cost_lines(group.other_lines),
     )
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from planner.models.coefficients import coefficients, kept
+from planner.models.coefficients import coefficients, memoize
 from planner.models.estimate import Estimate, product, within
 from planner.models.gpu_speed import (
     CUDA,
@@ -313,18 +313,18 @@ def _at(precision: str, kernels: Kernels, target: Gpu) -> Estimate:
     return _damped(speed, kernels.small or 0.0) if small else speed
 
 
-@kept(_KEPT)
+@memoize(_KEPT)
 def _of_class(name: WorkClass, source: Gpu, target: Gpu, precision: str) -> Estimate:
     """Return the speed-up by the law of a class."""
     if name == "training":
         return _training(source, target, precision)
     if name == "other":
-        return _other(source, target, precision)
+        return _by_peak_rates(source, target, precision)
     used = CUDA if name == "fp32" else precision
     return _weak_if_new(predicted(law(name), source, target, used), source, target)
 
 
-@kept(_KEPT)
+@memoize(_KEPT)
 def _spanned(without: Estimate, with_it: Estimate) -> Estimate:
     return Estimate(
         low=min(without.low, with_it.low),
@@ -335,7 +335,7 @@ def _spanned(without: Estimate, with_it: Estimate) -> Estimate:
     )
 
 
-def _other(source: Gpu, target: Gpu, precision: str) -> Estimate:
+def _by_peak_rates(source: Gpu, target: Gpu, precision: str) -> Estimate:
     """Return the fit of training for another kind of job, of which nothing was measured."""
     if precision == "fp64":
         return _of_arithmetic_and_bandwidth(source, target, precision)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from planner.actions import Action, action, combined
 from planner.diagnosis.diagnose import diagnose
-from planner.models.estimate import Estimate, both, exactly, product, within
+from planner.models.estimate import Estimate, exactly, joined, product, within
 from planner.models.gpu_speed import serves_language_model
 from planner.models.input_pipeline import WAITS, loader_factor, loader_rate
 from planner.models.track_record import TrackRecord
@@ -147,7 +147,7 @@ def in_parts(  # noqa: PLR0913, PLR0917 - what gains, each part by itself
         low=faster(kernel.low, host.low, fed.low if fed else 0.0),
         mid=faster(kernel.mid, host.mid, fed.mid if fed else 0.0),
         high=faster(kernel.high, host.high, fed.high if fed else 0.0),
-        basis=kernel_basis if kernel_basis == input_basis else both(kernel_basis, input_basis),
+        basis=kernel_basis if kernel_basis == input_basis else joined(kernel_basis, input_basis),
         weak=kernel.weak,
     )
     return speed, (per_gpu, fed or host, host)

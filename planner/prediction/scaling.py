@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from planner.models.coefficients import coefficients, kept
+from planner.models.coefficients import coefficients, memoize
 from planner.models.communication import (
     BY_SPEED,
     NETWORK_REACHED,
@@ -248,7 +248,7 @@ def _from_typical(before: Layout, after: Layout, step: ProfiledStep, faster: flo
     return Estimate(low=min(ends), mid=mid, high=max(ends), basis=_source(step, *measured))
 
 
-@kept(256)
+@memoize(256)
 def _start(before: Layout, step: ProfiledStep) -> tuple[float | None, Overhead]:
     """Return the computing of a profiled step, seconds, and the overhead that is the rest of it.
 

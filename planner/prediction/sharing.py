@@ -101,7 +101,7 @@ def shared_speed(profiles: Sequence[Profile], *, in_turns: bool = False) -> tupl
     total = _Taken(*(sum(shares) for shares in zip(*usages, strict=True)))
     filling = [] if in_turns else [profile for profile in profiles if _fills(profile)]
     estimates = (
-        _beside(time or 0.0, total.without(share), in_turns=in_turns)
+        _speed_with_neighbors(time or 0.0, total.without(share), in_turns=in_turns)
         for time, share in zip(own, usages, strict=True)
     )
     return tuple(
@@ -177,7 +177,7 @@ def expected_speed(total: float) -> float:
     return 1.0 / max(1.0, total)
 
 
-def _beside(own: float, neighbors: _Taken, *, in_turns: bool) -> Estimate:
+def _speed_with_neighbors(own: float, neighbors: _Taken, *, in_turns: bool) -> Estimate:
     fitted = coefficients("sharing")
     again = float(fitted["again"]) if neighbors.most > 0.0 else 1.0
     by_pairs = contention(neighbors.most) * math.log(float(fitted["factor"]))

@@ -299,9 +299,9 @@ def _enlarged(
             if size.compute_slices > chosen[slowest].compute_slices
         )
         fitting = (c for c in larger if not gpu.why_not_sliced([piece.profile for piece in c]))
-        found = next(fitting, None)
-        if found is None:
+        enlarged = next(fitting, None)
+        if enlarged is None:
             stuck.add(slowest)
         else:
-            chosen = found
+            chosen = enlarged
     return tuple(chosen)

@@ -131,7 +131,7 @@ class _Reader:
         self.foreign: list[str] | None = None
         """Fields of another version, where the file was written by gpucost; None: by a person."""
 
-    def unknown(self, path: str, name: str, names: Collection[str], kind: str) -> None:
+    def report_unknown(self, path: str, name: str, names: Collection[str], kind: str) -> None:
         """Tell that a name is not known, with the nearest one that is.
 
         Where another version of gpucost wrote it, it is noted and left alone.
@@ -154,7 +154,7 @@ class _Reader:
             return cls()
         declared = rules(cls)
         for key in islice((key for key in raw if key not in declared), _MOST_UNKNOWN):
-            self.unknown(_join(path, key), key, declared, "field")
+            self.report_unknown(_join(path, key), key, declared, "field")
         values = {
             name: self._value(rule, raw[name], _join(path, name))
             for name, rule in declared.items()
@@ -283,7 +283,7 @@ class _Reader:
         metrics: dict[str, Statistics] = {}
         for name in sorted(raw):
             if name not in SLOTS:
-                self.unknown(_join(path, name), name, SLOTS, "metric")
+                self.report_unknown(_join(path, name), name, SLOTS, "metric")
             elif raw[name] is not None:
                 metrics[name] = self._statistics(_of_slot(name), raw[name], _join(path, name))
         return {name: value for name, value in metrics.items() if value != _NO_STATISTICS}

@@ -95,14 +95,14 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
 
 
 def measured_service(
-    profile: Profile, assumed: list[str], asked: tuple[Target, ...] = ()
+    profile: Profile, assumed: list[str], override: tuple[Target, ...] = ()
 ) -> MeasuredService | None:
     """Return the service of a profile; None for other jobs, and where too little is measured.
 
     A copy for which requests wait all the time is saturated: its times are those of its queue.
     What is not measured follows from what is: a rate from requests running and their time
     (Little's law), lengths from tokens a second, the model from its name or its parameters;
-    `assumed` takes what is said of it. Targets that are `asked` go before the profile's.
+    `assumed` takes what is said of it. Targets in `override` go before the profile's.
     """
     job, serving = profile.job, profile.job.serving
     if serving is None or not job.kind.answers or not serves_language_model(profile):
@@ -124,8 +124,8 @@ def measured_service(
     today = served(copy, traffic, rate, _COUNT)
     percent, latency_ms = _worst(job.latency_ms)
     ratio = None if latency_ms is None else latency_ms / today.percentile("e2e", percent)
-    if asked:
-        targets = asked
+    if override:
+        targets = override
     elif job.latency_slo_ms is None:
         targets = _default_targets(serving, today, notes)
     elif ratio is None and _is_of_first_token(job.latency_slo_ms, serving, today):

@@ -36,7 +36,7 @@ def _of(profile: Profile, group: str) -> list[Wait]:
     return [wait for wait in profile.waits if wait.doing in work and wait.phase in phases]
 
 
-def seen(group: str) -> Callable[[Profile], float | None]:
+def waiting_share(group: str) -> Callable[[Profile], float | None]:
     """Return the signal of the share of time that a group takes; None if not measured."""
 
     def signal(profile: Profile) -> float | None:
@@ -271,7 +271,7 @@ SIGNALS: dict[str, Signal] = {
     "generation.share": Signal(generation_share, "time generating samples", FRACTION),
     "job.ended": Signal(lambda profile: profile.job.ended, "how the job ended"),
     **{
-        f"waits.{group}": Signal(seen(group), f"time seen in {group}", FRACTION)
+        f"waits.{group}": Signal(waiting_share(group), f"time seen in {group}", FRACTION)
         for group in _GROUPS
     },
     **{f"waits.{group}.place": Signal(place(group), f"line of {group}") for group in _GROUPS},

@@ -437,7 +437,9 @@ SIGNALS: dict[str, Signal] = {
     ),
     **{
         f"waits.{group}.exposed": Signal(
-            _exposed(places.seen(group)), f"time with the GPU waiting for {words}", FRACTION
+            _exposed(places.waiting_share(group)),
+            f"time with the GPU waiting for {words}",
+            FRACTION,
         )
         for group, words in (
             ("input", "input"),

@@ -25,7 +25,7 @@ __all__ = ["Quote", "QuoteLine", "Usage", "quote"]
 
 SCHEMA = "gpucost.quote/v1"
 
-_ORDER = {what: place for place, what in enumerate(KINDS)}
+_ORDER = {category: place for place, category in enumerate(KINDS)}
 OF_THE_DATA = ("disk", "snapshot", "object-storage", "egress")
 """Lines that are billed for a job's data, whoever else uses the machine."""
 
@@ -96,7 +96,7 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
     time = charge_machine_time(spans, usage)
     unpriced: tuple[str, ...] = ()
     lines, all_warnings = time.lines, offer.warnings(usage.as_of) + warnings + time.warnings
-    if usage.beside:
+    if usage.extras:
         more = _ancillary(offer, usage, rules)
         lines += more.lines
         all_warnings += more.warnings
@@ -188,7 +188,7 @@ def sums_of(offer: Offer, usage: Usage, life_s: Decimal | None = None) -> Sums:
     exact = bill_machines(life_s, (Span(_START, offer, rules),), usage).usd
     parts: list[Part] = [("compute", exact)]
     unpriced: list[str] = []
-    for category, usd in _ancillary_amounts(offer, usage, rules, life_s) if usage.beside else ():
+    for category, usd in _ancillary_amounts(offer, usage, rules, life_s) if usage.extras else ():
         if usd is None:
             unpriced.append(category)
         else:

@@ -156,7 +156,7 @@ class Usage(Struct, frozen=True, kw_only=True, dict=True):
         return None if self.storage_h is None else Decimal(self.storage_h) * _SECONDS_PER_HOUR
 
     @cached_property
-    def beside(self) -> bool:
+    def extras(self) -> bool:
         """Whether anything but machine time is asked for."""
         return bool(self.control_plane) or any(_COUNTED(self))
 

@@ -86,7 +86,7 @@ def _day(cloud: str, path: Path | None, request: FeedRequest) -> date:
     table = f"catalogs/v8/{cloud}/vms.csv"
     name = f"{cloud}/commits.json"
     asks = f"{HISTORY}?path={table}&per_page=1"
-    question = Question(name=name, path=name, beside=asks)
+    question = Question(name=name, path=name, publisher_url=asks)
     answer = request.answers.get(question)
     commits = [] if answer is None else json.loads(answer.path.read_text("utf-8"))
     if not commits:

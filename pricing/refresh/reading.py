@@ -68,15 +68,15 @@ class Question:
         name: its file name where files answer.
         path: after the feed's address where a server answers; a whole address on the same server is
             taken as it is.
-        beside: the whole address where the feed's own publisher has it elsewhere; a mirror has it
-            under `path`.
+        publisher_url: the whole address where the feed's own publisher has it elsewhere; a mirror
+            has it under `path`.
         body: what is posted; None: it is fetched.
         changed_only: ask for nothing where it is what was read last time.
     """
 
     name: str
     path: str = ""
-    beside: str = ""
+    publisher_url: str = ""
     body: bytes | None = None
     changed_only: bool = False
 

@@ -207,7 +207,7 @@ def merge(
     }
     late = outdated(read.values(), before.values())
     fresh = {key: offer for key, offer in read.items() if offer not in late}
-    withdrawn = tuple(_gone(reading, passed, before, fresh))
+    withdrawn = tuple(_missing(reading, passed, before, fresh))
     not_told = before.keys() - fresh.keys() - {_key(offer) for offer in withdrawn}
     now = replaced(fresh.values(), (before[key] for key in sorted(not_told)))
     ends = {_key(old): ended(old, new, new.as_of) for old, new in now.items()}
@@ -234,7 +234,7 @@ def merge(
     )
 
 
-def _gone(
+def _missing(
     reading: PriceReading,
     passed: Passed,
     before: Mapping[_Key, Offer],

@@ -166,7 +166,7 @@ def look(clients: AwsClients, entry: JournaledResource, marks: OwnershipTags) ->
         return ExistenceCheck.not_shown(f"AWS knows no such id in {region}")
     tagged, shown = resource(kind, item, region, {}), as_resource(kind, item, region, marks)
     if shown.state == "gone":
-        return ExistenceCheck.gone(f"AWS calls it {state_name(item)}")
+        return ExistenceCheck.ended(f"AWS calls it {state_name(item)}")
     check = ExistenceCheck.identified(shown, None if tagged is None else tagged.marks)
     named = ExistenceCheck.present(replace(shown, name=entry.name))
     return named if check.is_ours else check

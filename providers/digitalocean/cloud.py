@@ -150,7 +150,7 @@ class DigitalOceanCloud(TokenCloud):
         """Send one POST, never repeated."""
         kind, doing = KINDS[creation.kind], f"making {creation.kind} {creation.name}"
         answer = self.api.change("POST", kind.path, creation.arguments, doing)
-        created = answer.get(kind.one) if isinstance(answer, dict) else None
+        created = answer.get(kind.singular) if isinstance(answer, dict) else None
         marks = None if created is None else self._marks_of(creation.kind, created, {})
         if created is None or marks is None:
             raise UncertainError(f"DigitalOcean: {doing}: the answer does not say what was made.")
@@ -168,7 +168,7 @@ class DigitalOceanCloud(TokenCloud):
     def _item(self, kind: str, id_: str) -> JsonDocument | None:
         doing = f"looking at {kind} {id_}"
         answer = self.api.find(_path(kind, id_), doing)
-        return None if answer is None else self._part(answer, KINDS[kind].one, f"{kind} {id_}")
+        return None if answer is None else self._part(answer, KINDS[kind].singular, f"{kind} {id_}")
 
     _marks_of = staticmethod(resources.marks_of)
     _resource = staticmethod(resources.resource)

@@ -41,13 +41,13 @@ class ItemKind(NamedTuple):
     Attributes:
         path: of the list, and before the id of one.
         many: key of a list of them.
-        one: key of a single one.
+        singular: key of a single one.
         id: field that paths take.
     """
 
     path: str
     many: str
-    one: str
+    singular: str
     id: str
 
 

@@ -268,7 +268,7 @@ def _look_at_node(
         return ExistenceCheck.not_shown(f"EC2 shows no such instance in {entry.region}")
     node = node_resource(items[0], entry.region, marks)
     if node.state == "gone":
-        return ExistenceCheck.gone("EC2 calls it terminated")
+        return ExistenceCheck.ended("EC2 calls it terminated")
     run = run_of_pool(_group_of(items[0]))
     if run and run != marks.run:
         return ExistenceCheck.not_asked(f"it is a node of run {run}")

@@ -28,11 +28,11 @@ from providers.journal.journal_file import (
     DamagedJournalError,
     HeldJournalError,
     JournalError,
+    explained_errors,
     memory_base,
     open_base,
     open_lock,
     set_aside,
-    told,
 )
 from providers.journal.ledger import price_within, usd_for
 from providers.redaction import redact
@@ -75,7 +75,7 @@ class Journal:
     def _writing(self) -> Iterator[None]:
         """Hold one transaction, which is on the disk when it ends."""
         try:
-            with told(self.path, "written"):
+            with explained_errors(self.path, "written"):
                 self._base.execute("BEGIN IMMEDIATE")
                 try:
                     yield
@@ -222,7 +222,7 @@ class Journal:
 
         self._change_lines(run, at, f"refused {creation.name}: {why}", refused)
 
-    def gone(self, run: str, entry: JournaledResource, at: datetime) -> None:
+    def mark_gone(self, run: str, entry: JournaledResource, at: datetime) -> None:
         """Write down that the provider said that a resource is gone; a machine's bill ends."""
 
         def ended(line: JournaledResource) -> JournaledResource:
@@ -302,7 +302,7 @@ class Journal:
     def _read(self, which: str, *values: str) -> tuple[Deployment, ...]:
         """Return the runs of a WHERE clause of ours."""
         statement = f"SELECT document FROM runs {which} ORDER BY started_at, run"  # noqa: S608 - ours
-        with told(self.path, "read"):
+        with explained_errors(self.path, "read"):
             rows = self._base.execute(statement, values).fetchall()
         try:
             return tuple(_DECODER.decode(document) for (document,) in rows)
@@ -315,7 +315,7 @@ class Journal:
     def events(self, run: str) -> tuple[tuple[datetime, str], ...]:
         """Return what happened to a run, in order."""
         statement = "SELECT at, what FROM events WHERE run=? ORDER BY rowid"
-        with told(self.path, "read"):
+        with explained_errors(self.path, "read"):
             rows = self._base.execute(statement, (run,)).fetchall()
         return tuple((datetime.fromisoformat(at), event) for at, event in rows)
 

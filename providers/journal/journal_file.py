@@ -53,7 +53,7 @@ class HeldJournalError(JournalError):
 
 
 @contextmanager
-def told(path: Path, doing: str) -> Iterator[None]:
+def explained_errors(path: Path, doing: str) -> Iterator[None]:
     """Turn what SQLite and the file system raise into what it means for the journal.
 
     Raises:
@@ -83,7 +83,7 @@ def open_base(folder: Path) -> sqlite3.Connection:
         NotOursError: the folder or a file in it is somebody else's.
     """
     path = folder / FILE
-    with told(path, "opened"):
+    with explained_errors(path, "opened"):
         private_folder(folder)
         for name in (FILE, f"{FILE}-wal", f"{FILE}-shm"):
             if name == FILE or os.path.lexists(folder / name):
@@ -178,7 +178,7 @@ def open_lock(folder: Path, run: str) -> int | None:
     except OSError as error:
         if error.errno in _NO_ROOM:
             return None  # what cannot be made cannot be held by another process either
-        with told(folder / FILE, "opened"):
+        with explained_errors(folder / FILE, "opened"):
             raise
 
 

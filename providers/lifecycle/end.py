@@ -281,7 +281,7 @@ class _EndingPart:
 
     def _write_gone(self, entry: JournaledResource) -> None:
         session = self.session
-        write = partial(session.journal.gone, self.marks.run, entry, session.now())
+        write = partial(session.journal.mark_gone, self.marks.run, entry, session.now())
         session.try_writing(write)
 
     def _tell_of_waiting(self, watch: Stopwatch) -> None:

@@ -76,7 +76,7 @@ class Evidence:
         self.looks += 1
         enough = self.looks >= LOOKS and at_s - self._first_s >= SPAN_S
         ended = self.accepted and self.looks >= LOOKS - 1
-        return ExistenceCheck.gone(answer.why) if ended or enough else answer
+        return ExistenceCheck.ended(answer.why) if ended or enough else answer
 
     @property
     def _is_old(self) -> bool:
@@ -297,7 +297,7 @@ def presence_of(
     )
     for machine, run in questions:
         if answers[machine.id].state == "gone":
-            write = partial(session.journal.gone, run.marks.run, machine, session.now())
+            write = partial(session.journal.mark_gone, run.marks.run, machine, session.now())
             session.try_writing(write)
     return answers
 

@@ -141,7 +141,7 @@ class SshCloud(Cloud):
         """Return the machine, by the mark in its file; a read of that file does not lag."""
         current = self._marks(entry.id)
         if current is None or current.run != marks.run:
-            return ExistenceCheck.gone(f"{entry.id} does not carry the mark of {marks.run}")
+            return ExistenceCheck.ended(f"{entry.id} does not carry the mark of {marks.run}")
         return ExistenceCheck.present(_resource(entry.id, entry.name, marks))
 
     def mark(self, resource: Resource, marks: OwnershipTags) -> tuple[Resource, ...]:

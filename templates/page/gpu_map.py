@@ -102,7 +102,7 @@ def _today(jobs: Iterable[JobPlan]) -> Iterator[Box]:
             yield _box(job, job.baseline, job.busy_fraction)
             continue
         neighbors = [by_name.pop(name) for name in share.beside if name in by_name]
-        cells = [cell for item in (job, *neighbors) for cell in _held(item)]
+        cells = [cell for item in (job, *neighbors) for cell in _cells_of(item)]
         offer = job.baseline.offer
         # Without a neighbour that is known the rest of the machine is somebody else's.
         gpus = round(offer.gpu_count) if offer and share.beside else 0
@@ -110,7 +110,7 @@ def _today(jobs: Iterable[JobPlan]) -> Iterator[Box]:
         yield Box(title=_title(job.baseline.offer, 1), cells=(*cells, *nobody))
 
 
-def _held(job: JobPlan) -> list[Cell]:
+def _cells_of(job: JobPlan) -> list[Cell]:
     gpus = job.baseline.share.held if job.baseline.share else 1
     return _cells(job, max(1, round(gpus)), job.busy_fraction)
 

@@ -32,10 +32,10 @@ from templates.reports.decision import after, paid_back, year, year_words
 from templates.reports.first_screen import FirstScreen, exactly, first_screen
 from templates.reports.fleet_rows import (
     Alike,
-    alike,
     alternative,
+    gpus_sentence,
+    group_alike,
     group_row,
-    held,
     sureness,
 )
 
@@ -98,7 +98,7 @@ def render_page(plan: Plan, over_time: Mapping[str, Mapping[str, Any]]) -> str:
         over_time: what was recorded over time, by job.
     """
     single, screen = len(plan.jobs) == 1, first_screen(plan)
-    groups = alike(plan)
+    groups = group_alike(plan)
     numbers = {job.name: number for number, job in enumerate(plan.jobs)}
     return (
         _environment()
@@ -119,7 +119,7 @@ def render_page(plan: Plan, over_time: Mapping[str, Mapping[str, Any]]) -> str:
             rate=int(engineer_usd(plan)),
             before=map_before(plan) if plan.fleet else [],
             after=map_after(plan) if plan.fleet else [],
-            held=held,
+            gpus_sentence=gpus_sentence,
             alternative=alternative,
             ticks=_ticks(plan),
             details_of=[_details(g, plan, numbers, over_time) for g in groups[:_TOLD]],
@@ -234,7 +234,7 @@ def _advised(plan: Plan, total: RecommendedTotal) -> CostRange:
 
 def _use(plan: Plan) -> str:
     if plan.fleet is not None:
-        return held(plan.fleet)
+        return gpus_sentence(plan.fleet)
     busy = plan.jobs[0].busy_fraction if len(plan.jobs) == 1 else UNSET
     if busy is UNSET:
         return _("GPU use unknown")
@@ -277,7 +277,7 @@ def _bars(
     return [
         Bar(
             label=label,
-            text=report_text.beside(cost.mid) if cost.mid else "",
+            text=report_text.money_text(cost.mid) if cost.mid else "",
             notes=notes,
             percent=_place(cost.mid * scale),
             low_percent=_place(cost.low * scale) if cost.low != cost.high else None,

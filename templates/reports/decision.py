@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from templates.language.translate import _, join, translate_text, word
 from templates.report_text import (
     STAY,
-    beside,
     changes,
     cost_range,
     fastest,
+    money_text,
     place,
     read_on,
     today_cost,
@@ -171,7 +171,7 @@ def year(saves: Decimal | None, plan: Plan, *, at_most: bool = False) -> str:
     amount = saves if plan.period == "run" else saves * _MONTHS
     if amount < 0:
         return _("costs {usd} more", usd=whole_dollars(-amount))
-    return f"{'<= ' if at_most else ''}{beside(amount)}"
+    return f"{'<= ' if at_most else ''}{money_text(amount)}"
 
 
 def year_words(plan: Plan) -> str:

@@ -19,15 +19,15 @@ from pricing.catalog.price_age import OLD_DAYS
 from templates import report_text
 from templates.language.translate import _, join, plan_file, translate_text, word
 from templates.report_text import (
-    beside,
     cost_range,
     money_range,
+    money_text,
     period_words,
     place,
     whole_dollars,
 )
 from templates.reports.decision import copies, is_today, payback, sentence, stay, work_hours
-from templates.reports.fleet_rows import Alike, alike, does_nothing, group_row, names
+from templates.reports.fleet_rows import Alike, does_nothing, group_alike, group_row, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -232,7 +232,7 @@ def _pay(job: JobPlan, plan: Plan) -> str:
     if cost.total is None:
         return _("unknown: --machine sets today's machine")
     least = _("at least ") if cost.at_least else ""
-    usd = f"{least}{beside(cost.total)}"
+    usd = f"{least}{money_text(cost.total)}"
     return _("{usd} {period}", usd=usd, period=period_words(plan))
 
 
@@ -266,7 +266,7 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
     answer, actions, done = job.answer, list[Action](), list[tuple[str, ...]]()
     trial = answer.now if answer.now is not None and answer.now.kind == "try" else None
     if trial is not None:
-        actions.append(_here(trial, job, plan))
+        actions.append(_trial_action(trial, job, plan))
         done.append(trial.actions)
     for label, way in ((_("Next"), answer.next), (_("Cheapest"), answer.cheapest)):
         option = job.option(way.option) if way is not None else None
@@ -297,7 +297,7 @@ def _of(option: Option) -> CostRange:
     return CostRange(low=option.cost.low, mid=option.cost.mid, high=option.cost.high)
 
 
-def _here(now: Now, job: JobPlan, plan: Plan) -> Action:
+def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
     """Return the cure on today's machine; it is an option where it is what is recommended."""
     today, options = job.baseline.cost, [o for o in job.options if is_today(o, job.baseline)]
     id_ = next((option.id for option in options if option.actions == now.actions), None)
@@ -470,11 +470,11 @@ def _of_fleet(plan: Plan, read_from: str) -> FirstScreen:
     costs = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
     paid = sum((cost.total or _ZERO for cost in costs), _ZERO)
     least = _("at least ") if any(cost.at_least for cost in costs) else ""
-    usd = f"{least}{beside(paid)}"
+    usd = f"{least}{money_text(paid)}"
     words = _("{usd} {period}", usd=usd, period=period_words(plan))
     if unpriced := len(plan.jobs) - len(costs):
         words = _("{paid}; what {n} of the jobs cost is unknown", paid=words, n=unpriced)
-    fleet, groups, causes = plan.fleet, alike(plan), _waste_by_cause(plan)
+    fleet, groups, causes = plan.fleet, group_alike(plan), _waste_by_cause(plan)
     command = _fleet_command(plan)
     gpus = fleet.gpus_before if fleet else sum(map(_gpus, plan.jobs))
     stopped = _stopped(plan)  # takes up to two lines, and its jobs need no row of their own
@@ -574,7 +574,7 @@ def _idle_part(idle_usd: Decimal, usd: Decimal) -> str:
 
 def _stopped(plan: Plan) -> list[Action]:
     """Return the jobs to be ended, as what is done first."""
-    groups = [group for group in alike(plan) if does_nothing(group.first)]
+    groups = [group for group in group_alike(plan) if does_nothing(group.first)]
     jobs = tuple(job for group in groups for job in group.jobs)
     if not jobs:
         return []

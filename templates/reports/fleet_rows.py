@@ -77,7 +77,7 @@ def short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
-def alike(plan: Plan) -> list[Alike]:
+def group_alike(plan: Plan) -> list[Alike]:
     """Return the jobs of a plan in groups of which the same is said, the largest saving first."""
     owners: dict[str, tuple[str | None, ...]] = {}
     for team in () if plan.teams is UNSET else plan.teams:
@@ -85,13 +85,13 @@ def alike(plan: Plan) -> list[Alike]:
             owners[name] = (*owners.get(name, ()), team.name)
     groups: dict[tuple[object, ...], list[JobPlan]] = {}
     for job in plan.jobs:
-        group_key = (owners.get(job.name), does_nothing(job), *_said(job, plan))
+        group_key = (owners.get(job.name), does_nothing(job), *_shown_facts(job, plan))
         groups.setdefault(group_key, []).append(job)
     kinds = [Alike(jobs=tuple(jobs)) for jobs in groups.values()]
     return sorted(kinds, key=lambda item: (-item.at_stake, -(item.before or _ZERO)))
 
 
-def _said(job: JobPlan, plan: Plan) -> tuple[object, ...]:
+def _shown_facts(job: JobPlan, plan: Plan) -> tuple[object, ...]:
     """Return what a row says of a job: where it runs, what it costs, why, and what to do."""
     today, option, shared = job.baseline, job.choice, plan.placement_of(job)
     advice: tuple[object, ...] = ()
@@ -133,7 +133,7 @@ _IDLE = ("idle", "idle-held")
 _LEVELS = ("good", "fair", "low")
 
 
-def held(fleet: Fleet) -> str:
+def gpus_sentence(fleet: Fleet) -> str:
     """Return how many GPUs are held, and how many are enough."""
     return _(
         "{before} GPUs are in use; {after} would be enough.",

@@ -27,7 +27,7 @@ from templates.reports.decision import columns, decision, year_words
 from templates.reports.first_screen import first_screen, job_screen
 from templates.reports.fleet_rows import (
     Alike,
-    alike,
+    group_alike,
     group_row,
     names,
     risks,
@@ -216,7 +216,7 @@ def markdown_report(plan: Plan, environment: Environment, *, most: int = MOST_CH
 
 
 def _several(plan: Plan, environment: Environment, most: int) -> str:
-    groups = alike(plan)
+    groups = group_alike(plan)
     title = f"# {_('GPU cost report: {n} jobs', n=len(plan.jobs))}\n\n"
     end = _end(plan, environment)
     for rows in _ROWS:
@@ -294,7 +294,7 @@ def _end(plan: Plan, environment: Environment) -> str:
     single = len(plan.jobs) == 1
     notes = [translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
     shown = notes if single else [_cut(note) for note in notes[:_NOTES]]
-    jobs = plan.jobs if single else [group.first for group in alike(plan)[:_TOLD]]
+    jobs = plan.jobs if single else [group.first for group in group_alike(plan)[:_TOLD]]
     hidden = len(notes) - len(shown)
     return _fill(environment, "end.md.j2", plan=plan, notes=shown, left=hidden, jobs=jobs)
 

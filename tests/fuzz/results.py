@@ -81,7 +81,7 @@ def harm_of(data: bytes, folder: Path, wanted: str = "") -> Iterator[str]:
         text = str(error)
         if not text.isprintable():
             yield f"a sentence with control characters: {text!r}"
-    if any(not told.isprintable() for told in received.told):
+    if any(not note.isprintable() for note in received.notes):
         yield "what was left behind is told with control characters"
     if {path.name for path in folder.iterdir()} != before:
         yield "something was written beside the folder"

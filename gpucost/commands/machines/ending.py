@@ -132,11 +132,11 @@ def reap(
             pairs += ((session, verdict) for verdict in verdicts)
         missed = reached.missed(journal.open_deployments())
         doubts += (item.text for item in missed)
-        _show([verdict for _, verdict in pairs], reached.asked, output)
+        _show([verdict for _, verdict in pairs], reached.queried, output)
         for item in reached.unreached:
             output.say(f"note: {item.text}")
         troubles = [] if dry_run else carry_out_all(pairs, output, yes=yes)
-    if not reached.asked:
+    if not reached.queried:
         problems_found = [item.text for item in missed] or [
             "no provider could be asked for orphans."
         ]

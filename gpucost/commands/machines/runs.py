@@ -30,13 +30,13 @@ class _ProviderAnswers:
     Attributes:
         machines: what is known of each, by id.
         unjournaled: runs of this owner that no journal knows.
-        asked: providers.
+        queried: providers.
         doubts: what is not known, in words.
     """
 
     machines: dict[str, ExistenceCheck] = field(default_factory=dict)
     unjournaled: list[Deployment] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    queried: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
 
@@ -69,7 +69,7 @@ def list_(
             output,
             CLOCK.at(0.0),
             answers.machines,
-            tuple(answers.asked),
+            tuple(answers.queried),
         )
     if answers.doubts:
         raise PartialError(answers.doubts)
@@ -80,7 +80,7 @@ def _ask_all(journal: Journal, output: Output) -> _ProviderAnswers:
     open_ = journal.open_deployments()
     providers = {run.provider for run in open_}
     reached = sessions(journal, output, providers) if providers else sessions(journal, output)
-    answers = _ProviderAnswers(asked=list(reached.asked))
+    answers = _ProviderAnswers(queried=list(reached.queried))
     answers.doubts += (provider.text for provider in reached.missed(open_))
     for session in reached.sessions:
         inventory = survey(session)

@@ -106,7 +106,7 @@ class ExampleCloud(Cloud):
         """The file of that name."""
         path = self.folder / f"{entry.id}.json"
         if not path.is_file():
-            return ExistenceCheck.gone("no such machine")
+            return ExistenceCheck.ended("no such machine")
         found = self._read(path)
         if found.marks.run != marks.run:
             return ExistenceCheck.not_asked(f"it is of run {found.marks.run}")

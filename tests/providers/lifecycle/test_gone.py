@@ -289,7 +289,7 @@ def test_down_again_mends_a_journal_that_called_a_live_machine_gone(
     """What a journal says of an ended run is asked for once more: the machine ends."""
     done = _ready(session)
     (machine,) = done.machines
-    session.journal.gone(done.marks.run, machine, session.now())
+    session.journal.mark_gone(done.marks.run, machine, session.now())
     session.journal.mark_run(done.marks.run, "ended", session.now())
     cloud.hidden.add(machine.id)
     end_run(session, done.marks, None)

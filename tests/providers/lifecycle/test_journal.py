@@ -373,7 +373,7 @@ def test_a_machine_whose_birth_nobody_tells_is_billed(known: str, journal: Journ
     found = JournaledResource(
         kind=MACHINE, name=name, region="here", id="7", state="made", intended_at=later
     )
-    journal.gone(marks.run, found, later)
+    journal.mark_gone(marks.run, found, later)
     run = journal.deployment(marks.run)
     assert run is not None
     (machine,) = run.machines

@@ -1,13 +1,13 @@
-"""What is kept of a law, for all jobs that ask the same, changes nothing."""
+"""What is remembered of a law, for all jobs that ask the same, changes nothing."""
 
-from planner.models.coefficients import coefficients, fitted_as, kept
+from planner.models.coefficients import coefficients, fitted_as, memoize
 
 
 def test_what_a_law_answered_is_kept_but_for_other_coefficients() -> None:
-    """A law is asked once; within an evaluation it is asked anew, and nothing of that is kept."""
+    """A law is asked once; within an evaluation it is asked anew, and nothing of that stays."""
     asked = []
 
-    @kept(8)
+    @memoize(8)
     def law(times: float) -> float:
         asked.append(times)
         return times * float(coefficients("scale")["probe_factor"])
