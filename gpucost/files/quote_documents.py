@@ -1,7 +1,7 @@
 """The documents of `gpucost quote`: of an offer, of a plan's option, of one's own machine."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
@@ -218,7 +218,7 @@ class QuoteRequest:
     purchase: str
     price: Decimal | None = None
     start: datetime | None = None
-    use: Mapping[str, Any] = MappingProxyType({})
+    use: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def usage(self, hours: int | None = None) -> Usage:
         """Return the use, or the same for the hours of a month; a stated life owes whole terms."""

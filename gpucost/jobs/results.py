@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from gpucost.jobs.driving import RunningJob
+from gpucost.jobs.stepping import RunningJob
 from gpucost.jobs.steps import JobMachine
 from planner.profile.codec import parse_profiles
 from planner.profile.model import SAMPLES, STEPS

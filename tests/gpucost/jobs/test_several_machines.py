@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from gpucost.jobs.driving import RunningJob
 from gpucost.jobs.request import JobFolder, JobRequest
+from gpucost.jobs.stepping import RunningJob
 from gpucost.jobs.steps import JobMachine, StepFailedError, TaskState
 from gpucost.views.output import Output
 from providers.journal.journal import Journal

@@ -140,7 +140,7 @@ def test_an_account_without_a_default_network_is_told_what_to_say(
 
 
 def test_the_preview_says_what_nobody_ends(call: Call) -> None:
-    """What remains impossible is one sentence with its dollars for each day."""
+    """What remains impossible is one sentence with its dollars a day, and what ends it anyway."""
     for arguments, told in (
         (OCEAN, "until the token is on the machine"),
         ((*OCEAN, "--no-self-destroy"), "nothing but gpucost ends it"),
@@ -150,6 +150,7 @@ def test_the_preview_says_what_nobody_ends(call: Call) -> None:
         (line,) = [line for line in ran.out.splitlines() if told in line]
         assert "for each day until `gpucost reap` runs" in line
         assert "$" in line
+        assert "`gpucost watch --install`" in ran.out
 
 
 def test_the_policy_allows_the_first_spot_request(call: Call) -> None:
