@@ -1,6 +1,7 @@
 """Reads the CSV and TOML files of `pricing.data` into rows of text."""
 
 import csv
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -13,6 +14,7 @@ import msgspec
 from pricing.errors import InputError
 
 DATA = Path(__file__).parent / "data"
+_NUMBER = re.compile(r"[-+]?[$]?[\d.,]+(?:[eE][-+]?\d+)?\s?%?|-")
 
 
 def read_csv(name: str) -> list[dict[str, str]]:
@@ -115,3 +117,13 @@ def objects(value: object) -> list[Mapping[str, object]]:
         TypeError: the value is not an array, or something else than objects is in it.
     """
     return [members(element) for element in elements(value)]
+
+
+def for_csv(text: str) -> str:
+    """Return a cell of one line that a spreadsheet takes for no formula; numbers stay as they are.
+
+    The text may be of a stranger: a file, a provider, a machine.
+    """
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    is_formula = plain.lstrip()[:1] in tuple("=+-@") and not _NUMBER.fullmatch(plain)
+    return f"'{plain}" if is_formula else plain

@@ -1,7 +1,8 @@
 """Text of strangers (machines, providers, files, plans), one gate for each medium.
 
 Whole documents pass: no field can be forgotten. The gate of the terminal is the stream itself,
-`providers.redaction.RedactedStream`; pages of HTML escape every value (jinja2's autoescape).
+`providers.redaction.RedactedStream`; that of cells of CSV is `pricing.tables.for_csv`; pages of
+HTML escape every value (jinja2's autoescape).
 """
 
 import dataclasses
@@ -14,12 +15,11 @@ _T = TypeVar("_T")
 _APART = "\N{COMBINING GRAPHEME JOINER}"  # unseen, and no part of a name of GitHub
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _IN_MARKDOWN = (
-    (re.compile(r"<(?=[A-Za-z/!?])"), "&lt;"),
-    (re.compile(r"\[(?=[^\]]*\]\s*[\[(:])"), "&#91;"),
     (re.compile(r"(?<!\w)@(?=\w)"), f"@{_APART}"),
     (re.compile(r"#(?=\d)"), f"#{_APART}"),
+    (re.compile(r"<(?=[A-Za-z/!?])"), "&lt;"),
+    (re.compile(r"\[(?=[^\]]*\]\s*[\[(:])"), "&#91;"),  # after numbers: its own is not apart
 )
-_NUMBER = re.compile(r"[-+]?[$]?[\d.,]+(?:[eE][-+]?\d+)?\s?%?|-")
 _NOT_IN_FILES = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"
 )
@@ -56,12 +56,6 @@ def _plain(text: str) -> str:
     for pattern, replacement in _IN_MARKDOWN:
         text = pattern.sub(replacement, text)
     return text
-
-
-def for_csv(text: str) -> str:
-    """Return a cell that a spreadsheet does not take for a formula; numbers stay as they are."""
-    is_formula = text[:1] in tuple("=+-@\t\r") and not _NUMBER.fullmatch(text)
-    return f"'{text}" if is_formula else text
 
 
 def for_file(text: str) -> str:

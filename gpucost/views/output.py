@@ -21,6 +21,7 @@ import click
 from gpucost.arguments.parameters import Command, options
 from planner.models.document import encode
 from pricing.money import plain, price_text
+from pricing.tables import for_csv
 from telemetry.folder import FolderReadOptions
 from templates.language.translate import (
     ENGLISH,
@@ -33,7 +34,7 @@ from templates.language.translate import (
     word,
 )
 from templates.markdown import cell
-from templates.strangers import for_csv
+from templates.strangers import for_markdown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -320,7 +321,7 @@ def _as_csv(table: Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows([for_csv(printable(cell)) for cell in row] for row in table.rows)
+    writer.writerows(map(for_csv, row) for row in table.rows)
     return text.getvalue()
 
 
@@ -329,8 +330,8 @@ def _as_markdown(table: Table) -> str:
         return f"| {' | '.join(cells)} |"
 
     rule = row(["---:" if name in table.right else "---" for name in table.columns])
-    body = (row([cell(text) for text in cells]) for cells in table.rows)
-    title = (f"**{cell(table.title)}**", "") if table.title else ()
+    body = (row([cell(for_markdown(text)) for text in cells]) for cells in table.rows)
+    title = (f"**{cell(for_markdown(table.title))}**", "") if table.title else ()
     return "\n".join((*title, row([word("column", name) for name in table.columns]), rule, *body))
 
 

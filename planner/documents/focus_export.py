@@ -20,7 +20,7 @@ from planner.plan.bill import CostLine, PricedPart
 from planner.plan.plan import Plan
 from pricing.billing.lines import BY_TIME
 from pricing.money import plain
-from pricing.tables import read_csv
+from pricing.tables import for_csv, read_csv
 
 VERSIONS = ("1.2", "1.3")
 FORECAST_ACCOUNT = "gpucost-forecast"
@@ -100,7 +100,10 @@ def to_csv(table: tuple[Row, ...], version: str = VERSIONS[0]) -> str:
         text, columns(version), restval="", extrasaction="ignore", lineterminator="\n"
     )
     writer.writeheader()
-    writer.writerows(table)
+    writer.writerows(
+        {name: None if cell is None else for_csv(cell) for name, cell in row.items()}
+        for row in table
+    )
     return text.getvalue()
 
 

@@ -22,9 +22,9 @@ from planner.models.document import to_text
 from planner.plan.plan import Plan
 from planner.plan.read import read_plan
 from pricing.errors import GpucostError
+from pricing.tables import for_csv
 from providers.redaction import RedactedStream
 from templates.render import render_report
-from templates.strangers import for_csv
 from tests.conftest import ROOT
 from tests.templates.documents import CASES, planned
 
@@ -45,8 +45,8 @@ GATES = {
 }
 RENDERERS = {
     "render_report": "md, html and comment, walked",
-    "render_change": "for_markdown, of two plans of strangers, walked",
-    "render_proof": "for_markdown",
+    "render_change": "for_markdown, walked in test_strangers_documents",
+    "render_proof": "for_markdown, walked there, too",
     "render_page": "html, walked by render_report",
     "render_task": "walked by task_text",
     "render_fleet": "for_file",
@@ -170,7 +170,7 @@ class _Tags(HTMLParser):
             self.evil.append(f"{tag} {attrs}")
 
 
-def _alive_in_markdown(text: str) -> Iterator[str]:
+def alive_in_markdown(text: str) -> Iterator[str]:
     """Yield what a Markdown reader, and GitHub after it, would make of the payload."""
     markdown = pytest.importorskip("markdown_it", reason="no Markdown reader is installed")
     reader = markdown.MarkdownIt("gfm-like", {"linkify": False, "html": True})
@@ -195,7 +195,7 @@ def test_no_field_comes_alive_in_a_report(plans: dict[str, str], case: str, styl
     for name, plan in _evil_plans(plans[case], together=60):
         text = render_report(plan, style=style)
         fields += len(name.split())
-        found = _Tags(text).evil if style == "html" else _alive_in_markdown(text)
+        found = _Tags(text).evil if style == "html" else alive_in_markdown(text)
         alive += [f"{name}: {one}" for one in found]
     assert alive == []
     assert fields > 50
