@@ -11,7 +11,7 @@ GpucostError                1  unexpected failure
  │  ├ MissingCredentialsError  5  names the variable to set
  │  └ UnreachableError  5  nothing answers at an address
  ├ PartialError             6  something may exist; `gpucost list` shows it
- └ LaunchInterruptedError 130  interrupted between two calls; the journal knows how far it came
+ └ InterruptedByUserError 130  interrupted between two calls; what is written knows how far it came
 ```
 """
 
@@ -29,8 +29,10 @@ class GpucostError(Exception):
 
     exit_code = 1
 
-    def __init__(self, problems: str | Iterable[str]) -> None:
+    def __init__(self, problems: str | Iterable[str], exit_code: int | None = None) -> None:
         self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        if exit_code is not None:
+            self.exit_code = exit_code
         super().__init__("\n".join(self.problems))
 
 
@@ -80,7 +82,7 @@ class PartialError(GpucostError):
     exit_code = 6
 
 
-class LaunchInterruptedError(GpucostError):
-    """Interrupted by the user while machines were made or ended; the journal is consistent."""
+class InterruptedByUserError(GpucostError):
+    """Interrupted by the user; what is written down is consistent."""
 
     exit_code = 130

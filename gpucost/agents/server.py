@@ -47,7 +47,7 @@ from gpucost.files.plan_file import load_plan
 from gpucost.schemas.documents import DOCUMENTS
 from gpucost.version import __version__
 from planner.models.document import encode
-from pricing.errors import GpucostError, InputError, LaunchInterruptedError, RefusedError
+from pricing.errors import GpucostError, InputError, InterruptedByUserError, RefusedError
 from providers.redaction import redact
 
 LAST_WORDS_S = 1.0
@@ -106,7 +106,7 @@ def _work(call: _Call, answer: "Future[CallToolResult]") -> None:
         raise
     except ToolError as error:
         _tell(answer, error)
-        if isinstance(error.__context__, LaunchInterruptedError):
+        if isinstance(error.__context__, InterruptedByUserError):
             raise KeyboardInterrupt from error
     except BaseException as error:  # noqa: BLE001 - the caller is told, and the server goes on
         _tell(answer, error)

@@ -14,7 +14,7 @@ from gpucost.commands.money import prices, quote
 from gpucost.commands.planning import explain, plan
 from gpucost.files.writing import state_folder
 from gpucost.views.output import Output, common_options
-from pricing.errors import InputError, LaunchInterruptedError
+from pricing.errors import InputError, InterruptedByUserError
 
 COMMANDS: dict[str, click.Command] = {
     "explain": explain.command,
@@ -50,4 +50,4 @@ def command(budget: Decimal | None, root: Path, output: Output) -> None:
     main_thread = MainThread()
     if main_thread.serve(make_server(COMMANDS, root, spending, main_thread.run)):
         output.insist("gpucost: stopped. Launches are recorded: `gpucost list` shows them.")
-        leave(LaunchInterruptedError.exit_code)
+        leave(InterruptedByUserError.exit_code)

@@ -27,7 +27,7 @@ from gpucost.views.runs import RUN_SCHEMA, run_document
 from pricing.errors import (
     GpucostError,
     InputError,
-    LaunchInterruptedError,
+    InterruptedByUserError,
     PartialError,
     RefusedError,
 )
@@ -79,12 +79,6 @@ def _show_end(run: Deployment, code: int, results: Results, output: Output, now:
         output.say(f"next: gpucost diagnose {results.profile}")
 
 
-class JobFailedError(GpucostError):
-    """The command itself ended with another status than 0; it is named in the message."""
-
-    exit_code = InputError.exit_code
-
-
 def machines_of(run: Deployment, *, progress: bool = False) -> tuple[JobMachine, ...]:
     """Return the machines of a run that are there, as a job sees them, by rank.
 
@@ -123,10 +117,10 @@ def drive(run: Deployment, journal: Journal, output: Output) -> None:
     Raises:
         InputError: the run has no job.
         RefusedError: another process does this already.
-        JobFailedError: the command did; its machines have ended.
+        GpucostError: the command failed; its machines have ended.
         StepFailedError: a step did; its machines have ended.
         PartialError: a machine or results are left; the message says how to go on.
-        LaunchInterruptedError: interrupted; the job goes on without us.
+        InterruptedByUserError: interrupted; the job goes on without us.
     """
     name = run.marks.run
     folder = job_folder(name)
@@ -139,7 +133,7 @@ def drive(run: Deployment, journal: Journal, output: Output) -> None:
         try:
             _drive(run, request, folder, journal, output)
         except KeyboardInterrupt as error:
-            raise LaunchInterruptedError(_detached(run)) from error
+            raise InterruptedByUserError(_detached(run)) from error
 
 
 def _drive(
@@ -176,7 +170,7 @@ def _drive(
     if troubles:
         raise PartialError((*_failed(run, code), *troubles))
     if code:
-        raise JobFailedError(_failed(run, code))
+        raise GpucostError(_failed(run, code), InputError.exit_code)
 
 
 def show_log(text: str, *, to_stderr: bool = False) -> None:

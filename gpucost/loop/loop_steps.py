@@ -18,7 +18,7 @@ from gpucost.jobs.request import job_folder
 from gpucost.machines.state import CLOCK, open_journal
 from planner.models.document import convert, to_text
 from planner.plan.job import Effect
-from pricing.errors import GpucostError, InputError, RefusedError
+from pricing.errors import InputError, InterruptedByUserError, RefusedError
 from pricing.money import Amount
 from providers.interface import Deployment
 from providers.journal.ledger import bill_run
@@ -151,12 +151,6 @@ AFTER, PROOF, REPORT = "after.json", "proof.json", "proof.md"
 _TOLD = (signal.SIGTERM, signal.SIGHUP)
 
 
-class LoopInterruptedError(GpucostError):
-    """Interrupted between or in steps; what is done stays done."""
-
-    exit_code = 130
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopRequest:
     """What a loop is asked for.
@@ -259,7 +253,7 @@ def run_step(step: LoopStep, *, quiet: bool = False, to_stderr: bool = False) ->
     Ctrl-C reaches it through the terminal, as it does us; a signal that only we got is passed on.
 
     Raises:
-        LoopInterruptedError: we were interrupted; the step has ended.
+        InterruptedByUserError: we were interrupted; the step has ended.
     """
     words = [sys.executable, "-P", "-m", "gpucost", *_quietly(step.words, quiet=quiet)]
     where = (sys.stderr if to_stderr else None) if step.shown else subprocess.DEVNULL
@@ -276,7 +270,7 @@ def run_step(step: LoopStep, *, quiet: bool = False, to_stderr: bool = False) ->
         else:
             break
     if interrupted:
-        raise LoopInterruptedError("interrupted; the same command goes on where it stopped.")
+        raise InterruptedByUserError("interrupted; the same command goes on where it stopped.")
     return code
 
 

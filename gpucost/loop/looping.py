@@ -59,17 +59,6 @@ _SHOWN_FROM_S = 120
 _STEPS_FOR_TURNS = 2200
 
 
-class LoopStepFailedError(GpucostError):
-    """A step ended with another code than 0; it is the loop's, too."""
-
-    def __init__(self, step: LoopStep, code: int) -> None:
-        super().__init__(
-            f"the loop stops: this step ended with {code}; the same command tries it again: "
-            f"{step.text}"
-        )
-        self.exit_code = code if code > 0 else 128 - code
-
-
 @dataclass(slots=True)
 class Loop:
     """A loop under way.
@@ -110,7 +99,11 @@ class Loop:
         self.output.say(f"$ {step.text}")
         code = self.run(step)
         if code:
-            raise LoopStepFailedError(step, code)
+            raise GpucostError(
+                f"the loop stops: this step ended with {code}; the same command tries it again: "
+                f"{step.text}",
+                code if code > 0 else 128 - code,
+            )
 
     def _choose(self) -> Round | None:
         """Return the next round, planned and written down; None where the loop has ended."""

@@ -9,7 +9,7 @@ from gpucost.views.output import Output
 from pricing.errors import (
     GpucostError,
     InputError,
-    LaunchInterruptedError,
+    InterruptedByUserError,
     PartialError,
     RefusedError,
 )
@@ -208,7 +208,7 @@ def end(target: RunToTerminate, journal: Journal, output: Output) -> list[Gpucos
     """End a run and say what it has cost; what went wrong is returned.
 
     Raises:
-        LaunchInterruptedError: interrupted meanwhile; a next `gpucost down` goes on.
+        InterruptedByUserError: interrupted meanwhile; a next `gpucost down` goes on.
     """
     run, session = target.marks.run, target.session
     with journal.working_on(run) as locked:
@@ -222,7 +222,7 @@ def end(target: RunToTerminate, journal: Journal, output: Output) -> list[Gpucos
             end_run(session, target.marks, regions)
         except KeyboardInterrupt as error:
             message = f"interrupted while {run} was ended; `gpucost down {run}` goes on."
-            raise LaunchInterruptedError(message) from error
+            raise InterruptedByUserError(message) from error
         except GpucostError as error:
             return [error]
     drop_key(state_folder(), run)

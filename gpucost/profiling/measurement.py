@@ -54,12 +54,6 @@ _HIDE_S = 1.0
 _LOOK_S = 0.05
 
 
-class AroundChildError(GpucostError):
-    """We failed around the user's command; the code is one that few commands have."""
-
-    exit_code = AROUND_CHILD
-
-
 def measure(task: Task, output: Output, applied: Application | None = None) -> int:
     """Measure and write the profile; where a command ran, end as it ended.
 
@@ -72,13 +66,13 @@ def measure(task: Task, output: Output, applied: Application | None = None) -> i
         The exit code, where no command was asked for or it ended with one.
 
     Raises:
-        InputError: nothing could be measured, and no command was to run.
-        AroundChildError: the same, with a command; it was not started.
+        GpucostError: nothing could be measured; a command was not started.
         CommandError: the command cannot be started.
     """
     if not task.no_gpu and (problem := driver_problem()) is not None:
         last = "Without a GPU, --no-gpu measures the host and the steps alone."
-        raise (AroundChildError if task.command else InputError)([problem, last])
+        code = AROUND_CHILD if task.command else InputError.exit_code
+        raise GpucostError([problem, last], code)
     reserved = reserve_name(task.target, task.job, os.environ, task.command)
     if reserved.reason:
         output.say(reserved.reason)
@@ -291,7 +285,7 @@ def _hand_over(applied: Application, folder: Path) -> None:
     """Tell the probe what to apply, and the profile what is settled already.
 
     Raises:
-        AroundChildError: nothing can be written, so nothing would be applied.
+        GpucostError: nothing can be written, so nothing would be applied.
     """
     events: list[dict[str, Any]] = [{"event": "asked", "actions": list(applied.in_process)}]
     events += [{"event": "change", **_fields(change)} for change in applied.changes]
@@ -305,7 +299,7 @@ def _write_words(path: Path, *words: Mapping[str, Any]) -> None:
     """Write what the probe, or the profile, is told.
 
     Raises:
-        AroundChildError: nothing can be written.
+        GpucostError: nothing can be written.
     """
     import json  # noqa: PLC0415 - where something is told
 
@@ -314,7 +308,8 @@ def _write_words(path: Path, *words: Mapping[str, Any]) -> None:
     except OSError as error:
         _remove(str(path.parent))
         reason = error.strerror or error
-        raise AroundChildError(f"{path}: the probe cannot be told what to do: {reason}.") from error
+        problem = f"{path}: the probe cannot be told what to do: {reason}."
+        raise GpucostError(problem, AROUND_CHILD) from error
 
 
 def _fields(change: Change) -> dict[str, str | None]:

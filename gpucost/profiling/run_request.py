@@ -22,7 +22,7 @@ import click
 
 from gpucost.files.plan_file import DEFAULT_PLAN, load_plan
 from planner.documents.launcher import Surroundings
-from pricing.errors import GpucostError, InputError
+from pricing.errors import InputError
 from telemetry.measure.host import ControlGroup, ram_gib
 from telemetry.probe import APPLY, child_environment, events_folder
 
@@ -256,12 +256,6 @@ class BatchSearch:
         return json.dumps(asdict(self), indent=1) + "\n"
 
 
-class TrialFailedError(GpucostError):
-    """The program's own batch could not be tried."""
-
-    exit_code = InputError.exit_code
-
-
 def search(
     attempt: Callable[[int | None, int | None], BatchTried],
     say: Callable[[str], None] = lambda _: None,
@@ -273,11 +267,11 @@ def search(
         say: told each trial.
 
     Raises:
-        TrialFailedError: the program makes no steps, or nobody knows its batch.
+        InputError: the program makes no steps, or nobody knows its batch.
     """
     first = attempt(None, None)
     if not first.fits or not first.batch:
-        raise TrialFailedError(first.why or "no batch size is known: its loader has none.")
+        raise InputError(first.why or "no batch size is known: its loader has none.")
     say(first.sentence)
     own = low = first.batch
     tried, high, why = [first], None, f"{own << _MOST_DOUBLINGS} was not tried"

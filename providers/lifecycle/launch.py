@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import partial
 
-from pricing.errors import GpucostError, LaunchInterruptedError, PartialError, ProviderError
+from pricing.errors import GpucostError, InterruptedByUserError, PartialError, ProviderError
 from pricing.money import EXACT, show
 from providers.deployment import MACHINE, NODE, POOL
 from providers.interface import (
@@ -51,7 +51,7 @@ def launch(
         JournalError: the intent cannot be written down; nothing was made.
         ProviderError: no place had all machines, or one did not become ready; nothing is left.
         PartialError: something may be left; the message says how to end it.
-        LaunchInterruptedError: interrupted; the journal knows what there is.
+        InterruptedByUserError: interrupted; the journal knows what there is.
     """
     run, journal = spec.marks.run, session.journal
     with journal.working_on(run):
@@ -62,7 +62,7 @@ def launch(
             state = "not-proved" if login is None and spec.pool is None else "ready"
             journal.mark_run(run, state, session.now())
         except KeyboardInterrupt as error:
-            raise LaunchInterruptedError(
+            raise InterruptedByUserError(
                 f"interrupted while {run} was launched; what exists is written down. "
                 f"`gpucost down {run}` ends it, `gpucost list` shows it."
             ) from error

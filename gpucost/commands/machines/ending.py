@@ -21,7 +21,7 @@ from gpucost.views.output import (
 from pricing.errors import (
     GpucostError,
     InputError,
-    LaunchInterruptedError,
+    InterruptedByUserError,
     MissingCredentialsError,
     PartialError,
     ProviderError,
@@ -40,7 +40,7 @@ def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[GpucostEr
     """Remove, adopt and close what was judged, once removals are confirmed; return what failed.
 
     Raises:
-        LaunchInterruptedError: interrupted meanwhile; a next `gpucost reap` goes on.
+        InterruptedByUserError: interrupted meanwhile; a next `gpucost reap` goes on.
         RefusedError, InputError: not confirmed.
     """
     removed = [verdict for _, verdict in pairs if verdict.action == "remove"]
@@ -55,7 +55,7 @@ def carry_out_all(pairs: Judged, output: Output, *, yes: bool) -> list[GpucostEr
                 drop_key(state_folder(), verdict.marks.run)
         except KeyboardInterrupt as error:
             message = f"interrupted at {verdict.marks.run}; `gpucost reap` goes on."
-            raise LaunchInterruptedError(message) from error
+            raise InterruptedByUserError(message) from error
         except GpucostError as error:
             troubles.append(error)
     if removed and not troubles:

@@ -9,7 +9,8 @@ from typing import Any
 
 from gpucost.cli import run
 from gpucost.jobs.results import PROFILE, RESULTS
-from gpucost.loop.loop_steps import LoopInterruptedError, LoopStep, RentedRun
+from gpucost.loop.loop_steps import LoopStep, RentedRun
+from pricing.errors import InterruptedByUserError
 from tests.gpucost.documents import training
 from tests.planner.proof.runs import series
 
@@ -46,7 +47,7 @@ class World:
         self.taken.append(name)
         if name in self.interrupts:
             self.interrupts.remove(name)
-            raise LoopInterruptedError("interrupted")
+            raise InterruptedByUserError("interrupted")
         if name in self.fails:
             return self.fails.pop(name)
         if name in ("plan", "verify"):

@@ -10,10 +10,10 @@ import pytest
 
 from gpucost.profiling.run_request import (
     BatchTried,
-    TrialFailedError,
     attempt_in_child,
     search,
 )
+from pricing.errors import InputError
 from tests.probe.child import STAND_IN
 
 PROGRAM = """
@@ -69,7 +69,7 @@ def test_it_ends_where_nothing_ends_it() -> None:
 def test_a_program_that_fails_by_itself_is_not_searched() -> None:
     """Its own batch must run first; the reason is what it said."""
     failed = BatchTried(batch=None, fits=None, why="it ended with 1: no such file")
-    with pytest.raises(TrialFailedError, match="no such file"):
+    with pytest.raises(InputError, match="no such file"):
         search(lambda _batch, _own: failed)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pricing.errors import LaunchInterruptedError, PartialError, ProviderError
+from pricing.errors import InterruptedByUserError, PartialError, ProviderError
 from providers.interface import (
     Creation,
     ExistenceCheck,
@@ -238,7 +238,7 @@ def test_an_interrupt_leaves_a_consistent_journal(
 
     monkeypatch.setattr(cloud, "create", interrupted)
     spec = a_spec(regions=BOTH)
-    with pytest.raises(LaunchInterruptedError) as caught:
+    with pytest.raises(InterruptedByUserError) as caught:
         launch(session, spec, None)
     assert caught.value.exit_code == 130
     assert cloud.things
