@@ -21,7 +21,7 @@ from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
-from pricing.message import listed
+from pricing.listing import listed
 from providers.registry import launchable
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_telemetry as read

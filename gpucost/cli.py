@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 from gpucost.version import __version__
 from pricing.errors import GpucostError, InputError
-from pricing.message import grouped
+from pricing.listing import grouped
 from providers.redaction import redacted_output
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)

@@ -17,7 +17,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 ENGLISH = "en"
 Parameter: TypeAlias = str | int | float | Decimal | tuple[str, ...] | list[str]
@@ -110,43 +110,3 @@ def _format(value: Parameter, spec: str, language: str) -> str:
         return str(value)
     number = Decimal(value) if isinstance(value, str) else value  # as a saved plan holds money
     return format(number, spec)
-
-
-ALIKE = 3  # two lines that differ in their first word are still read at a glance
-
-
-def listed(names: Sequence[str], shown: int = 5) -> str:
-    """Return names as one line: those that are shown, then "and N more"; "none" of no name."""
-    more = [f"and {len(names) - shown:,} more"] if len(names) > shown else []
-    return ", ".join([*names[:shown], *more]) or "none"
-
-
-def counted(number: float, noun: str) -> str:
-    """Return how many there are: `1 job`, `2 jobs`, `1,200 jobs`."""
-    if number == 1:
-        return f"1 {noun}"
-    shown = f"{number:,}" if isinstance(number, int) else f"{number:,g}"
-    return f"{shown} {noun}s"
-
-
-def grouped(problems: Iterable[str]) -> list[str]:
-    """Return problems; those of ALIKE or more that differ only in whose they are, as one.
-
-    Args:
-        problems: sentences, such as "JOB: what is wrong with it".
-    """
-    subjects_by_text: dict[str, list[str]] = {}
-    for problem in problems:
-        subject, text = _parts(problem)
-        subjects_by_text.setdefault(text, []).append(subject)
-    lines: list[str] = []
-    for text, names in subjects_by_text.items():
-        is_repeated = len(set(names)) >= ALIKE
-        lines += [listed(names) + text] if is_repeated else [name + text for name in names]
-    return lines
-
-
-def _parts(problem: str) -> tuple[str, str]:
-    """Return whose problem it is, and the rest; a sentence that names nobody is all rest."""
-    subject, colon, text = problem.partition(": ")
-    return (subject, colon + text) if text else ("", problem)

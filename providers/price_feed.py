@@ -51,7 +51,7 @@ class FeedServer:
         feed: what is asked, with its limits.
         url: its address.
         folder: where documents are put.
-        validators: what is known of documents that were read before.
+        known: what is known of documents that were read before.
         learnt: the same of documents that came now.
         pause_s: between tries, doubled each time.
         stop: set from outside: nothing more is asked.
@@ -60,7 +60,7 @@ class FeedServer:
     feed: Feed
     url: str
     folder: Path
-    validators: Validators = field(default_factory=lambda: MappingProxyType({}))
+    known: Validators = field(default_factory=lambda: MappingProxyType({}))
     learnt: dict[str, dict[str, str]] = field(default_factory=dict)
     pause_s: float = _PAUSE_S
     stop: Event = field(default_factory=Event)
@@ -88,7 +88,7 @@ class FeedServer:
         if question.body is not None:
             headers["Content-Type"] = "application/json"
         if question.changed_only:
-            headers |= self.validators.get(url, {})
+            headers |= self.known.get(url, {})
         with (
             _connections(url) as pool,
             closing(self._open(pool, url, headers, question.body)) as response,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.join import by_shared_gpus, join_profiles
 from pricing.errors import InputError
-from pricing.message import counted, listed
+from pricing.listing import counted, listed
 from telemetry.folder import (
     FileProfile,
     FolderReadOptions,

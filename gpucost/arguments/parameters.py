@@ -360,20 +360,16 @@ def _option(name: str, settings: Mapping[str, Any]) -> Callable[[Command], Comma
     flag, _, variant = name.partition(".")
     row = {**OPTIONS[flag], **OPTIONS[flag].get(variant, {})}
     row = {k: v for k, v in row.items() if v != "unset" and not isinstance(v, Mapping)}
-    settings_of_row = {key: value for key, value in row.items() if key not in _OWN_KEYS}
+    given = {key: value for key, value in row.items() if key not in _OWN_KEYS}
     earlier, kind = row.get("earlier", ()), row.get("type", "")
     if "choices" in row:
-        settings_of_row["type"] = click.Choice(row["choices"])
+        given["type"] = click.Choice(row["choices"])
     elif "range" in row:
-        settings_of_row["type"] = (click.FloatRange if kind == "float" else click.IntRange)(
-            *row["range"]
-        )
+        given["type"] = (click.FloatRange if kind == "float" else click.IntRange)(*row["range"])
     elif kind:
-        settings_of_row["type"] = TYPES[kind]
+        given["type"] = TYPES[kind]
     if kind == "language":
-        settings_of_row["default"] = _language
-    settings_of_row |= {"help": row.get("means", "") + row.get("more", ""), **settings}
+        given["default"] = _language
+    given |= {"help": row.get("means", "") + row.get("more", ""), **settings}
     words = [*filter(None, [row.get("short", "")]), *row.get("flags", [f"--{flag}"]), *earlier]
-    return click.option(
-        *words, row.get("to") or flag.replace("-", "_"), cls=_Option, **settings_of_row
-    )
+    return click.option(*words, row.get("to") or flag.replace("-", "_"), cls=_Option, **given)

@@ -24,7 +24,7 @@ from pricing.catalog.catalog import Catalog, unknown_names
 from pricing.catalog.catalog import load_catalog as load_bundled
 from pricing.catalog.regions import known_regions
 from pricing.errors import InputError
-from pricing.message import counted
+from pricing.listing import counted
 from pricing.money import HOURS_PER_MONTH, plain
 
 _HEAD = """\

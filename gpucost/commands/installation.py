@@ -28,7 +28,7 @@ from gpucost.views.output import (
 )
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.errors import GpucostError, InputError
-from pricing.message import counted
+from pricing.listing import counted
 from pricing.refresh import store
 from providers.journal.journal import FILE, JournalError
 from providers.provider import permissions, reading

@@ -20,7 +20,7 @@ from pathlib import Path
 from gpucost.jobs.request import JobRequest
 from gpucost.version import __version__
 from pricing.errors import InputError, ProviderError
-from pricing.message import counted
+from pricing.listing import counted
 from providers.ssh.connection import ROOT
 from providers.ssh.shell import RemoteShell, Transfer
 from templates.job_scripts import (

@@ -21,7 +21,7 @@ from planner.plan.option import Settings
 from planner.plan.read import FoundOption
 from planner.profile.kinds import APPLIED
 from pricing.errors import InputError
-from pricing.message import listed
+from pricing.listing import listed
 from pricing.money import EXACT, show
 
 _HOUR_S = 3600

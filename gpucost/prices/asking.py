@@ -168,7 +168,7 @@ def _answers(feed: Feed, shared: _Round) -> Answers:
     if "://" not in place:
         return FeedFiles(feed=feed, place=Path(place).expanduser())
     return FeedServer(
-        feed=feed, url=place, folder=shared.folder, validators=shared.validators, stop=shared.stop
+        feed=feed, url=place, folder=shared.folder, known=shared.validators, stop=shared.stop
     )
 
 

@@ -22,7 +22,7 @@ from gpucost.views.output import Output, Table, print_json, print_table
 from pricing.catalog.offer import Offer
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
 from pricing.feeds.feeds import FEEDS
-from pricing.message import counted
+from pricing.listing import counted
 from pricing.money import price_text
 from pricing.refresh.reading import Feed, PriceReading
 from providers.registry import priced

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gpucost.profiling import profile_writer
 from gpucost.profiling.sampling import CHANNEL, END, HIDE, SHOW, Outcome, Task
-from pricing.message import counted
+from pricing.listing import counted
 from telemetry.measure.capture_events import EventTail
 from telemetry.measure.capture_file import CaptureFile
 from telemetry.measure.command import ALL

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from gpucost.views.launch import JobEndDocument, idle_told
 from gpucost.views.output import Output, Table, print_json, print_table
-from pricing.message import counted
+from pricing.listing import counted
 from pricing.money import Amount, cents, show
 from providers.interface import Deployment, ExistenceCheck, JournaledResource
 from providers.journal.ledger import RunCost, bill_machine, bill_run

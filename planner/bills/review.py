@@ -28,7 +28,7 @@ from planner.profile.model import MonthlyUse, Profile
 from pricing.catalog.offer import PURCHASES
 from pricing.errors import InputError
 from pricing.hardware import find
-from pricing.message import listed
+from pricing.listing import listed
 from pricing.money import EXACT, Amount, cents, show, sum_exactly, without_zeros
 
 _SECONDS_PER_HOUR = 3600

@@ -19,7 +19,8 @@ from planner.signals.compute_share import SHARES
 from planner.signals.signals import holds_in_advance, memory_need_gib
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.price_age import OLD_DAYS
-from pricing.message import Message, join, listed
+from pricing.listing import listed
+from pricing.message import Message, join
 from pricing.money import plain, whole_dollars
 
 _NAMED = 10

@@ -21,7 +21,7 @@ from planner.plan.job import JobPlan, Rejected
 from planner.plan.option import STAY, MachineSetup, Option, Settings
 from planner.plan.plan import SCHEMA, Plan
 from pricing.errors import InputError
-from pricing.message import listed
+from pricing.listing import listed
 
 _SHOWN = 30
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from planner.profile.model import Host, Profile, Provenance, Run, Statistics, Work
 from pricing.errors import InputError
-from pricing.message import counted
+from pricing.listing import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

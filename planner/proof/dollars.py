@@ -23,7 +23,7 @@ from pricing.billing.quote import OF_THE_DATA
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError
 from pricing.hardware import find
-from pricing.message import listed
+from pricing.listing import listed
 from pricing.money import EXACT, sum_exactly
 
 Period = Literal["month", "run"]

@@ -12,7 +12,7 @@ import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
 from pricing.errors import InputError
-from pricing.message import listed
+from pricing.listing import listed
 from telemetry.formats.serving import recording_by_job
 from telemetry.readers.records import documents, float_of, mapping_of
 from telemetry.readers.series import SampledSeries

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from planner.profile.model import Column
-from pricing.message import counted, listed
+from pricing.listing import counted, listed
 from telemetry.readers.column_names import AMBIGUOUS, fold, names_of, unneeded
 from telemetry.readers.health import kind_of
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpucost.cli import run
-from pricing.message import grouped, listed
+from pricing.listing import grouped, listed
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pricing.message import counted
+from pricing.listing import counted
 from tests.conftest import ROOT
 from tests.gpucost.profiling.test_profile import GPUCOST
 from tests.gpucost.terminal import Terminal

@@ -14,7 +14,7 @@ from gpucost.jobs.steps import JOB, STEPS, JobMachine
 from gpucost.machines.state import open_journal
 from gpucost.views.output import Output, common_options
 from pricing.errors import InputError
-from pricing.message import counted
+from pricing.listing import counted
 from providers.interface import Deployment
 from providers.ssh.shell import destination_of, ssh_words
 

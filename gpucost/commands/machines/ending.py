@@ -26,7 +26,7 @@ from pricing.errors import (
     PartialError,
     ProviderError,
 )
-from pricing.message import counted
+from pricing.listing import counted
 from providers.lifecycle.presence import survey
 from providers.lifecycle.reap import Verdict, carry_out, judge
 from providers.lifecycle.session import Session

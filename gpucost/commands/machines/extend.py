@@ -10,7 +10,8 @@ from gpucost.machines.state import CLOCK, confirm, open_journal, sessions, this_
 from gpucost.views.output import Output, output_options
 from gpucost.views.runs import show_run
 from pricing.errors import InputError, ProviderError, RefusedError
-from pricing.message import Message, counted
+from pricing.listing import counted
+from pricing.message import Message
 from pricing.money import show
 from providers.interface import OUTSIDE, Deployment
 from providers.journal.journal import Journal

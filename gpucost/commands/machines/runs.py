@@ -13,7 +13,7 @@ from gpucost.machines.state import CLOCK, door_of, open_journal, sessions, this_
 from gpucost.views.output import Output, output_options
 from gpucost.views.runs import NONE_SEEN, show_list, show_run
 from pricing.errors import InputError, PartialError, ProviderError
-from pricing.message import counted
+from pricing.listing import counted
 from providers.interface import Deployment, ExistenceCheck, Resource
 from providers.journal.journal import Journal
 from providers.lifecycle.presence import Survey, found_run, presence_of, survey, unknown_runs

@@ -15,7 +15,7 @@ from gpucost.views.output import Output, common_options, folder_options
 from planner.profile.codec import dump
 from planner.profile.model import Profile
 from pricing.errors import InputError
-from pricing.message import counted, listed
+from pricing.listing import counted, listed
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 

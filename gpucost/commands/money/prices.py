@@ -33,7 +33,7 @@ from pricing.catalog.price_age import OLD_DAYS
 from pricing.catalog.regions import known_regions, placed
 from pricing.errors import InputError
 from pricing.hardware import matching
-from pricing.message import counted
+from pricing.listing import counted
 from pricing.money import price_text
 
 _SHOWN, _LEAST_SHOWN = 40, 5

@@ -23,7 +23,7 @@ from planner.capacity.queueing import ORDERS, Order, TraceReading
 from pricing.catalog.offer import Offer, parse_place
 from pricing.errors import InputError
 from pricing.hardware import matching
-from pricing.message import counted
+from pricing.listing import counted
 from pricing.money import price_text, show
 from telemetry.job_trace_file import read_trace
 from telemetry.readers.payload import Stream

@@ -21,7 +21,7 @@ from planner.plan.bill import tools
 from planner.plan.plan import Plan
 from planner.plan.read import find_option, find_recommended
 from pricing.errors import InputError
-from pricing.message import counted
+from pricing.listing import counted
 from providers.registry import CLOUDS
 from templates.bootstrap_deadline import NOTICES
 from templates.report_text import period_words

@@ -50,7 +50,8 @@ from planner.plan.plan import Plan
 from planner.profile.model import Profile
 from pricing.catalog.catalog import Catalog
 from pricing.errors import InputError, NotBuiltYetError
-from pricing.message import Message, listed
+from pricing.listing import listed
+from pricing.message import Message
 from pricing.money import show
 from providers.registry import CLOUDS
 from telemetry.readers.hints import Hints
