@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
 from importlib.resources import files
 from typing import Any
 
@@ -320,7 +321,18 @@ Command = Callable[..., Any]
 
 
 class _Option(click.Option):
-    """An option whose earlier names stay callable, and are not shown."""
+    """An option whose earlier names stay callable and are not shown; a slip names what is near."""
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:  # noqa: ANN401 - click's
+        try:
+            return super().type_cast_value(ctx, value)
+        except click.BadParameter as error:
+            choices = self.type.choices if isinstance(self.type, click.Choice) else ()
+            typed = value if isinstance(value, tuple | list) else (value,)
+            near = [m for v in typed for m in get_close_matches(str(v), choices, 1) if v != m]
+            if near:
+                error.message = f"{error.message} Did you mean {near[0]!r}?"
+            raise
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         flag = next(name for name in self.opts if name.startswith("--")).removeprefix("--")

@@ -149,6 +149,8 @@ def _price(baseline: Baseline, moves_to: Offer | None, day: date) -> ConfidenceP
     if baseline.assumed:
         return ConfidencePart(level="low", why=Message("sure.machine-assumed"))
     age = (day - offer.as_of).days
+    if age < 0:
+        return ConfidencePart(level="low", why=Message("sure.read-later", day=str(offer.as_of)))
     if moves_to is None:  # whoever pays it knows it; what other machines cost is in their ranges
         return ConfidencePart(
             level="fair" if offer.is_stale(day) else "good", why=Message("sure.read", days=age)

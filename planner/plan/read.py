@@ -167,10 +167,9 @@ def read_plan(content: Content, origin: str) -> Plan:
         raw = json.loads(content if isinstance(content, str) else bytes(content))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{origin}: not valid JSON ({error}); write it again.") from error
-    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
-        raise InputError(
-            f"{origin}: not a plan ({SCHEMA}); `gpucost plan -o plan.json` writes one."
-        )
+    schema = raw.get("schema") if isinstance(raw, dict) else None
+    if schema != SCHEMA:
+        raise InputError(f"{origin}: {_not_this_plan(schema)}")
     problems = list(find_problems(Plan, raw, plain_sentence))
     if not problems:
         try:
@@ -181,6 +180,19 @@ def read_plan(content: Content, origin: str) -> Plan:
     if hidden > 0:
         problems = [*problems[:_MOST_PROBLEMS], f"and {hidden} more values cannot be"]
     raise InputError(f"{origin}: {problem}; {_AGAIN}." for problem in problems)
+
+
+def _not_this_plan(schema: object) -> str:
+    """Return why a document is not a plan that this version reads, and what to type."""
+    kind, _, version = schema.partition("/") if isinstance(schema, str) else ("", "", "")
+    if kind == SCHEMA.partition("/")[0]:
+        return (
+            f"a plan of another version of gpucost ({version[:20]!r}; this one reads {SCHEMA}); "
+            f"{_AGAIN}."
+        )
+    if kind == "gpucost.profile":
+        return "a profile, not a plan; `gpucost plan PROFILE -o plan.json` makes one of it."
+    return f"not a plan ({SCHEMA}); `gpucost plan -o plan.json` writes one."
 
 
 def _job_by_job(content: Content) -> Plan:

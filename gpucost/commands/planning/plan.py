@@ -66,6 +66,7 @@ from templates.language.translate import (
 from templates.reports.first_screen import first_screen
 
 _HOURS_PER_DAY = 24
+_ONE_MINUTE_H = 1 / 60
 _Step = TypeVar("_Step", Now, Proof)
 
 
@@ -365,6 +366,8 @@ def _read_from(profiles: tuple[Profile, ...]) -> str:
         return ""
     shown = names[0] if len(names) == 1 else _("{n} files", n=len(names))
     if hours < 1:
+        if hours < _ONE_MINUTE_H:
+            return _(", from {files} ({seconds} s)", files=shown, seconds=f"{3600 * hours:.0f}")
         return _(", from {files} ({minutes} min)", files=shown, minutes=f"{60 * hours:.2g}")
     return _(", from {files} ({hours} h)", files=shown, hours=f"{Decimal(f'{hours:.3g}'):,f}")
 
