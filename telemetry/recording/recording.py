@@ -203,6 +203,7 @@ class Recording:
 
     def by_gpu(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield each device's key and its rows, by key, readings as numbers."""
-        other = self.samples.dtypes[self.samples.dtypes != float].index.difference([GPU, JOB])
+        types = self.samples.dtypes
+        other = types[types.ne(float)].index.difference([GPU, JOB])
         for key, rows in self.samples.groupby(GPU, sort=True, observed=True):
             yield str(key), rows.astype(dict.fromkeys(other, float)) if len(other) else rows
