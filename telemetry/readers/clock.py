@@ -77,8 +77,11 @@ class TimeTexts:
         Also HH:MM:SS, and seconds since the start.
         """
         codes, unique = distinct(texts)
-        numbers = pd.to_numeric(unique, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
         cells = unique.astype(object).str.strip()
+        numbers = np.empty(0)
+        if self._spelling in {"", "number"}:
+            read = pd.to_numeric(unique, errors="coerce")
+            numbers = read.to_numpy(dtype=float, na_value=np.nan)
         if not self._spelling:
             mostly = codes.size / 2
             if np.isfinite(numbers[codes]).sum() > mostly:
@@ -143,9 +146,10 @@ def distinct(texts: pd.Series) -> tuple[NDArray[np.int64], pd.Series]:
 
 def _local(cells: pd.Series, form: str) -> tuple[pd.Series, str]:
     """Return times without a zone, and the first spelling that fits any; `form` if it is given."""
-    dates = cells.str.replace(_DATE_LINE, r"\1 \3", regex=True)
     for spelling in _FORMS if form not in _FORMS else (form,):
-        texts = dates if spelling == _DATE_COMMAND else cells
+        texts = cells
+        if spelling == _DATE_COMMAND:
+            texts = cells.str.replace(_DATE_LINE, r"\1 \3", regex=True)
         try:
             times = pd.to_datetime(texts, format=spelling, errors="coerce")
         except ValueError:  # zones spelled oddly beside times without one

@@ -40,6 +40,7 @@ _HEADER_WITHIN = 5000
 _WORD = ["word"]
 _WRONG_WIDTH = "wrong number of fields"
 _LONGEST_DATE = 40
+_NEWLINE, _QUOTE, _ZERO = b'\n"0'
 _COMMA_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d),(\d{3,9})")
 _STAMP = re.compile(
     r"\[?(?:\w{3} +\d\d? )?(?P<time>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:\.\d+)?Z?)\]?[ \t]+"
@@ -64,7 +65,8 @@ class CsvTable:
         times: of the rows, as far as cells or date lines say them.
         rows: their number.
         marks: where a header or date line stood: the row below it, how many came before, the date.
-        pending: rows whose cells have not been taken in.
+        pending: rows whose cells have not been taken in, each of these of one line or more.
+        waiting: their number.
         parts: cells of the others, by place, each distinct text once.
     """
 
@@ -74,7 +76,8 @@ class CsvTable:
     times: TimeTexts
     rows: int = 0
     marks: list[tuple[int, int, str]] = field(default_factory=list)
-    pending: list[str] = field(default_factory=list)
+    pending: list[bytes] = field(default_factory=list)
+    waiting: int = 0
     parts: list[pd.DataFrame] = field(default_factory=list)
 
     @classmethod
@@ -84,14 +87,19 @@ class CsvTable:
         columns = meanings(header, hints)
         return cls(header=header, columns=columns, of_health=kinds, times=TimeTexts(hints.zone))
 
+    def add(self, lines: bytes, count: int = 1) -> None:
+        """Add rows whose cells are taken in later."""
+        self.pending.append(lines)
+        self.waiting += count
+
     def flush(self, delimiter: str) -> None:
         """Take in the cells of the pending rows."""
-        lines, self.pending = self.pending, []
+        lines, count, self.pending, self.waiting = self.pending, self.waiting, [], 0
         if not lines:
             return
         used = {i for i, holds in self.columns.items() if holds} | set(self.of_health)
-        texts = _texts(lines, delimiter, len(self.header), sorted(used))
-        self.rows += len(lines)
+        texts = _texts(b"\n".join(lines), delimiter, len(self.header), sorted(used))
+        self.rows += count
         time, day = (texts.get(first_of(self.columns, target)) for target in ("timestamp", "date"))
         if day is not None:
             day = day.astype(object).str.strip()
@@ -100,7 +108,7 @@ class CsvTable:
             else:
                 time = day + " " + time.astype(object).str.strip()
         elif time is None and any(date for _, _, date in self.marks):
-            time = pd.Series(self.by_row(2)[-len(lines) :], dtype=object)
+            time = pd.Series(self.by_row(2)[-count:], dtype=object)
         if time is not None:
             self.times.take(time)
         timed = [i for i, h in self.columns.items() if h and h.target in {"timestamp", "date"}]
@@ -116,9 +124,7 @@ class CsvTable:
         """Return all cells taken in."""
         return pd.DataFrame(
             {
-                place: union_categoricals(
-                    [part[place] for part in self.parts]
-                ).remove_unused_categories()
+                place: union_categoricals([part[place] for part in self.parts])
                 for place in self.parts[0]
             }
         )
@@ -147,20 +153,20 @@ def split(blocks: Iterable[str], hints: Hints) -> Rows | None:
         hints: `map` names columns that are not known, `tz` the zone of times.
     """
     rows: _Splitter | None = None
-    before, first = list[str](), None
-    text = ""
-    for text in blocks:
-        lines = [line.rstrip("\r") for line in text.split("\n")]
-        first = first or next((line for line in lines if line.strip()), None)
-        lines = _without_stamps(lines, first or "", hints)
+    before, first = list[str](), ""
+    for block in blocks:
+        text = re.sub(r"\r+$", "", block, flags=re.MULTILINE) if "\r" in block else block
+        first = first or next((line for line in text.split("\n") if line.strip()), "")
+        text = _without_stamps(text, first, hints)
         if rows is None:
+            lines = text.split("\n")
             header = csv_header(lines[:_HEADER_WITHIN], hints) or _late_header(lines, hints)
             before += lines[: header[2] if header else None]
             if header is None:
                 continue
             rows = _Splitter(header, lines[header[2]], before, hints)
-            lines = lines[header[2] + (rows.raw is not None) :]
-        rows.take(lines, ended=not text.endswith("\n"))
+            text = "\n".join(lines[header[2] + (rows.raw is not None) :])
+        rows.take(text.encode("utf-8", "replace"))
     return None if rows is None else rows.ended()
 
 
@@ -178,7 +184,7 @@ class _Splitter:
         self._dropped = Counter({"line before the header": others})
         self._block, self._date = 0, dated[-1] if dated else ""
         self._tables: dict[tuple[str, ...], CsvTable] = {}
-        self._last = ["", ""]
+        self._last = [b"", b""]
         self._open(tuple(columns))
 
     def _open(self, header: tuple[str, ...]) -> None:
@@ -189,24 +195,52 @@ class _Splitter:
         self._mark()
 
     def _mark(self) -> None:
-        row = self._table.rows + len(self._table.pending)
+        row = self._table.rows + self._table.waiting
         self._table.marks.append((row, self._block, self._date))
 
-    def take(self, lines: list[str], *, ended: bool) -> None:
-        """Take the lines of a block; `ended` says that no newline ends it."""
-        delimiter, commas = self._delimiter, len(self._table.header) - 1
-        plain = commas > 0 and not (self.raw or "")[:1].isdigit()
-        for line in lines:
-            if plain and line.count(delimiter) == commas and line[:1].isdigit() and '"' not in line:
-                self._table.pending.append(line)
-            elif not self._is_row(line):
-                self._dropped["cut line" if ended and line is lines[-1] else _WRONG_WIDTH] += 1
-            commas = len(self._table.header) - 1
-        if ended and lines:
-            self._leave_out_cut(lines[-1])
+    def take(self, text: bytes) -> None:
+        """Take the lines of a block; no newline ends it where its last line is cut."""
+        codes = np.frombuffer(text, dtype=np.uint8)
+        ends = np.append(np.flatnonzero(codes == _NEWLINE) + 1, len(text) + 1)
+        bounds = np.append(0, ends[: len(ends) - (text[-1:] in (b"", b"\n"))])
+        fields, plain = self._fields(codes, bounds)
+        at, last = 0, len(bounds) - 1
+        while at < last:
+            width = len(self._table.header)
+            odd = np.flatnonzero(~plain[at:] | (fields[at:] != width)) + at
+            for place in (*odd, last):
+                if place > at:
+                    self._table.add(text[bounds[at] : bounds[place] - 1], int(place - at))
+                if (at := int(place) + 1) > last:
+                    break
+                line = text[bounds[place] : bounds[at] - 1].decode()
+                if not self._is_row(line):
+                    cut = at == last and ends[-1] == bounds[-1]
+                    self._dropped["cut line" if cut else _WRONG_WIDTH] += 1
+                if len(self._table.header) != width:
+                    break
+        if last and ends[-1] == bounds[-1]:
+            self._leave_out_cut(text[bounds[-2] :])
         for table in self._tables.values():
             self._last = table.pending[-1:] or self._last
-            table.flush(delimiter)
+            table.flush(self._delimiter)
+
+    def _fields(
+        self, codes: NDArray[np.uint8], bounds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return how many cells each line has, and whether it needs no other look than at that.
+
+        At the last two another look is taken: one may be cut.
+        """
+
+        def count(character: int) -> NDArray[np.int64]:
+            return np.diff(np.searchsorted(np.flatnonzero(codes == character), bounds))
+
+        delimiters = count(ord(self._delimiter))
+        plain = (codes[bounds[:-1]] - _ZERO < 10) & (delimiters > 0)  # noqa: PLR2004 - digits
+        plain &= (count(_QUOTE) == 0) & (not (self.raw or "")[:1].isdigit())
+        plain[-2:] = False
+        return delimiters + 1, plain
 
     def _is_row(self, line: str) -> bool:
         """Return whether a line is a row, or no row of a known kind; act on it."""
@@ -225,22 +259,24 @@ class _Splitter:
             self.raw, self._block = line, self._block + 1
             self._open(cells)
         elif fields_here == width:
-            self._table.pending.append(line)
+            self._table.add(line.encode())
         elif _COMMA_TIME.match(line) and fields_here == width + 1:
             # Python's logging and `date --iso-8601=ns` write the decimals of a time with a comma.
-            self._table.pending.append(_COMMA_TIME.sub(r"\1.\2", line))
+            self._table.add(_COMMA_TIME.sub(r"\1.\2", line).encode())
         else:
             return False
         return True
 
-    def _leave_out_cut(self, line: str) -> None:
+    def _leave_out_cut(self, line: bytes) -> None:
         """Drop a last row that was cut inside its last cell: its unit is gone."""
         pending = self._table.pending
         before = [*self._last, *pending[-2:]]
         if pending[-1:] != [line] or len(before) < 2 or not before[-2]:  # noqa: PLR2004
             return
-        if _UNIT.search(before[-2].strip()) and not _UNIT.search(line.strip()):
+        ends = (row.decode().strip() for row in (before[-2], line))
+        if [_UNIT.search(end) is None for end in ends] == [False, True]:
             pending.pop()
+            self._table.waiting -= 1
             self._dropped["cut line"] += 1
 
     def ended(self) -> Rows:
@@ -252,12 +288,12 @@ class _Splitter:
         )
 
 
-def _without_stamps(lines: list[str], first: str, hints: Hints) -> list[str]:
+def _without_stamps(text: str, first: str, hints: Hints) -> str:
     """Return lines before which `ts` or a logger put the time, with it as a cell of its own."""
     stamped = _STAMP.match(first)
     header = csv_header([first[stamped.end() :]], hints) if stamped else None
     if stamped is None or header is None or header[1][0] == "1":
-        return lines
+        return text
     delimiter, columns, _ = header
     timed = first_of(meanings(columns, hints), "timestamp") is not None
     named = first[stamped.end() :]
@@ -269,7 +305,7 @@ def _without_stamps(lines: list[str], first: str, hints: Hints) -> list[str]:
             return own
         return f"{'timestamp' if own == named else stamp['time']}{delimiter}{own}"
 
-    return list(map(without, lines))
+    return "\n".join(map(without, text.split("\n")))
 
 
 def is_summary(line: str) -> bool:
@@ -293,17 +329,16 @@ def names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:
     return tuple(cells) if is_header(cells, hints) else None
 
 
-def _texts(lines: list[str], delimiter: str, width: int, wanted: Sequence[int]) -> pd.DataFrame:
+def _texts(text: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> pd.DataFrame:
     """Return the wanted columns of lines, by their position, each distinct text once."""
-    text = "\n".join(lines)
-    if '"' in text or "\r" in text:
-        rows = [cells_of(line, delimiter) for line in lines]
+    if b'"' in text or b"\r" in text:
+        rows = [cells_of(line, delimiter) for line in text.decode().split("\n")]
         cells = {i: [row[i] if i < len(row) else "" for row in rows] for i in wanted}
         return pd.DataFrame(cells, dtype="category")
     # With a row of words on top no column is taken for numbers, whose spelling would be lost.
     words = delimiter.join(_WORD * width)
     table = pd.read_csv(
-        io.BytesIO(f"{words}\n{text}".encode("utf-8", "replace")),
+        io.BytesIO(words.encode() + b"\n" + text),
         sep=delimiter,
         header=None,
         names=list(range(width)),
@@ -366,8 +401,8 @@ def numbers(
     counts = np.append(np.bincount(codes[codes >= 0], minlength=len(unique)), 0)
     raw, scaled = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     missing: Counter[str] = Counter()
-    for i, cell in enumerate(unique):
-        text = str(cell).strip()
+    for i in np.flatnonzero(counts):
+        text = str(unique[i]).strip()
         parsed = _VALUE.fullmatch(_plain(text, sign))
         factor = _factor(parsed[2], scale, to, typical) if parsed else None
         if parsed is None or factor is None or abs(float(parsed[1])) > MOST:

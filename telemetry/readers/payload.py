@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO, Self
 
@@ -21,7 +22,7 @@ MOST_HOLE_BYTES = 64 << 20
 MOST_RATIO, RATIO_FROM_BYTES = 300, 16 << 20
 MOST_LAYERS = 3
 _MAGIC, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_CHUNK, _BLOCK_BYTES = 1 << 20, 16 << 20
+_CHUNK, _CHUNKS = 1 << 20, 48  # bytes read at once, and how many of these a block has
 _WIDE_MARKS = {b"\xff\xfe", b"\xfe\xff"}
 
 
@@ -57,11 +58,9 @@ class Payload:
             if block[:2] in _WIDE_MARKS or b"\0" in block[:_PROBE_BYTES]:
                 yield decode(block + b"".join(chunks))
                 return
-            for chunk in chunks:
-                block += chunk
-                if len(block) >= _BLOCK_BYTES:
-                    lines, newline, block = block.rpartition(b"\n")
-                    yield decode(lines + newline)
+            while chunk := b"".join(islice(chunks, _CHUNKS)):
+                lines, newline, block = (block + chunk).rpartition(b"\n")
+                yield decode(lines + newline)
             yield decode(block)
 
 

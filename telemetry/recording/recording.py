@@ -203,7 +203,7 @@ class Recording:
 
     def by_gpu(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield each device's key and its rows, by key, readings as numbers."""
-        types = self.samples.dtypes
-        other = types[types.ne(float)].index.difference([GPU, JOB])
+        kinds = self.samples.dtypes.drop([GPU, JOB], errors="ignore")
+        other = [name for name, kind in kinds.items() if kind.kind != "f"]
         for key, rows in self.samples.groupby(GPU, sort=True, observed=True):
-            yield str(key), rows.astype(dict.fromkeys(other, float)) if len(other) else rows
+            yield str(key), rows.astype(dict.fromkeys(other, float)) if other else rows
