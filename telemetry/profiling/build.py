@@ -46,6 +46,8 @@ from telemetry.profiling.window import (
     ActiveWindow,
     Points,
     Span,
+    by_gpu,
+    columns_of,
     durations,
     main_times,
     points_of,
@@ -62,7 +64,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from numpy.typing import NDArray
+
     from planner.profile.model import Source
+    from telemetry.profiling.window import Columns
     from telemetry.readers.hints import Hints
     from telemetry.recording.recording import Recording
 
@@ -122,7 +127,7 @@ def build(merged: Recording, label: str | None, hints: Hints) -> Profile:
     server = server_of(merged.served, label)
     merged = _without_doubles(merged)
     spans, about, points = [], Readings(), list[Points]()
-    for key, rows in merged.by_gpu():
+    for key, rows in by_gpu(merged.samples):
         about.look_at(key, rows, merged.gpus)
         spans.append(span_of(rows))
         points.append(points_of(rows))
@@ -131,7 +136,7 @@ def build(merged: Recording, label: str | None, hints: Hints) -> Profile:
         raise InputError(nothing_left(merged.sources))
     window, clock = _active(merged, server, spans)
     gpus, shares = _gpus(merged, window, label, hints)
-    shares = shares or ([] if clock is None else [_share(clock, window)])
+    shares = shares or ([] if clock is None else [_share(columns_of(clock), window)])
     known = window.interval_s is not None and window.duration_s > 0 and shares
     coverage = round(float(np.mean(shares)), 6) if known else None
     taken = Taken(
@@ -200,7 +205,7 @@ def _active(
     if server is not None and merged.host is None and not spans:
         return window_served(server), None
     clock = None if spans else _host_clock(merged)
-    by_load = window_over(spans or [span_of(_host_clock(merged))], whole=merged.whole)
+    by_load = window_over(spans or [span_of(columns_of(_host_clock(merged)))], whole=merged.whole)
     times = merged.samples if clock is None else clock
     return window_of_steps(merged.observed, by_load, times[_TIME].to_numpy(float)), clock
 
@@ -282,7 +287,7 @@ def _host_clock(merged: Recording) -> pd.DataFrame:
     steps = _steps_times(merged)
     otherwise = pd.DataFrame({_TIME: []}) if steps is None else steps
     host = merged.host if merged.host is not None else otherwise
-    return host[[_TIME]].assign(**{_GPU: "host"})
+    return host[[_TIME]]
 
 
 def _steps_times(merged: Recording) -> pd.DataFrame | None:
@@ -290,7 +295,7 @@ def _steps_times(merged: Recording) -> pd.DataFrame | None:
     return None if steps is None or not len(steps) else steps[[_TIME]]
 
 
-def _share(rows: pd.DataFrame, window: ActiveWindow) -> float:
+def _share(rows: Columns, window: ActiveWindow) -> float:
     """Return the share of the window that samples of one device cover."""
     times = main_times(rows)
     covered_s = float(durations(times)[window.holds(times)].sum())
@@ -352,7 +357,7 @@ def _gpus(
     energy_known = merged.timed or hints.interval_s is not None
     measured: dict[str, dict[str, Statistics]] = {}
     shares = []
-    for key, rows in merged.by_gpu():
+    for key, rows in by_gpu(merged.samples):
         shares.append(_share(rows, window))
         measured[key] = metrics = {
             slot: figures
@@ -379,9 +384,10 @@ def _ordered(metrics: dict[str, Statistics]) -> dict[str, Statistics]:
     return {slot: metrics[slot] for slot in SLOTS if slot in metrics}
 
 
-def _measured(times: pd.Series, values: pd.Series, window: ActiveWindow) -> Statistics | None:
+def _measured(
+    t_s: NDArray[np.float64], read: NDArray[np.float64], window: ActiveWindow
+) -> Statistics | None:
     """Return statistics of one slot over the window, by the times at which it was read."""
-    t_s, read = times.to_numpy(dtype=float), values.to_numpy(dtype=float)
     known = np.isfinite(read)
     t_s, read = t_s[known], read[known]
     stood = durations(t_s)
@@ -394,12 +400,12 @@ def _measured(times: pd.Series, values: pd.Series, window: ActiveWindow) -> Stat
     return Statistics(mean=found.mean, min=found.min, max=found.max)
 
 
-def _energy(rows: pd.DataFrame, window: ActiveWindow) -> float | None:
+def _energy(rows: Columns, window: ActiveWindow) -> float | None:
     """Return joules over the window: by the device's counter, else power times its time."""
-    times = rows[_TIME].to_numpy(dtype=float)
+    times = rows[_TIME]
     inside = window.holds(times)
     if _ENERGY_COUNTER in rows:
-        count = rows[_ENERGY_COUNTER].to_numpy(dtype=float)[inside]
+        count = rows[_ENERGY_COUNTER][inside]
         count = count[np.isfinite(count)]
         if len(count) > 1:
             steps = np.diff(count)
@@ -407,7 +413,7 @@ def _energy(rows: pd.DataFrame, window: ActiveWindow) -> float | None:
             return round(float(np.where(steps < 0, count[1:], steps).sum()), 3)
     if _POWER not in rows:
         return None
-    power = rows[_POWER].to_numpy(dtype=float)
+    power = rows[_POWER]
     known = np.isfinite(power)
     joules = (power[known] * durations(times[known]))[inside[known]]
     return round(float(joules.sum()), 3) if len(joules) else None
@@ -460,10 +466,11 @@ def _of_host(
     host = merged.host
     if host is None:
         return {}
+    columns = columns_of(host)
     return {
-        name: _measured(host[_TIME], host[f"{prefix}{name}"], window)
+        name: _measured(columns[_TIME], columns[f"{prefix}{name}"], window)
         for name in names
-        if f"{prefix}{name}" in host
+        if f"{prefix}{name}" in columns
     }
 
 

@@ -13,14 +13,14 @@ from planner.profile.model import Health
 from pricing import hardware
 from pricing.errors import InputError
 from telemetry.profiling.window import GAP_INTERVALS, main_times, usual_interval
-from telemetry.recording.recording import GPU, JOB, TIME
+from telemetry.recording.recording import JOB, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pandas as pd
+    from numpy.typing import NDArray
 
-    from telemetry.profiling.window import ActiveWindow
+    from telemetry.profiling.window import ActiveWindow, Columns
     from telemetry.recording.recording import GpuIdentity, Recording
 
 _NO_GPU = (
@@ -73,16 +73,14 @@ class Readings:
     repeats: int = 0
     rows: int = 0
 
-    def look_at(self, key: str, rows: pd.DataFrame, gpus: Sequence[GpuIdentity]) -> None:
+    def look_at(self, key: str, rows: Columns, gpus: Sequence[GpuIdentity]) -> None:
         """Look at one GPU's rows, by time."""
         gpu = next(gpu for gpu in gpus if gpu.key == key)
-        slots = {
-            str(c) for c in rows.columns if c not in {TIME, GPU, JOB} and rows[c].notna().any()
-        }
+        slots = {name for name in _slots(rows) if np.isfinite(rows[name]).any()}
         self.slots |= slots
         self.gpus |= {key} if slots else set()
         self.sentences += [text for doubt in _DOUBTS if (text := doubt(rows, gpu)) is not None]
-        self.rows += len(rows)
+        self.rows += len(rows[TIME])
         self.repeats += _repeats(rows)
 
 
@@ -151,22 +149,26 @@ def _perhaps_fractions(merged: Recording) -> Iterator[str]:
                 )
 
 
-def _repeats(readings: pd.DataFrame) -> int:
-    values = readings.drop(columns=[TIME, GPU, JOB], errors="ignore").to_numpy(dtype=float)
-    if len(values) <= 1:
-        return 0
-    return int(
-        (np.nan_to_num(values[1:], nan=-1.0) == np.nan_to_num(values[:-1], nan=-1.0))
-        .all(axis=1)
-        .sum()
-    )
+def _repeats(readings: Columns) -> int:
+    return int((~_moved(readings)).sum())
 
 
-def _constant(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+def _slots(readings: Columns) -> list[str]:
+    return [name for name in readings if name not in {TIME, JOB}]
+
+
+def _moved(readings: Columns) -> NDArray[np.bool_]:
+    """Return of which rows any reading differs from the one before."""
+    steps = (np.diff(np.nan_to_num(readings[slot], nan=-1.0)) != 0 for slot in _slots(readings))
+    none = np.zeros(max(0, len(readings[TIME]) - 1), dtype=bool)
+    return np.asarray(np.logical_or.reduce([none, *steps]))
+
+
+def _constant(readings: Columns, gpu: GpuIdentity) -> str | None:
     """Return doubt in utilisation that never moves from 0 or 100 % while the GPU is in use."""
     if _UTIL not in readings:
         return None
-    values = readings[_UTIL].dropna().to_numpy(dtype=float)
+    values = readings[_UTIL][np.isfinite(readings[_UTIL])]
     if len(values) < _FEW or values.min() != values.max() or values[0] not in {0.0, 1.0}:
         return None
     if values[0] and _typical(readings, "util.sm_active"):  # another counter sees it at work
@@ -192,7 +194,7 @@ def _constant(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
     )
 
 
-def _above_limit(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+def _above_limit(readings: Columns, gpu: GpuIdentity) -> str | None:
     """Return doubt in power that stays above the enforced limit, which no board does."""
     power, limit = _typical(readings, _POWER), _typical(readings, "power.limit_w")
     if power is None or limit is None or power <= _OVER_LIMIT * limit:
@@ -203,18 +205,16 @@ def _above_limit(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
     )
 
 
-def _stuck(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+def _stuck(readings: Columns, gpu: GpuIdentity) -> str | None:
     """Return a busy GPU whose readings, power too, never change: an old value is repeated."""
-    if _UTIL not in readings or _POWER not in readings or len(readings) < _FEW:
+    if _UTIL not in readings or _POWER not in readings or len(readings[TIME]) < _FEW:
         return None
-    power = np.nan_to_num(readings[_POWER].to_numpy(dtype=float), nan=-1.0)
+    power = np.nan_to_num(readings[_POWER], nan=-1.0)
     if np.diff(np.flatnonzero(np.diff(power)), prepend=-1, append=len(power) - 1).max() < _FEW:
         return None  # no run of rows is long enough, whatever the other columns say
-    values = readings.drop(columns=[TIME, GPU, JOB], errors="ignore").to_numpy(dtype=float)
-    moved = np.append(True, (np.diff(np.nan_to_num(values, nan=-1.0), axis=0) != 0).any(axis=1))
+    moved = np.append(True, _moved(readings))
     run = np.cumsum(moved)
-    busy = readings[_UTIL].to_numpy(dtype=float) >= _BUSY
-    t_s = readings["t_s"].to_numpy(dtype=float)
+    busy, t_s = readings[_UTIL] >= _BUSY, readings[TIME]
     first = np.flatnonzero(moved)
     last = np.append(first[1:], len(run)) - 1
     lengths_s = np.where(busy[first] & (last - first >= _FEW), t_s[last] - t_s[first], 0.0)
@@ -227,11 +227,11 @@ def _stuck(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
     )
 
 
-def _load_unknown(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+def _load_unknown(readings: Columns, gpu: GpuIdentity) -> str | None:
     """Return for how long other readings went on while the load was not told."""
     if _UTIL not in readings:
         return None
-    every, known = main_times(readings), readings[readings[_UTIL].notna()]["t_s"].to_numpy(float)
+    every, known = main_times(readings), readings[TIME][np.isfinite(readings[_UTIL])]
     usual_s = usual_interval(known)
     if usual_s is None or len(every) == len(known):
         return None
@@ -243,20 +243,20 @@ def _load_unknown(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
     return f"{_who(gpu)}: how busy it was is unknown for {unknown_s:.4g} s of {whole_s:.4g} s."
 
 
-def _contradicted(readings: pd.DataFrame, gpu: GpuIdentity) -> str | None:
+def _contradicted(readings: Columns, gpu: GpuIdentity) -> str | None:
     """Return what two rows of one instant say differently of a GPU.
 
     Raises:
         InputError: most instants are such: two GPUs are taken for one.
     """
-    times = readings["t_s"].to_numpy(dtype=float)
+    times = readings[TIME]
     same = np.diff(times, prepend=np.nan) == 0
     if not same.any():
         return None
-    if "job" in readings:
-        same &= (readings["job"] == readings["job"].shift()).to_numpy()
-    slots = [c for c in readings.columns if c in SLOTS]
-    values = readings[slots].to_numpy(dtype=float)
+    if JOB in readings:
+        same &= np.diff(readings[JOB], prepend=np.nan) == 0
+    slots = [name for name in readings if name in SLOTS]
+    values = np.column_stack([readings[slot] for slot in slots] or [np.zeros(len(times))])
     before = np.concatenate((values[:1], values[:-1]))
     rounding = _SAME + _ROUNDED * np.maximum(np.abs(values), np.abs(before))
     steps = np.abs(values - before) > rounding
@@ -284,6 +284,6 @@ def _who(gpu: GpuIdentity) -> str:
     return f"GPU {gpu.index}" if gpu.index is not None else "the GPU"
 
 
-def _typical(readings: pd.DataFrame, slot: str) -> float | None:
-    known = readings[slot].dropna() if slot in readings else None
-    return float(known.median()) if known is not None and len(known) else None
+def _typical(readings: Columns, slot: str) -> float | None:
+    known = readings[slot][np.isfinite(readings[slot])] if slot in readings else ()
+    return float(np.median(known)) if len(known) else None

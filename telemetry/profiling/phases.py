@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from planner.profile.model import Phase
-from telemetry.profiling.window import durations, main_times
+from telemetry.profiling.window import by_gpu, columns_of, durations, main_times
 from telemetry.recording.observed import STEP_COLUMNS, Observed, Pause
 from telemetry.recording.recording import GPU, TIME
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from telemetry.profiling.window import Columns
     from telemetry.recording.recording import Recording
 
 _BUSY_FRACTION = 0.05
@@ -80,8 +81,7 @@ def labelled(
 def _ticks(
     samples: pd.DataFrame, host: pd.DataFrame | None, observed: Observed | None
 ) -> _Ticks | None:
-    groups = [rows for _, rows in samples.groupby("gpu", sort=True)]
-    loads = [load for rows in groups if (load := _load(rows)) is not None]
+    loads = [load for _, rows in by_gpu(samples) if (load := _load(rows)) is not None]
     stepped = observed is not None and observed.steps is not None
     if loads:
         clock = loads[0][0]
@@ -100,11 +100,10 @@ def _ticks(
     )
 
 
-def _load(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+def _load(rows: Columns) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     for slot in _LOADS:
-        if slot in rows and rows[slot].notna().any():
-            known = rows[rows[slot].notna()]
-            return known["t_s"].to_numpy(dtype=float), known[slot].to_numpy(dtype=float)
+        if slot in rows and (known := np.isfinite(rows[slot])).any():
+            return rows["t_s"][known], rows[slot][known]
     return None
 
 
@@ -112,7 +111,7 @@ def _host(clock: NDArray[np.float64], host: pd.DataFrame | None) -> NDArray[np.f
     if host is None or "cpu_util" not in host or not host["cpu_util"].notna().any():
         return np.full(len(clock), np.nan)
     known = host[host["cpu_util"].notna()]
-    return _at(clock, main_times(known), known["cpu_util"].to_numpy(dtype=float))
+    return _at(clock, main_times(columns_of(known)), known["cpu_util"].to_numpy(dtype=float))
 
 
 def _at(

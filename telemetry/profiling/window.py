@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,9 +11,10 @@ import pandas as pd
 
 from planner.profile.model import Statistics, UseByHour
 from pricing.message import Message
+from telemetry.recording.recording import GPU, JOB
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,6 +26,26 @@ _NEIGHBOURS = 15
 _DIGITS = 6
 _MANY = 100_000
 _SAME = 1e-9
+
+
+Columns = Mapping[str, "NDArray[np.float64]"]
+"""The rows of one device: times, jobs by number and readings, NaN where missing."""
+
+
+def by_gpu(samples: pd.DataFrame) -> Iterator[tuple[str, Columns]]:
+    """Yield each device's key and its rows as numbers, by key; jobs are numbered."""
+    columns = {str(name): samples[name].array for name in samples.columns if name not in (GPU, JOB)}
+    if JOB in samples:
+        numbers = samples[JOB].astype("category").cat.codes
+        columns[JOB] = numbers.where(numbers >= 0, np.nan).astype(float).array
+    places = {str(key): own for key, own in samples.groupby(GPU, observed=True).indices.items()}
+    for key, own in sorted(places.items()):
+        yield key, {name: np.asarray(c.take(own), dtype=float) for name, c in columns.items()}
+
+
+def columns_of(frame: pd.DataFrame) -> Columns:
+    """Return the columns of a table of numbers."""
+    return {str(name): frame[name].to_numpy(dtype=float) for name in frame.columns}
 
 
 def durations(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -248,9 +270,9 @@ class Span:
     busy: tuple[_Edge, _Edge] | None
 
 
-def span_of(rows: pd.DataFrame) -> Span:
+def span_of(rows: Columns) -> Span:
     """Return when one GPU was read; its rows are sorted by time, and at least one."""
-    times = rows["t_s"].to_numpy(dtype=float)
+    times = rows["t_s"]
     interval = usual_interval(main_times(rows))
     return Span(float(times[0]), float(times[-1]), interval, _busy_bounds(rows))
 
@@ -273,7 +295,7 @@ def _whole(spans: Sequence[Span]) -> ActiveWindow:
     )
 
 
-def _busy_bounds(rows: pd.DataFrame) -> tuple[_Edge, _Edge] | None:
+def _busy_bounds(rows: Columns) -> tuple[_Edge, _Edge] | None:
     """Return one GPU's first and last busy sample.
 
     A stretch in which the load is unknown while other readings go on is not idle.
@@ -293,18 +315,18 @@ def _busy_bounds(rows: pd.DataFrame) -> tuple[_Edge, _Edge] | None:
     return first, last
 
 
-def main_times(rows: pd.DataFrame) -> NDArray[np.float64]:
+def main_times(rows: Columns) -> NDArray[np.float64]:
     """Return when one GPU's most often read slot was read, seconds.
 
     Slots may be read at moments of their own; mixing them would make the pace look faster.
     """
-    times = rows["t_s"].to_numpy(dtype=float)
-    slots = sorted(slot for slot in rows.columns if slot not in {"t_s", "gpu", "job"})
+    times = rows["t_s"]
+    slots = sorted(slot for slot in rows if slot not in {"t_s", "job"})
     if not slots:
         return times
     most: NDArray[np.bool_] | None = None
     for slot in slots:
-        known = np.isfinite(rows[slot].to_numpy(dtype=float))
+        known = np.isfinite(rows[slot])
         if known.all():
             return times
         if most is None or known.sum() > most.sum():
@@ -312,13 +334,13 @@ def main_times(rows: pd.DataFrame) -> NDArray[np.float64]:
     return times[most]
 
 
-def _busy(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _busy(rows: Columns) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return when load was read, and whether the GPU was busy then."""
-    times = rows["t_s"].to_numpy(dtype=float)
+    times = rows["t_s"]
     for slot in (*_BUSY_SLOTS, "power.board_w"):
         if slot not in rows:
             continue
-        values = rows[slot].to_numpy(dtype=float)
+        values = rows[slot]
         known = np.isfinite(values)
         if not known.any():
             continue
@@ -352,12 +374,12 @@ class Points(NamedTuple):
     busy: NDArray[np.float64]
 
 
-def points_of(rows: pd.DataFrame) -> Points:
+def points_of(rows: Columns) -> Points:
     """Return one GPU's load; its rows have `t_s`, seconds since 1970 UTC."""
-    slot = next((name for name in _LOADS if name in rows and rows[name].notna().any()), None)
-    busy = rows[slot].to_numpy(dtype=float) if slot else np.full(len(rows), np.nan)
+    loads = (rows[name] for name in _LOADS if name in rows and np.isfinite(rows[name]).any())
+    busy = next(loads, np.full(len(rows["t_s"]), np.nan))
     read = np.isfinite(busy)
-    at = (rows["t_s"].to_numpy(dtype=float)[read] // _POINT_S).astype(np.int64)
+    at = (rows["t_s"][read] // _POINT_S).astype(np.int64)
     return _means(at, busy[read])
 
 

@@ -401,8 +401,10 @@ def numbers(
     counts = np.append(np.bincount(codes[codes >= 0], minlength=len(unique)), 0)
     raw, scaled = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     missing: Counter[str] = Counter()
-    for i in np.flatnonzero(counts):
-        text = str(unique[i]).strip()
+    for i, cell in enumerate(unique):
+        if not counts[i]:
+            continue
+        text = str(cell).strip()
         parsed = _VALUE.fullmatch(_plain(text, sign))
         factor = _factor(parsed[2], scale, to, typical) if parsed else None
         if parsed is None or factor is None or abs(float(parsed[1])) > MOST:

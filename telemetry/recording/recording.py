@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from planner.profile.join import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
 
@@ -200,10 +200,3 @@ class Recording:
     def slots(self) -> list[str]:
         """The measured columns of the samples, in order."""
         return [str(c) for c in self.samples.columns if c not in (TIME, GPU, JOB)]
-
-    def by_gpu(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield each device's key and its rows, by key, readings as numbers."""
-        kinds = self.samples.dtypes.drop([GPU, JOB], errors="ignore")
-        other = [name for name, kind in kinds.items() if kind.kind != "f"]
-        for key, rows in self.samples.groupby(GPU, sort=True, observed=True):
-            yield str(key), rows.astype(dict.fromkeys(other, float)) if other else rows
