@@ -330,9 +330,10 @@ class _Option(click.Option):
             choices = self.type.choices if isinstance(self.type, click.Choice) else ()
             typed = value if isinstance(value, tuple | list) else (value,)
             near = [m for v in typed for m in get_close_matches(str(v), choices, 1) if v != m]
-            if near:
-                error.message = f"{error.message} Did you mean {near[0]!r}?"
-            raise
+            if not near:
+                raise
+            sentence = f"{error.message} Did you mean {near[0]!r}?"
+            raise click.BadParameter(sentence, ctx=error.ctx, param=error.param) from None
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         flag = next(name for name in self.opts if name.startswith("--")).removeprefix("--")
