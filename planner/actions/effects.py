@@ -195,6 +195,8 @@ def batch_growth(signals: Signals) -> float | None:
 
 def _batch(signals: Signals) -> Range | None:
     growth, empty = batch_growth(signals), _empty(signals)
+    if growth == 1.0:  # memory is full
+        return (1.0, 1.0, 1.0)
     if growth is None or empty is None:
         return None
     mid, high = (_batch_gain(fixed, growth) for fixed in (empty / 2.0, empty))

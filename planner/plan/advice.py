@@ -16,7 +16,7 @@ from planner.choice.baseline import bill_of_work
 from planner.choice.changes import END, effort_usd, must_end
 from planner.choice.context import JobContext
 from planner.choice.option import Option
-from planner.choice.search import price_change
+from planner.choice.search import SCALE_DOWN, may_scale, price_change
 from planner.choice.workload import END_WHEN_IDLE, Workload
 from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.coefficients import coefficients
@@ -81,11 +81,21 @@ def cure_now(
         if best is not None:
             together = _together(finding, best, priced, context)
             return together or _try_with_end(best, context, priced)
+        if finding is findings[0] and (grave := _of_grave(finding, context, priced)) is not None:
+            return grave  # the cure of a lesser cause does not mend this one
     worst = _worst(findings)
     if worst is None:
         return _unpriced(context, findings)
     cure = None if _is_open(worst) else _cure(worst, context, priced)
     return None if cure is None else _try(cure, context, priced.get(cure.code))
+
+
+def _of_grave(finding: Finding, context: JobContext, priced: Mapping[str, Saved]) -> Now | None:
+    """Return the cure of a grave cause that was measured, though its gain is unknown."""
+    if (finding.severity, finding.confidence) != ("high", "measured"):
+        return None
+    cure = _cure(finding, context, priced) if finding.waste_fraction else None
+    return _try(cure, context, None) if cure else _unpriced(context, (finding,))
 
 
 def _worst(findings: Iterable[Finding]) -> Finding | None:
@@ -228,7 +238,8 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
     signals, rate = context.signals, context.asked.engineer_usd_per_hour
     at_stake = None if cause.waste_usd is None else cause.waste_usd * context.periods
     codes = [code for code in cause.actions if code not in priced and code not in _ELSEWHERE]
-    found = [action(code, signals) for code in codes]
+    one_copy = not may_scale(context)  # of which nothing is left to take away
+    found = [action(code, signals) for code in codes if not (one_copy and code == SCALE_DOWN)]
     known = [one for one in found if one.effect is not None]
     helping = [one for one in known if one.gain and one.gain[1] >= _GAINS] if known else found
     if at_stake is None:

@@ -160,6 +160,13 @@ def evaluation_busy(profile: Profile) -> float | None:
     return share if share is None or load is None else share * load
 
 
+def evaluation_idle(profile: Profile) -> float | None:
+    """Return the share of the time in which the GPU waits while the program evaluates."""
+    share, busy = evaluation_share(profile), evaluation_busy(profile)
+    known = any(p.kind == "evaluation" and p.kernel_time is not None for p in profile.phases)
+    return share - busy if known and share is not None and busy is not None else None
+
+
 def started(profile: Profile) -> float | None:
     """Return the share of the recording before the first step; None where nothing stepped."""
     stepped = profile.step is not None and (profile.step.count or 0) > 1
@@ -251,6 +258,7 @@ SIGNALS: dict[str, Signal] = {
     ),
     "evaluation.share": Signal(evaluation_share, "time in evaluation", FRACTION),
     "evaluation.busy": Signal(evaluation_busy, "time with the GPU evaluating", FRACTION),
+    "evaluation.idle": Signal(evaluation_idle, "evaluation with the GPU waiting", FRACTION),
     "start-up.share": Signal(started, "recording before the first step", FRACTION),
     "step.early_share": Signal(early_share, "recording lost to slow first steps", FRACTION),
     "stalls.share": Signal(stalled, "time in stalls", FRACTION),

@@ -34,8 +34,8 @@ def profile(case: Mapping[str, Any]) -> dict[str, Any]:
     return {"schema": "gpucost.profile/v1", "window": window, **job, "gpus": gpus}
 
 
-def _statistics(mean: float) -> dict[str, float]:
-    return {"mean": mean, "p95": mean, "max": mean}
+def _statistics(value: float | dict[str, float]) -> dict[str, float]:
+    return value if isinstance(value, dict) else {"mean": value, "p95": value, "max": value}
 
 
 def agrees(wants: Mapping[str, Any], ran: Ran) -> Iterator[tuple[str, bool]]:
@@ -53,6 +53,7 @@ def agrees(wants: Mapping[str, Any], ran: Ran) -> Iterator[tuple[str, bool]]:
         "cured": lambda _: option is None or bool(cures & set(option["actions"])),
         "share_most": lambda most: ran.share <= most,
         "stays": lambda _: option is None,
+        "gpus": lambda models: option is None or option["offer"]["gpu"].startswith(tuple(models)),
         "not_types": lambda types: option is None or option["offer"]["instance_type"] not in types,
         "gib_least_or_cured": lambda gib: ran.gib >= gib or bool(cures & codes),
         "text": lambda words: any(word in ran.text for word in words),
