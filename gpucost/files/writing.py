@@ -104,11 +104,7 @@ CACHE = "GPUCOST_CACHE_DIR"
 
 def cache_folder() -> Path:
     """Return the folder: GPUCOST_CACHE_DIR, else the user's cache."""
-    named = os.environ.get(CACHE)
-    if named:
-        return Path(named)
-
-    return user_cache_path("gpucost")
+    return Path(os.environ.get(CACHE) or user_cache_path("gpucost"))
 
 
 STATE = "GPUCOST_STATE_DIR"
@@ -116,8 +112,4 @@ STATE = "GPUCOST_STATE_DIR"
 
 def state_folder() -> Path:
     """Return the folder of the journal: GPUCOST_STATE_DIR, else the user's state folder."""
-    named = os.environ.get(STATE)
-    if named:
-        return Path(named)
-
-    return user_state_path("gpucost")
+    return Path(os.environ.get(STATE) or user_state_path("gpucost"))

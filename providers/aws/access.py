@@ -21,6 +21,7 @@ HOME = "us-east-1"
 """Asked where no region is named."""
 
 _MOST_TEXT = 200
+_Answer = TypeVar("_Answer")
 
 
 def open_session() -> AwsClient:
@@ -156,6 +157,16 @@ def code_of(error: BaseException) -> str:
     """Return the code of a service's answer; empty where there was none."""
     answer: Any = getattr(error, "response", None) or {}
     return str(answer.get("Error", {}).get("Code", ""))
+
+
+def if_known(call: Callable[[], _Answer]) -> _Answer | None:
+    """Return what a call answers; None where AWS knows no such thing."""
+    try:
+        return call()
+    except Exception as error:
+        if is_not_found(error):
+            return None
+        raise
 
 
 def is_not_found(error: BaseException) -> bool:

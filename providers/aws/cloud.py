@@ -18,7 +18,7 @@ from providers.aws.access import (
     AwsClients,
     client,
     code_of,
-    is_not_found,
+    if_known,
     open_session,
     sdk_errors,
     sentence,
@@ -310,14 +310,9 @@ class AwsCloud(Cloud):
             ec2 = self._ec2(resource.region)
             call = partial(getattr(ec2, row.destroy), **{row.argument: value})
         with sdk_errors(f"ending {resource.kind} {resource.name}"):
-            try:
-                answer = call()
-            except Exception as error:
-                if not is_not_found(error):
-                    raise
-                return False
+            answer = if_known(call)
         # DeleteKeyPair says yes to a name that it does not know, and then names no id.
-        return resource.kind != "key-pair" or bool(answer.get("KeyPairId"))
+        return answer is not None and (resource.kind != "key-pair" or bool(answer.get("KeyPairId")))
 
 
 def _make_key(ec2: AwsClient, arguments: _Json) -> _Json:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pricing.tables import members, objects
-from providers.aws.access import AwsClient, AwsClients, in_each, is_not_found, sdk_errors
+from providers.aws.access import AwsClient, AwsClients, if_known, in_each, sdk_errors
 from providers.aws.calls import GROUP, KEY, KINDS, PROVIDER, RUN_TAG, client_token
 from providers.interface import (
     MACHINE,
@@ -106,11 +106,7 @@ def _options_of(
 
 def _shown(ec2: AwsClient, kind: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what a list shows; a name that nothing has is an empty list."""
-    try:
-        yield from items(ec2, kind, options)
-    except Exception as error:
-        if not is_not_found(error):
-            raise
+    yield from if_known(lambda: list(items(ec2, kind, options))) or ()
 
 
 _STRANGER = (
@@ -202,12 +198,8 @@ def items(ec2: AwsClient, kind: str, options: Mapping[str, Any]) -> Iterator[Ite
 
 def by_id(ec2: AwsClient, kind: str, key: str) -> Item | None:
     """Return the item of an id; None where EC2 does not show it."""
-    try:
-        return next(items(ec2, kind, {KINDS[kind].ids: [key]}), None) if key else None
-    except Exception as error:
-        if not is_not_found(error):
-            raise
-        return None
+    ids = {KINDS[kind].ids: [key]}
+    return if_known(lambda: next(items(ec2, kind, ids), None)) if key else None
 
 
 def resource(

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from pricing.money import plain
 from providers.aws import LATE_S
-from providers.aws.access import HOME, AwsClient, client, code_of, is_not_found, sdk_errors
+from providers.aws.access import HOME, AwsClient, client, code_of, if_known, sdk_errors
 from providers.deployment import POOL
 from providers.interface import OUTSIDE, Creation, LaunchSpec, Resource
 from providers.ownership_tags import PREFIX, OwnershipTags, read_text
@@ -86,13 +86,8 @@ def create(scheduler: AwsClient, creation: Creation) -> Resource:
 
 def find(scheduler: AwsClient, name: str, region: str) -> Resource | None:
     """Return the schedule of that name; None where there is none, or it is not ours."""
-    try:
-        answer = scheduler.get_schedule(Name=name)
-    except Exception as error:
-        if is_not_found(error):
-            return None
-        raise
-    marks = read_text(str(answer.get("Description", "")), ":")
+    answer = if_known(lambda: scheduler.get_schedule(Name=name))
+    marks = None if answer is None else read_text(str(answer.get("Description", "")), ":")
     return None if marks is None else _resource(name, region, marks)
 
 

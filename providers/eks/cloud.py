@@ -6,13 +6,14 @@ by the group's name. Role and subnets of the nodes are those of a group that the
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pricing.errors import InputError, ProviderError
 from providers.aws import schedule
-from providers.aws.access import AwsClients, is_not_found, sdk_errors
+from providers.aws.access import AwsClients, if_known, sdk_errors
 from providers.aws.cloud import AwsCloud
 from providers.aws.cloud import connect as connect_aws
 from providers.aws.inventory import enabled_regions
@@ -129,15 +130,13 @@ class EksCloud(PoolCloud):
     def _refuse_unknown(self, cluster: str, region: str) -> None:
         """Refuse a cluster that the region has not, naming those that it has."""
         eks = self._clients.get("eks", region)
-        try:
-            status = str(eks.describe_cluster(name=cluster)["cluster"]["status"])
-        except Exception as error:
-            if not is_not_found(error):
-                raise
+        answer = if_known(lambda: eks.describe_cluster(name=cluster))
+        if answer is None:
             names = ", ".join(inventory.clusters(eks)) or "none"
             raise InputError(
                 f"--kubernetes {cluster}: no such cluster in {region}; it has: {names}."
-            ) from None
+            )
+        status = str(answer["cluster"]["status"])
         if status not in ("ACTIVE", "UPDATING"):
             raise ProviderError(f"AWS: cluster {cluster} in {region} is {status}.")
 
@@ -237,13 +236,8 @@ class EksCloud(PoolCloud):
         cluster, name = inventory.parts(pool.id)
         eks = self._clients.get("eks", pool.region)
         with sdk_errors(f"ending {pool.kind} {pool.name}"):
-            try:
-                eks.delete_nodegroup(clusterName=cluster, nodegroupName=name)
-            except Exception as error:
-                if not is_not_found(error):
-                    raise
-                return False
-        return True
+            call = partial(eks.delete_nodegroup, clusterName=cluster, nodegroupName=name)
+            return if_known(call) is not None
 
     def _end_node(self, node: Resource) -> bool:
         return self.account_cloud.destroy(replace(node, kind=MACHINE))

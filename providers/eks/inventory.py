@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pricing.tables import objects
-from providers.aws.access import AwsClient, AwsClients, in_each, is_not_found, sdk_errors
-from providers.aws.inventory import join_regions, tags_of
+from providers.aws.access import AwsClient, AwsClients, if_known, in_each, sdk_errors
+from providers.aws.inventory import by_id, join_regions, tags_of
 from providers.deployment import NODE, ON_NODES, POOL, TAINT, NodePool, pool_name, run_of_pool
 from providers.interface import (
+    MACHINE,
     Creation,
     ExistenceCheck,
     JournaledResource,
@@ -155,13 +156,8 @@ def _groups(eks: AwsClient, cluster: str) -> Iterator[_Json]:
 
 def read_group(eks: AwsClient, cluster: str, name: str) -> _Json | None:
     """Return a node group; None where EKS knows no such one."""
-    try:
-        group: _Json = eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
-    except Exception as error:
-        if not is_not_found(error):
-            raise
-        return None
-    return group
+    answer = if_known(lambda: eks.describe_nodegroup(clusterName=cluster, nodegroupName=name))
+    return None if answer is None else answer["nodegroup"]
 
 
 def _take_group(group: _Json, region: str, part: ListingDraft) -> None:
@@ -257,19 +253,13 @@ def look(clients: AwsClients, entry: JournaledResource, marks: OwnershipTags) ->
 def _look_at_node(
     clients: AwsClients, entry: JournaledResource, marks: OwnershipTags
 ) -> ExistenceCheck:
-    try:
-        answer = clients.get("ec2", entry.region).describe_instances(InstanceIds=[entry.id])
-    except Exception as error:
-        if not is_not_found(error):
-            raise
+    item = by_id(clients.get("ec2", entry.region), MACHINE, entry.id)
+    if item is None:
         return ExistenceCheck.not_shown(f"EC2 knows no such instance in {entry.region}")
-    items = [node for part in answer["Reservations"] for node in part["Instances"]]
-    if not items:
-        return ExistenceCheck.not_shown(f"EC2 shows no such instance in {entry.region}")
-    node = node_resource(items[0], entry.region, marks)
+    node = node_resource(item, entry.region, marks)
     if node.state == "gone":
         return ExistenceCheck.ended("EC2 calls it terminated")
-    run = run_of_pool(_group_of(items[0]))
+    run = run_of_pool(_group_of(item))
     if run and run != marks.run:
         return ExistenceCheck.not_asked(f"it is a node of run {run}")
     return ExistenceCheck.present(node)

@@ -46,7 +46,7 @@ _WRITES = (
     "intend",
     "record",
     "refuse",
-    "gone",
+    "mark_gone",
     "note",
 )
 _STATES = ("starting", "running", "ending")
