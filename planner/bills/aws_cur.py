@@ -25,6 +25,7 @@ from planner.bills.bill import (
     says_idle,
     usage_of_type,
 )
+from pricing.message import Message
 
 PROVIDER = "aws"
 _NEEDED = (
@@ -93,12 +94,11 @@ def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
 
     lines = read_charges(rows, charges, "Correct it, or download the report again.")
     notes = tuple(
-        f"{name}: lines of type {kind}: {count}, not counted, as what a commitment costs is in the "
-        "lines of the use that it covers."
+        Message("invoice.spread", file=name, kind=kind, count=count)
         for kind, count in sorted(spread.items())
     )
     if repeats:
-        notes += (f"{name}: rows that stand twice, all cells alike: {repeats}, counted once.",)
+        notes += (Message("invoice.repeats", file=name, count=repeats),)
     return Bill(name=name, format="AWS Cost and Usage Report", lines=lines, notes=notes)
 
 

@@ -28,6 +28,7 @@ from planner.bills.bill import (
     read_charges,
     says_idle,
 )
+from pricing.message import Message
 
 PROVIDER = "azure"
 _COSTS = ("costinbillingcurrency", "cost", "pretaxcost")
@@ -75,11 +76,7 @@ def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
         "Correct it, or export the costs again.",
     )
     free = sum(line.purchase == RESERVED and not line.usd for line in lines)
-    note = (
-        f"{name}: {free} lines that a reservation or savings plan covers cost 0 in an export of "
-        "actual costs; an amortised one has their dollars."
-    )
-    notes = (note,) if free else ()
+    notes = (Message("invoice.actual-costs", file=name, count=free),) if free else ()
     return Bill(name=name, format="Azure cost details", lines=lines, notes=notes)
 
 

@@ -26,6 +26,7 @@ from planner.bills.bill import (
     size_in_parentheses,
 )
 from pricing.errors import InputError
+from pricing.message import Message
 
 PROVIDER = "digitalocean"
 CSV_COLUMNS = ("product", "description", "hours", "start", "end")
@@ -70,21 +71,21 @@ def read_json(name: str, text: str) -> Bill:
     title, make = _JSON[key]
     items = ((f"{name}: {key}[{i}]", item) for i, item in enumerate(document[key]))
     bill = _bill(name, title, items, make)
-    missing = _missing_pages(document, len(bill.lines))
-    notes = (f"{name}: {missing}",) if missing else ()
-    return replace(bill, notes=notes, whole=not missing)
+    notes = _missing_pages(name, document, len(bill.lines))
+    return replace(bill, notes=notes, whole=not notes)
 
 
-def _missing_pages(document: _Record, read: int) -> str | None:
-    """Return what says that there are more pages than this one."""
+def _missing_pages(name: str, document: _Record, read: int) -> tuple[Message, ...]:
+    """Return what says that there are more pages; nothing where there are none."""
     links, meta = document.get("links"), document.get("meta")
     pages = links.get("pages") if isinstance(links, dict) else None
     total = document.get("total_items") or (meta.get("total") if isinstance(meta, dict) else None)
     more = isinstance(pages, dict) and pages.get("next")
     if not more and not (isinstance(total, int) and total > read):
-        return None
-    of = f" of {total}" if isinstance(total, int) else ""
-    return f"one page with {read} lines{of}; give the other pages, too, or the totals are too low."
+        return ()
+    if isinstance(total, int):
+        return (Message("invoice.page-of", file=name, lines=read, total=total),)
+    return (Message("invoice.page", file=name, lines=read),)
 
 
 def _bill(

@@ -29,6 +29,7 @@ from planner.bills.bill import (
     says_idle,
 )
 from pricing.errors import InputError
+from pricing.message import Message
 from pricing.money import EXACT
 from pricing.tables import elements
 
@@ -74,7 +75,13 @@ def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
     """
     advice = "Correct it, or export the rows again."
     lines = read_charges(_records(name, text), lambda record: _lines(record, rates), advice)
-    return Bill(name=name, format="Google Cloud billing export", lines=lines)
+    own = {
+        currency
+        for _, record in _records(name, text)
+        if (currency := _value(record, "currency")) not in (None, "USD") and currency not in rates
+    }
+    notes = tuple(Message("invoice.own-rate", file=name, currency=c) for c in sorted(own))
+    return Bill(name=name, format="Google Cloud billing export", lines=lines, notes=notes)
 
 
 def _records(name: str, text: str) -> Iterator[tuple[str, Any]]:

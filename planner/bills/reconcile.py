@@ -17,6 +17,7 @@ from planner.bills.bill import APART, MACHINE, RESERVED, Bill, BillLine
 from planner.documents.selection import Selection
 from planner.models.document import Instant
 from planner.plan.plan import Plan
+from pricing.message import Message
 from pricing.money import EXACT, Amount, cents, sum_exactly, without_zeros
 
 _ZERO = Decimal(0)
@@ -489,42 +490,39 @@ def _span(lines: Iterable[BillLine]) -> tuple[datetime | None, datetime | None]:
 def _period_notes(start: datetime | None, end: datetime | None, period: str) -> list[str]:
     """Return what there is to say where the bill is of no single whole month."""
     if start is None or end is None:
-        return ["the bill does not say which days it covers."]
+        return [Message("invoice.no-days")]
     days = f"{(end - start) / _DAY:.1f}".removesuffix(".0")
-    covers = f"the bill covers {start:%Y-%m-%d} to {end - timedelta(seconds=1):%Y-%m-%d}"
+    last = end - timedelta(seconds=1)
+    covers = {"first": f"{start:%Y-%m-%d}", "last": f"{last:%Y-%m-%d}"}
     if period == "run":
-        return [f"{covers}; the plan is for one run."]
+        return [Message("invoice.of-a-run", **covers)]
     first = start.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     after = (first + 32 * _DAY).replace(day=1)
     if end > after:
-        return [f"{covers}, more than one month ({days} days); the plan is for a month."]
+        return [Message("invoice.over-a-month", **covers, days=days)]
     if start > first or end < after - timedelta(seconds=1):
-        of = (after - first).days
-        text = "a part of a month; the plan is for a whole one, and nothing is scaled."
-        return [f"{covers}, {days} of {of} days: {text}"]
+        return [Message("invoice.part", **covers, days=days, of=(after - first).days)]
     return []
 
 
 def _scope_notes(matched: Sequence[_Use]) -> list[str]:
     if not matched:
-        return ["nothing on the bill fits the plan: another account, another month, or not run."]
-    notes = ["the bill is of the whole account: what other jobs used on the same lines is in it."]
+        return [Message("invoice.nothing-fits")]
+    notes: list[str] = [Message("invoice.whole-account")]
     if any(len({key.order for key in use.keys}) > 2 for use in matched):  # noqa: PLR2004 - one each
-        notes.append("lines that the bill does not tell apart are compared as one.")
+        notes.append(Message("invoice.as-one"))
     return notes
 
 
 def _elsewhere_notes(unbilled: Iterable[_Use], unplanned: Sequence[_Use]) -> list[str]:
     """Return which planned machines were billed in another region or bought another way."""
-    notes = []
+    notes: list[str] = []
     for plan in (use.keys[0] for use in unbilled):
         for bill in (use.keys[0] for use in unplanned if plan.kind == MACHINE):
             place = (plan.provider, plan.kind, (plan.instance_type or "").lower())
             if place == (bill.provider, bill.kind, (bill.instance_type or "").lower()):
-                notes.append(
-                    f"{plan.instance_type} was planned {_terms(plan)}; the bill has it "
-                    f"{_terms(bill)}."
-                )
+                names = {"planned": _terms(plan), "billed": _terms(bill)}
+                notes.append(Message("invoice.elsewhere", type=plan.instance_type or "", **names))
     return notes
 
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from decimal import Decimal
@@ -29,6 +29,7 @@ from pricing.catalog.offer import PURCHASES
 from pricing.errors import InputError
 from pricing.hardware import find
 from pricing.listing import listed
+from pricing.message import Message
 from pricing.money import EXACT, Amount, cents, show, sum_exactly, without_zeros
 
 _SECONDS_PER_HOUR = 3600
@@ -45,6 +46,9 @@ class ReviewTotals(msgspec.Struct, frozen=True, kw_only=True):
         gpu_hours: of them [h]; None where a line says none.
         leftover_usd: of what nobody used.
         undecided_usd: of what may be used or not.
+        credit_usd: of credits and refunds, which are in no other sum; below 0 for what is given.
+        tax_usd: of taxes, as credits.
+        fee_usd: of fees, as credits.
     """
 
     usd: Amount
@@ -52,6 +56,9 @@ class ReviewTotals(msgspec.Struct, frozen=True, kw_only=True):
     gpu_hours: float | None
     leftover_usd: Amount
     undecided_usd: Amount
+    credit_usd: Amount
+    tax_usd: Amount
+    fee_usd: Amount
 
 
 class ReviewedMachine(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,6 +205,7 @@ def review(
             gpu_hours=six_digits(gpu_hours),
             leftover_usd=sum_usd(finding.usd for finding in findings),
             undecided_usd=sum_usd(question.usd for question in undecided),
+            **{f"{kind}_usd": sum_usd(x.usd for x in lines if x.kind == kind) for kind in APART},
         ),
         machines=machines,
         by_day=_by_day(charges, zone),
@@ -205,8 +213,16 @@ def review(
         findings=findings,
         undecided=undecided,
         measure_first=None if dearest is None else _measure(dearest),
-        notes=tuple(note for bill in bills for note in bill.notes),
+        notes=(*(note for bill in bills for note in bill.notes), *_unknown_gpus(machines)),
     )
+
+
+def _unknown_gpus(machines: Iterable[ReviewedMachine]) -> Iterator[Message]:
+    """Yield which machines with a GPU have one that is not known: their GPU hours are missing."""
+    for machine in machines:
+        if machine.gpu is None:
+            name = machine.instance_type or machine.provider
+            yield Message("invoice.unknown-gpu", machine=name, usd=show(machine.usd))
 
 
 def _machines(charges: Iterable[GpuLine], measured: Measured) -> tuple[ReviewedMachine, ...]:
@@ -363,7 +379,8 @@ def with_machines(
         if len(profiles) == 1 and machine.hours:
             price = round(machine.usd / Decimal(repr(machine.hours)), _PRICE_DIGITS)
         place = f"{machine.provider}/{machine.instance_type}"
-        notes.append(f"{profile.job.name} runs on {place}, the only {machine.gpu} that is billed.")
+        what = {"job": profile.job.name, "gpu": machine.gpu or ""}
+        notes.append(Message("invoice.only-machine", place=place, **what))
         hardware = replace(
             profile.hardware,
             provider=machine.provider,
@@ -380,7 +397,8 @@ def with_machines(
     if unmeasured:
         usd = show(sum_exactly(machine.usd for machine in unmeasured))
         names = [f"{m.provider}/{m.instance_type or m.gpu}" for m in unmeasured]
-        notes.append(f"bills ${usd} of GPUs that nobody measured: {listed(names, _SHOWN)}.")
+        machines = listed(names, _SHOWN)
+        notes.append(Message("invoice.unmeasured", usd=usd, machines=machines))
     return tuple(placed), tuple(notes), price
 
 

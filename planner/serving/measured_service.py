@@ -16,7 +16,7 @@ from planner.profile.trials import Latency, Serving
 from planner.serving.anchor import MeasuredRun
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
 from planner.serving.load import CopyLimit, Target, copies_for, copy_limit, fits, served
-from planner.serving.search import Layout, Question, copy_of, is_linked
+from planner.serving.search import Layout, Question, copy_of, is_linked, is_socketed
 from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
 from pricing.catalog.offer import Offer
@@ -147,7 +147,7 @@ def _question(
 ) -> Question:
     """Return what is asked of the copy, without targets yet."""
     job, ranks = profile.job, profile.gpu_count
-    linked = profile.hardware.interconnect in {"nvlink", "xgmi"} or "SXM" in gpu.name
+    linked = profile.hardware.interconnect in {"nvlink", "xgmi"} or is_socketed(gpu.name)
     precision = _PRECISIONS.get(job.precision or "")
     model = _model(profile, gpu, precision, notes)
     precision = precision or (model.native_precision if job.precision is None else "bf16")

@@ -340,7 +340,12 @@ def layouts_on_sale(
 
 def is_linked(offer: Offer) -> bool:
     """Return whether an offer's GPUs are linked by more than PCIe."""
-    return (offer.interconnect or ("nvlink" if "SXM" in offer.gpu else "")) in _NVLINK
+    return offer.interconnect in _NVLINK if offer.interconnect else is_socketed(offer.gpu)
+
+
+def is_socketed(gpu: str) -> bool:
+    """Return whether a model is of the form whose boards NVLink joins."""
+    return "SXM" in gpu
 
 
 def copy_of(question: Question, layout: Layout) -> Server | None:

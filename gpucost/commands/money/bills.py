@@ -7,6 +7,7 @@ from datetime import UTC
 from decimal import Decimal
 
 import click
+from msgspec import structs
 
 from gpucost.arguments.parameters import TYPES, options
 from gpucost.files.plan_file import is_plan, load_plan
@@ -33,12 +34,14 @@ from planner.bills.review import (
     Measured,
     Review,
     ReviewedMachine,
+    ReviewTotals,
     review,
 )
 from planner.documents.selection import select
 from planner.plan.plan import Plan
 from pricing.errors import InputError
-from pricing.money import plain, show, usd
+from pricing.message import Message
+from pricing.money import plain, show, sum_exactly, usd
 from telemetry.readers.hints import Hints
 from telemetry.readers.payload import Stream
 from templates.language.translate import ExchangeRate, _, join, showing, translate_text, word
@@ -133,6 +136,11 @@ def bill(
     bills = read_bills(paths, rates)
     sizes = gpu_sizes(load_catalog(say=output.say))
     document = review(bills, sizes, zone=zone, measured=_measured(profiles, output))
+    given = (
+        Message("invoice.given-rate", currency=currency, rate=str(rate))
+        for currency, rate in rates.items()
+    )
+    document = structs.replace(document, notes=(*given, *document.notes))
     if output.format == "json":
         print_json(document)
     else:
@@ -193,6 +201,7 @@ def _say_review(document: Review, output: Output) -> None:
             unused=_amount(totals.leftover_usd),
         )
     )
+    _say_apart(totals, output)
     week = document.by_part
     parts = (
         (_("Monday to Friday, 8 to 20 h"), week.workday_usd),
@@ -221,6 +230,19 @@ def _say_review(document: Review, output: Output) -> None:
             output.say(f"  {line}")
     for note in document.notes:
         output.say(_("note: {note}", note=translate_text(note)))
+
+
+def _say_apart(totals: ReviewTotals, output: Output) -> None:
+    """Say what the sums of use leave out, and what the invoice comes to with it."""
+    apart = {
+        _("credits and refunds"): totals.credit_usd,
+        _("taxes"): totals.tax_usd,
+        _("fees"): totals.fee_usd,
+    }
+    if parts := join(f"{name} USD {_amount(usd)}" for name, usd in apart.items() if usd):
+        total = sum_exactly([totals.usd, *apart.values()])
+        named = {"parts": parts, "total": _amount(total)}
+        output.say(_("not in these sums: {parts}. With them: USD {total}.", **named))
 
 
 def _amount(usd: Decimal) -> str:

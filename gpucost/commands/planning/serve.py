@@ -22,7 +22,7 @@ from planner.serving.fit import copies_answer, curve, fit_run
 from planner.serving.language_model import WEIGHT_BYTES, LanguageModel, model_like, model_named
 from planner.serving.load import METRICS, Target
 from planner.serving.measured_service import CHAT_TARGETS
-from planner.serving.search import Layout, Question, search
+from planner.serving.search import Layout, Question, is_socketed, search
 from planner.serving.traffic import SHAPES, Traffic, check_traffic
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import placed
@@ -265,7 +265,10 @@ def _listed_price(profile: Profile, say: Callable[[str], None]) -> Decimal | Non
     name="curve", epilog="Example: gpucost serve curve --model llama-3.1-8b --gpu L40S --price 1.90"
 )
 @options(
-    f"{_MODEL} gpu.copy tp weights.curve nvlink price.copy lang", shape=_SHAPE, weights=_WEIGHTS
+    f"{_MODEL} gpu.copy tp weights.curve nvlink price.copy lang",
+    shape=_SHAPE,
+    weights=_WEIGHTS,
+    nvlink={"default": None},
 )
 @output_options
 def curve_(output: Output, lang: str, **typed: Any) -> None:
@@ -274,6 +277,17 @@ def curve_(output: Output, lang: str, **typed: Any) -> None:
     if typed["gpu"] is None:
         raise InputError("say which GPU: --gpu H100-SXM-80GB.")
     precision = typed["precision"] or model.native_precision
-    layout = Layout(matching(typed["gpu"])[0].name, ranks, precision, typed["nvlink"] and ranks > 1)
+    gpu = _card(typed["gpu"], output.say)
+    linked = is_socketed(gpu) if typed["nvlink"] is None else typed["nvlink"]
+    layout = Layout(gpu, ranks, precision, linked and ranks > 1)
     question = Question(model=model, traffic=_traffic(typed, 1.0), targets=())
     print_answer(curve(question, layout, price), output, lang)
+
+
+def _card(name: str, say: Callable[[Message], None]) -> str:
+    """Return the card that a name means: of several the one on NVLink's socket, and say so."""
+    cards = [gpu.name for gpu in matching(name)]
+    card = min(cards, key=lambda gpu: not is_socketed(gpu))
+    if len(cards) > 1:
+        say(Message("note.card-of-several", name=name, card=card, cards=", ".join(cards)))
+    return card

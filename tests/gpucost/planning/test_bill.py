@@ -144,3 +144,23 @@ def test_two_forms_of_the_same_charges_are_refused(call: Call, write: Write) -> 
     ran = call("bill", "a.csv", "b.csv")
     assert (ran.code, ran.out) == (2, "")
     assert "a.csv and b.csv hold the same charges" in ran.err
+
+
+@pytest.mark.parametrize(("lang", "words"), [("en", "not in these sums"), ("zh", "未计入以上合计")])
+def test_what_the_sums_leave_out_is_said_with_the_total(lang: str, words: str, call: Call) -> None:
+    """Credits and taxes stand apart from use, and lead to the total of the invoice."""
+    ran = call("bill", "digitalocean_invoice.csv", "--lang", lang)
+    totals = call("bill", "digitalocean_invoice.csv", "-f", "json").json["totals"]
+    apart = [Decimal(totals[name]) for name in ("credit_usd", "tax_usd", "fee_usd")]
+    assert any(apart)
+    (line,) = [line for line in ran.err.splitlines() if words in line]
+    assert f"{sum(apart, Decimal(totals['usd'])):,.2f}" in line
+
+
+def test_a_machine_of_an_unknown_gpu_is_named(call: Call, write: Write) -> None:
+    """Its hours are not silently missing from the GPU hours."""
+    head = "product,group_description,description,hours,start,end,USD,project_name,category\n"
+    when = "2026-10-01 00:00:00 +0000,2026-10-02 00:00:00 +0000"
+    row = f"GPU Droplets,,dev (gpu-xyz9000x1-20gb),24,{when},$18.24,ml,iaas\n"
+    write("odd.csv", head + row)
+    assert "gpu-xyz9000x1-20gb (USD 18.24): its GPU is not known here" in call("bill", "odd.csv").err

@@ -455,3 +455,13 @@ def test_money_of_a_plan_is_over_the_tokens_that_are_asked(call: Call, write: Wr
         by_hand = month / (8 * 300 * 3600 * 730) * 1_000_000
         assert option["cost_per_work"]["unit"] == "1M output token"
         assert float(option["cost_per_work"]["mid"]) == pytest.approx(float(by_hand), abs=0.005)
+
+
+def test_a_name_of_several_cards_is_the_one_that_nvlink_joins_and_says_so(call: Call) -> None:
+    """"H100" of four is the SXM form with NVLink; without it the same copy takes far less."""
+    layout = (*LLAMA, "--gpu", "H100", "--tp", "4", "-f", "json")
+    ran = call("serve", "curve", *layout)
+    assert "H100 names several cards" in ran.err
+    assert "This is H100-SXM-80GB" in ran.err
+    of_pcie = call("serve", "curve", *layout, "--no-nvlink").json
+    assert ran.json["saturated_rate"] > 3 * of_pcie["saturated_rate"]
