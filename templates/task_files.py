@@ -215,8 +215,8 @@ def _comments(config: FrameworkConfig) -> Iterator[str]:
     yield f"# {_printable(_MADE.format(option=config.option))}"
     for name, value in config.environment.items():
         yield f"# environment: {name}={_printable(value)}"
-    for manual_step in config.left:
-        yield f"# {manual_step.code}: {_printable(manual_step.how)}"
+    for code, how in config.manual_steps.items():
+        yield f"# {code}: {_printable(how)}"
 
 
 def _printable(text: str) -> str:

@@ -121,7 +121,7 @@ def _tell(answer: "Future[CallToolResult]", error: BaseException) -> None:
 
 
 Commands = Mapping[str, click.Command]
-Work = Callable[[], "ToolAnswer"]
+Work = Callable[[], "_ToolAnswer"]
 Runner = Callable[[Callable[[], CallToolResult]], Awaitable[CallToolResult]]
 
 BEAT_S = 2.0
@@ -129,7 +129,7 @@ BEAT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolAnswer:
+class _ToolAnswer:
     """What a tool answers.
 
     Attributes:
@@ -144,7 +144,7 @@ class ToolAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolServer:
+class _ToolServer:
     """What all tools share.
 
     Attributes:
@@ -304,7 +304,7 @@ def make_server(
         spending: previews and launches.
         runner: where calls are worked off, one after another.
     """
-    desk = ToolServer(commands=commands, root=root.resolve(), spending=spending, runner=runner)
+    desk = _ToolServer(commands=commands, root=root.resolve(), spending=spending, runner=runner)
     tools = [*_price_tools(desk), _diagnose(desk), _plan(desk), *_machines(desk)]
     tools += [] if spending.budget.usd is None else [_provision(desk)]
     return MCPServer(
@@ -326,15 +326,15 @@ def _tool(
     return tool
 
 
-def _price_tools(desk: ToolServer) -> list[Tool]:
+def _price_tools(desk: _ToolServer) -> list[Tool]:
     """Return the tools that look up what gpucost knows."""
 
     async def explain(code: Text, call: Call) -> CallToolResult:
         """Explain a finding or an action of a plan by its code."""
 
-        def work() -> ToolAnswer:
+        def work() -> _ToolAnswer:
             printed, notes = desk.command("explain", plain_word("code", code), "-f", "json")
-            return ToolAnswer(document=json.loads(printed), notes=notes)
+            return _ToolAnswer(document=json.loads(printed), notes=notes)
 
         return await desk.do(work, call, "explaining")
 
@@ -349,10 +349,10 @@ def _price_tools(desk: ToolServer) -> list[Tool]:
         """List known prices by the hour, cheapest first, with the day of each."""
         filters = {"gpu": gpu, "provider": provider, "region": region, "gpus": gpus}
 
-        def work() -> ToolAnswer:
+        def work() -> _ToolAnswer:
             options = _options({**filters, "max-price": max_usd})
             printed, notes = desk.command("prices", "list", *options, "-f", "json")
-            return ToolAnswer(document=priced(json.loads(printed)), notes=notes)
+            return _ToolAnswer(document=priced(json.loads(printed)), notes=notes)
 
         return await desk.do(work, call, "looking up prices")
 
@@ -365,10 +365,10 @@ def _price_tools(desk: ToolServer) -> list[Tool]:
         """Price one use of PROVIDER/TYPE[/REGION], to the cent, such as for 90m."""
         terms = {"duration": duration, "count": str(count)}
 
-        def work() -> ToolAnswer:
+        def work() -> _ToolAnswer:
             place = plain_word("type", type)
             printed, notes = desk.command("quote", place, *_options(terms), "-f", "json")
-            return ToolAnswer(document=json.loads(printed), notes=notes)
+            return _ToolAnswer(document=json.loads(printed), notes=notes)
 
         return await desk.do(work, call, "pricing")
 
@@ -376,63 +376,63 @@ def _price_tools(desk: ToolServer) -> list[Tool]:
     return [_tool(work, document, _READS) for work, document in rows]
 
 
-def _diagnose(desk: ToolServer) -> Tool:
+def _diagnose(desk: _ToolServer) -> Tool:
     async def diagnose(sources: Names, call: Call) -> CallToolResult:
         """Say what measured jobs waste and why; sources are profiles or telemetry files."""
 
-        def work() -> ToolAnswer:
+        def work() -> _ToolAnswer:
             paths = readable_paths(desk.root, sources)
             printed, notes = desk.command("diagnose", *paths, "-f", "json")
             jobs = json.loads(printed)["jobs"]
-            return ToolAnswer(document=shortened({"jobs": jobs}, "jobs"), notes=notes)
+            return _ToolAnswer(document=shortened({"jobs": jobs}, "jobs"), notes=notes)
 
         return await desk.do(work, call, "reading what was measured")
 
     return _tool(diagnose, "agent-diagnosis", _READS)
 
 
-def _plan(desk: ToolServer) -> Tool:
+def _plan(desk: _ToolServer) -> Tool:
     async def plan(
         sources: Names, call: Call, save_as: Text = "plan.json", hours_per_month: Text = ""
     ) -> CallToolResult:
         """Find the cheapest way to run measured jobs; the whole answer is saved as a plan."""
 
-        def work() -> ToolAnswer:
+        def work() -> _ToolAnswer:
             paths = readable_paths(desk.root, sources)
             where = new_plan(desk.root, save_as)
             options = _options({"hours-per-month": hours_per_month})
             screen, notes = desk.command("plan", *paths, *options, "-o", where)
             document = planned(load_plan(where), where)
             text = f"{screen}\n{notes}\nThe whole plan: {where}\n"
-            return ToolAnswer(document=document, text=text)
+            return _ToolAnswer(document=document, text=text)
 
         return await desk.do(work, call, "reading what was measured, and planning")
 
     return _tool(plan, "agent-plan", _WRITES)
 
 
-def _machines(desk: ToolServer) -> list[Tool]:
+def _machines(desk: _ToolServer) -> list[Tool]:
     async def list_(call: Call) -> CallToolResult:
         """List what runs, with its cost so far."""
 
-        def work() -> ToolAnswer:
+        def work() -> _ToolAnswer:
             printed, notes = desk.command("list", "-f", "json")
             document = {key: value for key, value in json.loads(printed).items() if key != "schema"}
-            return ToolAnswer(document=shortened(document, "runs"), notes=notes)
+            return _ToolAnswer(document=shortened(document, "runs"), notes=notes)
 
         return await desk.do(work, call, "asking the providers")
 
     async def down(run: Text, call: Call) -> CallToolResult:
         """End a run that was launched through these tools, and prove that it is gone."""
 
-        def work() -> ToolAnswer:
+        def work() -> _ToolAnswer:
             if run not in desk.spending.budget.runs():
                 raise RefusedError(
                     f"{shown(run)}: not a run that was launched through these tools; only "
                     "those are ended here."
                 )
             _, notes = desk.command("down", run, "--yes")
-            return ToolAnswer(document={"run": run, "gone": True, "said": notes.splitlines()})
+            return _ToolAnswer(document={"run": run, "gone": True, "said": notes.splitlines()})
 
         return await desk.do(work, call, "ending it")
 
@@ -440,7 +440,7 @@ def _machines(desk: ToolServer) -> list[Tool]:
     return [listing, _tool(down, "agent-end", _SPENDS)]
 
 
-def _provision(desk: ToolServer) -> Tool:
+def _provision(desk: _ToolServer) -> Tool:
     async def provision(  # noqa: PLR0913, PLR0917 - what an agent may say
         lease: Text,
         max_usd: Text,
@@ -458,7 +458,7 @@ def _provision(desk: ToolServer) -> Tool:
         returns a preview and a token. The same call with confirm=token launches just that.
         """
 
-        def work() -> ToolAnswer:
+        def work() -> _ToolAnswer:
             launch = AgentLaunch(
                 type=plain_word("type", type) if type else "",
                 region=plain_word("region", region) if region else "",
@@ -475,8 +475,8 @@ def _provision(desk: ToolServer) -> Tool:
             with heard() as messages:
                 if confirm:
                     launched = json.loads(desk.spending.launch(launch, confirm))
-                    return ToolAnswer(document=launched, notes=messages.getvalue().strip())
-                return ToolAnswer(document=encode(desk.spending.preview(launch)))
+                    return _ToolAnswer(document=launched, notes=messages.getvalue().strip())
+                return _ToolAnswer(document=encode(desk.spending.preview(launch)))
 
         return await desk.do(work, call, "launching" if confirm else "asking the provider")
 

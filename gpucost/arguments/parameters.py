@@ -40,7 +40,7 @@ _RATE = re.compile(r"([A-Z]{3})=(\d{1,9}(?:\.\d{1,9})?)@(\d{4}-\d{2}-\d{2})")
 _NUMBER_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
-class ParsedType(click.ParamType[Any]):
+class _ParsedType(click.ParamType[Any]):
     """A value that a function reads from text; its ValueError is what the user is told.
 
     Attributes:
@@ -168,7 +168,7 @@ def _counts(text: str) -> tuple[int, int]:
     return least, most
 
 
-def _number(allowed: NumberRange) -> ParsedType:
+def _number(allowed: NumberRange) -> _ParsedType:
     """Return the type of numbers within a range."""
 
     def parse(text: str) -> float:
@@ -181,7 +181,7 @@ def _number(allowed: NumberRange) -> ParsedType:
             raise ValueError(f"{text} {refusal}.")
         return value
 
-    return ParsedType("number", parse)
+    return _ParsedType("number", parse)
 
 
 def _work(text: str) -> tuple[str, float]:
@@ -250,7 +250,7 @@ def today() -> date:
 _UNITS = {"s": 1.0, "ms": 0.001, "x": 1.0, "%": 0.01}
 
 
-def _with_unit(name: str, *units: str) -> ParsedType:
+def _with_unit(name: str, *units: str) -> _ParsedType:
     """Return the type of numbers with one of the units, such as `500ms`."""
 
     def parse(text: str) -> float:
@@ -259,46 +259,46 @@ def _with_unit(name: str, *units: str) -> ParsedType:
             raise ValueError(f"{text!r}: write a number with {' or '.join(units)}.")
         return float(match[1]) * _UNITS[match[2]]
 
-    return ParsedType(name, parse)
+    return _ParsedType(name, parse)
 
 
 TYPES: Mapping[str, Any] = {
     "amount": _number(ranges.WORK),
-    "boot-disk": ParsedType("size", _boot_disk),
+    "boot-disk": _ParsedType("size", _boot_disk),
     "count": click.IntRange(min=1),
     "count-or-none": click.IntRange(min=0),
-    "counts": ParsedType("count", _counts),
-    "day": ParsedType("date", _day),
-    "dollars": ParsedType("usd", _dollars),
-    "duration": ParsedType("duration", _duration),
+    "counts": _ParsedType("count", _counts),
+    "day": _ParsedType("date", _day),
+    "dollars": _ParsedType("usd", _dollars),
+    "duration": _ParsedType("duration", _duration),
     "factor": _with_unit("factor", "x"),
     "file": click.Path(dir_okay=False),
     "float": float,
     "folder": click.Path(file_okay=False),
     "grid": _number(ranges.GRID_G_PER_KWH),
-    "horizon": ParsedType("duration", _horizon),
+    "horizon": _ParsedType("duration", _horizon),
     "host-share": _number(ranges.HOST_FRACTION),
     "hours": click.FloatRange(0, 87_600, min_open=True),
     "hours-a-month": _number(ranges.HOURS_A_MONTH),
-    "increase": ParsedType("usd|percent", _increase),
-    "instant": ParsedType("instant", _instant),
+    "increase": _ParsedType("usd|percent", _increase),
+    "instant": _ParsedType("instant", _instant),
     "int": int,
     "kind": click.Choice(KINDS),
-    "label": ParsedType("name=text", _label),
+    "label": _ParsedType("name=text", _label),
     "language": click.Choice(LANGUAGES),
     "machines": click.IntRange(0, MOST_MACHINES),
-    "mapping": ParsedType("column=slot", _mapping),
-    "percent": ParsedType("percent", _percent),
-    "place": ParsedType("place", _destination),
+    "mapping": _ParsedType("column=slot", _mapping),
+    "percent": _ParsedType("percent", _percent),
+    "place": _ParsedType("place", _destination),
     "precision": click.Choice(PRECISIONS),
     "pue": _number(ranges.PUE),
     "purchase": click.Choice(PURCHASES),
-    "rate": ParsedType("currency=rate@day", _rate),
+    "rate": _ParsedType("currency=rate@day", _rate),
     "share": _with_unit("share", "%"),
-    "size": ParsedType("size", _size),
+    "size": _ParsedType("size", _size),
     "slowdown": _number(ranges.SLOWDOWN),
     "time": _with_unit("time", "ms", "s"),
-    "work": ParsedType("unit=done", _work),
+    "work": _ParsedType("unit=done", _work),
 }
 """The values of options.toml."""
 

@@ -34,7 +34,7 @@ _HEAD = """\
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstSettings:
+class _FirstSettings:
     """What a first settings file says; empty or None: not said, so the built-in default holds.
 
     Attributes:
@@ -52,9 +52,9 @@ class FirstSettings:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was said."""
-        return self == FirstSettings()
+        return self == _FirstSettings()
 
-    def checked(self, catalog: Catalog) -> "FirstSettings":
+    def checked(self, catalog: Catalog) -> "_FirstSettings":
         """Return it with names as the catalog writes them.
 
         Raises:
@@ -68,7 +68,7 @@ class FirstSettings:
         return replace(self, regions=regions)
 
 
-def ask(settings: FirstSettings, catalog: Catalog) -> FirstSettings:
+def ask(settings: _FirstSettings, catalog: Catalog) -> _FirstSettings:
     """Return the settings with what was not said asked for, on standard error.
 
     A name that the catalog does not have is told and asked for again; an empty answer leaves the
@@ -76,7 +76,7 @@ def ask(settings: FirstSettings, catalog: Catalog) -> FirstSettings:
     """
     regions = _names(lambda names: _unknown_regions(names, catalog))
     providers = _names(lambda names: _unknown_providers(names, catalog))
-    return FirstSettings(
+    return _FirstSettings(
         providers=settings.providers or _prompt("Providers to use [all]", "", providers),
         regions=settings.regions
         or _prompt("Regions to keep the data in: eu, us ... [all]", "", regions),
@@ -89,7 +89,7 @@ def ask(settings: FirstSettings, catalog: Catalog) -> FirstSettings:
     )
 
 
-def settings_text(settings: FirstSettings) -> str:
+def settings_text(settings: _FirstSettings) -> str:
     """Return the TOML text; a key that was not said stands there as a comment."""
     names = (
         _line("provider", _listed(settings.providers), '["aws", "digitalocean"]'),
@@ -162,7 +162,7 @@ def init(
     """Write gpucost.toml with the defaults for this folder; prompts for values not given."""
     if PROJECT_FILE.exists() and not force:
         raise InputError(f"{PROJECT_FILE} already exists; edit it, or add --force to replace it.")
-    settings = FirstSettings(
+    settings = _FirstSettings(
         providers=providers,
         regions=regions,
         hours_per_month=hours_per_month,

@@ -41,7 +41,7 @@ _MEGABYTE = 10**6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentFile:
+class _SentFile:
     """A file or link that is sent.
 
     Attributes:
@@ -65,7 +65,7 @@ class SentFolder:
     """
 
     folder: Path
-    files: tuple[SentFile, ...]
+    files: tuple[_SentFile, ...]
 
     @property
     def size(self) -> int:
@@ -166,7 +166,7 @@ def _sent_folder(folder: Path, names: list[str]) -> SentFolder:
         is_link = stat.S_ISLNK(status.st_mode)
         if is_link or stat.S_ISREG(status.st_mode):
             files.append(
-                SentFile(name=name, size=0 if is_link else status.st_size, is_link=is_link)
+                _SentFile(name=name, size=0 if is_link else status.st_size, is_link=is_link)
             )
     return SentFolder(folder=folder, files=tuple(files))
 

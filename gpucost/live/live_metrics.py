@@ -49,7 +49,7 @@ _MATCHER = re.compile(r"([A-Za-z_]\w*)(=~|!~|!=|=)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiveQuery:
+class _LiveQuery:
     """What is asked for.
 
     Attributes:
@@ -126,7 +126,7 @@ def matcher(text: str) -> str:
     return f"{match[1]}{match[2]}{json.dumps(match[3].strip(chr(34)), ensure_ascii=False)}"
 
 
-def ask_all(query: LiveQuery, answers: StoredAnswers, say: Callable[[str], None]) -> None:
+def ask_all(query: _LiveQuery, answers: StoredAnswers, say: Callable[[str], None]) -> None:
     """Ask for every metric that gpucost knows, part by part; stored parts are not asked for again.
 
     Args:
@@ -165,7 +165,7 @@ def ask_all(query: LiveQuery, answers: StoredAnswers, say: Callable[[str], None]
 
 
 def _in_order(
-    query: LiveQuery, ask: _Ask, answers: StoredAnswers, todo: Sequence[_Asked]
+    query: _LiveQuery, ask: _Ask, answers: StoredAnswers, todo: Sequence[_Asked]
 ) -> Iterator[tuple[_Asked, Path, RangeAnswer | None]]:
     """Yield each part with its answer, None where it is stored; the next are asked meanwhile."""
     places = [answers.file(*part) for part in todo]
@@ -185,7 +185,7 @@ def _in_order(
             threads.shutdown(wait=True, cancel_futures=True)
 
 
-def _part(query: LiveQuery, ask: _Ask, part: _Asked) -> RangeAnswer:
+def _part(query: _LiveQuery, ask: _Ask, part: _Asked) -> RangeAnswer:
     from telemetry.live import AnswerError, answer_of  # noqa: PLC0415 - pandas
 
     name, begin, end = part
@@ -208,7 +208,7 @@ def _part(query: LiveQuery, ask: _Ask, part: _Asked) -> RangeAnswer:
     raise AssertionError  # the last wait is None
 
 
-def pod_labels(query: LiveQuery, pods: Iterable[str]) -> list[dict[str, str]]:
+def pod_labels(query: _LiveQuery, pods: Iterable[str]) -> list[dict[str, str]]:
     """Return the label sets of `kube_pod_labels` of some pods, names in lower case.
 
     A selector of the question leaves out series that carry its label with another value, and no
@@ -249,7 +249,7 @@ def _fits(labels: Mapping[str, str], selector: str) -> bool:
     return same is not match[2].startswith("!")
 
 
-def _names(query: LiveQuery, ask: _Ask) -> list[str]:
+def _names(query: _LiveQuery, ask: _Ask) -> list[str]:
     fields = [("start", str(query.start_s)), ("end", str(query.end_s))]
     body = json.loads(ask("label/__name__/values", fields))
     readable = {*metrics(), IDENTITY_METRIC}
@@ -262,7 +262,7 @@ def _names(query: LiveQuery, ask: _Ask) -> list[str]:
 
 
 @contextmanager
-def _server(query: LiveQuery) -> Iterator[_Ask]:
+def _server(query: _LiveQuery) -> Iterator[_Ask]:
     """Yield what asks the server: a path of its API and fields, and its answer comes back."""
     import urllib3  # noqa: PLC0415 - only where a server is asked
 
@@ -277,7 +277,7 @@ def _server(query: LiveQuery) -> Iterator[_Ask]:
         yield lambda path, fields: _request(query, pool, path, fields)
 
 
-def _request(query: LiveQuery, pool: urllib3.PoolManager, path: str, fields: _Fields) -> bytes:
+def _request(query: _LiveQuery, pool: urllib3.PoolManager, path: str, fields: _Fields) -> bytes:
     import urllib3  # noqa: PLC0415 - only where a server is asked
 
     url = f"{query.url}/api/v1/{path}"
@@ -422,7 +422,7 @@ def read_live(
         last_s -= last_s % _HOUR_S
     end_s = last_s - last_s % step_s
     start_s = end_s - options.since_s // step_s * step_s
-    query = LiveQuery(
+    query = _LiveQuery(
         url=server_of(source),
         start_s=start_s,
         end_s=end_s,

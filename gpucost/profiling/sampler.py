@@ -40,7 +40,7 @@ def main() -> None:
     """Do one task, which comes over the channel."""
     # Signals are for who started us, and for the job.
     signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
-    channel = Channel(Connection(CHANNEL))
+    channel = _Channel(Connection(CHANNEL))
     task = channel.task()
     try:
         outcome = _Sampler(task, channel).run()
@@ -53,7 +53,7 @@ def main() -> None:
     os._exit(0)  # a driver's call that hangs in a thread would hold us
 
 
-class Channel:
+class _Channel:
     """The sampler's end of the connection.
 
     Attributes:
@@ -101,14 +101,14 @@ class Channel:
 class _Sampler:
     """The parts of one measurement."""
 
-    def __init__(self, task: Task, channel: Channel) -> None:
+    def __init__(self, task: Task, channel: _Channel) -> None:
         self._task = task
         self._channel = channel
         self._begun_s = time.monotonic()
         self._watched = None if task.is_child or task.pid is None else _watch(task.pid)
         self._events = None if task.probe_folder is None else EventTail(Path(task.probe_folder))
         self._gpus = None if task.no_gpu else GpuThread(task.gpus)
-        self._view: LiveView | None = None
+        self._view: _LiveView | None = None
         self._drawn = 0
         self._judging: Thread | None = None
         self._finding = "…"
@@ -165,7 +165,7 @@ class _Sampler:
         Thread(target=profile_writer.load, daemon=True).start()
         if self._task.view:
             parent = os.getppid()
-            self._view = LiveView(
+            self._view = _LiveView(
                 self._snapshot,
                 self._verdict,
                 lambda: in_foreground(parent),
@@ -221,13 +221,13 @@ class _Sampler:
             self._drawn = drawn
             self._channel.say("drawn", drawn)
 
-    def _snapshot(self) -> LiveSnapshot:
+    def _snapshot(self) -> _LiveSnapshot:
         latest = self._capture.latest
         gpus = self._gpus.identities if self._gpus is not None else ()
         labels = {
             g.key: f"GPU {g.index}" + (f" {g.partition}" if g.partition else "") for g in gpus
         }
-        return LiveSnapshot(
+        return _LiveSnapshot(
             gpus={label: latest[key] for key, label in labels.items() if key in latest},
             host=latest.get("", {}),
             step=self._events.recent_step() if self._events is not None else {},
@@ -263,7 +263,7 @@ _GIB_SLOT, _BUSY_SLOT, _POWER_SLOT = "mem.used_gib", "util.kernel_time", "power.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiveSnapshot:
+class _LiveSnapshot:
     """What the view shows.
 
     Attributes:
@@ -279,7 +279,7 @@ class LiveSnapshot:
     elapsed_s: float
 
 
-class LiveView:
+class _LiveView:
     """Draws a snapshot now and then, on standard error.
 
     Args:
@@ -291,7 +291,7 @@ class LiveView:
 
     def __init__(
         self,
-        snapshot: Callable[[], LiveSnapshot],
+        snapshot: Callable[[], _LiveSnapshot],
         verdict: Callable[[], str],
         terminal: Callable[[], bool],
         *,
@@ -359,7 +359,7 @@ class LiveView:
             self._size, self._height = size, height
         return True
 
-    def _lines(self, snapshot: LiveSnapshot) -> list[str]:
+    def _lines(self, snapshot: _LiveSnapshot) -> list[str]:
         from rich.console import Console  # noqa: PLC0415 - only where a view is drawn
         from rich.progress_bar import ProgressBar  # noqa: PLC0415 - the same
         from rich.table import Table  # noqa: PLC0415 - the same
@@ -397,7 +397,7 @@ def _cells(readings: Mapping[str, float]) -> tuple[str, str, str]:
     )
 
 
-def _summary(snapshot: LiveSnapshot) -> str:
+def _summary(snapshot: _LiveSnapshot) -> str:
     cpu, ram = snapshot.host.get("cpu_util"), snapshot.host.get("ram_used_gib")
     parts = [] if cpu is None else [f"CPU {cpu:.0%}"]
     parts += [] if ram is None else [f"RAM {ram:.1f} GiB"]

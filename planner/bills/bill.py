@@ -111,7 +111,7 @@ Rates = Mapping[str, Decimal]
 NO_RATES: Rates = MappingProxyType({})
 
 
-class CurrencyError(ValueError):
+class _CurrencyError(ValueError):
     """An amount is in a currency whose rate nobody gave."""
 
 
@@ -119,12 +119,12 @@ def in_dollars(amount: Decimal, currency: str | None, rates: Rates) -> Decimal:
     """Return an amount in US dollars, at the rate that was given for its currency.
 
     Raises:
-        CurrencyError: there is none.
+        _CurrencyError: there is none.
     """
     if currency in (None, "USD"):
         return amount
     if currency not in rates:
-        raise CurrencyError(
+        raise _CurrencyError(
             f"the currency is {currency}. Say what one {currency} is worth in US dollars: "
             f"--bill-rate {currency}=RATE"
         )
@@ -166,7 +166,7 @@ def read_charges(
             lines += (replace(line, source=source) for line in charges(record))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            mend = "" if isinstance(error, CurrencyError) else advice
+            mend = "" if isinstance(error, _CurrencyError) else advice
             problems.append(f"{source}: {reason}. {mend}".strip())
     refuse(problems)
     return tuple(lines)

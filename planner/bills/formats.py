@@ -13,7 +13,7 @@ _DOCUMENT = r'\s*\{\s*"(invoice_items|billing_history|invoices|data_points)"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BillFormat:
+class _BillFormat:
     """A form in which bills come.
 
     Attributes:
@@ -33,16 +33,16 @@ def _is_invoice(head: str) -> bool:
 
 
 FORMATS = (
-    BillFormat(title="FOCUS CSV", fits=focus_csv.is_focus, read=focus_csv.read),
-    BillFormat(title="AWS Cost and Usage Report", fits=aws_cur.is_cur, read=aws_cur.read),
-    BillFormat(title="Azure cost details", fits=azure_export.is_azure, read=azure_export.read),
-    BillFormat(title="Google Cloud billing export", fits=gcp_export.is_gcp, read=gcp_export.read),
-    BillFormat(
+    _BillFormat(title="FOCUS CSV", fits=focus_csv.is_focus, read=focus_csv.read),
+    _BillFormat(title="AWS Cost and Usage Report", fits=aws_cur.is_cur, read=aws_cur.read),
+    _BillFormat(title="Azure cost details", fits=azure_export.is_azure, read=azure_export.read),
+    _BillFormat(title="Google Cloud billing export", fits=gcp_export.is_gcp, read=gcp_export.read),
+    _BillFormat(
         title="DigitalOcean invoice CSV",
         fits=_is_invoice,
         read=lambda name, text, _: digitalocean.read_csv(name, text),
     ),
-    BillFormat(
+    _BillFormat(
         title="DigitalOcean invoice or billing insights JSON",
         fits=lambda head: head.lstrip().startswith("{"),
         read=lambda name, text, _: digitalocean.read_json(name, text),

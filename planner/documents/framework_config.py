@@ -17,19 +17,6 @@ _BY_ITSELF = "as in PyTorch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftToDo:
-    """An action that the configuration cannot hold.
-
-    Attributes:
-        code: of the action.
-        how: what to do; what is known for this framework, else that nothing is.
-    """
-
-    code: str
-    how: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FrameworkConfig:
     """What a recipe sets in one framework.
 
@@ -38,14 +25,15 @@ class FrameworkConfig:
         option: JOB/ID that it is of.
         settings: by name; a section where the name has a dot.
         environment: variables that go with it.
-        left: what is not in it.
+        manual_steps: what is not in it, by action: what is known for this framework, else that
+            nothing is.
     """
 
     framework: str
     option: str
     settings: Sections
     environment: Mapping[str, str]
-    left: tuple[LeftToDo, ...]
+    manual_steps: Mapping[str, str]
 
 
 def framework_config(framework: str, recipe: Recipe) -> FrameworkConfig:
@@ -57,12 +45,12 @@ def framework_config(framework: str, recipe: Recipe) -> FrameworkConfig:
         recipe: of an option.
     """
     flat: dict[str, Value] = {}
-    left_to_do = []
+    manual_steps = {}
     for action in recipe.actions:
         settings = dict(_settings(framework, action, recipe.launcher))
         flat |= settings
         if not settings:
-            left_to_do.append(LeftToDo(code=action.code, how=_how(framework, action)))
+            manual_steps[action.code] = _how(framework, action)
     if framework == "accelerate" and flat:
         flat = {**_launched(recipe), **flat}
     return FrameworkConfig(
@@ -74,7 +62,7 @@ def framework_config(framework: str, recipe: Recipe) -> FrameworkConfig:
             for name, value in recipe.environment.items()
             if not name.startswith("GPUCOST_")
         },
-        left=tuple(left_to_do),
+        manual_steps=manual_steps,
     )
 
 

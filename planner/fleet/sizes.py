@@ -98,7 +98,7 @@ def _slack(limits: Numbers) -> Numbers:
     return ROUNDING * np.maximum(1.0, np.where(np.isfinite(limits), np.abs(limits), 0.0))
 
 
-class OpenBins:
+class _OpenBins:
     """GPUs that are being filled: what is taken on each, and the least limit of who is there.
 
     Held resource by resource, so that all GPUs are looked at in few long rows; a resource that
@@ -272,7 +272,7 @@ def _main(share: NDArray[np.float64]) -> list[int]:
 
 def first_fit(sizes: Sizes, order: Rows, begun: Bins | None = None) -> Bins:
     """Return a packing: each job joins the first GPU with room for it."""
-    bins = OpenBins(sizes, begun or [])
+    bins = _OpenBins(sizes, begun or [])
     for run in _runs(sizes, order):
         _join(bins, run, bins.fitting(run[0]))
     return bins.bins
@@ -280,7 +280,7 @@ def first_fit(sizes: Sizes, order: Rows, begun: Bins | None = None) -> Bins:
 
 def best_fit(sizes: Sizes, order: Rows, begun: Bins | None = None) -> Bins:
     """Return a packing: each job joins the GPU on which it leaves least of the main resource."""
-    bins = OpenBins(sizes, begun or [], watched=_main(fullness(sizes))[0])
+    bins = _OpenBins(sizes, begun or [], watched=_main(fullness(sizes))[0])
     for run in _runs(sizes, order):
         fitting = bins.fitting(run[0])
         fullest = np.argsort(bins.room(fitting), kind="stable")
@@ -297,7 +297,7 @@ def _runs(sizes: Sizes, order: Rows) -> Iterator[deque[int]]:
             yield deque(rows[start:end])
 
 
-def _join(bins: OpenBins, run: deque[int], fitting: Rows) -> None:
+def _join(bins: _OpenBins, run: deque[int], fitting: Rows) -> None:
     """Put jobs that are alike on GPUs: fill one after the other, then open new ones.
 
     So each job goes where it would go if all GPUs were looked at again for it.

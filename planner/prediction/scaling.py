@@ -43,7 +43,7 @@ from pricing.message import Message, join
 _USUAL_GBPS = 100.0  # stands for the unknown network that both layouts use
 
 
-class LinkTime(NamedTuple):
+class _LinkTime(NamedTuple):
     """Time of the links of one layout over that of another.
 
     Attributes:
@@ -95,7 +95,7 @@ class Links:
         return ring(machines) / rate
 
 
-def link_time(before: tuple[Links, WorkingGpus], after: tuple[Links, WorkingGpus]) -> LinkTime:
+def link_time(before: tuple[Links, WorkingGpus], after: tuple[Links, WorkingGpus]) -> _LinkTime:
     """Return how the time of communication changes; both with links filled in.
 
     Args:
@@ -104,7 +104,7 @@ def link_time(before: tuple[Links, WorkingGpus], after: tuple[Links, WorkingGpus
     """
     (links_now, profiled), (links_wanted, target) = before, after
     if target.gpus == 1:
-        return LinkTime(factor=0.0, worse=False)
+        return _LinkTime(factor=0.0, worse=False)
     inside_s = links_now.inside_s(profiled.inside)
     outside_s = links_now.between_s(profiled.machines)
     grown, inside, worse = 1.0, 0.0, False
@@ -118,7 +118,7 @@ def link_time(before: tuple[Links, WorkingGpus], after: tuple[Links, WorkingGpus
     network_known = target.machines == 1 or profiled.machines > 1 or links_wanted.gbps is not None
     network_s = links_wanted.between_s(target.machines) if network_known else 0.0
     more = target.machines > profiled.machines or network_s > outside_s * (1.0 + 1e-9)
-    return LinkTime(
+    return _LinkTime(
         factor=(inside + network_s) / (inside_s + outside_s),
         worse=worse or (target.machines > 1 and more),
         grown=grown,

@@ -30,7 +30,7 @@ from pricing.money import EXACT, price_text, quantity_text
 _ZERO = Decimal(0)
 
 
-class HourlyCharge(NamedTuple):
+class _HourlyCharge(NamedTuple):
     """What is billed by its time.
 
     Attributes:
@@ -68,7 +68,7 @@ class HourlyCharge(NamedTuple):
         return Charge((amount.line(self.what, price, rule),), warnings + caveats(self.terms))
 
 
-class Included(NamedTuple):
+class _Included(NamedTuple):
     """A boot disk in the price of its machine."""
 
     what: str
@@ -92,7 +92,7 @@ class Included(NamedTuple):
         return Charge((line,), ())
 
 
-class Unpriced(NamedTuple):
+class _Unpriced(NamedTuple):
     """What has no known price, with the sentence that says so."""
 
     what: str
@@ -106,7 +106,7 @@ class Unpriced(NamedTuple):
         return Charge((), (self.text,), (self.what,))
 
 
-Item = HourlyCharge | Included | Unpriced
+Item = _HourlyCharge | _Included | _Unpriced
 """One thing that was asked for: its kind of line, its dollars for a life and a start (None: it has
 no known price), and the same as a line with what must be said beside it."""
 
@@ -149,7 +149,7 @@ def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
         return []
     size_bytes, included = Decimal(usage.boot_disk_bytes), Decimal(str(offer.boot_disk_gib or 0))
     if size_bytes <= included * _GIB:
-        return [Included(_BOOT.what, included)]
+        return [_Included(_BOOT.what, included)]
     terms = rules.terms(_BOOT.rule, region=offer.region, purchase=offer.purchase)
     terms = terms or rules.terms(_DISK.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
@@ -157,7 +157,7 @@ def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     if terms[0].each_gib is not None:
         return [_in_pieces(_BOOT, terms, usage, usage.count)]
     size = EXACT.divide(size_bytes * usage.count, terms[0].bytes_per_unit)
-    return [HourlyCharge(_BOOT.what, by_size(terms, size), _BOOT.words, terms)]
+    return [_HourlyCharge(_BOOT.what, by_size(terms, size), _BOOT.words, terms)]
 
 
 def _item(
@@ -169,31 +169,31 @@ def _item(
     if terms[0].each_gib is not None:
         return _in_pieces(storage, terms, usage, 1)
     rate = by_size(terms, _quantity(storage, usage, terms))
-    return HourlyCharge(storage.what, rate, storage.words, terms, kept_s=usage.kept_apart_s)
+    return _HourlyCharge(storage.what, rate, storage.words, terms, kept_s=usage.kept_apart_s)
 
 
 def _quantity(storage: _Kept, usage: Usage, terms: tuple[BillingRule, ...]) -> Decimal:
     return EXACT.divide(Decimal(getattr(usage, storage.field)), terms[0].bytes_per_unit)
 
 
-def _unpriced(storage: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> Unpriced:
+def _unpriced(storage: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> _Unpriced:
     kinds = () if storage is _BOOT else rules.kinds(storage.rule)
     return _unpriced_storage(storage, kind, _where(offer), kinds)
 
 
 @lru_cache(maxsize=1024)
-def _unpriced_storage(storage: _Kept, kind: str, place: str, kinds: tuple[str, ...]) -> Unpriced:
+def _unpriced_storage(storage: _Kept, kind: str, place: str, kinds: tuple[str, ...]) -> _Unpriced:
     label = Message("bill.of-kind", what=storage.words, kind=repr(kind)) if kind else storage.words
     text = Message("bill.no-price-a-gb", what=label, place=place)
-    return Unpriced(storage.what, about(storage.what, _with_kinds(text, kinds)))
+    return _Unpriced(storage.what, about(storage.what, _with_kinds(text, kinds)))
 
 
 @lru_cache(maxsize=1024)
 def _unpriced_service(
     kind_code: str, words: str, provider: str, kinds: tuple[str, ...]
-) -> Unpriced:
+) -> _Unpriced:
     text = Message("bill.no-price-of-a", what=words, provider=provider)
-    return Unpriced(kind_code, about(kind_code, _with_kinds(text, kinds)))
+    return _Unpriced(kind_code, about(kind_code, _with_kinds(text, kinds)))
 
 
 def _with_kinds(text: Message, kinds: tuple[str, ...]) -> Message:
@@ -207,7 +207,7 @@ def _where(offer: Offer) -> str:
 
 def _in_pieces(
     storage: _Kept, sizes: tuple[BillingRule, ...], usage: Usage, times: int
-) -> HourlyCharge:
+) -> _HourlyCharge:
     """Return disks of the size that costs least, whole ones for each of so many times the size."""
     asked_bytes: int = getattr(usage, storage.field)
 
@@ -219,7 +219,7 @@ def _in_pieces(
     number = pieces(price)
     kept_s = None if storage is _BOOT else usage.kept_apart_s
     rate = by_month(price, number)
-    return HourlyCharge(storage.what, rate, storage.words, (price,), pieces=number, kept_s=kept_s)
+    return _HourlyCharge(storage.what, rate, storage.words, (price,), pieces=number, kept_s=kept_s)
 
 
 def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
@@ -242,7 +242,7 @@ def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
         rates.append((by_size(terms, beyond), _OBJECTS.words, more))
     behind, kept_s = tuple(filter(None, (*terms, base, included))), usage.kept_apart_s
     return [
-        HourlyCharge(_OBJECTS.what, rate, words, () if n else behind, rule_more, kept_s=kept_s)
+        _HourlyCharge(_OBJECTS.what, rate, words, () if n else behind, rule_more, kept_s=kept_s)
         for n, (rate, words, rule_more) in enumerate(rates)
     ]
 
@@ -285,7 +285,7 @@ def _service(  # noqa: PLR0913, PLR0917 - what is asked for, and where
     price = _for_so_many(terms, usage.count)
     count = number * (usage.count if price.per_machine else 1)
     rate = by_month(price, count) if price.unit == "USD/month" else ByHour(price, count)
-    return HourlyCharge(category, rate, price.product or words, (price,))
+    return _HourlyCharge(category, rate, price.product or words, (price,))
 
 
 def _for_so_many(terms: tuple[BillingRule, ...], count: int) -> BillingRule:

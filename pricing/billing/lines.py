@@ -304,7 +304,7 @@ def _begun_h(time_s: Decimal, price: BillingRule) -> Decimal:
     return _divide(billed_s, SECONDS_PER_HOUR)
 
 
-class ByMonth(NamedTuple):
+class _ByMonth(NamedTuple):
     """`units` x a fee per month: for the part of each month if prorated, else for all of it.
 
     A month never costs more than its fee. Whole months for want of a rule come with a warning.
@@ -353,12 +353,12 @@ def _months(fee: str, place: int) -> Message:
     return Message("bill.months", fee=fee, n=f"{{{place}}}")
 
 
-def by_month(price: BillingRule, units: int) -> ByMonth:
+def by_month(price: BillingRule, units: int) -> _ByMonth:
     """Return the rate of so many fees per month."""
-    return ByMonth(price, units, _multiply(price.amount, Decimal(units)))
+    return _ByMonth(price, units, _multiply(price.amount, Decimal(units)))
 
 
-class BySize(NamedTuple):
+class _BySize(NamedTuple):
     """Quantity x USD per unit and month x hours / hours of the month, over a price's tiers.
 
     Attributes:
@@ -392,12 +392,12 @@ class BySize(NamedTuple):
         )
 
 
-Tariff = ByHour | ByMonth | BySize
+Tariff = ByHour | _ByMonth | _BySize
 """What something costs by its time: its price, whose source stands on the bill; its dollars, exact;
 the same dollars with their formula. A start, where it is known, tells the months."""
 
 
-def by_size(terms: Sequence[BillingRule], quantity: Decimal) -> BySize:
+def by_size(terms: Sequence[BillingRule], quantity: Decimal) -> _BySize:
     """Return the rate of a quantity at a price, given as its tiers in order."""
     tiers, monthly = [], _ZERO
     for tier in terms:
@@ -405,7 +405,7 @@ def by_size(terms: Sequence[BillingRule], quantity: Decimal) -> BySize:
             size, usd = min(quantity, tier.tier_until) - tier.tier_from, tier.amount
             monthly = _add(monthly, _multiply(size, usd))
             tiers.append((size, usd))
-    return BySize(terms[0], tiers, monthly)
+    return _BySize(terms[0], tiers, monthly)
 
 
 def _of_months(monthly: Decimal, month_shares: Iterable[Share]) -> Decimal:

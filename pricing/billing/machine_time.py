@@ -40,7 +40,7 @@ class Span(NamedTuple):
     rules: ProviderRules
 
 
-class MachineBill(NamedTuple):
+class _MachineBill(NamedTuple):
     """The bill of machines that lived for a while.
 
     Attributes:
@@ -104,7 +104,7 @@ def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> Machine
     return MachineTime([line], (), _ZERO)
 
 
-def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> MachineBill:
+def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> _MachineBill:
     """Return the bill of machines that ran so long: whole units, at least the minimum.
 
     Machines that are bought for a term are owed whole terms, or whole months of one; some
@@ -115,14 +115,14 @@ def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> Machin
     """
     _, offer, rules = spans[0]
     if not ran_s:
-        return MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
+        return _MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
     spans_s = _by_span(_owed_s(ran_s, offer, rules, usage), spans)
     rates = [_at_rate(s, span.offer, usage.count) for span, s in zip(spans, spans_s, strict=True)]
     billed_s, usd = sum(spans_s, _ZERO), reduce(_add, rates)
     if rules.minimum_usd is None:
-        return MachineBill(billed_s, usd, spans_s, least=False)
+        return _MachineBill(billed_s, usd, spans_s, least=False)
     least_usd = rules.minimum_usd * usage.count
-    return MachineBill(billed_s, max(usd, least_usd), spans_s, least_usd > usd)
+    return _MachineBill(billed_s, max(usd, least_usd), spans_s, least_usd > usd)
 
 
 def _owed_s(ran_s: Decimal, offer: Offer, rules: ProviderRules, usage: Usage) -> Decimal:
@@ -156,7 +156,7 @@ def _at_rate(billed_s: Decimal, offer: Offer, count: int) -> Decimal:
     return _divide(_multiply(machine_s, offer.usd_per_hour), SECONDS_PER_HOUR)
 
 
-def _compute_line(bill: MachineBill, spans: Sequence[Span], usage: Usage) -> QuoteLine:
+def _compute_line(bill: _MachineBill, spans: Sequence[Span], usage: Usage) -> QuoteLine:
     ran_s = usage.duration_s
     if bill.least:
         least = (_LEAST, (ran_s, spans[0].rules.minimum_usd))
@@ -171,7 +171,7 @@ def _compute_line(bill: MachineBill, spans: Sequence[Span], usage: Usage) -> Quo
 
 
 def _additional_line(
-    category: str, before: MachineBill, bill: MachineBill, spans: Sequence[Span], usage: Usage
+    category: str, before: _MachineBill, bill: _MachineBill, spans: Sequence[Span], usage: Usage
 ) -> QuoteLine:
     """Return what the bill grew by."""
     added = EXACT.subtract(bill.usd, before.usd)
@@ -228,7 +228,7 @@ def _stretches(used: Sequence[tuple[Span, Decimal]]) -> tuple[str, tuple[Decimal
     return formula, tuple(n for span, s in used for n in (s, span.offer.usd_per_hour))
 
 
-def _warnings(bill: MachineBill, ran_s: Decimal, spans: Sequence[Span]) -> tuple[str, ...]:
+def _warnings(bill: _MachineBill, ran_s: Decimal, spans: Sequence[Span]) -> tuple[str, ...]:
     """Return what is to be said where the rounding of time is not documented."""
     if len(spans) == 1 and bill.billed_s == ran_s and spans[0].rules.granularity_s is not None:
         return spans[0].rules.compute_caveats

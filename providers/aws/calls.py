@@ -36,7 +36,7 @@ _SSH_PORT = 22
 _TOKEN_LETTERS = 64
 
 
-class AwsKind(NamedTuple):
+class _AwsKind(NamedTuple):
     """How a kind of resource is listed and removed.
 
     Attributes:
@@ -62,9 +62,9 @@ class AwsKind(NamedTuple):
     dead: tuple[str, ...] = ()
 
 
-KINDS: Mapping[str, AwsKind] = MappingProxyType(
+KINDS: Mapping[str, _AwsKind] = MappingProxyType(
     {
-        MACHINE: AwsKind(
+        MACHINE: _AwsKind(
             "describe_instances",
             "Instances",
             "InstanceId",
@@ -75,7 +75,7 @@ KINDS: Mapping[str, AwsKind] = MappingProxyType(
             "instance",
             ("terminated",),
         ),
-        "spot-request": AwsKind(
+        "spot-request": _AwsKind(
             "describe_spot_instance_requests",
             "SpotInstanceRequests",
             "SpotInstanceRequestId",
@@ -86,7 +86,7 @@ KINDS: Mapping[str, AwsKind] = MappingProxyType(
             "spot-instances-request",
             ("closed", "cancelled", "failed", "disabled"),
         ),
-        "security-group": AwsKind(
+        "security-group": _AwsKind(
             "describe_security_groups",
             "SecurityGroups",
             "GroupId",
@@ -96,7 +96,7 @@ KINDS: Mapping[str, AwsKind] = MappingProxyType(
             "GroupIds",
             "security-group",
         ),
-        "key-pair": AwsKind(
+        "key-pair": _AwsKind(
             "describe_key_pairs",
             "KeyPairs",
             "KeyName",

@@ -35,7 +35,7 @@ _SSH_PORT = "22"
 _EVERY_PROTOCOL = ("tcp", "udp", "icmp")
 
 
-class ItemKind(NamedTuple):
+class _ItemKind(NamedTuple):
     """How the API has a kind of resource.
 
     Attributes:
@@ -51,12 +51,12 @@ class ItemKind(NamedTuple):
     id: str
 
 
-KINDS: Mapping[str, ItemKind] = MappingProxyType(
+KINDS: Mapping[str, _ItemKind] = MappingProxyType(
     {
-        MACHINE: ItemKind("/v2/droplets", "droplets", "droplet", "id"),
-        "firewall": ItemKind("/v2/firewalls", "firewalls", "firewall", "id"),
-        "ssh-key": ItemKind("/v2/account/keys", "ssh_keys", "ssh_key", "fingerprint"),
-        "tag": ItemKind("/v2/tags", "tags", "tag", "name"),
+        MACHINE: _ItemKind("/v2/droplets", "droplets", "droplet", "id"),
+        "firewall": _ItemKind("/v2/firewalls", "firewalls", "firewall", "id"),
+        "ssh-key": _ItemKind("/v2/account/keys", "ssh_keys", "ssh_key", "fingerprint"),
+        "tag": _ItemKind("/v2/tags", "tags", "tag", "name"),
     }
 )
 """Every kind that launches make, in the order of its removal; the tag last, for it is a mark."""

@@ -26,7 +26,7 @@ def _percent(share: float | UnsetType | None) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class _Cell:
     """A GPU on the map.
 
     Attributes:
@@ -49,7 +49,7 @@ class Box:
     """A machine on the map, or several alike: where it is rented, and its GPUs."""
 
     title: str
-    cells: tuple[Cell, ...]
+    cells: tuple[_Cell, ...]
 
 
 def map_before(plan: Plan) -> list[Box]:
@@ -81,7 +81,7 @@ def _shared(places: Iterable[Placement]) -> Iterator[Box]:
 
 def _machine(places: list[Placement]) -> Box:
     cells = tuple(
-        Cell(
+        _Cell(
             jobs=item.jobs,
             percent=_percent(item.busy_fraction),
             mode=item.mode,
@@ -106,11 +106,11 @@ def _today(jobs: Iterable[JobPlan]) -> Iterator[Box]:
         offer = job.baseline.offer
         # Without a neighbour that is known the rest of the machine is somebody else's.
         gpus = round(offer.gpu_count) if offer and share.beside else 0
-        nobody = [Cell(jobs=(), percent=0)] * max(0, gpus - sum(cell.gpus for cell in cells))
+        nobody = [_Cell(jobs=(), percent=0)] * max(0, gpus - sum(cell.gpus for cell in cells))
         yield Box(title=_title(job.baseline.offer, 1), cells=(*cells, *nobody))
 
 
-def _cells_of(job: JobPlan) -> list[Cell]:
+def _cells_of(job: JobPlan) -> list[_Cell]:
     gpus = job.baseline.share.held if job.baseline.share else 1
     return _cells(job, max(1, round(gpus)), job.busy_fraction)
 
@@ -120,11 +120,11 @@ def _box(job: JobPlan, way: Baseline | Option, busy: float | UnsetType) -> Box:
     return Box(title=_title(way.offer, way.count), cells=tuple(_cells(job, gpus, busy)))
 
 
-def _cells(job: JobPlan, gpus: int, busy: float | UnsetType) -> list[Cell]:
+def _cells(job: JobPlan, gpus: int, busy: float | UnsetType) -> list[_Cell]:
     percent = _percent(busy)
     if gpus > _MOST_CELLS:
-        return [Cell(jobs=(job.name,), percent=percent, gpus=gpus)]
-    return [Cell(jobs=(job.name,), percent=percent)] * gpus
+        return [_Cell(jobs=(job.name,), percent=percent, gpus=gpus)]
+    return [_Cell(jobs=(job.name,), percent=percent)] * gpus
 
 
 def _title(offer: RentedOffer | None, count: int) -> str:

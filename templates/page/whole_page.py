@@ -58,7 +58,7 @@ _FULL, _NOTHING = Decimal(100), Decimal(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
+class _Tile:
     """A figure that is read first: what it is, how much, and what belongs to it."""
 
     label: str
@@ -68,7 +68,7 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class _Bar:
     """An amount as a bar, in percent of the widest.
 
     Attributes:
@@ -185,18 +185,18 @@ def _ticks(plan: Plan) -> list[tuple[str, str, list[tuple[str, str]]]]:
     ]
 
 
-def tiles(plan: Plan) -> list[Tile]:
+def tiles(plan: Plan) -> list[_Tile]:
     """Return what is paid, what could be, and what that saves."""
     total = plan.recommended
     if total is None or not _is_known(plan):
-        return [Tile(label=_("You pay"), value=_("unknown"), note=_use(plan))]
+        return [_Tile(label=_("You pay"), value=_("unknown"), note=_use(plan))]
     before, cost = total.cost_before, _advised(plan, total)
     note = _range_words(cost)
     if _cure_alone(plan):
         note = _("expected, by a change on today's machine")
     least = ">= " if total.at_least else ""
     saves = before - cost.mid
-    paid = Tile(
+    paid = _Tile(
         label=_("You pay"),
         value=least + report_text.whole_dollars(before),
         note=_("{period}; {use}", period=report_text.period_words(plan), use=_use(plan)),
@@ -205,8 +205,8 @@ def tiles(plan: Plan) -> list[Tile]:
         return [paid]
     return [
         paid,
-        Tile(label=_("You could pay"), value=report_text.whole_dollars(cost.mid), note=note),
-        Tile(
+        _Tile(label=_("You could pay"), value=report_text.whole_dollars(cost.mid), note=note),
+        _Tile(
             label=_("That saves {period}", period=year_words(plan)),
             value=year(saves, plan),
             note=_("{share}; pays back: {time}", share=_share(saves, before), time=_back(plan)),
@@ -264,7 +264,7 @@ def _range_words(cost: CostRange) -> str:
 
 def _bars(
     rows: Iterable[tuple[str, CostRange | None, tuple[str, ...], str]], full: Decimal
-) -> list[Bar]:
+) -> list[_Bar]:
     """Return amounts as bars of one scale: label, amount, notes and kind of each.
 
     Args:
@@ -275,7 +275,7 @@ def _bars(
     widest = max((cost.high for _label, cost, _notes, _kind in bars), default=full)
     scale = _FULL / max(widest, full) if max(widest, full) else _FULL
     return [
-        Bar(
+        _Bar(
             label=label,
             text=report_text.money_text(cost.mid) if cost.mid else "",
             notes=notes,
@@ -292,7 +292,7 @@ def _place(percent: Decimal) -> float:
     return float(round(percent, 1))
 
 
-def pair(plan: Plan) -> list[Bar]:
+def pair(plan: Plan) -> list[_Bar]:
     """Return today and what is advised, as two bars; empty where they are the same."""
     total = plan.recommended
     if total is None or not _is_known(plan):
@@ -309,7 +309,7 @@ def _lines(screen: FirstScreen, plan: Plan) -> list[str]:
     return [*(f"{line.label}{_(': ')}{line.text}" for line in lines), sureness(plan)]
 
 
-def steps(screen: FirstScreen, plan: Plan) -> list[Bar]:
+def steps(screen: FirstScreen, plan: Plan) -> list[_Bar]:
     """Return the numbered things to do, each with its bill; a full bar is what is paid today."""
     rows = []
     for number, action in enumerate(screen.actions, start=1):
@@ -329,7 +329,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Details:
+class _Details:
     """What is said of one job, or of several that are alike.
 
     Attributes:
@@ -360,13 +360,13 @@ class Details:
 
 def _details(
     group: Alike, plan: Plan, numbers: Mapping[str, int], over_time: Mapping[str, Any]
-) -> Details:
+) -> _Details:
     job = group.first
     curves, ends, phases = _drawn(over_time.get(job.name))
     widths: dict[str, float] = {}
     for name, _colour, _start, width in phases:
         widths[name] = widths.get(name, 0.0) + width
-    return Details(
+    return _Details(
         title=group.title,
         job=job,
         number=numbers[job.name],

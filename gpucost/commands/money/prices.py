@@ -54,7 +54,7 @@ _CHEAPEST = ("price", "gpu-price")  # the sorts that say what is cheapest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PriceQuery:
+class _PriceQuery:
     """Which prices are wanted; empty or None leaves a thing open.
 
     Attributes:
@@ -148,7 +148,7 @@ class ListedOffer(RentedOffer, frozen=True, kw_only=True):
     offers_in_group: int | UnsetType = UNSET
 
 
-def list_prices(query: PriceQuery, day: date, output: Output, *, why: bool) -> None:
+def list_prices(query: _PriceQuery, day: date, output: Output, *, why: bool) -> None:
     """Print the prices of a day that are wanted.
 
     Raises:
@@ -165,7 +165,7 @@ def list_prices(query: PriceQuery, day: date, output: Output, *, why: bool) -> N
 
 def _show(
     rows: list[tuple[Offer, int | None]],
-    query: PriceQuery,
+    query: _PriceQuery,
     catalog: Catalog,
     output: Output,
     *,
@@ -202,7 +202,7 @@ def _rows_shown() -> int:
 
 def _table(
     shown: list[tuple[Offer, int | None]],
-    query: PriceQuery,
+    query: _PriceQuery,
     catalog: Catalog,
     output: Output,
     *,
@@ -339,7 +339,7 @@ def command() -> None:
 @refreshing_prices
 def list_(as_of: date | None, why: bool, output: Output, **filters: object) -> None:  # noqa: FBT001 - click's
     """List known prices with source and date; this is the default."""
-    list_prices(PriceQuery(**filters), as_of or today(), output, why=why)  # type: ignore[arg-type] # click's
+    list_prices(_PriceQuery(**filters), as_of or today(), output, why=why)  # type: ignore[arg-type] # click's
 
 
 @command.command(name="history", epilog="Example: gpucost prices history --gpu H100")

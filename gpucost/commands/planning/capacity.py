@@ -52,7 +52,7 @@ def load_trace(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PriceChoice:
+class _PriceChoice:
     """What names the price: one of place, gpu and price, or nothing.
 
     Attributes:
@@ -68,7 +68,7 @@ class PriceChoice:
     purchase: str
 
 
-def gpu_price(choice: PriceChoice, day: date, say: Callable[[str], None]) -> GpuPrice:
+def gpu_price(choice: _PriceChoice, day: date, say: Callable[[str], None]) -> GpuPrice:
     """Return what one GPU costs an hour on a day.
 
     Raises:
@@ -94,7 +94,7 @@ def gpu_price(choice: PriceChoice, day: date, say: Callable[[str], None]) -> Gpu
     return GpuPrice(usd_per_gpu_hour=per_gpu, how=how, step=max(1, int(offer.gpu_count)))
 
 
-def _offer(choice: PriceChoice, day: date, say: Callable[[str], None]) -> Offer:
+def _offer(choice: _PriceChoice, day: date, say: Callable[[str], None]) -> Offer:
     """Return the machine whose GPUs are meant."""
     catalog = load_catalog(day, say=say)
     if choice.place is not None:
@@ -152,7 +152,7 @@ def command(
     it used. It can be CSV of any kind or the output of `sacct -P`; .gz is read directly.
     """
     day = as_of or today()
-    named = PriceChoice(place=place, gpu=gpu, price=price, purchase=purchase)
+    named = _PriceChoice(place=place, gpu=gpu, price=price, purchase=purchase)
     price_of_gpu = gpu_price(named, day, output.say)
     file, reading = load_trace(trace, mapped, job_gpus)
     question = CapacityQuestion(

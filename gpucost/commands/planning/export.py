@@ -88,7 +88,7 @@ def what_is_left(config: FrameworkConfig, target: str) -> tuple[str, ...]:
     if not config.settings:
         lines.append(f"note: nothing of {config.option} is a setting of {config.framework}.")
     lines += [f"note: set {name}={value}" for name, value in config.environment.items()]
-    lines += [f"note: {action.code}: {action.how}" for action in config.left]
+    lines += [f"note: {code}: {how}" for code, how in config.manual_steps.items()]
     return tuple(lines)
 
 
