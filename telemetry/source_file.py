@@ -138,8 +138,28 @@ class TelemetryFile:
             folder=str(self.path.parent) if self.root else "",
             bundle=self.bundle,
             absolute=recording.absolute,
+            local=recording.local_time and self.hints.tz is None,
             is_run=is_run_folder(self.path) or recording.observed is not None,
         )
+
+    def in_zone(self, zone: str, ahead_s: float) -> None:
+        """Take its times as of a zone, which another file told."""
+        from telemetry.profiling.merge import later  # noqa: PLC0415 - pandas
+
+        self._recording = replace(later(self.load(), -ahead_s), local_time=False)
+        self.hints = replace(self.hints, tz=zone)
+
+    def with_header_of(self, parts: Sequence[TelemetryFile]) -> bool:
+        """Put the header of other parts of its log before its rows; False where none fits alone."""
+        from telemetry.formats.csv_log import header_for  # noqa: PLC0415 - pandas
+
+        file = self.open()
+        headers = {header_for(file.payload, part.open().payload) for part in parts} - {None}
+        if len(headers) != 1 or not file.payload.data:
+            return False
+        data = f"{headers.pop()}\n{file.payload.text}".encode()
+        self.source = replace(file, payload=replace(file.payload, data=data))
+        return True
 
 
 def _in_order(files: Sequence[TelemetryFile]) -> list[TelemetryFile]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from planner.profile.model import Profile
     from telemetry.folder import FolderContents, Skipped
+    from telemetry.profiling.same_gpus import FileReadings
     from telemetry.readers.hints import Hints
 
 
@@ -259,17 +261,36 @@ def _groups(
     files = sorted(opened.files, key=lambda file: str(file.path))
     if len(files) < 2:  # noqa: PLR2004 - nothing to join; what is large is read once
         return [files] if files else []
-    from telemetry.profiling.same_gpus import same_gpus  # noqa: PLC0415 - pandas
+    from telemetry.profiling.same_gpus import rotation_of, same_gpus  # noqa: PLC0415 - pandas
+    from telemetry.profiling.zones import offset, zones_of  # noqa: PLC0415 - the same
 
-    readable, readings = list[TelemetryFile](), []
-    for number, file in enumerate(files, start=1):
+    readings: dict[int, FileReadings] = {}
+    for place, file in enumerate(files):
+        with suppress(InputError):
+            readings[place] = file.readings()
+        options.progress(place + 1, len(files))
+    for place in sorted({*range(len(files))} - set(readings)):
+        file, log = files[place], rotation_of(files[place].path)
+        parts = [files[other] for other in readings if rotation_of(files[other].path) == log]
         try:
-            readings.append(file.readings())
-            readable.append(file)
+            borrowed = bool(parts) and file.with_header_of(parts)
+            readings[place] = file.readings()
         except InputError as error:
             opened.damaged(file, error, problems)
-        options.progress(number, len(files))
-    return [[readable[place] for place in group] for group in same_gpus(readings)]
+            continue
+        if borrowed:
+            options.on_join(f"{file.path}: no header, so that of {parts[0].path} is taken.")
+    places = sorted(readings)
+    for local, dated, ahead_s in zones_of([readings[place] for place in places]):
+        file, zone = files[places[local]], offset(ahead_s)
+        file.in_zone(zone, ahead_s)
+        readings[places[local]] = file.readings()
+        options.on_join(
+            f"{file.path}: times without a zone, its readings those of {files[places[dated]].path} "
+            f"at UTC{zone}; read so."
+        )
+    groups = same_gpus([readings[place] for place in places])
+    return [[files[places[place]] for place in group] for group in groups]
 
 
 def _unfinished(

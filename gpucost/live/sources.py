@@ -79,6 +79,7 @@ def read_sources(
         how = replace(how, folders=replace(how.folders, deep=False))
     remote = [path for path in named if is_server(path) or is_address(path)]
     bills = [path for path in named if path not in remote and how.sizes and _is_bill(path)]
+    beside: list[str] = []
     files = [path for path in named if path not in remote and path not in bills]
     profiles = [profile for path in remote for profile in _remote(path, how, say)]
     if files or not (profiles or bills):
@@ -87,15 +88,24 @@ def read_sources(
             profiles += read_telemetry(files, how.hints, None, skipped, how.folders)
         except NothingToReadError as error:
             raise error if paths else InputError(_NOTHING_HERE) from error
-        bills += [skip.path for skip in skipped if how.sizes and _is_bill(skip.path)]
-        tell_skipped([skip for skip in skipped if skip.path not in bills], say)
+        beside = [skip.path for skip in skipped if how.sizes and _is_bill(skip.path)]
+        tell_skipped([skip for skip in skipped if skip.path not in beside], say)
     if not profiles:
         raise InputError(
-            f"{', '.join(bills)}: a bill says what was paid, not how busy GPUs were. Add a log of "
-            "the GPUs on it, or look at the bill alone: `gpucost bill`."
+            f"{', '.join((*bills, *beside))}: a bill says what was paid, not how busy GPUs were. "
+            "Add a log of the GPUs on it, or look at the bill alone: `gpucost bill`."
         )
     joined = join_profiles(profiles) if remote else tuple(profiles)
-    return _billed(joined, bills, how, say)
+    return _billed(joined, [*bills, *(path for path in beside if _reads(path, say))], how, say)
+
+
+def _reads(bill: str, say: Callable[[str], None]) -> bool:
+    """Return whether a bill of a folder can be read; one that cannot ends no plan of the logs."""
+    try:
+        return bool(_read_bills([bill]))
+    except InputError as error:
+        say(f"warning: skipped {bill}: {error.problems[0]}")
+        return False
 
 
 def _billed(

@@ -246,7 +246,10 @@ def csv_rows(
             such rows are listed.
     """
     csv.field_size_limit(_LONGEST_FIELD)
-    reader = csv.reader(io.StringIO(text, newline=""))
+    first = text.partition("\n")[0]
+    european = first.count(";") > first.count(",")
+    delimiter = ";" if european else ","
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     problems, rows = [], []
     try:
         header = [column(cell.strip()) for cell in next(reader, [])]
@@ -254,7 +257,8 @@ def csv_rows(
             if not any(row):
                 continue
             if len(row) == len(header):
-                rows.append((f"{name}:{reader.line_num}", dict(zip(header, row, strict=True))))
+                cells = map(_plain, row) if european else row
+                rows.append((f"{name}:{reader.line_num}", dict(zip(header, cells, strict=True))))
             else:
                 problems.append(
                     f"{name}:{reader.line_num}: {len(row)} cells where the header has "
@@ -264,6 +268,19 @@ def csv_rows(
         problems.append(f"{name}:{reader.line_num}: no CSV ({error}). Download it again.")
     refuse(problems)
     yield from rows
+
+
+_EUROPEAN_NUMBER = re.compile(r"-?(\d+|\d{1,3}(\.\d{3})+),\d+")
+_EUROPEAN_DATE = re.compile(r"(\d\d)\.(\d\d)\.(\d{4})(?: (\d\d:\d\d(?::\d\d)?))?")
+
+
+def _plain(cell: str) -> str:
+    """Return a number with a decimal comma or a date with dots as other bills write it."""
+    if _EUROPEAN_NUMBER.fullmatch(cell):
+        return cell.replace(".", "").replace(",", ".")
+    if date := _EUROPEAN_DATE.fullmatch(cell):
+        return f"{date[3]}-{date[2]}-{date[1]}T{date[4] or '00:00'}Z"
+    return cell
 
 
 class UsageType(NamedTuple):

@@ -12,16 +12,25 @@ from pricing.errors import InputError
 from telemetry.formats.sniff import booking, refused
 from telemetry.readers import clock, csv_text, health
 from telemetry.readers.clock import SourceClock
-from telemetry.readers.column_names import ambiguous, first_of
+from telemetry.readers.column_names import (
+    ambiguous,
+    cells_of,
+    csv_header,
+    first_of,
+    fold,
+    meanings,
+)
 from telemetry.readers.devices import readings, table_recording
+from telemetry.readers.hints import Hints
 from telemetry.readers.recording_builder import RecordingBuilder, real_uuid
+from telemetry.readers.units import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from telemetry.readers.hints import Hints
+    from telemetry.readers.payload import Payload
     from telemetry.readers.units import Meaning
     from telemetry.recording.recording import Recording
 
@@ -98,6 +107,7 @@ def _times(tables: Sequence[csv_text.CsvTable]) -> SourceClock | None:
         absolute=known[0].absolute,
         local=any(times.local for times in known),
         stepped_back=any(times.stepped_back for times in known),
+        order=next((times.order for times in known if times.order), ""),
     )
 
 
@@ -109,13 +119,57 @@ def _no_header(name: str, head: str) -> str:
     if re.search(r"\d{3}|\d [%MW]", first):
         return (
             f"{name}: no header line names a measurement (first line: {first!r}), so the columns "
-            "cannot be told apart. Log without `noheader`, or name them by number: "
-            "--map 1=timestamp --map 2=util.kernel_time."
+            "cannot be told apart. Log without `noheader`, or name them by number: gpucost import "
+            f"{name} {_numbered(first)}."
         )
     return (
         f"{name}: none of its columns ({first!r}) is a GPU reading that gpucost knows."
         f"{booking(first)} Name columns with --map COLUMN=slot if there are any."
     )
+
+
+_BY_UNIT = {"%": "util.kernel_time", "MiB": "mem.used_gib", "W": "power.board_w"}
+
+
+def _numbered(line: str) -> str:
+    """Return the `--map` of each column that its first cell tells, once a reading."""
+    maps: dict[str, int] = {}
+    for i, cell in enumerate(line.split(","), start=1):
+        unit = _CELL_UNIT.search(cell.strip())
+        slot = "timestamp" if ":" in cell else _BY_UNIT.get(spelled(unit[1]) or "" if unit else "")
+        if slot is not None:
+            maps.setdefault(slot, i)
+    maps.setdefault("util.kernel_time", 2)
+    return " ".join(f"--map {i}={slot}" for slot, i in sorted(maps.items(), key=lambda m: m[1]))
+
+
+_CELL_UNIT = re.compile(r"[\d.] *([%A-Za-z]+)$")
+
+
+def header_for(rows: Payload, rotated: Payload) -> str | None:
+    """Return the header of a log that fits the rows of another part of it, which has none."""
+    heads = [next(payload.blocks(), "")[:_HEAD_CHARACTERS] for payload in (rows, rotated)]
+    header = csv_header(heads[1].splitlines(), Hints())
+    lines = [line for line in heads[0].splitlines() if line.strip()]
+    if header is None or not lines or header[1][0] == "1":
+        return None
+    delimiter, names, _ = header
+    cells = [cell.strip() for cell in cells_of(lines[0], delimiter)]
+    columns = meanings(names, Hints())
+    fits = len(cells) == len(names) and all(
+        _can_be(columns[i], fold(name)[1], cells[i]) for i, name in enumerate(names)
+    )
+    return delimiter.join(names) if fits else None
+
+
+def _can_be(holds: Meaning | None, unit: str | None, cell: str) -> bool:
+    """Return whether a cell can stand under a column's name: its unit, a time, a text, a number."""
+    own = _CELL_UNIT.search(cell)
+    if holds is not None and holds.target == "timestamp":
+        return ":" in cell or cell.replace(".", "").isdecimal()
+    if holds is not None and not holds.unit:
+        return own is None or holds.target in {"name", "uuid", "host", "bus"}
+    return ":" not in cell and (own is None or unit in (None, spelled(own[1])))
 
 
 def _keys(

@@ -17,7 +17,7 @@ from telemetry.profiling.merge import per_second
 from telemetry.readers import clock
 from telemetry.readers.column_names import names_of
 from telemetry.readers.csv_text import MOST, csv_rows
-from telemetry.readers.devices import DeviceRow, device_recording
+from telemetry.readers.devices import DeviceRow, device_recording, timing
 from telemetry.readers.records import documents, float_of, protobuf_fields
 from telemetry.readers.series import no_samples
 from telemetry.readers.units import MIB
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from telemetry.readers.clock import SourceClock
     from telemetry.readers.hints import Hints
     from telemetry.readers.recording_builder import RecordingBuilder
 
@@ -237,10 +238,9 @@ def read_chart(builder: RecordingBuilder, hints: Hints) -> Recording:
     rows = list(csv_rows(builder, "wrong number of fields"))
     columns = {name: match for name in rows[0] if (match := _chart_column(name))} if rows else {}
     several = len({column[1] for column in columns.values()}) > 1
-    host = _chart_host(rows)
+    host, times = _chart_host(rows, hints)
     if host is not None and not columns:
-        builder.rows_read += len(rows)
-        return builder.recording(no_samples(), (), host=host)
+        return builder.recording(no_samples(), (), host=host, **timing(times))
     recording = device_recording(
         builder,
         [row for cells in rows for row in _chart_rows(cells, columns, several=several)],
@@ -249,15 +249,21 @@ def read_chart(builder: RecordingBuilder, hints: Hints) -> Recording:
     return replace(recording, host=host)
 
 
-def _chart_host(rows: list[dict[str, str]]) -> pd.DataFrame | None:
-    """Return the host's readings of one run; of several runs' nobody knows whose GPUs they feed."""
+def _chart_host(
+    rows: list[dict[str, str]], hints: Hints
+) -> tuple[pd.DataFrame | None, SourceClock | None]:
+    """Return the host's readings of one run, and when they were taken.
+
+    Of several runs' nobody knows whose GPUs they feed.
+    """
     header = rows[0] if rows else {}
     names = {name: match for name in header if (match := _CHART_HOST.fullmatch(name))}
     time = next((name for known in _TIMES for name in header if name.lower() == known), None)
     if time is None or len({match[1] for match in names.values()}) != 1:
-        return None
+        return None, None
     wide = {match[2]: _floats(rows, name) for name, match in names.items()}
-    return _host(wide, clock.placed(_floats(rows, time)))
+    times = clock.parse(pd.Series([row[time] for row in rows], dtype=object), hints.zone)
+    return _host(wide, times.t_s), times
 
 
 def _floats(rows: list[dict[str, str]], name: str) -> NDArray[np.float64]:

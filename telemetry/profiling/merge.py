@@ -101,14 +101,24 @@ def _aligned(recordings: Sequence[Recording], notes: list[str]) -> list[Recordin
         return list(recordings)
     out: list[Recording] = []
     for recording in recordings:
-        if recording.absolute or not len(recording.samples):
+        tables = [t for t in (recording.samples, recording.host) if t is not None and len(t)]
+        if recording.absolute or not tables:
             out.append(recording)
             continue
-        moved = recording.samples.copy()
-        moved[TIME] += min(starts) - float(moved[TIME].min())
+        begin = min(float(table[TIME].min()) for table in tables)
         notes.append(Message("read.no-dates", path=recording.source.path or ""))
-        out.append(replace(recording, samples=moved))
+        out.append(later(recording, min(starts) - begin))
     return out
+
+
+def later(recording: Recording, shift_s: float) -> Recording:
+    """Return a recording with its times moved."""
+    host = recording.host
+    return replace(
+        recording,
+        samples=recording.samples.assign(**{TIME: recording.samples[TIME] + shift_s}),
+        host=None if host is None else host.assign(**{TIME: host[TIME] + shift_s}),
+    )
 
 
 def _renamed(recording: Recording, names: dict[str, str]) -> pd.DataFrame:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # Two tools saw one GPU if their means over the same time differ by less than this share of the
 # larger one plus this much: they sample at other moments.
-_SAME_MEAN = 0.25
-_SAME_MEAN_PLUS = {"mem.used_gib": 1.0, "util.kernel_time": 0.05, "power.board_w": 25.0}
+SAME_MEAN = 0.25
+SAME_MEAN_PLUS = {"mem.used_gib": 1.0, "util.kernel_time": 0.05, "power.board_w": 25.0}
 # Two rows of one tool about one GPU at one instant contradict each other beyond this share of the
 # larger value, and two files do where at least half of the instants that they share do.
 _SAME_VALUE, _MOST_ODD_INSTANTS = 0.1, 0.5
@@ -50,6 +50,7 @@ class FileReadings:
         bundle: files of the same value are of one job whatever they hold; None: that is decided by
             what they hold.
         absolute: whether its times count from 1970 UTC.
+        local: whether they carry no zone, and none was given.
         is_run: whether it is one run of a tracker or of `gpucost profile`: a job of its own.
     """
 
@@ -58,12 +59,18 @@ class FileReadings:
     folder: str
     bundle: Hashable | None
     absolute: bool
+    local: bool = False
     is_run: bool = False
 
     @property
     def has_gpus(self) -> bool:
         """Whether it read any GPU."""
         return bool(self.rows.gpus)
+
+
+def rotation_of(path: Path) -> tuple[Path, str]:
+    """Return what the parts of a log that is rotated have in common: folder and name."""
+    return path.parent, _ROTATED.sub("", path.name)
 
 
 class _Match(IntEnum):
@@ -244,7 +251,7 @@ def _are_different(
 
 def _match(former: FileReadings, latter: FileReadings) -> _Match:
     """Return whether two files, of which the first does not name its devices, are of one GPU."""
-    if (former.is_run and latter.is_run) or not _fit(former, latter):
+    if (former.is_run and latter.is_run) or not fit(former, latter):
         return _Match.UNRELATED
     kind, latter_kind = former.rows.kind, latter.rows.kind
     together = former.folder == latter.folder
@@ -254,8 +261,7 @@ def _match(former: FileReadings, latter: FileReadings) -> _Match:
     if not _spans_meet(former, latter):
         if (kind.form, kind.columns) != (latter_kind.form, latter_kind.columns):
             return _Match.UNRELATED
-        names = {(file.path.parent, _ROTATED.sub("", file.path.name)) for file in (former, latter)}
-        if len(names) == 1:
+        if rotation_of(former.path) == rotation_of(latter.path):
             return _Match.SAME
         return _Match.FOLLOWS if together and _is_next(former, latter) else _Match.UNRELATED
     slots = kind.compared_by(latter_kind)
@@ -270,7 +276,7 @@ def _match(former: FileReadings, latter: FileReadings) -> _Match:
     return _Match.SAME if agree else _Match.DIFFERENT
 
 
-def _fit(former: FileReadings, latter: FileReadings) -> bool:
+def fit(former: FileReadings, latter: FileReadings) -> bool:
     """Return whether the indices, models and memory of two files can be of the same GPUs."""
     indices, latter_indices = former.rows.kind.indices, latter.rows.kind.indices
     single = len(former.rows.gpus) == len(latter.rows.gpus) == 1
@@ -339,7 +345,7 @@ def _agree(
 ) -> bool | None:
     """Return whether the readings that both have are of one GPU; None where they share none."""
     answers = []
-    for slot, plus in _SAME_MEAN_PLUS.items():
+    for slot, plus in SAME_MEAN_PLUS.items():
         if slot not in former.rows.slots or slot not in latter.rows.slots:
             continue
         means = [_means(file.rows, slot, span_s) for file in (former, latter)]
@@ -347,7 +353,7 @@ def _agree(
             means = [{0: next(iter(of_file.values()))} for of_file in means]
         for index in means[0].keys() & means[1].keys():
             first, second = means[0][index], means[1][index]
-            answers.append(abs(first - second) <= _SAME_MEAN * max(first, second) + plus)
+            answers.append(abs(first - second) <= SAME_MEAN * max(first, second) + plus)
     return all(answers) if answers else None
 
 

@@ -31,6 +31,7 @@ _NUMERIC = re.compile(
     re.IGNORECASE,
 )
 _MONTHS = 12
+_ORDERS = ("month/day", "day/month")
 _OF_DAY = re.compile(r"^(\d\d?):(\d\d):(\d\d(?:\.\d+)?)$")
 _DAY_S = 86_400.0
 _ZONED = re.compile(r"(?:Z|UTC|GMT|[+-]\d\d:?\d\d)$")
@@ -51,12 +52,14 @@ class SourceClock:
         absolute: whether they count from 1970 UTC.
         local: whether the texts carried no zone.
         stepped_back: whether the clock was set back by half an hour or more (summer time ends).
+        order: of day and month, where nothing tells it and it was assumed.
     """
 
     t_s: NDArray[np.float64]
     absolute: bool
     local: bool = False
     stepped_back: bool = False
+    order: str = ""
 
 
 @dataclass(slots=True)
@@ -65,9 +68,11 @@ class TimeTexts:
 
     Attributes:
         zone: the zone of times without one; None takes them as UTC.
+        day_first: whether the source writes as those do who put the day before the month.
     """
 
     zone: tzinfo | None = None
+    day_first: bool = False
     _spelling: str = ""
     _parts: list[NDArray[np.float64]] = field(default_factory=list)
 
@@ -103,7 +108,7 @@ class TimeTexts:
             zoned = zoned.str.replace(r"\s*(UTC|GMT)$", "Z", regex=True)
             seconds = _seconds(pd.to_datetime(zoned, utc=True, format="ISO8601", errors="coerce"))
         else:
-            times, self._spelling = _local(cells, self._spelling)
+            times, self._spelling = _local(cells, self._spelling, day_first=self.day_first)
             seconds = _seconds(times)
         self._parts.append(seconds[codes])
 
@@ -126,7 +131,10 @@ class TimeTexts:
         back = _steps_back(seconds)
         placed_s = seconds if self.zone is None else _to_utc(seconds, back, self.zone)
         stepped = bool(back.any())
-        return SourceClock(t_s=placed_s, absolute=True, local=True, stepped_back=stepped)
+        order = self._spelling if self._spelling in _ORDERS else ""
+        return SourceClock(
+            t_s=placed_s, absolute=True, local=True, stepped_back=stepped, order=order
+        )
 
 
 def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:
@@ -144,7 +152,7 @@ def distinct(texts: pd.Series) -> tuple[NDArray[np.int64], pd.Series]:
     return codes, pd.Series(unique, dtype=object)
 
 
-def _local(cells: pd.Series, form: str) -> tuple[pd.Series, str]:
+def _local(cells: pd.Series, form: str, *, day_first: bool) -> tuple[pd.Series, str]:
     """Return times without a zone, and the first spelling that fits any; `form` if it is given."""
     for spelling in _FORMS if form not in _FORMS else (form,):
         texts = cells
@@ -154,16 +162,17 @@ def _local(cells: pd.Series, form: str) -> tuple[pd.Series, str]:
             times = pd.to_datetime(texts, format=spelling, errors="coerce")
         except ValueError:  # zones spelled oddly beside times without one
             times = pd.to_datetime(texts, format=spelling, errors="coerce", utc=True)
-        if times.notna().any() or form:
+        if times.notna().any() or form in _FORMS:
             return times, spelling
-    return _numeric(cells), ""
+    return _numeric(cells, day_first=day_first)
 
 
-def _numeric(cells: pd.Series) -> pd.Series:
-    """Return times whose dates are day, month and year in numbers.
+def _numeric(cells: pd.Series, *, day_first: bool) -> tuple[pd.Series, str]:
+    """Return times whose dates are day, month and year in numbers; the order if it is assumed.
 
     A number above 12 tells the day from the month, a dot says that the day comes first; else the
-    order is taken in which the times lie closer together, and the month first where both do.
+    order is taken in which the times lie closer together, and where both do the month first, unless
+    the source writes otherwise.
     """
     parts = cells.str.extract(_NUMERIC)
     first, second = (pd.to_numeric(parts[column]).fillna(0) for column in (0, 2))
@@ -179,11 +188,13 @@ def _numeric(cells: pd.Series) -> pd.Series:
         for month, monthday in ((parts[0], parts[2]), (parts[2], parts[0]))
     ]
     if (parts[1] == ".").any() or (first > _MONTHS).any():
-        return dates[1]
+        return dates[1], ""
     if (second > _MONTHS).any():
-        return dates[0]
+        return dates[0], ""
     spans = [times.max() - times.min() for times in dates]
-    return dates[1] if spans[1] < spans[0] else dates[0]
+    if spans[0] == spans[1] and not dates[0].equals(dates[1]):
+        return dates[day_first], _ORDERS[day_first]
+    return dates[1] if spans[1] < spans[0] else dates[0], ""
 
 
 def _of_day(cells: pd.Series) -> NDArray[np.float64]:

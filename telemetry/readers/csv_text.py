@@ -110,6 +110,7 @@ class CsvTable:
         elif time is None and any(date for _, _, date in self.marks):
             time = pd.Series(self.by_row(2)[-count:], dtype=object)
         if time is not None:
+            self.times.day_first = delimiter == ";"
             self.times.take(time)
         timed = [i for i, h in self.columns.items() if h and h.target in {"timestamp", "date"}]
         self.parts.append(texts.drop(columns=timed))

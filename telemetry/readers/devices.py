@@ -210,6 +210,10 @@ def table_recording(
             samples = samples[readable]
         if times.stepped_back:
             builder.notes.append("the clock was set back within the file (end of summer time?).")
+        if times.order:
+            builder.notes.append(
+                f"dates that can be read in two ways (05/11/2026) are taken as {times.order}."
+            )
     return builder.recording(samples, gpus, **{**timing(times), **more})
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.bills.formats import read_bill
 from tests.gpucost.conftest import Call
 
 USD_AND_HOURS = {
@@ -88,3 +89,24 @@ def test_a_machine_has_no_more_hours_than_its_time(
     ran = call("bill", str(bill), str(again))
     assert ran.code == 2
     assert "i-1: 48 h on one machine" in ran.err
+
+
+def test_semicolons_and_decimal_commas_are_a_bill_like_any_other() -> None:
+    """A FOCUS bill as a European spreadsheet saves it comes to the same dollars and hours."""
+    columns = (
+        "BilledCost;BillingCurrency;ChargePeriodStart;ChargePeriodEnd;ServiceName;ProviderName;"
+        "ResourceId;RegionId;SkuId;ConsumedQuantity;ConsumedUnit;ChargeCategory;ChargeDescription"
+    )
+    row = (
+        "1.008,00;USD;01.10.2026 00:00;31.10.2026 00:00;GPU Instances;Scaleway;node-1;fr-par-2;"
+        "L40S-1-48G;720,0;Hours;Usage;L40S-1-48G"
+    )
+    iso = (
+        row.replace("1.008,00", "1008.00")
+        .replace("720,0", "720.0")
+        .replace("01.10.2026 00:00", "2026-10-01T00:00Z")
+        .replace("31.10.2026 00:00", "2026-10-31T00:00Z")
+    )
+    english = read_bill("b.csv", f"{columns}\n{iso}\n".replace(";", ","))
+    assert read_bill("b.csv", f"{columns}\n{row}\n") == english
+    assert [str(line.usd) for line in english.lines] == ["1008.00"]

@@ -131,6 +131,19 @@ def test_a_bill_beside_a_log_gives_machine_hours_and_price(call: Call) -> None:
     assert "gpucost bill" in alone.err
 
 
+def test_a_damaged_bill_of_a_folder_ends_no_plan(call: Call) -> None:
+    """It is named in a line and the good log is planned; given by name it is a mistake (exit 2)."""
+    log = _log(Path("jobs/gpu.log"))
+    bill = Path("jobs/bill.csv")
+    head = "product,group_description,description,hours,start,end,USD,project_name,category"
+    bill.write_text(f"{head}\nDroplets,,x,1,2026-11-01,2026-11-02,$much,p,\n", encoding="utf-8")
+    ran = call("plan", "jobs", "--machine", "g5.xlarge", "-f", "json")
+    assert ran.code == 0, ran.err
+    assert len(ran.json["jobs"]) == 1
+    assert "skipped jobs/bill.csv: bill.csv:2: '$much' is not an amount" in ran.err
+    assert call("plan", str(log), str(bill), "--machine", "g5.xlarge").code == 2
+
+
 @pytest.mark.parametrize(
     ("name", "begin"),
     [("p.json", '{"schema"'), ("p.md", "# GPU"), ("p.html", "<!doctype html>"), ("p.csv", "job,")],
