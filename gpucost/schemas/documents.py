@@ -171,85 +171,78 @@ class WrittenDocument:
         return schema_of(self.name, source, many=self.form == "list", tagged=self.tagged)
 
 
-_DOCUMENTS = "planner.plan.plan"
 _QUOTES, _RUNS = "gpucost.files.quote_documents", "gpucost.views.runs"
-_SMALL = "gpucost.schemas.small_documents"
-_ANSWERS = "gpucost.agents.answers"
-_LINES = "gpucost.schemas.small_documents"
+_SMALL, _ANSWERS = "gpucost.schemas.small_documents", "gpucost.agents.answers"
 
-_ROWS = (
-    ("profile", "profile.json: `profile`, `import`, `run`", "planner.profile.codec:schema"),
-    ("plan", "plan.json: `plan -o`, `plan -f json`, `demo`, `fleet`", f"{_DOCUMENTS}:Plan"),
-    ("brief", "`plan -f json --brief`", f"{_SMALL}:Brief"),
-    ("recipe", "recipe.json: `recipe`", "planner.documents.recipe:Recipe"),
-    ("quote", "`quote -f json`; several in an array", f"{_QUOTES}:PrintedQuote"),
-    ("ownership", "`quote own -f json`", f"{_QUOTES}:OwnershipCosts"),
-    ("comparison", "`compare -f json`", "planner.choice.comparison:Comparison"),
-    ("diagnosis", "`diagnose -f json`", f"{_SMALL}:Diagnosis"),
+_ROWS: tuple[tuple[Form, str, str, str], ...] = (
+    ("one", "profile", "profile.json: `profile`, `import`, `run`", "planner.profile.codec:schema"),
     (
-        "verification",
-        "`verify -o`, `verify -f json`",
-        "planner.proof.verify:Verification",
+        "one",
+        "plan",
+        "plan.json: `plan -o`, `plan -f json`, `demo`, `fleet`",
+        "planner.plan.plan:Plan",
     ),
-    ("plan-change", "`diff -f json`, `fleet --weekly`", "planner.documents.plan_change:PlanChange"),
+    ("one", "brief", "`plan -f json --brief`", f"{_SMALL}:Brief"),
+    ("one", "recipe", "recipe.json: `recipe`", "planner.documents.recipe:Recipe"),
+    ("one", "quote", "`quote -f json`; several in an array", f"{_QUOTES}:PrintedQuote"),
+    ("one", "ownership", "`quote own -f json`", f"{_QUOTES}:OwnershipCosts"),
+    ("one", "comparison", "`compare -f json`", "planner.choice.comparison:Comparison"),
+    ("one", "diagnosis", "`diagnose -f json`", f"{_SMALL}:Diagnosis"),
+    ("one", "verification", "`verify -o`, `verify -f json`", "planner.proof.verify:Verification"),
     (
-        "reconciliation",
-        "`reconcile -f json`",
-        "planner.bills.reconcile:Reconciliation",
+        "one",
+        "plan-change",
+        "`diff -f json`, `fleet --weekly`",
+        "planner.documents.plan_change:PlanChange",
     ),
-    ("bill", "`bill -f json`", "planner.bills.review:Review"),
-    ("capacity", "`capacity -f json`", "planner.capacity.capacity:CapacityDocument"),
-    ("serving-plan", "`serve plan -f json`", "planner.serving.search:ServingPlan"),
-    ("serving-fit", "`serve fit -f json`", "planner.serving.fit:ServingFit"),
-    ("serving-copies", "`serve copies -f json`", "planner.serving.fit:CopiesAnswer"),
-    ("serving-curve", "`serve curve -f json`", "planner.serving.fit:ServingCurve"),
-    ("preview", "`provision --dry-run -f json`", "gpucost.views.launch:PreviewDocument"),
-    ("run", "`show`, `provision`, `extend`, `-f json`", f"{_RUNS}:DeploymentDocument"),
-    ("runs", "`list -f json`", f"{_RUNS}:DeploymentListDocument"),
-    ("loop", "loop.json: `loop`, `loop -f json`", "gpucost.loop.loop_steps:LoopRecord"),
-    ("accuracy", "`accuracy -f json`", "planner.documents.accuracy:ShippedAccuracy"),
-    ("own-accuracy", "`accuracy --mine -f json`", "planner.proof.outcome:OwnRecord"),
-    ("batch-search", "`run --find-batch -o`", "gpucost.profiling.run_request:BatchSearch"),
-    ("prices-check", "`prices check -f json`", "gpucost.prices.checks:CheckedPrices"),
-    ("explanation", "`explain -f json`", f"{_SMALL}:ExplainedCode"),
-    ("agent-prices", "`prices` of `mcp`", f"{_ANSWERS}:AgentPrices"),
-    ("agent-diagnosis", "`diagnose` of `mcp`", f"{_ANSWERS}:AgentDiagnosis"),
-    ("agent-plan", "`plan` of `mcp`", f"{_ANSWERS}:AgentPlan"),
-    ("agent-runs", "`list` of `mcp`", f"{_ANSWERS}:AgentRuns"),
-    ("agent-end", "`down` of `mcp`", f"{_ANSWERS}:AgentEnd"),
-    ("agent-provision", "`provision` of `mcp`", f"{_ANSWERS}:provision_schema"),
+    ("one", "reconciliation", "`reconcile -f json`", "planner.bills.reconcile:Reconciliation"),
+    ("one", "bill", "`bill -f json`", "planner.bills.review:Review"),
+    ("one", "capacity", "`capacity -f json`", "planner.capacity.capacity:CapacityDocument"),
+    ("one", "serving-plan", "`serve plan -f json`", "planner.serving.search:ServingPlan"),
+    ("one", "serving-fit", "`serve fit -f json`", "planner.serving.fit:ServingFit"),
+    ("one", "serving-copies", "`serve copies -f json`", "planner.serving.fit:CopiesAnswer"),
+    ("one", "serving-curve", "`serve curve -f json`", "planner.serving.fit:ServingCurve"),
+    ("one", "preview", "`provision --dry-run -f json`", "gpucost.views.launch:PreviewDocument"),
+    ("one", "run", "`show`, `provision`, `extend`, `-f json`", f"{_RUNS}:DeploymentDocument"),
+    ("one", "runs", "`list -f json`", f"{_RUNS}:DeploymentListDocument"),
+    ("one", "loop", "loop.json: `loop`, `loop -f json`", "gpucost.loop.loop_steps:LoopRecord"),
+    ("one", "accuracy", "`accuracy -f json`", "planner.documents.accuracy:ShippedAccuracy"),
+    ("one", "own-accuracy", "`accuracy --mine -f json`", "planner.proof.outcome:OwnRecord"),
+    ("one", "batch-search", "`run --find-batch -o`", "gpucost.profiling.run_request:BatchSearch"),
+    ("one", "prices-check", "`prices check -f json`", "gpucost.prices.checks:CheckedPrices"),
+    ("one", "explanation", "`explain -f json`", f"{_SMALL}:ExplainedCode"),
+    ("one", "agent-prices", "`prices` of `mcp`", f"{_ANSWERS}:AgentPrices"),
+    ("one", "agent-diagnosis", "`diagnose` of `mcp`", f"{_ANSWERS}:AgentDiagnosis"),
+    ("one", "agent-plan", "`plan` of `mcp`", f"{_ANSWERS}:AgentPlan"),
+    ("one", "agent-runs", "`list` of `mcp`", f"{_ANSWERS}:AgentRuns"),
+    ("one", "agent-end", "`down` of `mcp`", f"{_ANSWERS}:AgentEnd"),
+    ("one", "agent-provision", "`provision` of `mcp`", f"{_ANSWERS}:provision_schema"),
+    ("list", "prices", "`prices -f json`", "gpucost.commands.money.prices:ListedOffer"),
+    ("list", "price-history", "`prices history -f json`", "gpucost.prices.checks:PriceSeries"),
+    ("list", "price-update", "`prices update -f json`", "gpucost.prices.update:UpdatedPrices"),
+    ("list", "installation", "`doctor -f json`", f"{_SMALL}:InstallationCheck"),
+    ("list", "reaped", "`reap -f json`, `watch -f json`", f"{_SMALL}:ReapedRun"),
+    (
+        "line",
+        "steps",
+        "profile.steps.jsonl: `profile`, `run`",
+        "gpucost.profiling.run_files:StepLine",
+    ),
+    ("line", "capture", "profile.capture.jsonl: `profile`, while it measures", f"{_SMALL}:schema"),
+    ("line", "agent-launch", "agent-launches.jsonl: `mcp`", "gpucost.agents.budget:AgentCap"),
+    (
+        "line",
+        "outcome",
+        "outcomes.jsonl: `verify --plan`",
+        "planner.models.track_record:PastPrediction",
+    ),
 )
-_LISTS = (
-    ("prices", "`prices -f json`", "gpucost.commands.money.prices:ListedOffer"),
-    ("price-history", "`prices history -f json`", "gpucost.prices.checks:PriceSeries"),
-    ("price-update", "`prices update -f json`", "gpucost.prices.update:UpdatedPrices"),
-    ("installation", "`doctor -f json`", f"{_SMALL}:InstallationCheck"),
-    ("reaped", "`reap -f json`, `watch -f json`", f"{_SMALL}:ReapedRun"),
-)
-_LINE_BY_LINE = (
-    ("steps", "profile.steps.jsonl: `profile`, `run`", "gpucost.profiling.run_files:StepLine"),
-    ("capture", "profile.capture.jsonl: `profile`, while it measures", f"{_LINES}:schema"),
-    ("agent-launch", "agent-launches.jsonl: `mcp`", "gpucost.agents.budget:AgentCap"),
-)
-
 DOCUMENTS: Mapping[str, WrittenDocument] = MappingProxyType(
     {
-        document.name: document
-        for document in (
-            *(WrittenDocument(name=n, written=w, source=s) for n, w, s in _ROWS),
-            *(WrittenDocument(name=n, written=w, source=s, form="list") for n, w, s in _LISTS),
-            *(
-                WrittenDocument(name=n, written=w, source=s, form="line")
-                for n, w, s in _LINE_BY_LINE
-            ),
-            WrittenDocument(
-                name="outcome",
-                written="outcomes.jsonl: `verify --plan`",
-                source="planner.models.track_record:PastPrediction",
-                form="line",
-                tagged=True,
-            ),
+        name: WrittenDocument(
+            name=name, written=written, source=source, form=form, tagged=name == "outcome"
         )
+        for form, name, written, source in _ROWS
     }
 )
 """By name."""

@@ -280,7 +280,7 @@ def check(
     Args:
         reading: what the provider said.
         catalog: the prices known so far, seen from the day of the reading.
-        market: `plausibility.spans` of all providers' offers; None: of the known ones.
+        market: `spans` of all providers' offers; None: of the known ones.
         accept_jumps: believe also a price that moved by more than LARGEST_JUMP, and an answer in
             which all prices moved by one factor.
     """

@@ -96,7 +96,7 @@ class Evidence:
 def evidence_of(
     session: Session, entry: JournaledResource, doubt: Callable[[], str] = str
 ) -> Evidence:
-    """Begin with no answers about a resource of the journal; `doubt` as in `AnswersSoFar`."""
+    """Begin with no answers about a resource of the journal; `doubt` as in `Evidence`."""
     born = max(filter(None, (entry.intended_at, entry.billed_from)))
     age_s = (session.now() - born).total_seconds()
     return Evidence(lag_s=session.cloud.lag_s, age_s=age_s, doubt=doubt)
@@ -130,7 +130,7 @@ def settled(
 ) -> Mapping[str, ExistenceCheck]:
     """Return what is known about machines of the journal, by id; each is asked for by its id.
 
-    With each come its run's marks, and its `doubt`, as in `AnswersSoFar`.
+    With each come its run's marks, and its `doubt`, as in `Evidence`.
 
     One that is not shown although it is older than the provider's lag is asked for again until that
     proves its end, for some SPAN_S seconds; a young one stays not-shown.
