@@ -1,5 +1,6 @@
-"""The gates of a plan: exit 7 where the recommended cost is over a limit or has grown too much."""
+"""The gates of a plan: exit 7 where a cost is over a limit or has grown too much."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -21,7 +22,8 @@ class CostGate:
 
     Attributes:
         limit_usd: at most so much in the period; None = no limit.
-        increase: more than the base plan's by at most so much, and whether it is a fraction of it.
+        increase: more than the base plan's by at most so much, and whether it is a fraction of it;
+            of what is paid today and of what is recommended, each against the same of the base.
         base: file of the plan that is compared with.
 
     Raises:
@@ -56,7 +58,7 @@ class CostGate:
             )
         if total.at_least:
             output.say(_NOT_COMPARED)
-        return self._exit_code(total.mid, plan.period, output)
+        return self._exit_code(total.before, total.mid, plan.period, output)
 
     def check_written(self, plan: Plan, output: Output) -> int:
         """Return the exit code for a plan that was read back; print as `check` does.
@@ -69,32 +71,48 @@ class CostGate:
         total = plan.recommended
         if total is not None and total.at_least:
             output.say(_NOT_COMPARED)
-        return self._exit_code(recommended_usd(plan), plan.period, output)
+        return self._exit_code(_paid_usd(plan), recommended_usd(plan), plan.period, output)
 
-    def _exit_code(self, total: Decimal, period: str, output: Output) -> int:
-        reasons = [*self._over(total, period), *self._grown(total, period)]
+    def _exit_code(
+        self, paid: Decimal | None, recommended: Decimal, period: str, output: Output
+    ) -> int:
+        reasons = [*self._over(recommended, period), *self._grown(paid, recommended, period)]
         for reason in reasons:
-            output.insist(f"gpucost: the recommended cost, ${show(total)} {reason}")
+            output.insist(f"gpucost: {reason}")
         return FAILED_OVER if reasons else 0
 
     def _over(self, total: Decimal, period: str) -> list[str]:
         if self.limit_usd is None or total <= self.limit_usd:
             return []
-        return [f"a {period}, is above --fail-over ${show(self.limit_usd)}."]
+        cost = f"the recommended cost, ${show(total)} a {period}"
+        return [f"{cost}, is above --fail-over ${show(self.limit_usd)}."]
 
-    def _grown(self, total: Decimal, period: str) -> list[str]:
+    def _grown(self, paid: Decimal | None, recommended: Decimal, period: str) -> Iterator[str]:
         if self.base is None or self.increase is None:
-            return []
+            return
         base = load_plan(self.base)
         if base.period != period:
             raise InputError(
                 f"{self.base} is a plan a {base.period} and this one a {period}; their costs "
                 "cannot be compared."
             )
-        before, (amount, is_share) = recommended_usd(base), self.increase
-        limit = before * (1 + amount) if is_share else before + amount
-        if total <= limit:
-            return []
+        amount, is_share = self.increase
         allowed = f"{amount * 100:f}%" if is_share else f"${show(amount)}"
-        more = f"${show(total - before)} more than the ${show(before)} of {self.base}"
-        return [f"a {period}, is {more}; --fail-over-increase allows {allowed}."]
+        compared = {
+            "the recommended cost": (recommended_usd(base), recommended),
+            "today's cost": (_paid_usd(base), paid),
+        }
+        for name, (before, total) in compared.items():
+            if before is None or total is None:
+                continue
+            if total > (before * (1 + amount) if is_share else before + amount):
+                more = f"${show(total - before)} more than the ${show(before)} of {self.base}"
+                yield (
+                    f"{name}, ${show(total)} a {period}, is {more}; --fail-over-increase allows "
+                    f"{allowed}."
+                )
+
+
+def _paid_usd(plan: Plan) -> Decimal | None:
+    """Return what all jobs cost today; None in a plan of an earlier version."""
+    return None if plan.recommended is None else plan.recommended.cost_before

@@ -141,12 +141,12 @@ def test_an_unknown_cost_is_in_no_total(call: Call, write: Write) -> None:
 
 @pytest.mark.parametrize(
     ("increase", "code"),
-    [("0", 7), ("10%", 7), ("99%", 7), ("100%", 0), ("1609.64", 7), ("1609.65", 0), ("$2,000", 0)],
+    [("0", 7), ("10%", 7), ("99%", 7), ("100%", 0), ("3219.29", 7), ("3219.30", 0), ("$4,000", 0)],
 )
 def test_an_increase_over_an_earlier_plan(
     increase: str, code: int, call: Call, write: Write
 ) -> None:
-    """Twice the hours of a shared GPU are $1,609.65 more; the gate takes dollars or percent."""
+    """Twice the hours of two GPUs are $3,219.30 more, of the one they share half; either trips."""
     stay = ("--provider", "digitalocean", "--gpu", "H100")
     paths = []
     for hours in (365, 730):
@@ -157,7 +157,9 @@ def test_an_increase_over_an_earlier_plan(
     gate = ("--fail-over-increase", increase, "--base", "base.json")
     ran = plan(call, *paths, *stay, *gate, "-q")
     assert ran.code == code
-    assert ("is $1,609.65 more than the $1,609.65 of base.json" in ran.err) == (code == 7)
+    assert ("is $3,219.30 more than the $3,219.30 of base.json" in ran.err) == (code == 7)
+    shared = "is $1,609.65 more than the $1,609.65 of base.json" in ran.err
+    assert shared == (increase in {"0", "10%", "99%"})
 
 
 @pytest.mark.parametrize(
