@@ -126,6 +126,14 @@ class Market:
                 groups[size_of(offer)].append(offer)
         return tuple(tuple(groups[key]) for key in sorted(groups))
 
+    @cached_property
+    def ways_to_buy(self) -> dict[str, list[Offer]]:
+        """All offers of one size in one region, by `Offer.place`."""
+        groups: dict[str, list[Offer]] = defaultdict(list)
+        for offer in self.catalog.offers:
+            groups[offer.place].append(offer)
+        return dict(groups)
+
     def moved(self, offer: Offer) -> PriceRange:
         """Return between which factors the price of an offer lies on the day."""
         return self._moves.get(_reading(offer)) or moved(offer, self.catalog.as_of)

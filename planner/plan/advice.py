@@ -29,9 +29,9 @@ from planner.profile.kinds import JobKind
 from planner.signals.finding import Finding, Saved
 from planner.signals.thresholds import LEFT_ON
 from pricing.billing.lines import BY_TIME
-from pricing.catalog.offer import Offer
+from pricing.catalog.offer import TERMS_H, Offer
 from pricing.message import Message, join
-from pricing.money import cents
+from pricing.money import HOURS_PER_MONTH, cents, plain, whole_dollars
 
 MINUTES = 15  # steps settle within minutes; billing by the hour is in the price where it applies
 _AFTER_TRIAL = 1.07  # the run-to-run spread that remains
@@ -292,6 +292,33 @@ def _in_turns(context: JobContext, now: Now | None, options: tuple[Option, ...])
         usd=cents(Decimal(0)),
         roll_back_factor=1,
     )
+
+
+def steady_use(context: JobContext, choice: Option | None) -> str | None:
+    """Return what the shortest term of a machine costs that is used long enough for it.
+
+    Of the recommended machine, else of today's, where it is rented by the hour and nothing is owed
+    for it; beside it what spot capacity costs where work that ends runs on it. A term is owed whole
+    (`pricing.alternatives`), so it is cheaper from its share of the price by the hour on.
+    """
+    today, month = context.baseline, context.work.storage_h is not None
+    offer = today.offer if choice is None else choice.offer
+    if offer is None or offer.purchase != "on_demand" or today.owed or not month:
+        return None
+    hours = (today.hours if choice is None else choice.hours).mid
+    ways = context.market.ways_to_buy.get(offer.place, ())
+    most = offer.usd_per_hour * Decimal(repr(hours))
+    pays = (o for o in ways if o.purchase in TERMS_H if o.usd_per_hour * HOURS_PER_MONTH < most)
+    term = min(pays, key=lambda o: (TERMS_H[o.purchase], o.usd_per_hour), default=None)
+    if term is None:
+        return None
+    usd, months = term.usd_per_hour * HOURS_PER_MONTH, TERMS_H[term.purchase] / HOURS_PER_MONTH
+    words = Message("first.term", n=months, usd=whole_dollars(usd), hours=usd / offer.usd_per_hour)
+    spot = min((o.usd_per_hour for o in ways if o.purchase == "spot"), default=None)
+    if not spot or not context.work.fixed_work or spot >= offer.usd_per_hour:
+        return words
+    share = offer.usd_per_hour / spot - 1
+    return join((words, Message("first.spot", usd=plain(spot), share=share)))
 
 
 def _roll_back(option: Option, context: JobContext) -> float | None:

@@ -66,6 +66,7 @@ class JobDraft:
         now: the cure on today's machine; None where none is known, or nothing is lost.
         reason: why it stays on today's machine; None where it does not.
         proof: what would settle what is open; None where nothing is worth measuring.
+        steady: what a term of its machine costs; None where it is used too little for one.
         machine: how it runs today, and what each action would set there.
         remedies: the actions on the job itself that apply today, with what they gain there.
         priced: what each of them saves alone, by its code; without those of unknown gain.
@@ -95,6 +96,7 @@ class JobDraft:
     now: Now | None = None
     reason: str | None = None
     proof: Proof | None = None
+    steady: str | None = None
     home: Home | None = None
     elsewhere: tuple[Elsewhere, ...] = ()
     left_out: LeftOut = LeftOut()
@@ -258,6 +260,7 @@ def summarize(job: JobDraft, text: bytes) -> JobDraft:
         now=None,
         reason=None,
         proof=None,
+        steady=None,
         left_out=LeftOut(
             codes=frozenset(job.codes),
             offers=tuple(option.offer for option in listed if option.id not in ids),

@@ -196,6 +196,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         cheapest: the option of least expected cost, where it is another one.
         proof: what would settle what is open; None: nothing is worth measuring.
         reason: why it stays on today's machine; None where it does not.
+        steady: what a term, or spot capacity, of the machine costs that is used so many hours, and
+            from where on either is cheaper; left out where it is used for less.
     """
 
     now: Now | None = None
@@ -203,6 +205,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     cheapest: Way | None = None
     proof: Proof | None = None
     reason: str | None = None
+    steady: str | UnsetType = UNSET
 
 
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True):

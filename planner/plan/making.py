@@ -282,6 +282,7 @@ def _answer(document: JobPlan, job: JobDraft) -> Answer:
         cheapest=None if is_said else _way(document.option(document.cheapest), job),
         proof=job.proof,
         reason=job.reason,
+        steady=job.steady or UNSET,
     )
 
 

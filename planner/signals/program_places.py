@@ -163,8 +163,8 @@ def evaluation_busy(profile: Profile) -> float | None:
 def evaluation_idle(profile: Profile) -> float | None:
     """Return the share of the time in which the GPU waits while the program evaluates."""
     share, busy = evaluation_share(profile), evaluation_busy(profile)
-    known = any(p.kind == "evaluation" and p.kernel_time is not None for p in profile.phases)
-    return share - busy if known and share is not None and busy is not None else None
+    read = any(p.kind == "evaluation" and p.kernel_time is not None for p in profile.phases)
+    return share - busy if read and share is not None and busy is not None else None
 
 
 def started(profile: Profile) -> float | None:

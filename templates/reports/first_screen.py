@@ -163,8 +163,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     if job.kind == "unknown" and job.answer.next is None and plan.period == "month":
         ask = _("--kind training, if the job ends by itself: speed then saves hours")
         notes.append(Line(label=_("Settle it"), text=ask))
-    if (proof := job.answer.proof) is not None:
-        notes.append(Line(label=_("Settle it"), text=_settle(job, proof, plan), kind="spare"))
+    notes += _spare(job, plan)
     command = _command(job, plan)
     notes.append(Line(label=_("Run"), text=_with_plan(command)))
     how = job.answer.now.command if job.answer.now else None
@@ -384,6 +383,14 @@ def _launchable(job: JobPlan) -> str:
         return ""
     where, saved = _where(first, is_manual=False), _saved(first.saves.fraction)
     return _("{where}: {cost}, {saved}", where=where, cost=cost_range(first.cost), saved=saved)
+
+
+def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
+    """Yield what a full screen leaves out: what a term costs, and what would settle the answer."""
+    if steady := job.answer.steady:
+        yield Line(label=_("Steady use"), text=translate_text(steady), kind="spare")
+    if (proof := job.answer.proof) is not None:
+        yield Line(label=_("Settle it"), text=_settle(job, proof, plan), kind="spare")
 
 
 def _is_run(job: JobPlan) -> bool:
