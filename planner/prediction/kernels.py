@@ -388,7 +388,7 @@ def _specs(gpu: Gpu, precision: str) -> Specs:
     return specs(gpu, peak_tflops(gpu, precision))
 
 
-def _damped(whole: Estimate, exponent: float) -> Estimate:
+def _damped(whole: Estimate, memory_fraction: float) -> Estimate:
     """Return a prediction for a job that leaves most of the memory empty: launches set its pace.
 
     Fitted on training at the same small batch; without counters nothing tells more.
@@ -399,7 +399,7 @@ def _damped(whole: Estimate, exponent: float) -> Estimate:
         low=min(mid / factor, whole.low),
         mid=mid,
         high=max(mid * factor, whole.high),
-        basis=join((whole.basis, Message("speed.launches", share=exponent))),
+        basis=join((whole.basis, Message("speed.launches", share=round(memory_fraction, 2)))),
     )
 
 
