@@ -286,8 +286,8 @@ def plan_job(
         tenancy: its part in the bill of a shared machine.
         packs: whether it is going to be packed with others.
     """
-    catalog, requirements = market.catalog, market.asked
-    context = assess(profile, catalog, requirements, period, tenancy, shared=market)
+    requirements = market.asked
+    context = assess(profile, market.catalog, requirements, period, tenancy, shared=market)
     candidates, rejected = find_candidates(context)
     ranking = rank_candidates(context, candidates)
     best = ranking.best
@@ -304,9 +304,7 @@ def plan_job(
         rejected=rejected,
         recommended=ranking.recommended,
         named=ranking.named,
-        confidence=rate_confidence(
-            context.profile, context.findings, context.baseline, best, catalog.as_of
-        ),
+        confidence=rate_confidence(context, best),
         machine=machine,
         remedies=remedies,
         priced=priced,

@@ -7,6 +7,7 @@ import math
 from datetime import date
 
 from planner.choice.baseline import Baseline
+from planner.choice.context import JobContext
 from planner.choice.option import Option
 from planner.models.estimate import Estimate
 from planner.plan.job import Confidence, ConfidencePart
@@ -41,18 +42,13 @@ def _weakest(
     return Confidence(level=level, diagnosis=diagnosis, speed=speed, price=price)
 
 
-def rate_confidence(
-    profile: Profile,
-    findings: tuple[Finding, ...],
-    baseline: Baseline,
-    chosen: Option | None,
-    day: date,
-) -> Confidence:
+def rate_confidence(context: JobContext, chosen: Option | None) -> Confidence:
     """Return how sure the advice is: of the chosen option, or of leaving it (None)."""
+    baseline = context.baseline
     return _weakest(
-        diagnosis=_diagnosis(profile, findings),
+        diagnosis=_diagnosis(context.profile, context.findings),
         speed=None if chosen is None else _speed(chosen, baseline),
-        price=_price(baseline, chosen.offer if chosen else None, day),
+        price=_price(baseline, chosen.offer if chosen else None, context.catalog.as_of),
     )
 
 
