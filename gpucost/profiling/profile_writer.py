@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.profile.model import Profile
-    from planner.signals.finding import Finding
     from telemetry.readers.hints import Hints
     from telemetry.readers.payload import Payload
     from telemetry.recording.recording import Recording
@@ -48,8 +47,6 @@ def written(capture: Path, target: Path, task: Task) -> Outcome:
         problem = f"writing the profile failed, a bug: {error!r}."
         return Outcome(capture=capture, problems=(problem,))
     capture.unlink(missing_ok=True)
-    first = _first_finding(profile)
-    wastes = "" if first.waste_fraction is None else f", wastes {first.waste_fraction:.0%}"
     return Outcome(
         target=path,
         notes=profile.provenance.notes,
@@ -58,7 +55,7 @@ def written(capture: Path, target: Path, task: Task) -> Outcome:
             *([profile.experiment.sentence] if profile.experiment else ()),
             *(_traced(profile) if task.trace_steps else ()),
         ),
-        finding=f"{first.code}: {first.cause} ({first.confidence}{wastes})",
+        finding=_verdict(profile),
         part=part,
     )
 
@@ -125,13 +122,21 @@ def finding_so_far(lines: Sequence[str], hints: Hints) -> str:
 
     payload = Payload(name="so far", data="\n".join(lines).encode(), sha256="")
     try:
-        first = _first_finding(_read(payload, hints)[1])
+        return _verdict(_read(payload, hints)[1])
     except InputError:
         return "too little measured yet"
-    return f"{first.code}: {first.cause}"
 
 
-def _first_finding(profile: Profile) -> Finding:
+def _verdict(profile: Profile) -> str:
+    """Return the first finding; without a GPU and without steps only where the time goes."""
     from planner.diagnosis.diagnose import diagnose  # noqa: PLC0415 - lazy
 
-    return diagnose(profile)[0]
+    if profile.hardware.gpu is None and profile.step is None:
+        place = max(profile.waits, key=lambda wait: wait.time_fraction or 0.0, default=None)
+        if place is None or place.time_fraction is None:
+            return "no GPU was measured and no step was seen: there is nothing to diagnose."
+        share = f"{place.time_fraction:.0%} of the time is in {place.place}"
+        return f"no GPU was measured, so there is no verdict on one; {share}."
+    first = diagnose(profile)[0]
+    wastes = "" if first.waste_fraction is None else f", wastes {first.waste_fraction:.0%}"
+    return f"{first.code}: {first.cause} ({first.confidence}{wastes})"

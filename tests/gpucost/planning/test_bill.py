@@ -163,4 +163,6 @@ def test_a_machine_of_an_unknown_gpu_is_named(call: Call, write: Write) -> None:
     when = "2026-10-01 00:00:00 +0000,2026-10-02 00:00:00 +0000"
     row = f"GPU Droplets,,dev (gpu-xyz9000x1-20gb),24,{when},$18.24,ml,iaas\n"
     write("odd.csv", head + row)
-    assert "gpu-xyz9000x1-20gb (USD 18.24): its GPU is not known here" in call("bill", "odd.csv").err
+    assert (
+        "gpu-xyz9000x1-20gb (USD 18.24): its GPU is not known here" in call("bill", "odd.csv").err
+    )

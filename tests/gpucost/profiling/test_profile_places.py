@@ -86,3 +86,15 @@ def test_cron_is_enough(empty_folder: Path) -> None:
     )
     assert (ran.returncode, ran.stdout) == (0, "7\n"), ran.stderr
     assert (empty_folder / "profile.json").exists()
+
+
+def test_without_a_gpu_there_is_no_verdict_on_one(empty_folder: Path) -> None:
+    """A plain script of which no GPU was measured wastes none; where its time goes is said."""
+    (empty_folder / "spin.py").write_text(
+        "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end:\n    1 + 1\n"
+    )
+    command = f"{GPUCOST} profile --no-gpu -- {sys.executable} spin.py"
+    ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    assert "no GPU was measured, so there is no verdict on one" in ran.stderr
+    assert "spin.py" in ran.stderr
+    assert "wastes" not in ran.stderr
