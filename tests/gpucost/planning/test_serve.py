@@ -458,7 +458,7 @@ def test_money_of_a_plan_is_over_the_tokens_that_are_asked(call: Call, write: Wr
 
 
 def test_a_name_of_several_cards_is_the_one_that_nvlink_joins_and_says_so(call: Call) -> None:
-    """ "H100" of four is the SXM form with NVLink; without it the same copy takes far less."""
+    """Four H100 are of the SXM form with NVLink; without it the same copy takes far less."""
     layout = (*LLAMA, "--gpu", "H100", "--tp", "4", "-f", "json")
     ran = call("serve", "curve", *layout)
     assert "H100 names several cards" in ran.err
