@@ -323,7 +323,7 @@ Command = Callable[..., Any]
 class _Option(click.Option):
     """An option whose earlier names stay callable and are not shown; a slip names what is near."""
 
-    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:  # noqa: ANN401 - click's
+    def type_cast_value(self, ctx: click.Context, value: object) -> object:
         try:
             return super().type_cast_value(ctx, value)
         except click.BadParameter as error:

@@ -67,6 +67,8 @@ def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
     usd = {"usd": show(best.usd), "where": best.offer.name, "gpu": _gpus(best.layout)}
     code = "answer-batch" if batch else "answer"
     say(_text(code, lang, best, stopped=best.limit.stopped_by, **usd))
+    if best.odds_fraction is not None:
+        say(_text("odds", lang, best))
     if not batch and best.copies + best.spare == 1:
         say(_text("alone", lang))
     say(_text("basis", lang, best, layouts=answer.layouts, weak=join(best.weak) or "-"))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from operator import itemgetter
+from statistics import NormalDist
 
 from msgspec import Struct, structs
 
@@ -20,6 +21,7 @@ from planner.serving.load import (
     MOST_OF_SATURATION,
     CopyLimit,
     Target,
+    broken,
     copies_for,
     copy_limit,
     fits,
@@ -28,6 +30,7 @@ from planner.serving.load import (
     served,
 )
 from planner.serving.server import Server, server
+from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
 from pricing.catalog.offer import Offer
 from pricing.errors import InputError
@@ -42,6 +45,8 @@ _SIMULATED = 6  # layouts, at least; more only while a best case is cheaper than
 _MOST_SIMULATED = 10
 _MILLION = Decimal(1_000_000)
 _HOUR_S = 3600
+_PERCENTS = (50, 95, 99)
+_SIGMAS_OF_90 = NormalDist().inv_cdf(0.95)
 # Factors that hold nine of ten published runs (research/serving.py), around the simulation.
 SPREAD: Mapping[str, Mapping[str, tuple[float, float, float]]] = {  # p50, p95, p99
     "measured": {"ttft": (1.25, 1.9, 2.0), "tpot": (1.24, 1.33, 1.33), "e2e": (1.33, 1.33, 1.33)},
@@ -114,6 +119,8 @@ class ServingOption(Struct, frozen=True, kw_only=True):
         usd_per_million_output_full: tokens of answers, with every copy at its most.
         usd_per_million_tokens_full: of both, likewise.
         headroom_fraction: of what the copies can take, what the asked rate leaves.
+        odds_fraction: how likely the least likely target is kept, by how far the times err; None
+            for a batch, and without targets.
         batch_hours: of a batch, until it is done; None for a service.
         batch_usd: of a batch; None for a service.
         basis: where the times come from.
@@ -137,6 +144,7 @@ class ServingOption(Struct, frozen=True, kw_only=True):
     usd_per_million_output_full: Decimal
     usd_per_million_tokens_full: Decimal
     headroom_fraction: float
+    odds_fraction: float | None
     basis: str
     weak: tuple[str, ...]
     batch_hours: float | None = None
@@ -402,21 +410,19 @@ def option_of(
     traffic = question.traffic
     copies = copies_for(traffic.rate * question.peak, limit.rate)
     usd, machines = _cost(offer, layout, question, limit.rate)
-    usd_per_hour = offer.usd_per_hour * machines
+    copies_a_machine = int(offer.gpu_count) // layout.tensor_parallel
     if question.batch is not None:  # every GPU that is paid for works
-        copies = machines * (int(offer.gpu_count) // layout.tensor_parallel)
+        copies = machines * copies_a_machine
         traffic = structs.replace(traffic, rate=copies * limit.rate)
-    copy_rate = traffic.rate * question.peak / copies
-    latencies = served(copy, traffic, copy_rate)
+    rate, most_copies = traffic.rate * question.peak, 2 * copies
+    latencies = served(copy, traffic, rate / copies)
+    while question.batch is None and broken(latencies, question.targets) and copies < most_copies:
+        copies += 1  # a simulated percentile is not quite monotone in the rate
+        latencies = served(copy, traffic, rate / copies)
+        machines = math.ceil((copies + question.spare) / copies_a_machine)
+    usd_per_hour = offer.usd_per_hour * machines
     run = question.measured
     kind = "measured" if run else "law"
-
-    def times(metric: str) -> tuple[Estimate, ...]:
-        return tuple(
-            Estimate(low=value / spread, mid=value, high=value * spread, basis=kind)
-            for percent, spread in zip((50, 95, 99), SPREAD[kind][metric], strict=True)
-            for value in (1000.0 * latencies.percentile(metric, percent),)
-        )
 
     output, tokens = traffic.output, traffic.context
     most = copies * limit.rate
@@ -428,9 +434,9 @@ def option_of(
         machines=machines,
         limit=limit,
         asked_rate=traffic.rate,
-        ttft_ms=times("ttft"),
-        tpot_ms=times("tpot"),
-        e2e_ms=times("e2e"),
+        ttft_ms=_times_ms(latencies, "ttft", kind),
+        tpot_ms=_times_ms(latencies, "tpot", kind),
+        e2e_ms=_times_ms(latencies, "e2e", kind),
         usd_per_hour=usd_per_hour,
         usd_per_month=usd_per_hour * HOURS_PER_MONTH,
         usd_per_million_output=usd_per_million(usd_per_hour, traffic.rate * output),
@@ -438,11 +444,35 @@ def option_of(
         usd_per_million_output_full=usd_per_million(usd_per_hour, most * output),
         usd_per_million_tokens_full=usd_per_million(usd_per_hour, most * tokens),
         headroom_fraction=1.0 - traffic.rate / most,
+        odds_fraction=None if question.batch else _odds(question.targets, latencies, kind),
         basis=Message("serving.basis-run", n=run.requests) if run else Message("serving.basis-law"),
-        weak=tuple(_weak(question, layout, limit, copy_rate)),
+        weak=tuple(_weak(question, layout, limit, rate / copies)),
         batch_hours=question.batch / traffic.rate / _HOUR_S if question.batch else None,
         batch_usd=usd if question.batch else None,
     )
+
+
+def _times_ms(latencies: Latencies, metric: str, kind: str) -> tuple[Estimate, ...]:
+    """Return a metric's percentiles, each with how far it may err."""
+    return tuple(
+        Estimate(low=value / spread, mid=value, high=value * spread, basis=kind)
+        for percent, spread in zip(_PERCENTS, SPREAD[kind][metric], strict=True)
+        for value in (1000.0 * latencies.percentile(metric, percent),)
+    )
+
+
+def _odds(targets: Iterable[Target], latencies: Latencies, kind: str) -> float | None:
+    """Return how likely the least likely target is kept; all err together, so it stands for all.
+
+    The true time is taken to be log-normal around the simulated one, with `SPREAD` as 90 %.
+    """
+    odds = []
+    for target in targets:
+        at = min(range(len(_PERCENTS)), key=lambda n: abs(_PERCENTS[n] - target.percent))
+        sigma = math.log(SPREAD[kind][target.metric][at]) / _SIGMAS_OF_90
+        room = target.limit_s / latencies.percentile(target.metric, target.percent)
+        odds.append(NormalDist().cdf(math.log(room) / sigma))
+    return min(odds, default=None)
 
 
 def usd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:

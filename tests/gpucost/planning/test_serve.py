@@ -39,6 +39,21 @@ def test_every_option_keeps_the_targets_and_carries_the_rate(call: Call) -> None
     assert costs == sorted(costs)
 
 
+def test_the_odds_of_an_answer_are_of_its_own_ranges(call: Call) -> None:
+    """A time as far under its target as its range reaches is kept nineteen times in twenty."""
+    for option in planned(call)["options"]:
+        assert 0.5 <= option["odds_fraction"] < 1
+        room = [
+            (
+                target / option[metric][2]["mid"],
+                option[metric][2]["high"] / option[metric][2]["mid"],
+            )
+            for metric, target in (("ttft_ms", 500.0), ("tpot_ms", 50.0))
+        ]
+        nineteen_in_twenty = all(has >= factor for has, factor in room)
+        assert (option["odds_fraction"] >= 0.95) == nineteen_in_twenty
+
+
 def test_a_million_tokens_cost_the_hour_over_the_tokens_of_the_hour(call: Call) -> None:
     """To the cent, by hand: $/h over 20 x 300 x 3600 output tokens, and over 20 x 800 x 3600."""
     for option in planned(call)["options"]:
