@@ -2,7 +2,6 @@
 
 import math
 from decimal import Decimal
-from functools import lru_cache
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -46,7 +45,6 @@ def within(mid: float, factor: float, basis: str) -> Estimate:
     return Estimate(low=mid / factor, mid=mid, high=mid * factor, basis=basis)
 
 
-@lru_cache(maxsize=4096)  # the same few sentences meet in thousands of predictions
 def joined(first: str, second: str) -> str:
     """Return two grounds as one."""
     return join((first, second))

@@ -84,7 +84,7 @@ def _of_record(record: TrackRecord) -> str:
 
 def _unknown_move(name: str, net_usd: Decimal | None) -> str:
     """Return up to what a move whose data are not stated would still pay."""
-    if net_usd is None:
+    if net_usd is None or net_usd <= 0:
         return Message("note.move-unknown", job=name)
     return Message("note.move-unknown-up-to", job=name, usd=whole_dollars(net_usd))
 

@@ -158,7 +158,7 @@ def _slots(readings: Columns) -> list[str]:
 
 
 def _moved(readings: Columns) -> NDArray[np.bool_]:
-    """Return of which rows any reading differs from the one before."""
+    """Return for each row whether any reading differs from the one before."""
     steps = (np.diff(np.nan_to_num(readings[slot], nan=-1.0)) != 0 for slot in _slots(readings))
     none = np.zeros(max(0, len(readings[TIME]) - 1), dtype=bool)
     return np.asarray(np.logical_or.reduce([none, *steps]))
