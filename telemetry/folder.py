@@ -164,9 +164,15 @@ class Belonging:
         for name in (*names, series.samples, series.steps):
             if name and Path(name).name == name:
                 self._series[path.with_name(name)] = path
-        for source in profile.provenance.sources:
-            if source.path and Path(source.path).name == source.path:
-                self._sources.setdefault(path.with_name(source.path), (path, source.sha256))
+        files = {
+            path.with_name(source.path): source.sha256
+            for source in profile.provenance.sources
+            if source.path and Path(source.path).name == source.path
+        }
+        is_copy = not all(file.exists() for file in files)  # of one that lies with all of them
+        for file, sha256 in files.items():
+            if not (is_copy and file.exists() and sha256 not in {None, _sha256(file)}):
+                self._sources.setdefault(file, (path, sha256))
 
     def why(self, path: Path) -> Skipped | None:
         """Return why a file is not a job of its own, None where it is one."""
@@ -177,7 +183,10 @@ class Belonging:
         profile, sha256 = self._sources[path]
         if sha256 is None or sha256 == _sha256(path):
             return Skipped(path=str(path), why=f"{profile.name} was made from it")
-        why = f"it has changed since {profile.name} was made from it; import it alone to read it"
+        why = (
+            f"it is not the file of this name that {profile.name} was made from, or has changed "
+            "since; import it alone to read it"
+        )
         return Skipped(path=str(path), why=why, expected=False)
 
 

@@ -1,6 +1,7 @@
 """Finds what a job costs today: the offer it runs on, its price, and the bill of the period."""
 
 import math
+import shlex
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -13,7 +14,7 @@ from planner.choice.workload import Tenancy, Workload, assumption
 from planner.models.estimate import Estimate
 from planner.models.interruption import Billed
 from planner.profile.model import Profile
-from planner.profile.source import source_gpu
+from planner.profile.source import contradiction, named_gpu, shown_memory_gib, source_gpu
 from planner.signals.signals import worst_latency_ms
 from pricing.billing.lines import BY_TIME
 from pricing.billing.quote import OF_THE_DATA, Quote, Usage, part_of, quote
@@ -289,7 +290,7 @@ def find_baseline(
         replicas=work.replicas,
         tenancy=tenancy if offer else None,
         notes=(*work.notes, *notes),
-        warnings=_contradiction(profile, offer) if offer and not assumed else (),
+        warnings=_other_form(profile, offer) if offer and not assumed else (),
     )
     owed, said = _owed(profile, baseline, requirements, catalog.as_of)
     return replace(
@@ -352,11 +353,15 @@ def find_today(
     """Return what runs the job today, whether that is assumed, and what was assumed.
 
     Raises:
-        InputError: the stated machine is not in the catalog, or no GPU is named.
+        InputError: the stated machine is not in the catalog, or not the one of the recording, or
+            no GPU is named.
     """
     paid = requirements.price_usd_per_hour
     if paid is None:
-        return _listed(profile, catalog, requirements)
+        offer, assumed, notes = _listed(profile, catalog, requirements)
+        if offer is not None and not assumed:
+            check_machine(profile, offer, catalog)
+        return offer, assumed, notes
     name, hardware = profile.job.name, profile.hardware
     stated = requirements.current or (hardware.provider and hardware.instance_type)
     try:
@@ -365,6 +370,8 @@ def find_today(
         if requirements.current:
             raise
         listed, notes = None, ()  # a size that no list has; its price is given
+    if listed is not None:
+        check_machine(profile, listed, catalog)
     offer = at_price(listed, profile, paid, catalog.as_of)
     note = Message("note.price", job=name, machine=offer.name, usd=f"{paid:f}")
     return offer, False, (*notes, note)
@@ -404,9 +411,44 @@ def _stated(
     return offer, False, (note,)
 
 
-def _contradiction(profile: Profile, offer: Offer) -> tuple[str, ...]:
-    """Return what the measurement says against the stated machine; both are kept as they are."""
-    gpu = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+def check_machine(profile: Profile, offer: Offer, catalog: Catalog) -> None:
+    """Refuse a machine that is not the one of the recording, and name one that may be.
+
+    Raises:
+        InputError: the recording names a GPU of another model, or shows more memory than the
+            GPUs of the machine have.
+    """
+    recorded = contradiction(profile, offer)
+    if recorded is None:
+        return
+    gpu, need_gib = named_gpu(profile), shown_memory_gib(profile) or 0.0
+    sold = [
+        o
+        for o in catalog.offers
+        if o.purchase == "on_demand" and o.gpu_count >= 1 and not o.is_community
+        if (o.gpu == gpu.name if gpu else o.gpu_memory_gib >= need_gib)
+    ]
+    best = min(
+        sold,
+        key=lambda o: (
+            o.gpu_count < profile.gpu_count,
+            0 if gpu else o.gpu_memory_gib,
+            o.usd_per_hour,
+            o.place,
+        ),
+        default=None,
+    )
+    typed = shlex.quote(best.place) if best else "PROVIDER/TYPE --price USD"
+    raise InputError(
+        f"{profile.job.name}: the recording {recorded}, but {offer.place} has {offer.gpu} with "
+        f"{offer.gpu_memory_gib:g} GiB: another machine was measured. Name it, such as --machine "
+        f"{typed}{', or leave --machine out' if gpu else ''}."
+    )
+
+
+def _other_form(profile: Profile, offer: Offer) -> tuple[str, ...]:
+    """Return that the machine has the measured GPU in another form; both are kept as they are."""
+    gpu = named_gpu(profile)
     if gpu is None or gpu.name == offer.gpu:
         return ()
     job, machine = profile.job.name, offer.name

@@ -109,6 +109,7 @@ def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tu
         found.append(Message("note.only-some-totals", jobs=totals))
     for job in jobs:
         found.extend(job.baseline.warnings)
+        found.extend(_gaps(job))
         found.extend(_about(job, note) for note in job.profile.provenance.notes)
         found.extend(_about(job, doubt) for doubt in contradictions(job.profile))
         if (unknown := unknown_slice(job.profile)) is not None:
@@ -129,6 +130,22 @@ def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tu
     if stale:
         found.append(Message("note.stale", n=stale, days=OLD_DAYS))
     return tuple(dict.fromkeys(found))
+
+
+_FEW_GAPS = 0.1
+_MINUTE_S = 60.0
+
+
+def _gaps(job: JobDraft) -> Iterator[Message]:
+    """Yield how much of the time of a recording nobody recorded, where that is much."""
+    window = job.profile.window
+    if window is None or window.coverage is None or window.duration_s is None:
+        return
+    if (missing := 1.0 - window.coverage) > _FEW_GAPS:
+        minutes = window.duration_s / _MINUTE_S
+        yield Message(
+            "note.gaps", job=job.name, gap=missing * minutes, whole=minutes, share=missing
+        )
 
 
 def _about(job: JobDraft, note: str) -> Message:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from planner.profile.codec import dump
 from planner.profile.model import GpuReadings, Profile
 from pricing import hardware
+from pricing.catalog.offer import Offer
 from pricing.errors import InputError, UnknownGpuError
 from pricing.hardware import Gpu, MigProfile
 from pricing.message import Message
@@ -31,6 +32,44 @@ def source_gpu(profile: Profile) -> Gpu:
         raise UnknownGpuError(
             f"{profile.job.name}: hardware.gpu: {problem}" for problem in error.problems
         ) from error
+
+
+_MEMORY_ROUNDING = 1.02  # nominal GB, and GiB as the driver tells them
+
+
+def named_gpu(profile: Profile) -> Gpu | None:
+    """Return the model that the recording names; None where it names none that is known."""
+    return hardware.find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
+
+
+def shown_memory_gib(profile: Profile) -> float | None:
+    """Return the most memory of one GPU that the recording shows, in all or in use."""
+    used = (reading.metrics.get("mem.used_gib") for reading in profile.gpus)
+    peaks = [statistics.peak for statistics in used if statistics and statistics.peak]
+    return max((*peaks, profile.hardware.gpu_memory_gib or 0.0)) or None
+
+
+def contradiction(profile: Profile, offer: Offer) -> str | None:
+    """Return what the recording shows that the GPUs of a machine cannot have; None if nothing.
+
+    A model in another form (PCIe, SXM) with the same memory is none: price lists mix these up.
+    """
+    gpu, shown_gib = named_gpu(profile), shown_memory_gib(profile)
+    if gpu is not None and _model(gpu.name) != _model(offer.gpu):
+        return f"names {gpu.name}"
+    sold = hardware.find(offer.gpu) if offer.gpu_count >= 1 else None
+    of_model = (sold.memory_gib, sold.usable_memory_gib or 0.0) if sold else ()
+    most_gib = max(offer.gpu_memory_gib, *of_model)
+    if shown_gib is None or shown_gib <= most_gib * _MEMORY_ROUNDING:
+        return None
+    total_gib = profile.hardware.gpu_memory_gib or 0.0
+    what = "in all" if total_gib >= shown_gib else "in use"
+    return f"shows {shown_gib:.4g} GiB of memory {what} on one GPU"
+
+
+def _model(gpu: str) -> tuple[str, ...]:
+    """Return a GPU's name without its form."""
+    return tuple(part for part in gpu.lower().split("-") if part not in {"sxm", "pcie"})
 
 
 _IDLE, _IDLE_GIB = 0.05, 2.0  # of the time; memory that a context alone holds

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.formats.sniff import booking, refused
 from telemetry.readers import clock, csv_text, health
 from telemetry.readers.clock import SourceClock
@@ -76,7 +78,9 @@ def read_rows(builder: RecordingBuilder, rows: csv_text.Rows, hints: Hints) -> R
         if len(places) and places.max() > 1:  # blanked, as in what people post
             sheet = sheet.drop(columns="uuid")
     blocks = np.concatenate([table.by_row(1).astype(np.int64) for table in tables])
-    keys = _keys(sheet, None if times is None else times.t_s, blocks, builder)
+    keys = _keys(sheet, times, blocks, builder)
+    if times is not None and times.to_the_minute:
+        times = replace(times, t_s=_within_minutes(times.t_s, keys))
     if "partition" in sheet and sheet["partition"].notna().any():
         keys = _paired(keys, sheet["partition"], "{}/part {}")
     if sheet.get("index") is None and keys.iloc[0].startswith(_PLACE):
@@ -108,6 +112,7 @@ def _times(tables: Sequence[csv_text.CsvTable]) -> SourceClock | None:
         local=any(times.local for times in known),
         stepped_back=any(times.stepped_back for times in known),
         order=next((times.order for times in known if times.order), ""),
+        to_the_minute=all(times.to_the_minute for times in known),
     )
 
 
@@ -174,13 +179,14 @@ def _can_be(holds: Meaning | None, unit: str | None, cell: str) -> bool:
 
 def _keys(
     sheet: pd.DataFrame,
-    t_s: NDArray[np.float64] | None,
+    times: SourceClock | None,
     blocks: NDArray[np.int64],
     builder: RecordingBuilder,
 ) -> pd.Series:
     """Return a key for each row: uuid, else index, else PCI address, else place in the tick.
 
-    The host is part of it where a column names one.
+    The host is part of it where a column names one. Rows of one minute whose seconds are lost are
+    readings after each other: no column says that they are several GPUs.
     """
     if "uuid" in sheet and sheet["uuid"].notna().all():
         return sheet["uuid"]
@@ -190,10 +196,33 @@ def _keys(
             return own if "host" not in sheet else _paired(sheet["host"], own, "{} {}")
     if "host" in sheet and len(sheet["host"].unique()) > 1:
         return _each(sheet["host"], str)
-    keys, note = keys_by_position(t_s, blocks)
+    if times is not None and times.to_the_minute:
+        minutes = times.t_s[np.isfinite(times.t_s)]
+        if (rows := len(minutes) / max(1, len(np.unique(minutes)))) > _ONE_ROW:
+            builder.notes.append(Message("read.no-seconds", rows=rows))
+        return pd.Series([ONLY] * len(sheet), dtype=object)
+    keys, note = keys_by_position(None if times is None else times.t_s, blocks)
     if note:
         builder.notes.append(note)
     return pd.Series(keys, dtype=object)
+
+
+_MINUTE_S = 60.0
+_ONE_ROW = 1.5
+
+
+def _within_minutes(t_s: NDArray[np.float64], keys: pd.Series) -> NDArray[np.float64]:
+    """Return times to the minute, the rows of each GPU and minute spread evenly over it.
+
+    The first minute of a log began before its first row: its rows stand at its end.
+    """
+    rows = pd.DataFrame({"gpu": clock.distinct(keys)[0], "minute": t_s})
+    groups = rows.groupby(["gpu", "minute"])["minute"]
+    place, size = groups.cumcount(), groups.transform("size")
+    usual = float(np.median(groups.size()))
+    step_s = _MINUTE_S / size.clip(lower=usual)
+    late = (rows["minute"] == rows["minute"].min()) & (size < usual)
+    return (rows["minute"] + step_s * (place + late * (usual - size))).to_numpy(dtype=float)
 
 
 def _each(texts: pd.Series, change: Callable[..., str | None]) -> pd.Series:
@@ -337,7 +366,7 @@ def keys_by_position(
     if size is None:
         return [ONLY] * len(ticks), None
     place = np.arange(len(ticks)) - np.repeat(starts, sizes)
-    note = f"no GPU index: {size} rows at a time, taken as {size} GPUs in their order."
+    note = Message("read.rows-as-gpus", n=size)
     return [f"{_PLACE}{min(int(p), size - 1)}" for p in place], note
 
 

@@ -33,6 +33,8 @@ _NUMERIC = re.compile(
 _MONTHS = 12
 _ORDERS = ("month/day", "day/month")
 _OF_DAY = re.compile(r"^(\d\d?):(\d\d):(\d\d(?:\.\d+)?)$")
+_NO_SECONDS = re.compile(r"\d[T ,]+\d\d?:\d\d(?!:?\d)(?!.*\d:\d\d:\d\d)")
+_MOSTLY = 0.9
 _DAY_S = 86_400.0
 _ZONED = re.compile(r"(?:Z|UTC|GMT|[+-]\d\d:?\d\d)$")
 # Least value of each epoch unit for a date after 1990; below them, seconds since the start.
@@ -53,6 +55,7 @@ class SourceClock:
         local: whether the texts carried no zone.
         stepped_back: whether the clock was set back by half an hour or more (summer time ends).
         order: of day and month, where nothing tells it and it was assumed.
+        to_the_minute: whether the texts have no seconds, as spreadsheets show and save them.
     """
 
     t_s: NDArray[np.float64]
@@ -60,6 +63,7 @@ class SourceClock:
     local: bool = False
     stepped_back: bool = False
     order: str = ""
+    to_the_minute: bool = False
 
 
 @dataclass(slots=True)
@@ -74,6 +78,7 @@ class TimeTexts:
     zone: tzinfo | None = None
     day_first: bool = False
     _spelling: str = ""
+    _to_the_minute: bool = False
     _parts: list[NDArray[np.float64]] = field(default_factory=list)
 
     def take(self, texts: pd.Series) -> None:
@@ -87,6 +92,9 @@ class TimeTexts:
         if self._spelling in {"", "number"}:
             read = pd.to_numeric(unique, errors="coerce")
             numbers = read.to_numpy(dtype=float, na_value=np.nan)
+        if not self._parts:
+            to_minutes = cells.str.contains(_NO_SECONDS)[codes].sum()
+            self._to_the_minute = bool(to_minutes > _MOSTLY * codes.size)
         if not self._spelling:
             mostly = codes.size / 2
             if np.isfinite(numbers[codes]).sum() > mostly:
@@ -127,13 +135,17 @@ class TimeTexts:
             midnights = np.cumsum(np.diff(filled, prepend=filled[:1]) < -_DAY_S / 2)
             return SourceClock(t_s=placed(seconds + midnights * _DAY_S), absolute=False)
         if self._spelling == "zoned":
-            return SourceClock(t_s=seconds, absolute=True)
+            return SourceClock(t_s=seconds, absolute=True, to_the_minute=self._to_the_minute)
         back = _steps_back(seconds)
         placed_s = seconds if self.zone is None else _to_utc(seconds, back, self.zone)
         stepped = bool(back.any())
-        order = self._spelling if self._spelling in _ORDERS else ""
         return SourceClock(
-            t_s=placed_s, absolute=True, local=True, stepped_back=stepped, order=order
+            t_s=placed_s,
+            absolute=True,
+            local=True,
+            stepped_back=stepped,
+            order=self._spelling if self._spelling in _ORDERS else "",
+            to_the_minute=self._to_the_minute,
         )
 
 

@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from planner.plan.bill import CostRange
 from pricing.catalog.price_age import OLD_DAYS
+from pricing.message import Message
 from templates import report_text
 from templates.language.translate import _, join, plan_file, translate_text, word
 from templates.report_text import (
@@ -195,20 +196,37 @@ def _sharing(job: JobPlan, plan: Plan) -> str:
 
 
 def _warnings(job: JobPlan, plan: Plan) -> list[str]:
-    """Return what a reader must know before the recommended change."""
-    option, today, texts = job.choice, job.baseline, list[str]()
+    """Return what a reader must know of the recording, and before the recommended change."""
+    option, today, texts = job.choice, job.baseline, list(_doubts_of_recording(plan, job.name))
     if option is None:
         return texts
     hours = option.hours
     monthly = plan.period == "month" and not option.scaling
     if monthly and hours.high > _MONTH_H and hours.high > today.hours.mid:
-        texts.append(_("It may take up to {hours} h of a month.", hours=f"{hours.high:.0f}"))
+        texts.append(_("It may need {hours} h; a month has 730.", hours=f"{hours.high:.0f}"))
     if today.broken_limits and option.saves.usd is not None and option.saves.usd < 0:
         broken = join(sorted({word("reason", b.reason) for b in today.broken_limits}))
         texts.append(
             _("It costs more, and keeps what today's machine breaks: {limits}.", limits=broken)
         )
     return texts
+
+
+_FIRST = frozenset(("note.other-gpu", "note.gaps", "read.no-seconds", "read.rows-as-gpus"))
+"""Codes of warnings that change what every figure of a screen means."""
+
+
+def _doubts_of_recording(plan: Plan, name: str | None = None) -> Iterator[str]:
+    """Yield the warnings that a reader must see beside the figures; with a name, of that job."""
+    for warning in plan.warnings:
+        note, job = warning, None
+        while isinstance(note, Message) and note.code == "note.about":
+            job, note = job or note.params["job"], note.params["note"]
+        if isinstance(note, Message) and note.code in _FIRST:
+            job = job or note.params.get("job")
+            if name is None or job == name:
+                text = translate_text(note if name else warning)
+                yield text.removeprefix(f"{name}{_(': ')}")
 
 
 def _scaled(option: Option, by_hour: Sequence[int]) -> str:
@@ -499,7 +517,7 @@ def _of_fleet(plan: Plan, read_from: str) -> FirstScreen:
         gpus=(fleet.gpus_after, gpus) if fleet and fleet.gpus_after < gpus else None,
         actions=(*stopped, *_fleet_actions(plan)),
         rows=tuple(_row(group, plan) for group in groups[:shown]),
-        notes=(Line(label=_("Run"), text=_with_plan(command)),),
+        notes=(*_fleet_doubts(plan), Line(label=_("Run"), text=_with_plan(command))),
         commands=(command,),
         paid_usd=paid,
         wasted_usd=sum(causes.values(), _ZERO),
@@ -507,6 +525,14 @@ def _of_fleet(plan: Plan, read_from: str) -> FirstScreen:
         more=_("and {n} more: --all   ", n=more) * bool(more)
         + _("Why: -v   Report: --report FILE"),
     )
+
+
+def _fleet_doubts(plan: Plan) -> Iterator[Line]:
+    """Yield the first doubt about the recordings, with the number of the others."""
+    first, *others = list(_doubts_of_recording(plan)) or [""]
+    if first:
+        more = _(" (and {n} more: -v)", n=len(others)) if others else ""
+        yield Line(label=_("Note"), text=first + more, kind="note")
 
 
 def _row(group: Alike, plan: Plan) -> tuple[str, str, str]:

@@ -59,7 +59,10 @@ def test_the_same_inputs_give_the_same_bytes_over_the_whole_catalog() -> None:
         to_text(
             to_plan(
                 draft_plan(
-                    JOBS[2:3], c, Requirements(current="lambda/gpu_1x_h100_sxm5"), as_of=ASKED_ON
+                    JOBS[2:3],
+                    c,
+                    Requirements(current="runpod/1x_A100-SXM-80GB_secure"),
+                    as_of=ASKED_ON,
                 )
             )
         )

@@ -255,3 +255,16 @@ def _file(folder: Path, text: str) -> Path:
     file = folder / "log.csv"
     file.write_text(text, encoding="utf-8")
     return file
+
+
+@pytest.mark.parametrize("gpu", ["", "index,"])
+def test_rows_of_one_minute_are_one_gpu_after_each_other(gpu: str, tmp_path: Path) -> None:
+    """Seconds that a spreadsheet dropped: 12 rows a minute are 5 s apart, not 12 GPUs."""
+    cell = "0," if gpu else ""
+    rows = [f"05.11.2026 08:{i // 12:02},{cell}{40 + i % 7} %\n" for i in range(7, 127)]
+    profile = imported(tmp_path, f"timestamp,{gpu}utilization.gpu [%]\n" + "".join(rows))
+    assert profile.gpu_count == 1
+    assert profile.window is not None
+    assert profile.window.interval_s == pytest.approx(5.0)
+    assert profile.window.duration_s == pytest.approx(600.0)
+    assert noted(profile, "times have no seconds") != bool(gpu)

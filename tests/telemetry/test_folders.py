@@ -130,8 +130,20 @@ def test_a_source_that_changed_is_named_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "smi.csv").write_bytes(Path(path("nvidia_smi.csv")).read_bytes())
     names, skipped = _read(tmp_path)
     assert names == ["a"]
-    assert "has changed since p.json was made from it" in skipped["smi.csv"].why
+    assert "p.json was made from, or has changed since" in skipped["smi.csv"].why
     assert not skipped["smi.csv"].expected
+
+
+def test_a_log_beside_a_copy_of_another_profile_is_a_job(tmp_path: Path) -> None:
+    """A profile that lies without all that it was made from is a copy: a log here is another."""
+    sources = tuple(
+        Source(path=name, sha256="0" * 64, format="nvidia-smi-csv")
+        for name in ("smi.csv", "smi.csv.1")
+    )
+    _write(tmp_path / "p.json", _profile("a", provenance=Provenance(sources=sources)))
+    (tmp_path / "smi.csv").write_bytes(Path(path("nvidia_smi.csv")).read_bytes())
+    names, skipped = _read(tmp_path)
+    assert (len(names), skipped) == (2, {})
 
 
 def test_links_pipes_and_hidden_things_are_left_out(tmp_path: Path) -> None:

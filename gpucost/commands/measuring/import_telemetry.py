@@ -7,13 +7,15 @@ from typing import Any
 
 import click
 
-from gpucost.arguments.parameters import options
+from gpucost.arguments.parameters import options, today
 from gpucost.files.writing import write_file
 from gpucost.live.live_metrics import LiveOptions, is_server, recording_rules
 from gpucost.live.sources import SourceReading, read_sources
+from gpucost.prices.cache import load_catalog
 from gpucost.views.output import Output, common_options, folder_options
 from planner.profile.codec import dump
 from planner.profile.model import Profile
+from pricing.catalog.offer import parse_place
 from pricing.errors import InputError
 from pricing.listing import counted, listed
 
@@ -68,8 +70,22 @@ def command(
     folders = folder_options(jobs_by, output, "folder")
     how = SourceReading(folders=folders, hints=hints, live=live)
     profiles = read_sources(sources, output.say, how)
+    if hints.machine:
+        _check_machine(profiles, hints.machine, output)
     _write(profiles, target, output)
     tell_profiles(profiles, output)
+
+
+def _check_machine(profiles: tuple[Profile, ...], machine: str, output: Output) -> None:
+    """Refuse a listed machine that cannot be the measured one, as a plan does."""
+    from planner.choice.baseline import check_machine  # noqa: PLC0415 - heavy, only for this
+
+    catalog = load_catalog(today(), say=output.say)
+    provider, instance_type, _ = parse_place(machine)
+    sold = (o for o in catalog.offers if (o.provider, o.instance_type) == (provider, instance_type))
+    if (offer := next(sold, None)) is not None:
+        for profile in profiles:
+            check_machine(profile, offer, catalog)
 
 
 def _write(profiles: tuple[Profile, ...], target: str, output: Output) -> None:

@@ -1,5 +1,6 @@
 """What a job costs today: stated, assumed or unknown, and which flags it breaks."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -8,7 +9,7 @@ from msgspec import structs
 
 from planner.choice.baseline import Baseline
 from planner.models.estimate import exactly
-from planner.profile.model import Latency, Profile
+from planner.profile.model import GpuReadings, Latency, Profile, Statistics
 from pricing.catalog.offer import Offer, parse_place
 from pricing.errors import InputError
 from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, running, sold
@@ -118,10 +119,28 @@ def test_a_place_is_read() -> None:
     assert parse_place("aws/p5.48xlarge/us-east-1") == ("aws", "p5.48xlarge", "us-east-1")
 
 
-def test_measured_on_another_gpu_than_stated_is_said() -> None:
-    """Both are kept, and the reader is told."""
-    baseline = found(running(a_profile(gpu="Tesla T4", precision="fp32")), TODAY)
-    assert "measured on T4" in baseline.warnings[0]
+@pytest.mark.parametrize(
+    ("gpu", "gib", "said"),
+    [
+        ("Tesla T4", 8.0, r"names T4, but example/today/here has A100-SXM-80GB.*--machine"),
+        (None, 90.0, r"shows 90 GiB of memory in use.*example/today/here has A100-SXM-80GB"),
+        ("NVIDIA A100-SXM4-40GB", 8.0, "names A100-SXM-40GB"),
+    ],
+)
+def test_a_machine_that_cannot_be_the_measured_one_is_refused(
+    gpu: str | None, gib: float, said: str
+) -> None:
+    """Both are named and a machine to type; the wrong machine is never priced."""
+    reading = GpuReadings(metrics={"mem.used_gib": Statistics(p50=gib, peak=gib)})
+    profile = replace(running(a_profile(gpu=gpu)), gpus=(reading,))
+    with pytest.raises(InputError, match=said):
+        found(profile, TODAY)
+
+
+def test_the_measured_gpu_in_another_form_is_said() -> None:
+    """Price lists mix up PCIe and SXM: both are kept, and the reader is told."""
+    baseline = found(running(a_profile(gpu="A100-PCIe-80GB")), TODAY)
+    assert "measured on A100-PCIe-80GB" in baseline.warnings[0]
 
 
 @pytest.mark.parametrize(

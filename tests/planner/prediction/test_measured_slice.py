@@ -79,9 +79,10 @@ def test_a_word_that_is_no_slice_is_refused(wrong: str) -> None:
 )
 def test_a_slice_that_the_gpu_does_not_have_moves_nobody(gpu: str, said: str) -> None:
     """The plan warns, and predictions from it are weak: nothing is recommended on them."""
-    profile = running(job(gpu=gpu, slice="5g.60gb"))
+    here = sold("here", "1.50", gpu)
+    profile = running(job(gpu=gpu, slice="5g.60gb"), here)
     assert predict(profile, gpu="H100-SXM-80GB").weak
-    made = plan(profile, offers=(TODAY, sold("cheap", "0.10", "H100-SXM-80GB")))
+    made = plan(profile, offers=(here, sold("cheap", "0.10", "H100-SXM-80GB")))
     assert any(said in one for one in made.warnings), made.warnings
     assert made.jobs[0].recommended == "o0"
 
