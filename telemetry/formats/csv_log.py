@@ -222,7 +222,8 @@ def _within_minutes(t_s: NDArray[np.float64], keys: pd.Series) -> NDArray[np.flo
     usual = float(np.median(groups.size()))
     step_s = _MINUTE_S / size.clip(lower=usual)
     late = (rows["minute"] == rows["minute"].min()) & (size < usual)
-    return (rows["minute"] + step_s * (place + late * (usual - size))).to_numpy(dtype=float)
+    spread = rows["minute"] + step_s * (place + late * (usual - size))
+    return np.asarray(spread, dtype=float)
 
 
 def _each(texts: pd.Series, change: Callable[..., str | None]) -> pd.Series:

@@ -12,7 +12,8 @@ from planner.profile.kinds import SLOTS
 from planner.profile.model import Health
 from pricing import hardware
 from pricing.errors import InputError
-from telemetry.profiling.window import GAP_INTERVALS, main_times, usual_interval
+from pricing.message import Message
+from telemetry.profiling.window import GAP_INTERVALS, durations, main_times, usual_interval
 from telemetry.recording.recording import JOB, TIME
 
 if TYPE_CHECKING:
@@ -277,7 +278,41 @@ def _contradicted(readings: Columns, gpu: GpuIdentity) -> str | None:
     return f"{sentence} Each counts for its part of the time."
 
 
-_DOUBTS = (_constant, _above_limit, _stuck, _load_unknown, _contradicted)
+_LEFT_S, _FEW_TIMES, _RISES = 600.0, 3, 1.2
+_RELEASED, _RISE_S = 0.05, 900.0
+
+
+def _job_left(readings: Columns, _: GpuIdentity) -> str | None:
+    """Return that a job left the GPU, its memory free and nothing running for ten minutes.
+
+    Memory that rose before it left says that it ran out. Many such pauses are jobs one by one.
+    """
+    if _UTIL not in readings or "mem.used_gib" not in readings:
+        return None
+    both = np.isfinite(readings[_UTIL]) & np.isfinite(readings["mem.used_gib"])
+    t_s, busy, held = (readings[slot][both] for slot in ("t_s", _UTIL, "mem.used_gib"))
+    if len(t_s) < _FEW or np.median(held) < _HOLDS_GIB:
+        return None
+    usual_gib, stood_s = float(np.median(held)), durations(t_s)
+    free = (busy < _BUSY) & (held < _RELEASED * usual_gib)
+    edges = np.flatnonzero(np.diff(free.astype(int), prepend=0, append=0))
+    gaps = [(a, b) for a, b in edges.reshape(-1, 2) if a and stood_s[a:b].sum() >= _LEFT_S]
+    if not 1 <= len(gaps) <= _FEW_TIMES:
+        return None
+    before = (t_s >= t_s[gaps[0][0]] - _RISE_S) & (t_s < t_s[gaps[0][0]])
+    last_gib, first_gib = float(held[before].max()), float(held[before][0])
+    left_s = sum(float(stood_s[a:b].sum()) for a, b in gaps)
+    rose = last_gib >= _RISES * first_gib
+    return Message(
+        "read.out-of-memory" if rose else "read.job-ended",
+        first=first_gib,
+        last=last_gib,
+        minutes=left_s / 60.0,
+        share=left_s / float(stood_s.sum()),
+    )
+
+
+_DOUBTS = (_job_left, _constant, _above_limit, _stuck, _load_unknown, _contradicted)
 
 
 def _who(gpu: GpuIdentity) -> str:

@@ -10,7 +10,7 @@ import re
 import shlex
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec import UNSET
 
@@ -148,7 +148,8 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         where = _("{n}x {gpu} on {where}", n=_gpus(job), gpu=today.offer.gpu, where=where)
     if today.assumed:
         where = _("{where} (assumed; --machine sets it)", where=where)
-    facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay"), *_wasted(job)]
+    facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay"), *_job_died(job, plan)]
+    facts.extend(_wasted(job))
     actions = _actions(job, plan)
     if option is None:
         facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
@@ -219,14 +220,38 @@ _FIRST = frozenset(("note.other-gpu", "note.gaps", "read.no-seconds", "read.rows
 def _doubts_of_recording(plan: Plan, name: str | None = None) -> Iterator[str]:
     """Yield the warnings that a reader must see beside the figures; with a name, of that job."""
     for warning in plan.warnings:
-        note, job = warning, None
-        while isinstance(note, Message) and note.code == "note.about":
-            job, note = job or note.params["job"], note.params["note"]
-        if isinstance(note, Message) and note.code in _FIRST:
-            job = job or note.params.get("job")
-            if name is None or job == name:
-                text = translate_text(note if name else warning)
-                yield text.removeprefix(f"{name}{_(': ')}")
+        job, note = _what_is_noted(warning)
+        if note is not None and note.code in _FIRST and name in {None, job}:
+            text = translate_text(note if name else warning)
+            yield text.removeprefix(f"{name}{_(': ')}")
+
+
+def _what_is_noted(warning: str) -> tuple[str, Message | None]:
+    """Return the job that a warning is about and the note itself; None where it has no code."""
+    job, note = "", warning
+    while isinstance(note, Message) and note.code == "note.about":
+        job, note = job or str(note.params["job"]), cast("str", note.params["note"])
+    if not isinstance(note, Message):
+        return job, None
+    return job or str(note.params.get("job", "")), note
+
+
+def _job_died(job: JobPlan, plan: Plan) -> Iterator[Line]:
+    """Yield that the job left its GPU and nothing ran for long, with what that costs."""
+    for warning in plan.warnings:
+        name, note = _what_is_noted(warning)
+        if note is None or name != job.name or note.code not in _DIED:
+            continue
+        text, paid = translate_text(note), job.baseline.cost.total
+        left_on = any(finding.code == _LEFT_ON for finding in job.findings)
+        if paid is not None and not left_on:
+            usd = whole_dollars(paid * Decimal(str(note.params["share"])))
+            text = _("{usd} of the waste: {cause}", usd=usd, cause=text)
+        yield Line(label=_("Idle"), text=text)
+        return
+
+
+_DIED = frozenset(("read.out-of-memory", "read.job-ended"))
 
 
 def _scaled(option: Option, by_hour: Sequence[int]) -> str:

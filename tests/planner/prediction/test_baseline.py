@@ -122,8 +122,8 @@ def test_a_place_is_read() -> None:
 @pytest.mark.parametrize(
     ("gpu", "gib", "said"),
     [
-        ("Tesla T4", 8.0, r"names T4, but example/today/here has A100-SXM-80GB.*--machine"),
-        (None, 90.0, r"shows 90 GiB of memory in use.*example/today/here has A100-SXM-80GB"),
+        ("Tesla T4", 8.0, r"names T4, but example/today has A100-SXM-80GB.*--machine"),
+        (None, 90.0, r"shows 90 GiB of memory in use.*example/today has A100-SXM-80GB"),
         ("NVIDIA A100-SXM4-40GB", 8.0, "names A100-SXM-40GB"),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_machine_that_cannot_be_the_measured_one_is_refused(
     gpu: str | None, gib: float, said: str
 ) -> None:
     """Both are named and a machine to type; the wrong machine is never priced."""
-    reading = GpuReadings(metrics={"mem.used_gib": Statistics(p50=gib, peak=gib)})
+    reading = GpuReadings(metrics={"mem.used_gib": Statistics(p50=gib, max=gib)})
     profile = replace(running(a_profile(gpu=gpu)), gpus=(reading,))
     with pytest.raises(InputError, match=said):
         found(profile, TODAY)
