@@ -106,6 +106,9 @@ def _parse_one(item: object, reader: "_Reader") -> Profile:
     if reader.foreign:
         notes = (*profile.provenance.notes, *reader.foreign)
         profile = replace(profile, provenance=replace(profile.provenance, notes=notes))
+    step = profile.step
+    if reader.foreign is None and step and step.data_wait_s is not None and step.mean_s is None:
+        reader.report("step.data_wait_s", "needs step.mean_s, the seconds of a whole step, too.")
     if not profile.gpus and not any(key in item for key in ("hardware", "job", "work")):
         reader.report("", "nothing of a profile is in it: no job, hardware or gpus.")
     return profile

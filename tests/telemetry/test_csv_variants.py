@@ -275,7 +275,7 @@ def test_rows_of_one_minute_are_one_gpu_after_each_other(gpu: str, tmp_path: Pat
 def test_a_job_that_left_its_gpu_is_said_whether_or_not_it_came_back(
     resumed_min: int, last_mib: int, said: str, tmp_path: Path
 ) -> None:
-    """Memory that rose before nothing ran for 40 minutes likely ran out; else it ended or crashed."""
+    """Memory that rose, then nothing for 40 minutes: it ran out; else the job ended."""
     at_work = [f"90,{15000 + (last_mib - 15000) * max(0, m - 55) // 4}" for m in range(60)]
     minutes = [*at_work, *["0,0"] * 40, *["90,15000"] * resumed_min]
     rows = "".join(f"{1782907200 + 60 * m},{row}\n" for m, row in enumerate(minutes))
