@@ -7,7 +7,7 @@ import pytest
 
 from pricing.catalog.catalog import load_catalog
 from tests.gpucost.conftest import Call, Write
-from tests.gpucost.documents import training
+from tests.gpucost.documents import EXAMPLES, training
 
 DAY = "2026-11-21"
 
@@ -83,3 +83,15 @@ def test_what_is_not_sold_is_said_with_what_is(
     ran = call("compare", *words, "--as-of", DAY)
     assert ran.code == 2
     assert says in ran.err
+
+
+@pytest.mark.parametrize("source", [(), (str(EXAMPLES / "train-8xh100-aws.json"),)])
+def test_machines_apart_are_never_faster_than_one_with_the_same_gpus(
+    source: tuple[str, ...], call: Call
+) -> None:
+    """A network adds time and takes none away, measured or not; at one price one machine wins."""
+    words = ("8xH100", "8x1xH100", *source, "--provider", "aws", "--as-of", DAY)
+    first, second = call("compare", *words, "-f", "json").json["sides"]
+    assert first["usd_per_hour"] == second["usd_per_hour"]
+    assert second["hours"]["low"] >= first["hours"]["mid"]
+    assert "take 8xH100:" in call("compare", *words).out
