@@ -431,7 +431,9 @@ def check_machine(profile: Profile, offer: Offer, catalog: Catalog) -> None:
     best = min(
         sold,
         key=lambda o: (
-            o.gpu_count < profile.gpu_count,
+            o.gpu_count != profile.gpu_count,
+            o.provider != offer.provider,
+            " " in o.place,
             0 if gpu else o.gpu_memory_gib,
             o.usd_per_hour,
             o.place,
