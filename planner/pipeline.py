@@ -38,6 +38,7 @@ from planner.plan.advice import cure_now, find_proof, steady_use
 from planner.plan.answer import answer, with_sharing
 from planner.plan.confidence import rate_confidence
 from planner.plan.draft import JobDraft, PlanDraft, leave_together, roi, summarize
+from planner.plan.ending import end_idle
 from planner.plan.making import packed_text, to_plan
 from planner.plan.notes import assumptions, unknown_moves, warnings
 from planner.plan.plan import CatalogSummary, Plan
@@ -97,7 +98,7 @@ def draft_plan(  # noqa: PLR0913 - three of them say how the work is done
     shared = _Shared(
         catalog=today, requirements=requirements, period=period, packs=packs, summarizes=summarizes
     )
-    planned = plan_jobs(jobs, shared, executor, on_progress)
+    planned = end_idle(plan_jobs(jobs, shared, executor, on_progress))
     together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
     result = answer(planned, requirements, today, period, packs=together, executor=executor)
     return PlanDraft(

@@ -25,8 +25,9 @@ from planner.signals.finding import Finding
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
 from templates.report_text import percent
-from templates.reports.first_screen import Action, FirstScreen, first_screen, job_screen
+from templates.reports.first_screen import first_screen
 from templates.reports.fleet_rows import alternative
+from templates.reports.job_screen import Action, FirstScreen, job_screen
 
 _LABEL_WIDTH = 10
 _BAR_WIDTH = 32
@@ -169,10 +170,12 @@ def _action(action: Action, screen: FirstScreen, width: int, *, ids: bool) -> Te
 
 
 def _print_rows(screen: FirstScreen, output: Output) -> None:
-    """Print the jobs of a fleet that save most."""
+    """Print the jobs of a fleet that save most; where there is no room the advice is cut."""
+    name, dollars = (max(cell_len(printable(row[at])) for row in screen.rows) for at in (0, 1))
+    name = min(name, _NAME_WIDTH)
     grid = Grid.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, max_width=_NAME_WIDTH)
-    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, min_width=name, max_width=name)
+    grid.add_column(no_wrap=True, min_width=dollars)
     grid.add_column(ratio=1, no_wrap=True)
     for cells in screen.rows:
         grid.add_row(*map(printable, cells))

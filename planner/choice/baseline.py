@@ -278,6 +278,8 @@ def find_baseline(
     each = _machines(profile, offer) if offer else profile.hardware.nodes or 1
     count = each * work.replicas
     hours = work.hours.mid
+    if requirements.owned or profile.hardware.owned:  # its disk and its address are the owner's
+        work = replace(work, boot_disk_bytes=0, public_address=False)
     bill = bill_of_work(offer, count, hours, work, catalog, tenancy=tenancy) if offer else None
     if offer and tenancy:
         notes = (*notes, assumption(profile.job.name, tenancy, offer))

@@ -2,13 +2,16 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, get_args
 
+from msgspec import UNSET
+
 from planner.documents.task import task_name
 from planner.plan.bill import CostLine, OptionCost, RentedOffer
+from planner.plan.job import JobPlan
 from planner.plan.plan import Placement, Plan
 from planner.plan.read import FoundOption, find_option
 from planner.profile.kinds import JobKind
@@ -16,13 +19,16 @@ from pricing.catalog.offer import EVERYWHERE
 from pricing.errors import InputError
 from pricing.hardware import find
 
+FREE = "free"
+"""The job of GPUs that are paid and that no job holds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """How one job is to run, and what that costs in the period of the plan.
 
     Attributes:
-        job: its name; of jobs that share a GPU all names, with `+` between them.
+        job: its name; of jobs that share a GPU all names, with `+` between them; `FREE` of none.
         option: its id; `o0` is as today, `placement-1` a shared GPU.
         offer: what is rented.
         machines: how many.
@@ -52,7 +58,9 @@ class Selection:
 def select(plan: Plan, named: Iterable[str] = ()) -> tuple[tuple[Selection, ...], tuple[str, ...]]:
     """Return what each job runs on, and a sentence for each job whose cost is not known.
 
-    Jobs that are recommended to share a GPU are one entry, unless an option of one is named.
+    Jobs that are recommended to share a GPU are one entry, unless an option of one is named; those
+    that are to end are none, unless their bill goes on. GPUs that are paid with them and that
+    nobody holds are one, too.
 
     Args:
         plan: made now, or read back.
@@ -66,8 +74,9 @@ def select(plan: Plan, named: Iterable[str] = ()) -> tuple[tuple[Selection, ...]
     shared = _shared(plan, named_options)
     packed = {name for place in shared for name in place.jobs}
     chosen, unpriced = [_placed(place) for place in shared], []
+    chosen.extend(_free(plan, shared))
     for job in plan.jobs:
-        if job.name in packed:
+        if job.name in packed or (_is_over(job, plan) and job.name not in named_options):
             continue
         option = named_options.get(job.name) or FoundOption(job=job, option=job.choice)
         if option.offer is None or option.cost is None:
@@ -129,6 +138,32 @@ def _shared(plan: Plan, named_options: Mapping[str, object]) -> list[Placement]:
         for place in (plan.fleet.recommended if plan.fleet else ())
         if packed.issuperset(place.jobs) and not named_options.keys() & set(place.jobs)
     ]
+
+
+def _is_over(job: JobPlan, plan: Plan) -> bool:
+    """Return whether a job is to end, and nothing more is paid for it."""
+    packed = plan.recommended.packed if plan.recommended else ()
+    return job.ended is not UNSET and (not job.ended.cost or job.name in packed)
+
+
+def _free(plan: Plan, shared: Sequence[Placement]) -> Iterator[Selection]:
+    """Yield what nobody holds of the machines of placements."""
+    for group in plan.fleet.recommended_groups if plan.fleet else ():
+        places = [place for place in shared if place.id in group.placements]
+        usd = sum((line.usd for line in group.free), Decimal(0))
+        if not places or not usd:
+            continue
+        yield Selection(
+            job=FREE,
+            option=f"placement-{places[0].id}",
+            offer=places[0].offer,
+            machines=1,
+            hours=_exact(places[0].hours or 0.0),
+            low=usd,
+            mid=usd,
+            high=usd,
+            lines=group.free,
+        )
 
 
 def _placed(place: Placement) -> Selection:

@@ -7,6 +7,7 @@ once is beside the bill, not in it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from decimal import Decimal
 from itertools import count
@@ -15,8 +16,8 @@ from planner.choice.baseline import gpu_memory_gib
 from planner.choice.feasibility import BUSIEST
 from planner.choice.requirements import Requirements
 from planner.fleet.consolidate import Draft, drafts
-from planner.fleet.fleet import Alternative, Fleet, Placement, Together
-from planner.fleet.placements import Away, Elsewhere, Home, Movable, remote_home
+from planner.fleet.fleet import Alternative, Fleet, Placement, Together, total
+from planner.fleet.placements import Away, Elsewhere, Home, Movable, ended_jobs, remote_home
 from planner.fleet.tenant import CONTEXT_GIB, PackingCache, Tenant, why_alone
 from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog
@@ -54,10 +55,11 @@ def find_alternatives(
         job
         for job in jobs
         if job.elsewhere
+        and job.remaining_usd is None
         and not tenants[job.name].is_isolated
         and why_alone(tenants[job.name], requirements) is None
     ]
-    promising = _promising(free, tenants, fleet)
+    promising = _promising(free, tenants, fleet, ended_jobs(jobs).keys())
     tried = [
         (offer, {j.name: remote_home(j, moving[j.name], catalog) for j in jobs if j.name in moving})
         for offer, moving in promising
@@ -112,7 +114,14 @@ def _packed(  # noqa: PLR0913 - what a packing is made of
     homes = [{job.name: moves.get(job.name, job.home) for job in jobs} for moves in tried]
     pairs = [(job.profile, job.baseline) for job in jobs]
     return drafts(
-        pairs, requirements, homes, catalog, quick=quick, packed_before=packed_before, proves=False
+        pairs,
+        requirements,
+        homes,
+        catalog,
+        quick=quick,
+        packed_before=packed_before,
+        proves=False,
+        ended=ended_jobs(jobs),
     )
 
 
@@ -177,19 +186,25 @@ def _joined(groups: Sequence[Together]) -> Together:
         effort_hours=sum(group.effort_hours for group in groups),
         moving_usd=sum((group.moving_usd for group in groups), _NOTHING),
         other_lines=tuple(line for group in groups for line in group.other_lines),
+        free_lines=tuple(line for group in groups for line in group.free_lines),
     )
 
 
 def _promising(
-    jobs: Iterable[Movable], tenants: Mapping[str, Tenant], fleet: Fleet
+    jobs: Iterable[Movable], tenants: Mapping[str, Tenant], fleet: Fleet, ended: AbstractSet[str]
 ) -> list[tuple[Offer, dict[str, Elsewhere]]]:
     """Return the types that may save most, with who would move to each.
 
     A job costs its part of its GPU's bill in `fleet`, and elsewhere what it would in a packing that
     leaves no room on any GPU, which is the least that it can. The jobs of one machine type move
-    where that saves for all of them together, those of one machine all or none.
+    where that saves for all of them together, those of one machine all or none; `ended` do not
+    stay behind.
     """
     bills = {job: p.cost / len(p.jobs) for p in fleet.placements for job in p.jobs}
+    for group in fleet.together:
+        free = total(group.free_lines)
+        for name in bills.keys() & set(group.jobs) if free else ():
+            bills[name] *= group.cost / (group.cost - free)
     saves: dict[Place, dict[Place, Decimal]] = {}
     moving: dict[Place, dict[str, tuple[Movable, Place, Elsewhere]]] = {}
     for job in jobs:
@@ -206,7 +221,8 @@ def _promising(
     promising: list[tuple[Offer, dict[str, Elsewhere]]] = []
     for place in sorted((p for p in best if best[p] > 0), key=lambda p: (-best[p], p)):
         going = {name for name, (_, leaves, _) in moving[place].items() if saves[place][leaves] > 0}
-        whole = {n: moving[place][n] for n in going if going.issuperset(moving[place][n][0].peers)}
+        gone = going | ended
+        whole = {n: moving[place][n] for n in going if gone.issuperset(moving[place][n][0].peers)}
         if whole and len(promising) < _TRIED:
             moves = {name: whole[name][2] for name in sorted(whole)}
             promising.append((next(iter(moves.values())).offer, moves))

@@ -56,8 +56,9 @@ class Left:
 
     Attributes:
         offer: their size.
-        shares: GPUs that each job holds, summed; the bill is split over them. Jobs that take turns
-            on a machine hold more together than it has.
+        shares: GPUs that the bill is split over: those of the machines, or those that each job
+            holds, summed, where jobs take turns and hold more together.
+        free: of them, that nobody holds.
         bill: of all machines, for as long as any job holds them.
         owed: dollars owed anyway for machines that are not among these.
         notes: what becomes of freed GPUs.
@@ -65,6 +66,7 @@ class Left:
 
     offer: Offer
     shares: int
+    free: int
     bill: Quote
     owed: Decimal
     notes: tuple[str, ...]
@@ -80,13 +82,19 @@ def _owed_lines(usd: Decimal, bill: Quote) -> tuple[QuoteLine, ...]:
     return (owed_line(usd, bill.usage.as_of),) if usd > 0 else ()
 
 
-def machines_left(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalog | None) -> Left:
+def machines_left(
+    bins: list[list[Tenant]],
+    alone: list[Tenant],
+    catalog: Catalog | None,
+    ended: Sequence[Tenant] = (),
+) -> Left:
     """Return the cheapest machines that carry the packing: today's, fewer of them, or smaller ones.
 
     Args:
         bins: jobs that share a GPU each, all at home on one machine type.
         alone: jobs on these machines that share with nobody; with them the type stays.
         catalog: where smaller sizes are looked for; None keeps the type.
+        ended: jobs on these machines today that are to end.
     """
     tenants = [*(t for group in bins for t in group), *alone]
     home = tenants[0].home
@@ -95,7 +103,7 @@ def machines_left(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalo
     today, day = home.offer, home.quote.usage.as_of
     hours = Decimal(str(round(max(_hours(t) for t in tenants), 6)))
     needed = len(bins) + gpus_held(alone)
-    machines = _machines_today(tenants)
+    machines = _machines_today([*tenants, *ended])
     sizes = [today, *(_smaller(today, tenants, needed, catalog) if catalog and not alone else ())]
 
     def bill(size: Offer) -> Quote:
@@ -117,9 +125,12 @@ def machines_left(bins: list[list[Tenant]], alone: list[Tenant], catalog: Catalo
         bills, key=lambda priced: (priced[1].exact, priced[0] is not today, priced[0].place)
     )
     notes = tuple(_notes(today, size, chosen.usage.count, machines, needed))
-    shares = len(bins) + sum(t.profile.gpu_count for t in alone)
-    owed = max(Decimal(0), sum((t.baseline.owed for t in tenants), Decimal(0)) - chosen.exact)
-    return Left(offer=size, shares=shares, bill=chosen, owed=owed, notes=notes)
+    held = len(bins) + sum(t.profile.gpu_count for t in alone)
+    shares = max(held, chosen.usage.count * round(size.gpu_count))
+    owed_today = sum((t.baseline.owed for t in (*tenants, *ended)), Decimal(0))
+    owed = max(Decimal(0), owed_today - chosen.exact)
+    free = shares - held
+    return Left(offer=size, shares=shares, free=free, bill=chosen, owed=owed, notes=notes)
 
 
 def gpus_held(tenants: list[Tenant]) -> int:
@@ -207,12 +218,17 @@ class _Gpu(NamedTuple):
 
 
 class _Joined(NamedTuple):
-    """Jobs that are packed all or none: by name, on GPUs by their places, with their bill."""
+    """Jobs that are packed all or none: by name, on GPUs by their places, with their bill.
+
+    And those that end on the same machines, which the bill is then without.
+    """
 
     group: list[Tenant]
     gpus: tuple[int, ...]
     cost: Decimal
     other_lines: tuple[QuoteLine, ...] = ()
+    free_lines: tuple[QuoteLine, ...] = ()
+    ended: tuple[str, ...] = ()
 
 
 class Draft:
@@ -224,14 +240,17 @@ class Draft:
     Args:
         tenants: all of its jobs.
         unmoved: who takes no part in packing, and why.
+        ended: dollars that jobs that are to end leave where nothing is packed, by name.
 
     Attributes:
         unmoved: whom a GPU is held for while others are, and why it cannot join them.
     """
 
-    def __init__(self, tenants: list[Tenant], unmoved: Iterable[Unmoved]) -> None:
+    def __init__(
+        self, tenants: list[Tenant], unmoved: Iterable[Unmoved], ended: Mapping[str, Decimal]
+    ) -> None:
         self.unmoved = list(unmoved)
-        self._tenants = tenants
+        self._tenants, self._ended = tenants, ended
         self._gpus: list[_Gpu] = []
         self._joined: list[_Joined] = []
         self._notes: list[str] = []
@@ -249,7 +268,7 @@ class Draft:
             gpus_after=len(self._gpus) + self._held,
             gpus_lower_bound=self._bound + self._held,
             search_ended_early=self._stopped,
-            cost_before=sum((t.baseline.cost or Decimal(0) for t in self._tenants), Decimal(0)),
+            cost_before=_cost_today(self._tenants),
             cost_after=self.cost_after,
             placements=tuple(
                 _placement(item, number) for number, item in enumerate(self._gpus, numbered + 1)
@@ -259,36 +278,49 @@ class Draft:
             notes=tuple(self._notes),
         )
 
-    def add(self, packing: "Packing", alone: list[Tenant], catalog: Catalog | None) -> None:
-        """Place the jobs of one machine type; those in `alone` share with nobody."""
+    def add(
+        self,
+        packing: "Packing",
+        alone: list[Tenant],
+        ended: list[Tenant],
+        catalog: Catalog | None,
+    ) -> None:
+        """Place the jobs of one machine type.
+
+        Those in `alone` share with nobody; those in `ended` are gone, and their GPUs are free.
+        """
         self._stopped = self._stopped or packing.stopped
         everyone = [*(t for group in packing.groups for t in group), *alone]
         if not any(_has_neighbours(t) for t in everyone):
             self._bound += packing.bound
             self._add_gpus(packing.groups)
-            self.add_alone(alone)
+            self.add_alone((*alone, *ended))
             return
-        machines = machines_left(packing.groups, alone, catalog)
-        before = sum((t.baseline.cost or Decimal(0) for t in everyone), Decimal(0))
+        machines = machines_left(packing.groups, alone, catalog, ended)
+        before = _cost_today((*everyone, *ended))
         data = sum((total(t.home.data_lines if t.home else ()) for t in everyone), Decimal(0))
         after = machines.bill.exact + machines.owed + data
         if after - before > _ROUNDING:
             self._leave(everyone, machines, after - before)
+            self.add_alone(ended)
         else:
             self._bound += packing.bound
-            self._add_machines(packing.groups, alone, machines)
+            self._add_machines(packing.groups, alone, machines, ended)
 
     def _leave(self, everyone: list[Tenant], machines: Left, dearer: Decimal) -> None:
         """Leave the jobs of machines that would cost more once they are packed."""
-        self._kept += sum((t.baseline.cost or Decimal(0) for t in everyone), Decimal(0))
+        self._kept += _cost_today(everyone)
         self._held += gpus_held(everyone)
         self._notes.append(
             Message("fleet.stay", machine=machines.offer.name, usd=whole_dollars(dearer))
         )
 
     def add_alone(self, tenants: Iterable[Tenant]) -> None:
-        """Count jobs that stay as they are."""
+        """Count jobs that stay as they are, and what those that end leave of their bill."""
         for tenant in tenants:
+            if tenant.name in self._ended:
+                self._kept += self._ended[tenant.name]
+                continue
             self._kept += tenant.baseline.cost or Decimal(0)
             self._held += tenant.profile.gpu_count * tenant.baseline.replicas
 
@@ -308,7 +340,13 @@ class Draft:
             if len(group) > 1:
                 self._joined.append(_Joined(_by_name(group), (len(self._gpus),), cost))
 
-    def _add_machines(self, bins: list[list[Tenant]], alone: list[Tenant], machines: Left) -> None:
+    def _add_machines(
+        self,
+        bins: list[list[Tenant]],
+        alone: list[Tenant],
+        machines: Left,
+        ended: Iterable[Tenant],
+    ) -> None:
         """Place jobs on machines of several GPUs whose bill they share."""
         self._notes.extend(machines.notes)
         size, cost, first = round(machines.offer.gpu_count), Decimal(0), len(self._gpus) + 1
@@ -323,7 +361,10 @@ class Draft:
             own_lines.extend(own)
         everyone = _by_name([*(t for group in bins for t in group), *alone])
         gpus = tuple(range(first, len(self._gpus) + 1))
-        self._joined.append(_Joined(everyone, gpus, cost, tuple(own_lines)))
+        names = tuple(t.name for t in ended)
+        free = machines.lines(machines.free) if machines.free else ()
+        self._kept, cost = self._kept + total(free), cost + total(free)
+        self._joined.append(_Joined(everyone, gpus, cost, tuple(own_lines), free, names))
 
     def _place(
         self, group: list[Tenant], offer: Offer, gpu: int, lines: tuple[QuoteLine, ...]
@@ -331,6 +372,10 @@ class Draft:
         """Put jobs on one GPU; return its bill."""
         self._gpus.append(_Gpu(_by_name(group), offer, gpu, lines, total(lines)))
         return self._gpus[-1].cost
+
+
+def _cost_today(tenants: Iterable[Tenant]) -> Decimal:
+    return sum((t.baseline.cost or Decimal(0) for t in tenants), Decimal(0))
 
 
 def _by_name(group: list[Tenant]) -> list[Tenant]:
@@ -363,7 +408,7 @@ def _together(joined: _Joined, numbered: int) -> Together:
     homes = [t.home for t in joined.group if t.home]
     off = [[end - home.usd for end in home.ends] for home in homes]
     return Together(
-        jobs=tuple(t.name for t in joined.group),
+        jobs=(*(t.name for t in joined.group), *joined.ended),
         placements=tuple(gpu + numbered for gpu in joined.gpus),
         cost=joined.cost,
         low=max(Decimal(0), joined.cost + min(low for low, _ in off)),
@@ -371,6 +416,7 @@ def _together(joined: _Joined, numbered: int) -> Together:
         effort_hours=sum(_SHARE_H + home.effort_hours for home in homes),
         moving_usd=sum((home.moving_usd or Decimal(0) for home in homes), Decimal(0)),
         other_lines=joined.other_lines,
+        free_lines=joined.free_lines,
     )
 
 
@@ -402,6 +448,7 @@ def consolidate(  # noqa: PLR0913 - what a packing is made of
     *,
     quick: bool = False,
     packed_before: PackingCache | None = None,
+    ended: Mapping[str, Decimal] | None = None,
 ) -> Fleet:
     """Return the fleet on fewer GPUs; without homes each job is packed where it runs today.
 
@@ -416,6 +463,7 @@ def consolidate(  # noqa: PLR0913 - what a packing is made of
         catalog,
         quick=quick,
         packed_before=packed_before or PackingCache(),
+        ended=ended or {},
     )
     return draft.fleet()
 
@@ -429,6 +477,7 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
     quick: bool,
     packed_before: PackingCache,
     proves: bool = True,
+    ended: Mapping[str, Decimal],
 ) -> list[Draft]:
     """Return the fleet on fewer GPUs, packed and with its bill, once for each choice of homes.
 
@@ -440,6 +489,7 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
         quick: first fit, without a search, a bound, or why who stays cannot join others.
         packed_before: by which the same jobs of a machine type are packed as then.
         proves: whether a good bound is worth work that finds no better packing.
+        ended: jobs that are to end, with the dollars that they leave where nothing is packed.
     """
     from planner.fleet.packing import unmoved, with_fewer_moves  # noqa: PLC0415 - imports numpy
 
@@ -450,6 +500,7 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
                 for p, b in jobs
             ],
             requirements,
+            ended,
         )
         for at in homes
     ]
@@ -460,9 +511,10 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
         packed = list(islice(packings, len(choice.groups)))
         if requirements.max_moves is not None:
             with_fewer_moves(packed, requirements.max_moves)
-        draft = Draft(choice.tenants, choice.alone.values())
+        draft = Draft(choice.tenants, choice.alone.values(), ended)
         for group, packing in zip(choice.groups, packed, strict=True):
-            draft.add(packing, [t for t in group if t.name in choice.alone], catalog)
+            alone = [t for t in group if t.name in choice.alone]
+            draft.add(packing, alone, [t for t in group if t.name in ended], catalog)
             if not quick:
                 draft.unmoved.extend(unmoved(packing, requirements))
         draft.add_alone(t for t in choice.tenants if t.home is None)
@@ -473,11 +525,15 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
 class _Pools:
     """The jobs of a fleet by machine type, and who takes no part in packing."""
 
-    def __init__(self, tenants: list[Tenant], requirements: Requirements) -> None:
+    def __init__(
+        self, tenants: list[Tenant], requirements: Requirements, ended: Mapping[str, Decimal]
+    ) -> None:
         self.tenants = tenants
-        self.alone = {t.name: reason for t in tenants if (reason := why_alone(t, requirements))}
+        going_on = [t for t in tenants if t.name not in ended]
+        self.alone = {t.name: reason for t in going_on if (reason := why_alone(t, requirements))}
         self.groups = _by_machine(tenants)
-        self.sharing = [[t for t in group if t.name not in self.alone] for group in self.groups]
+        apart = {*self.alone, *ended}
+        self.sharing = [[t for t in group if t.name not in apart] for group in self.groups]
 
 
 def _by_machine(tenants: list[Tenant]) -> list[list[Tenant]]:

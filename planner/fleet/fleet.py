@@ -60,6 +60,7 @@ class Together:
         effort_hours: engineering time until they share, our estimate.
         moving_usd: to bring their data there, once.
         other_lines: lines of the bill of jobs among them that share no GPU, but a machine.
+        free_lines: of the GPUs of these machines that nobody holds.
     """
 
     jobs: tuple[str, ...]
@@ -70,6 +71,7 @@ class Together:
     effort_hours: float
     moving_usd: Decimal
     other_lines: tuple[QuoteLine, ...] = ()
+    free_lines: tuple[QuoteLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,17 +107,18 @@ def _queueing_ms(tenant: Tenant, measured_ms: float) -> float:
 
 def _peaks(group: list[Tenant], _: Requirements) -> tuple[Reason, str] | None:
     if by_hour := by_hour_of(group):
-        return _busiest_hour(together(by_hour))
+        return _busiest_hour(by_hour)
     peaks = sum(t.peak for t in group)
     if not any(t.profile.job.kind.answers for t in group) or peaks <= 1.0 + _ROUNDING:
         return None
     return "slowdown", Message("share.peaks", share=peaks)
 
 
-def _busiest_hour(load: HourlyLoad) -> tuple[Reason, str] | None:
-    hour = too_busy(load)
+def _busiest_hour(jobs: list[HourlyLoad]) -> tuple[Reason, str] | None:
+    hour = too_busy(jobs)
     if hour is None:
         return None
+    load = together(jobs)
     mean, peak = load.mean[hour], peak_at(load, hour)
     return "slowdown", Message("share.busiest-hour", hour=hour, share=mean, peak=peak)
 

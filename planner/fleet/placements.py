@@ -226,6 +226,8 @@ class Movable:
         work: its hours and data.
         home: where it is packed; None where there is nowhere.
         elsewhere: the other machines of one GPU that keep every limit.
+        remaining_usd: of a job that is to end, dollars of the period that are still paid while its
+            machine stays as it is; None: it goes on.
     """
 
     profile: Profile
@@ -233,6 +235,7 @@ class Movable:
     work: Workload
     home: "Home | None"
     elsewhere: tuple[Elsewhere, ...] = ()
+    remaining_usd: Decimal | None = None
 
     @property
     def name(self) -> str:
@@ -244,6 +247,11 @@ class Movable:
         """Names of the jobs that stand on its machine today."""
         tenancy = self.baseline.tenancy
         return tenancy.beside if tenancy else ()
+
+
+def ended_jobs(jobs: Iterable[Movable]) -> dict[str, Decimal]:
+    """Return the jobs that are to end, with the dollars of the period that they leave."""
+    return {job.name: job.remaining_usd for job in jobs if job.remaining_usd is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -123,12 +123,20 @@ def peak_at(load: HourlyLoad, hour: int) -> float:
     return load.mean[hour] + QUANTILE * math.sqrt(load.variance[hour])
 
 
-def too_busy(load: HourlyLoad) -> int | None:
-    """Return the busiest hour where jobs take too much of a GPU; None where none is too busy."""
-    hours = range(len(load.mean))
-    hour = max(hours, key=lambda h: max(load.mean[h] / BUSIEST, peak_at(load, h)))
-    fits = load.mean[hour] <= BUSIEST + _ROUNDING and peak_at(load, hour) <= 1.0 + _ROUNDING
-    return None if fits else hour
+def too_busy(jobs: Sequence[HourlyLoad]) -> int | None:
+    """Return the busiest hour where jobs take too much of a GPU; None where none is too busy.
+
+    What one job takes of an hour alone it may take beside others that take nothing then.
+    """
+    load = together(jobs)
+
+    def excess(hour: int) -> float:
+        mean = max(BUSIEST, *(job.mean[hour] for job in jobs))
+        peak = max(1.0, *(peak_at(job, hour) for job in jobs))
+        return max(load.mean[hour] / mean, peak_at(load, hour) / peak)
+
+    hour = max(range(len(load.mean)), key=excess)
+    return None if excess(hour) <= 1.0 + _ROUNDING else hour
 
 
 class Room(NamedTuple):

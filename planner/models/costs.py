@@ -1,5 +1,6 @@
 """Shares of a bill: what a change saves and takes, what an amount of work costs, a team pays."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Literal
 
@@ -124,11 +125,12 @@ class TeamShare(msgspec.Struct, frozen=True, kw_only=True):
         jobs: by name.
         gpu_hours: held in the period.
         idle_gpu_hours: of them idle, of the jobs whose GPU use was measured.
+        held: False for what no job holds of machines of several jobs: free GPUs, and hours of jobs
+            that have ended while others go on. It is all idle.
         usd: today's bill; the sum of the next five.
         work_usd: machines while the GPU is busy.
         idle_usd: machines while it is idle.
-        sharing_usd: what a machine costs beside its jobs' own GPUs and hours: GPUs that no job
-            holds, and hours of jobs that have ended while others go on.
+        sharing_usd: what no job holds, in plans of versions that had no row for it; else 0.
         unmeasured_usd: machines of jobs whose GPU use nobody measured.
         data_usd: disks, snapshots and traffic.
         recommended_usd: after what is recommended; a GPU that jobs share is split by their
@@ -137,6 +139,7 @@ class TeamShare(msgspec.Struct, frozen=True, kw_only=True):
 
     by: Label
     name: str | None
+    held: bool = True
     jobs: tuple[str, ...]
     gpu_hours: Number
     idle_gpu_hours: Number
@@ -147,3 +150,29 @@ class TeamShare(msgspec.Struct, frozen=True, kw_only=True):
     unmeasured_usd: Amount
     data_usd: Amount
     recommended_usd: Amount
+
+
+class BillUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What the bill of several jobs is for; dollars of the period.
+
+    Attributes:
+        gpus: that are paid.
+        busy_fraction: share of their hours in which kernels run, of those that are measured, 0-1;
+            None where none is.
+        work_usd: GPUs while they are busy.
+        idle_usd: GPUs that jobs hold, while they are idle.
+        free_usd: GPUs that no job holds.
+        idle_by_job: the second, by job.
+    """
+
+    gpus: Number
+    busy_fraction: Number | None
+    work_usd: Amount
+    idle_usd: Amount
+    free_usd: Amount
+    idle_by_job: Mapping[str, Amount]
+
+    @property
+    def wasted_usd(self) -> Decimal:
+        """Dollars of GPUs that idle or that nobody holds."""
+        return self.idle_usd + self.free_usd

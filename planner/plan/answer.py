@@ -10,7 +10,7 @@ from planner.choice.requirements import Period, Requirements
 from planner.fleet.alternatives import find_alternatives, searched
 from planner.fleet.consolidate import consolidate
 from planner.fleet.fleet import Fleet, Placement
-from planner.fleet.placements import Movable
+from planner.fleet.placements import Movable, ended_jobs
 from planner.fleet.tenant import PackingCache
 from planner.models.estimate import Estimate, exactly, product
 from planner.plan.confidence import if_shared
@@ -119,6 +119,7 @@ def _movable(job: JobDraft) -> Movable:
         work=job.work,
         home=job.home,
         elsewhere=job.elsewhere,
+        remaining_usd=None if job.remaining is None else job.remaining_usd or Decimal(0),
     )
 
 
@@ -126,7 +127,7 @@ def _pack(
     jobs: Sequence[Movable], asked: Requirements, catalog: Catalog, known: PackingCache
 ) -> Fleet:
     pairs, homes = [(job.profile, job.baseline) for job in jobs], {j.name: j.home for j in jobs}
-    fleet = consolidate(pairs, asked, homes, catalog, packed_before=known)
+    fleet = consolidate(pairs, asked, homes, catalog, packed_before=known, ended=ended_jobs(jobs))
     if not any(job.elsewhere for job in jobs):
         return fleet
     return replace(fleet, alternatives=find_alternatives(jobs, fleet, asked, catalog, known))

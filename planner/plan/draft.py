@@ -23,6 +23,7 @@ from planner.plan.plan import CatalogSummary, Roi
 from planner.plan.recommendation import JobAlone, Recommendation
 from planner.profile.model import Profile
 from planner.signals.finding import Finding, Saved
+from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import Offer
 from pricing.errors import NoFeasibleOptionError
 from pricing.message import Message
@@ -30,6 +31,7 @@ from pricing.money import cents
 
 # What fails these has passed every other check, so it came nearest.
 _LAST_CHECKED = ("deadline", "budget")
+_NOTHING_RAN = ("idle", "idle-held")  # the findings that say so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,7 @@ class JobDraft:
         power_cap: the power limit that takes least energy at little loss; None where none saves.
         home: the machine on whose GPU it could share; None where there is none.
         elsewhere: other machines of one GPU on which it could share.
+        remaining: lines of its bill that are still paid where it is to end; None: it goes on.
         left_out: of a plan in brief (`planner.plan.draft`), what it no longer holds.
     """
 
@@ -99,6 +102,7 @@ class JobDraft:
     steady: str | None = None
     home: Home | None = None
     elsewhere: tuple[Elsewhere, ...] = ()
+    remaining: tuple[QuoteLine, ...] | None = None
     left_out: LeftOut = LeftOut()
 
     @property
@@ -116,11 +120,29 @@ class JobDraft:
         return recommended_option(self.options, id_)
 
     @property
+    def does_nothing(self) -> bool:
+        """Whether no kernel of it ran in all of its recording, so that it can be ended."""
+        verdict = self.findings[0].code if self.findings else ""
+        return self.profile.paid_busy_fraction == 0 and verdict in _NOTHING_RAN
+
+    @property
+    def remaining_usd(self) -> Decimal | None:
+        """Dollars that are still paid where it is to end; None: it goes on, or they are unknown."""
+        if self.remaining is None or self.baseline.cost is None:
+            return None
+        return sum((line.usd for line in self.remaining), Decimal(0))
+
+    @property
     def alone(self) -> JobAlone:
         """What is recommended for the job alone, in dollars."""
         before, choice = self.baseline.cost, self.choice
         bill = self.baseline.quote
         unknown = bill is not None and bill.at_least
+        if self.remaining is not None:
+            rest = self.remaining_usd
+            return JobAlone(
+                job=self.name, before=before, low=rest, mid=rest, high=rest, before_at_least=unknown
+            )
         if choice is None:
             return JobAlone(
                 job=self.name,
@@ -285,17 +307,19 @@ def leave_together(jobs: Iterable[JobDraft]) -> tuple[JobDraft, ...]:
 
 def _stay(job: JobDraft, plans: dict[str, JobDraft]) -> JobDraft:
     tenancy = job.baseline.tenancy
-    if tenancy is None or not _leaves(job) or job.baseline.broken:
+    if tenancy is None or not leaves(job) or job.baseline.broken:
         return job
-    staying = [name for name in tenancy.beside if not _leaves(plans[name])]
+    staying = [name for name in tenancy.beside if not leaves(plans[name])]
     if not staying:
         return job
     return replace(job, recommended=STAY, reason=Message("keep.neighbors", jobs=staying))
 
 
-def _leaves(job: JobDraft) -> bool:
-    """Return whether the recommended option is another machine, or the same one elsewhere."""
+def leaves(job: JobDraft) -> bool:
+    """Return whether a job is to end, or to run on another machine, or the same one elsewhere."""
     choice = job.choice
+    if job.does_nothing:
+        return True
     if choice is None or job.baseline.offer is None:
         return False
     return not job.baseline.has_size_there(choice.offer)

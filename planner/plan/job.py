@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from planner.models.costs import Saving
 from planner.models.document import Messages, Number
-from planner.plan.bill import CostRange, RentedOffer, distinct, need
+from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct, need
 from planner.plan.option import STAY, Baseline, Level, Option, Settings
 from planner.signals.finding import Finding, Saved
 from pricing.money import Amount
@@ -208,6 +208,26 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     steady: str | UnsetType = UNSET
 
 
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """What is still paid for a job that is to end, of its bill of today, by ending it alone.
+
+    Attributes:
+        gpus: that are free then.
+        cost: dollars of the period: of a machine that others keep, or that is owed anyway; None
+            where today's is not known.
+        lines: that are paid.
+    """
+
+    gpus: Number
+    cost: Amount | None
+    lines: tuple[CostLine, ...] = ()
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether a part of it is owed whatever runs."""
+        return any(line.what == "owed" for line in self.lines)
+
+
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is planned for one job.
 
@@ -228,6 +248,8 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
         placement: the GPU of the fleet that it is recommended to share; None: its own way.
         busy_fraction: share of the time that kernels ran today, mean over its GPUs, 0-1; left out
             where it was not read.
+        ended: of a job that is to end, as no kernel of it ran, what is still paid; left out of
+            those that go on, and in plans of versions that did not say.
         messages: what its sentences were made of; empty in plans of versions that did not say.
     """
 
@@ -246,6 +268,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     answer: Answer = Answer()
     placement: int | None = None
     busy_fraction: Number | UnsetType = UNSET
+    ended: Ended | UnsetType = UNSET
     messages: Messages = {}
 
     def __post_init__(self) -> None:

@@ -37,6 +37,7 @@ from planner.plan.draft import JobDraft, PlanDraft
 from planner.plan.job import (
     Answer,
     Effect,
+    Ended,
     JobPlan,
     Rejected,
     Remedy,
@@ -60,8 +61,8 @@ from planner.plan.plan import (
     Plan,
     RecommendedTotal,
 )
-from planner.plan.recommendation import Recommendation
 from planner.plan.teams import teams
+from planner.plan.use import bill_use, job_use
 from planner.signals.finding import Saved
 from pricing.billing.lines import QuoteLine
 from pricing.catalog.price_age import sellers_of
@@ -263,9 +264,18 @@ def job_document(job: JobDraft, as_of: date, placement: int | None = None) -> Jo
         confidence=job.confidence,
         placement=placement,
         busy_fraction=digits_if_set(job.profile.paid_busy_fraction),
+        ended=UNSET if job.remaining is None else _ended(job, job.remaining),
     )
     document = structs.replace(document, answer=_answer(document, job))
     return structs.replace(document, messages=messages_of(document))
+
+
+def _ended(job: JobDraft, lines: Iterable[QuoteLine]) -> Ended:
+    return Ended(
+        gpus=job.profile.gpu_count * job.baseline.replicas,
+        cost=in_cents(job.remaining_usd),
+        lines=cost_lines(lines),
+    )
 
 
 def _answer(document: JobPlan, job: JobDraft) -> Answer:
@@ -356,10 +366,14 @@ def plan_text(plan: Plan, drafts: Sequence[JobDraft]) -> Iterator[str]:
 def _whole_text(job: JobPlan, draft: JobDraft) -> str:
     """Return all of a job, with the GPU that it shares and how sure the advice is then."""
     text = zlib.decompress(draft.left_out.text).decode("utf-8", "surrogatepass")
-    if job.placement is None:
+    if job.placement is None and job.ended is UNSET:
         return text
     whole = json.loads(text)
     whole |= {"placement": job.placement, "confidence": encode(job.confidence)}
+    if job.ended is not UNSET:
+        names = ("recommended", "smallest_change", "cheapest", "first_launchable")
+        whole |= {name: getattr(job, name) for name in names}
+        whole |= {"answer": encode(job.answer), "ended": encode(job.ended)}
     messages = whole.pop("messages") | encode(job.messages)
     return to_text({**whole, "messages": messages_in(whole, messages)})
 
@@ -367,6 +381,8 @@ def _whole_text(job: JobPlan, draft: JobDraft) -> str:
 def to_plan(plan: PlanDraft) -> Plan:
     """Return the values of plan.json: the same, field for field, as reading the file back gives."""
     shared = plan.shared_gpus
+    uses = {job.name: job_use(job) for job in plan.jobs}
+    rows = teams(plan, uses)
     jobs = tuple(job_document(job, plan.as_of, shared.get(job.name)) for job in plan.jobs)
     around = Plan(
         as_of=plan.as_of,
@@ -378,10 +394,11 @@ def to_plan(plan: PlanDraft) -> Plan:
         roi=plan.roi,
         assumptions=plan.assumptions,
         warnings=plan.warnings,
-        recommended=_recommended(plan.recommended),
+        recommended=_recommended(plan),
         history=plan.history or UNSET,
         actions=plan.titles,
-        teams=tuple(_team(share) for share in teams(plan)) or UNSET,
+        teams=tuple(_team(share) for share in rows) or UNSET,
+        use=bill_use(plan, uses, rows) or UNSET,
     )
     return structs.replace(around, jobs=jobs, messages=messages_of(around))
 
@@ -391,7 +408,8 @@ def _team(share: TeamShare) -> TeamShare:
     return msgspec.structs.replace(share, gpu_hours=gpu_hours, idle_gpu_hours=idle_gpu_hours)
 
 
-def _recommended(total: Recommendation) -> RecommendedTotal:
+def _recommended(plan: PlanDraft) -> RecommendedTotal:
+    total = plan.recommended
     return RecommendedTotal(
         cost_before=cents(total.before),
         cost=CostRange(low=cents(total.low), mid=cents(total.mid), high=cents(total.high)),
@@ -399,6 +417,7 @@ def _recommended(total: Recommendation) -> RecommendedTotal:
         packed=tuple(sorted(total.packed_jobs)),
         unknown=total.unknown,
         at_least=total.at_least,
+        owed_usd=cents(sum((job.baseline.owed for job in plan.jobs), Decimal(0))),
     )
 
 
@@ -449,6 +468,7 @@ def _group(group: Together) -> Group:
         effort_hours=digits(group.effort_hours),
         moving_usd=cents(group.moving_usd),
         lines=cost_lines(group.other_lines),
+        free=cost_lines(group.free_lines),
     )
 
 

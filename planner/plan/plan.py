@@ -10,13 +10,14 @@ Money is exact as it stands in the file; numbers keep how they are written (8 or
 
 from collections.abc import Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from planner.models.costs import Saving, TeamShare
+from planner.models.costs import BillUse, Saving, TeamShare
 from planner.models.document import Messages, Number, digest, encode
 from planner.models.estimate import Estimate
 from planner.models.track_record import TrackRecord
@@ -78,6 +79,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         effort_hours: engineering time until they share, our estimate.
         moving_usd: to bring their data there, once; what is not known of it is left out.
         lines: of the bill beside that of the placements: of jobs that share a machine, but no GPU.
+        free: of the bill: of the GPUs of these machines that nobody holds.
     """
 
     jobs: tuple[str, ...]
@@ -86,6 +88,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     effort_hours: Number
     moving_usd: Amount
     lines: tuple[CostLine, ...] = ()
+    free: tuple[CostLine, ...] = ()
 
 
 class KeepsOwnGpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +182,12 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         return self.placements if taken is None else taken.placements or ()
 
     @property
+    def recommended_groups(self) -> tuple[Group, ...]:
+        """Who shares with whom, of the packing that the recommendation is made of."""
+        groups = self.groups if self.taken is None else self.taken.groups
+        return () if groups is UNSET else groups
+
+    @property
     def known(self) -> tuple[Placement, ...]:
         """All placements with a number: at home, and where moving is recommended."""
         return self.placements if self.taken is None else (*self.placements, *self.recommended)
@@ -224,9 +233,10 @@ class RecommendedTotal(msgspec.Struct, frozen=True, kw_only=True):
         cost_before: of today.
         cost: of what is recommended.
         saves: the difference.
-        packed: the jobs that share a GPU.
+        packed: the jobs that share a GPU or a machine anew, and those that end on it.
         unknown: the jobs whose cost is not known; they are left out.
         at_least: whether a part of the bill has no known price.
+        owed_usd: of today's cost, what is owed whatever runs: machines that are owned, or paid for.
     """
 
     cost_before: Amount
@@ -235,6 +245,7 @@ class RecommendedTotal(msgspec.Struct, frozen=True, kw_only=True):
     packed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     at_least: bool = False
+    owed_usd: Amount = Decimal(0)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -256,6 +267,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         history: what the user's own record did to the predictions; left out where none was given.
         actions: the title of every action code.
         teams: the bill by team, owner and cost centre; left out where no job has such a label.
+        use: what the bill of all jobs is for; left out of a single job, and in plans of versions
+            that did not say.
         messages: what the sentences outside of jobs were made of; empty in plans of versions that
             did not say.
     """
@@ -275,6 +288,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     history: TrackRecord | UnsetType = UNSET
     actions: Mapping[str, str]
     teams: tuple[TeamShare, ...] | UnsetType = UNSET
+    use: BillUse | UnsetType = UNSET
     messages: Messages = {}
 
     def __post_init__(self) -> None:

@@ -1,133 +1,147 @@
 """Every dollar and idle hour by team, owner and cost centre: the parts of one bill."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 
+from planner.fleet.fleet import Together
 from planner.models.costs import Label, TeamShare
 from planner.plan.draft import JobDraft, PlanDraft
-from pricing.billing.quote import OF_THE_DATA
-from pricing.money import EXACT, cents
+from planner.plan.use import JobUse, apportioned, job_use
+from pricing.money import cents
 
 LABELS: tuple[Label, ...] = ("team", "owner", "cost_center")
 _ZERO = Decimal(0)
-_CENT = Decimal("0.01")
 
 
-@dataclass(frozen=True, slots=True)
-class _JobShare:
-    """One job's part, exact: dollars in the order work, idle, sharing, unmeasured, data."""
-
-    gpu_hours: float
-    idle_gpu_hours: float
-    parts: tuple[Decimal, ...]
-    recommended: Decimal
-
-
-def teams(plan: PlanDraft) -> tuple[TeamShare, ...]:
+def teams(plan: PlanDraft, uses: Mapping[str, JobUse] | None = None) -> tuple[TeamShare, ...]:
     """Return the rows of every label that a job has; none where no job has any.
 
     The rows of one label sum to the plan's cost of today, and recommended, to the cent.
+
+    Args:
+        plan: what was planned.
+        uses: what each job's bill is for, where that is worked out already.
     """
-    after = _recommended(plan)
-    shares = {job.name: _share(job, after[job.name]) for job in plan.jobs}
+    if uses is None:
+        uses = {job.name: job_use(job) for job in plan.jobs}
+    after, free_after = _recommended(plan, uses)
     return tuple(
         row
         for label in LABELS
         if any(getattr(job.profile.job, label) for job in plan.jobs)
-        for row in _rows(label, plan, shares)
+        for row in _rows(label, plan, uses, after, free_after)
     )
 
 
-def _rows(label: Label, plan: PlanDraft, shares: Mapping[str, _JobShare]) -> list[TeamShare]:
+def _rows(
+    label: Label,
+    plan: PlanDraft,
+    uses: Mapping[str, JobUse],
+    after: Mapping[str, Decimal],
+    free_after: Decimal,
+) -> list[TeamShare]:
     named: dict[str | None, list[str]] = {}
     for job in plan.jobs:
         named.setdefault(getattr(job.profile.job, label) or None, []).append(job.name)
     names = sorted(named, key=lambda name: (name is None, name or ""))
-    members = [[shares[job] for job in named[name]] for name in names]
-    parts = [
-        [sum(cells, _ZERO) for cells in zip(*(m.parts for m in of), strict=True)] for of in members
-    ]
-    before = apportioned([sum(of, _ZERO) for of in parts], plan.recommended.before)
-    after = apportioned(
-        [sum((one.recommended for one in of), _ZERO) for of in members], plan.recommended.mid
+    members = [[uses[job] for job in named[name]] for name in names]
+    free = sum((use.free for use in uses.values()), _ZERO)
+    *before, free_today = apportioned(
+        [*(sum((use.held for use in of), _ZERO) for of in members), free], plan.recommended.before
     )
-    rows = []
-    for place, name in enumerate(names):
-        work, idle, sharing, unmeasured, data = apportioned(parts[place], before[place])
+    *recommended, free_then = apportioned(
+        [*(sum((after[job] for job in named[name]), _ZERO) for name in names), free_after],
+        plan.recommended.mid,
+    )
+    rows = [
+        _row(label, name, tuple(named[name]), members[place], (before[place], recommended[place]))
+        for place, name in enumerate(names)
+    ]
+    if free_today or free_then:
+        hours = sum(use.free_gpu_hours for use in uses.values())
         rows.append(
             TeamShare(
                 by=label,
-                name=name,
-                jobs=tuple(named[name]),
-                gpu_hours=sum(one.gpu_hours for one in members[place]),
-                idle_gpu_hours=sum(one.idle_gpu_hours for one in members[place]),
-                usd=before[place],
-                work_usd=work,
-                idle_usd=idle,
-                sharing_usd=sharing,
-                unmeasured_usd=unmeasured,
-                data_usd=data,
-                recommended_usd=after[place],
+                name=None,
+                held=False,
+                jobs=(),
+                gpu_hours=hours,
+                idle_gpu_hours=hours,
+                usd=free_today,
+                work_usd=cents(_ZERO),
+                idle_usd=free_today,
+                unmeasured_usd=cents(_ZERO),
+                data_usd=cents(_ZERO),
+                recommended_usd=free_then,
             )
         )
     return rows
 
 
-def _share(job: JobDraft, recommended: Decimal) -> _JobShare:
-    gpu_hours = job.baseline.hours.mid * (job.profile.hardware.gpu_count or 0) * job.work.replicas
-    busy = job.profile.paid_busy_fraction
-    lines = job.baseline.quote.lines if job.baseline.quote else ()
-    data = sum((line.usd for line in lines if line.what in OF_THE_DATA), _ZERO)
-    machine = sum((line.usd for line in lines if line.what not in OF_THE_DATA), _ZERO)
-    own = EXACT.multiply(machine, _own_part(job))
-    beside = machine - own
-    if busy is None:
-        return _JobShare(gpu_hours, 0.0, (_ZERO, _ZERO, beside, own, data), recommended)
-    work = EXACT.multiply(own, Decimal(repr(busy)))
-    idle_hours = gpu_hours * (1.0 - busy)
-    return _JobShare(gpu_hours, idle_hours, (work, own - work, beside, _ZERO, data), recommended)
+def _row(
+    label: Label,
+    name: str | None,
+    jobs: tuple[str, ...],
+    uses: list[JobUse],
+    usd: tuple[Decimal, Decimal],
+) -> TeamShare:
+    """Return what the jobs of one team cost, of dollars today and recommended in cents."""
+    kinds = ("work", "idle", "unmeasured", "data")
+    exact = [sum((getattr(use, kind) for use in uses), _ZERO) for kind in kinds]
+    work, idle, unmeasured, data = apportioned(exact, usd[0])
+    return TeamShare(
+        by=label,
+        name=name,
+        jobs=jobs,
+        gpu_hours=sum(use.gpu_hours for use in uses),
+        idle_gpu_hours=sum(use.idle_gpu_hours for use in uses),
+        usd=usd[0],
+        work_usd=work,
+        idle_usd=idle,
+        unmeasured_usd=unmeasured,
+        data_usd=data,
+        recommended_usd=usd[1],
+    )
 
 
-def _own_part(job: JobDraft) -> Decimal:
-    """Return the part of a job's machine bill that is of its own GPUs and hours, at most 1."""
-    tenancy, offer = job.baseline.tenancy, job.baseline.offer
-    if tenancy is None or offer is None or not tenancy.beside:
-        return Decimal(1)
-    hours = job.baseline.hours.mid
-    of_gpus = min(1.0, tenancy.of / offer.gpu_count)
-    of_hours = hours / max(hours, tenancy.hours) if hours else 0.0
-    return Decimal(repr(of_gpus * of_hours))
+def _recommended(plan: PlanDraft, uses: Mapping[str, JobUse]) -> tuple[dict[str, Decimal], Decimal]:
+    """Return the recommended dollars of each job, and of what nobody holds then.
 
-
-def _recommended(plan: PlanDraft) -> dict[str, Decimal]:
-    """Return the recommended dollars of each job; 0 where they are unknown, as in the total."""
-    after = {job.name: job.alone.mid or _ZERO for job in plan.jobs}
-    before = {job.name: job.alone.before or _ZERO for job in plan.jobs}
-    for group in plan.recommended.packed:
-        whole = sum((before[name] for name in group.jobs), _ZERO)
-        for name in group.jobs:
-            part = before[name] / whole if whole else Decimal(1) / len(group.jobs)
-            after[name] = group.cost * part
-    return after
-
-
-def apportioned(amounts: Sequence[Decimal], total: Decimal) -> list[Decimal]:
-    """Return the amounts in cents, so that they sum to the total in cents (largest remainder).
-
-    Args:
-        amounts: exact, >= 0; they sum to about `total`.
-        total: rounded half up to cents once.
+    They are 0 where they are unknown, as in the total.
     """
-    floors = [amount.quantize(_CENT, ROUND_FLOOR) for amount in amounts]
-    missing = int((cents(total) - sum(floors, _ZERO)) / _CENT)
-    order = _by_remainder(amounts, floors)
-    step = _CENT if missing > 0 else -_CENT
-    for place in order[: abs(missing)] if missing > 0 else list(reversed(order))[: abs(missing)]:
-        floors[place] += step
-    return floors
+    alone = {job.name: _alone(job, uses[job.name]) for job in plan.jobs}
+    free_after = _ZERO
+    for group in plan.recommended.packed:
+        alone.update((name, (_ZERO, _ZERO)) for name in group.jobs)
+        for usd, names in _bills(group, plan):
+            held = [uses[name].held for name in names]
+            whole = sum(held, _ZERO)
+            for name, usd_held in zip(names, held, strict=True):
+                part = usd_held / whole if whole else Decimal(1) / len(names)
+                alone[name] = (usd * part, _ZERO)
+        free_after += sum((line.usd for line in group.free_lines), _ZERO)
+    return (
+        {name: held for name, (held, _) in alone.items()},
+        sum((free for _, free in alone.values()), free_after),
+    )
 
 
-def _by_remainder(amounts: Iterable[Decimal], floors: Iterable[Decimal]) -> list[int]:
-    left = [amount - floor for amount, floor in zip(amounts, floors, strict=True)]
-    return sorted(range(len(left)), key=lambda place: -left[place])
+def _alone(job: JobDraft, use: JobUse) -> tuple[Decimal, Decimal]:
+    """Return the dollars of a job that goes its own way, and of what nobody holds beside it."""
+    usd = job.alone.mid or _ZERO
+    if job.remaining is not None:
+        return _ZERO, usd
+    return (use.held, use.free) if job.choice is None and usd else (usd, _ZERO)
+
+
+def _bills(group: Together, plan: PlanDraft) -> Iterator[tuple[Decimal, list[str]]]:
+    """Yield dollars of jobs that are packed, with who pays them: of each GPU, and of the others."""
+    taken = plan.recommended.alternative
+    fleet = taken.fleet if taken else plan.fleet
+    names = {job.name for job in plan.jobs if job.remaining is None}.intersection(group.jobs)
+    for placement in fleet.placements if fleet else ():
+        if placement.id in group.placements:
+            names.difference_update(placement.jobs)
+            yield placement.cost, list(placement.jobs)
+    if names:
+        yield sum((line.usd for line in group.other_lines), _ZERO), sorted(names)

@@ -36,17 +36,21 @@ const whatIf = (() => {
     const jobs = table.jobs.map((job) => {
       const all = ways(job, s);
       return { name: job.name, today: today(job, s), ways: all,
+        ended: job.ended ? usd(job.ended, s) : null,
         own: adviceOf(job, all, ways(job, asPlanned)) };
     });
     /* Who would leave neighbours on a machine behind stays with them. */
     const leaving = new Set(jobs.keys());
-    jobs.forEach((job, at) => { if (!job.own || !job.own.leaves) leaving.delete(at); });
+    jobs.forEach((job, at) => {
+      if (job.ended === null && (!job.own || !job.own.leaves)) leaving.delete(at);
+    });
     table.jobs.forEach((job, at) => {
       if (leaving.has(at) && !job.must && job.beside.some((other) => !leaving.has(other)))
         jobs[at].own = null;
     });
     jobs.forEach((job) => {
-      job.usd = job.own ? [job.own.low, job.own.mid, job.own.high]
+      job.usd = job.ended !== null ? [job.ended, job.ended, job.ended]
+        : job.own ? [job.own.low, job.own.mid, job.own.high]
         : job.today === null ? null : [job.today, job.today, job.today];
       job.shares = false;
     });

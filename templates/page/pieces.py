@@ -103,10 +103,17 @@ def _job(job: JobPlan, numbers: Mapping[str, int], *, whole: bool) -> dict[str, 
         "name": job.name,
         "today": None if cost.total is None else [*map(_short, pieces([(cost.lines, True)]))],
         "advice": None if job.recommended == STAY else job.recommended,
+        **_ended(job),
         "beside": [numbers[name] for name in share.beside if name in numbers] if share else [],
         "must": bool(job.baseline.breaks),
         "options": [_option(option, job) for option in options],
     }
+
+
+def _ended(job: JobPlan) -> dict[str, list[str]]:
+    if job.ended is UNSET or job.ended.cost is None:
+        return {}
+    return {"ended": [*map(_short, pieces([(job.ended.lines, True)]))]}
 
 
 def _option(option: Option, job: JobPlan) -> dict[str, Any]:
@@ -136,14 +143,9 @@ def _groups(plan: Plan, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
         return []
     return [
         _group(group, fleet, plan, numbers)
-        for group in _recommended(fleet)
+        for group in fleet.recommended_groups
         if packed.issuperset(group.jobs) and numbers.keys() >= set(group.jobs)
     ]
-
-
-def _recommended(fleet: Fleet) -> tuple[Group, ...]:
-    groups = fleet.groups if fleet.taken is None else fleet.taken.groups
-    return () if groups is UNSET else groups
 
 
 def _group(group: Group, fleet: Fleet, plan: Plan, numbers: Mapping[str, int]) -> dict[str, Any]:
@@ -163,7 +165,7 @@ def _group(group: Group, fleet: Fleet, plan: Plan, numbers: Mapping[str, int]) -
             "provider": sorted({item.offer.provider for item in rented}),
             "purchase": sorted({item.offer.purchase for item in rented}),
         },
-        "usd": ends(pieces([*bills, (group.lines, not rented)]), group.cost),
+        "usd": ends(pieces([*bills, ((*group.lines, *group.free), not rented)]), group.cost),
     }
 
 

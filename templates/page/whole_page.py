@@ -29,7 +29,7 @@ from templates.language.translate import (
 from templates.page.gpu_map import map_after, map_before
 from templates.page.pieces import engineer_usd, what_if_table
 from templates.reports.decision import after, paid_back, year, year_words
-from templates.reports.first_screen import FirstScreen, exactly, first_screen
+from templates.reports.first_screen import first_screen
 from templates.reports.fleet_rows import (
     Alike,
     alternative,
@@ -38,6 +38,7 @@ from templates.reports.fleet_rows import (
     group_row,
     sureness,
 )
+from templates.reports.job_screen import FirstScreen, exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

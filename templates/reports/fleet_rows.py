@@ -62,6 +62,23 @@ class Alike:
         return sum(priced, _ZERO) if len(priced) == len(costs) else None
 
     @property
+    def ended(self) -> Decimal | None:
+        """What is still paid for those that end, by ending them alone; None where unknown."""
+        costs = [job.ended.cost for job in self.jobs if job.ended]
+        known = [usd for usd in costs if usd is not None]
+        return sum(known, _ZERO) if len(known) == len(costs) else None
+
+    def after(self, plan: Plan) -> Decimal | None:
+        """What is still paid for those that end, or stay as they are; None where unknown.
+
+        Machines that are packed anew are paid by those that go on there, by their bills of today.
+        """
+        packed = set(plan.recommended.packed if plan.recommended else ())
+        if not packed.intersection(job.name for job in self.jobs):
+            return self.ended if self.first.ended else self.before
+        return sum((_part(job, plan) for job in self.jobs if not job.ended), _ZERO)
+
+    @property
     def choices(self) -> tuple[Option, ...]:
         """What each is to do, where it is to do something on its own."""
         return tuple(job.choice for job in self.jobs if job.choice is not None)
@@ -70,6 +87,16 @@ class Alike:
     def at_stake(self) -> Decimal:
         """What their recommended options save in the period."""
         return sum((item.saves.usd or _ZERO for item in self.choices), _ZERO)
+
+
+def _part(job: JobPlan, plan: Plan) -> Decimal:
+    """Return what a job pays of machines that are packed anew, on which it shares no GPU."""
+    groups = plan.fleet.recommended_groups if plan.fleet else ()
+    lines, names = next((g.lines, set(g.jobs)) for g in groups if job.name in g.jobs)
+    alike = [j for j in plan.jobs if j.name in names and j.placement is None and not j.ended]
+    bills = {other.name: other.baseline.cost.total or _ZERO for other in alike}
+    whole, paid = sum(bills.values(), _ZERO), sum((line.usd for line in lines), _ZERO)
+    return paid * bills[job.name] / whole if whole else paid / len(alike)
 
 
 def short(name: str) -> str:
@@ -85,7 +112,7 @@ def group_alike(plan: Plan) -> list[Alike]:
             owners[name] = (*owners.get(name, ()), team.name)
     groups: dict[tuple[object, ...], list[JobPlan]] = {}
     for job in plan.jobs:
-        group_key = (owners.get(job.name), does_nothing(job), *_shown_facts(job, plan))
+        group_key = (owners.get(job.name), job.ended, *_shown_facts(job, plan))
         groups.setdefault(group_key, []).append(job)
     kinds = [Alike(jobs=tuple(jobs)) for jobs in groups.values()]
     return sorted(kinds, key=lambda item: (-item.at_stake, -(item.before or _ZERO)))
@@ -129,7 +156,6 @@ def _machine(packing: Alternative) -> str:
     return _("{gpu} at {where}", gpu=packing.offer.gpu, where=place(packing.offer))
 
 
-_IDLE = ("idle", "idle-held")
 _LEVELS = ("good", "fair", "low")
 
 
@@ -158,11 +184,6 @@ def sureness(plan: Plan) -> str:
     return _("Confidence of the advice: {levels}.", levels=join(sentence))
 
 
-def does_nothing(job: JobPlan) -> bool:
-    """Return whether no kernel of a job ran in all of its recording, so that it can be ended."""
-    return job.busy_fraction == 0 and job.verdict is not None and job.verdict.code in _IDLE
-
-
 def group_row(group: Alike, plan: Plan) -> Row:
     """Return the row of jobs that are alike: dollars and hours are of all of them together.
 
@@ -172,8 +193,10 @@ def group_row(group: Alike, plan: Plan) -> Row:
     cause = job.verdict.code if job.verdict else "unmeasured"
     sure = level(job.confidence.level if job.confidence else None)
     shared, option = plan.placement_of(job), job.choice
-    if does_nothing(job):
-        return Row(title=cause, what=_("stop, no kernel ran"), cost=_("nothing"), sure=sure)
+    if job.ended:
+        usd = group.after(plan)
+        cost = _("nothing") if usd == 0 else report_text.whole_dollars(usd)
+        return Row(title=cause, what=_("stop, no kernel ran"), cost=cost, sure=sure)
     if shared is not None and len(shared.jobs) > 1:
         placement = _("share: {gpus}", gpus=_gpus(group, plan))
         return Row(title=cause, what=placement, cost=_("shared"), sure=sure)
@@ -182,7 +205,7 @@ def group_row(group: Alike, plan: Plan) -> Row:
         placement = _("run on {gpus}", gpus=_gpus(group, plan))
         return Row(title=cause, what=placement, cost=cost, sure=sure)
     if option is None:
-        cost = report_text.whole_dollars(group.before)
+        cost = report_text.whole_dollars(group.after(plan))
         return Row(title=cause, what=_("keep as is"), cost=cost, sure=sure)
     costs = [item.cost for item in group.choices]
     ends = (sum((getattr(cost, end) for cost in costs), _ZERO) for end in ("low", "mid", "high"))

@@ -24,7 +24,7 @@ from templates.language.translate import (
 )
 from templates.markdown import cell, command
 from templates.reports.decision import columns, decision, year_words
-from templates.reports.first_screen import first_screen, job_screen
+from templates.reports.first_screen import first_screen
 from templates.reports.fleet_rows import (
     Alike,
     group_alike,
@@ -34,6 +34,7 @@ from templates.reports.fleet_rows import (
     speeds,
     sureness,
 )
+from templates.reports.job_screen import job_screen
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.choice.requirements import Requirements
-from planner.models.costs import TeamShare
+from planner.models.costs import BillUse, TeamShare
 from planner.pipeline import draft_plan
 from planner.plan.making import to_plan
-from planner.plan.teams import apportioned, teams
+from planner.plan.teams import teams
+from planner.plan.use import apportioned
 from planner.profile.codec import parse_profiles
 from pricing.catalog.catalog import load_catalog
 from pricing.money import cents
@@ -52,8 +53,11 @@ def _teams(*labels: dict[str, str]) -> tuple[TeamShare, ...]:
         assert sum(row.usd for row in of) == cents(plan.recommended.before)
         assert sum(row.recommended_usd for row in of) == cents(plan.recommended.mid)
         assert sorted(job for row in of for job in row.jobs) == [job.name for job in plan.jobs]
+        use = to_plan(plan).use
+        assert isinstance(use, BillUse)
+        assert sum(row.idle_usd for row in of) == use.wasted_usd
     for row in rows:
-        parts = row.work_usd + row.idle_usd + row.sharing_usd + row.unmeasured_usd + row.data_usd
+        parts = row.work_usd + row.idle_usd + row.unmeasured_usd + row.data_usd
         assert parts == row.usd
     assert bool(to_plan(plan).teams) == bool(rows)
     return rows
@@ -75,22 +79,23 @@ def test_rows_sum_to_the_bill() -> None:
     assert search.recommended_usd < search.usd  # they share one GPU
 
 
-def test_what_a_shared_machine_costs_beside_its_jobs_is_told_apart() -> None:
-    """GPUs that nobody holds and hours after a job's end are the sharing of those who pay them."""
+def test_what_no_job_holds_is_a_row_of_its_own() -> None:
+    """GPUs that nobody holds and hours after a job's end are idle, and no team's."""
     eight = sold("eight", "16.00", gpu_count=8)
     jobs = []
     for name, held, hours in (("a", 2, 100.0), ("b", 4, 200.0)):
         one = running(a_profile(name=name, gpu_count=held, hours=hours, team=name), eight)
         jobs.append(replace(one, hardware=replace(one.hardware, machine="node")))
     rows = {row.name: row for row in teams(planned(*jobs, offers=(eight,)))}
-    assert rows["a"].usd + rows["b"].usd == Decimal("3200.00")  # 200 h of the machine
+    free = rows[None]
+    assert (free.usd, free.idle_usd, free.held) == (Decimal(1200), Decimal(1200), False)
+    assert free.gpu_hours == pytest.approx(600)  # of 8 x 200, 1,000 are held
+    assert sum(row.usd for row in rows.values()) == Decimal("3200.00")  # 200 h of the machine
     # a: 2 of 8 GPUs for 100 h is its own; b: 4 of 8 for 200 h; each is busy for 60 % of it.
     for name, own in (("a", Decimal(400)), ("b", Decimal(1600))):
         row = rows[name]
-        assert row.work_usd + row.idle_usd == own
+        assert row.usd == row.work_usd + row.idle_usd == own
         assert row.work_usd == own * Decimal("0.6")
-        assert row.sharing_usd == row.usd - own
-        assert row.sharing_usd > 0
 
 
 def test_no_label_no_rows() -> None:

@@ -8,7 +8,7 @@ import pytest
 from planner.plan.plan import Plan
 from providers.registry import launchable
 from templates.render import render_report
-from templates.reports.first_screen import job_screen
+from templates.reports.job_screen import job_screen
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call, Write
 from tests.gpucost.documents import AS_OF

@@ -16,7 +16,8 @@ from planner.profile.model import Profile, Window
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 from templates.language.translate import use_language
-from templates.reports.first_screen import FirstScreen, first_screen
+from templates.reports.first_screen import first_screen
+from templates.reports.job_screen import FirstScreen
 from tests.planner.factories import a_profile, codes, plan, running
 
 EPOCH = 1782907200

@@ -38,6 +38,14 @@ def test_jobs_busy_at_the_same_hours_do_not_share(
     assert all("in hour 0 they would want 120%" in one.detail for one in fleet.unmoved)
 
 
+@pytest.mark.parametrize(("second", "after"), [(0.0, 1), (0.05, 2)])
+def test_a_full_hour_of_one_job_does_not_keep_others_out(second: float, after: int) -> None:
+    """A job that takes 95 % by night shares with one of the day; one of 5 % by night stays out."""
+    night = by_hour("night", [0.0] * 16 + [0.95] * 8, kind="unknown", busy=0.32)
+    day = by_hour("day", [0.3] * 16 + [second] * 8, kind="unknown")
+    assert packed(night, day).gpus_after == after
+
+
 def test_a_day_and_a_week_are_added_up() -> None:
     """Of a week that is busy on its last day only, that day decides beside a job of every day."""
     week = [0.0] * 144 + [0.6] * 24
@@ -71,7 +79,7 @@ def test_a_group_within_the_sum_is_within_the_limits() -> None:
         pool = HourlyLoad(*((weight * one,) for (one,) in everyone))
         room = room_for(pool)
         summed = everyone.mean[0] + room.weight * everyone.variance[0]
-        assert summed > room.most or too_busy(everyone) is None
+        assert summed > room.most or too_busy(jobs) is None
         assert peak_at(everyone, 0) >= everyone.mean[0]
 
 

@@ -1,0 +1,139 @@
+"""What today's bill is for, job by job: GPUs that work, that idle, and that nobody holds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
+
+from planner.models.costs import BillUse, TeamShare
+from planner.models.estimate import digits, digits_of
+from planner.plan.draft import JobDraft, PlanDraft
+from pricing.billing.quote import OF_THE_DATA
+from pricing.money import EXACT, cents
+
+_ZERO = Decimal(0)
+_CENT = Decimal("0.01")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobUse:
+    """What one job's bill is for, exact: dollars of the period, and GPU hours.
+
+    Attributes:
+        gpus: that it holds, and its part of those of its machine that nobody holds.
+        gpu_hours: that it holds them.
+        free_gpu_hours: its part of the machine's GPUs and hours that nobody holds.
+        busy_fraction: of the held hours; None where nobody measured it.
+        work: its GPUs while they are busy.
+        idle: its GPUs while they are idle.
+        unmeasured: its GPUs where nobody measured that.
+        data: disks, snapshots and traffic.
+        free: what nobody holds.
+    """
+
+    gpus: float
+    gpu_hours: float
+    free_gpu_hours: float
+    busy_fraction: float | None
+    work: Decimal = _ZERO
+    idle: Decimal = _ZERO
+    unmeasured: Decimal = _ZERO
+    data: Decimal
+    free: Decimal
+
+    @property
+    def held(self) -> Decimal:
+        """Dollars of all but what nobody holds."""
+        return self.work + self.idle + self.unmeasured + self.data
+
+    @property
+    def idle_gpu_hours(self) -> float:
+        """Held and idle; 0 where nobody measured it."""
+        return 0.0 if self.busy_fraction is None else self.gpu_hours * (1.0 - self.busy_fraction)
+
+
+def job_use(job: JobDraft) -> JobUse:
+    """Return what a job's bill of today is for."""
+    count, hours = job.profile.hardware.gpu_count or 0, job.baseline.hours.mid
+    gpus = float(count * job.work.replicas)
+    of_gpus, of_hours = _own_parts(job)
+    busy, part = job.profile.paid_busy_fraction, of_gpus * of_hours
+    lines = job.baseline.quote.lines if job.baseline.quote else ()
+    data = sum((line.usd for line in lines if line.what in OF_THE_DATA), _ZERO)
+    machine = sum((line.usd for line in lines if line.what not in OF_THE_DATA), _ZERO)
+    own = EXACT.multiply(machine, Decimal(repr(part)))
+    work = _ZERO if busy is None else EXACT.multiply(own, Decimal(repr(busy)))
+    return JobUse(
+        gpus=gpus / of_gpus if of_gpus else gpus,
+        gpu_hours=hours * gpus,
+        free_gpu_hours=hours * gpus * (1.0 / part - 1.0) if part else 0.0,
+        busy_fraction=busy,
+        work=work,
+        idle=_ZERO if busy is None else own - work,
+        unmeasured=own if busy is None else _ZERO,
+        data=data,
+        free=machine - own,
+    )
+
+
+def _own_parts(job: JobDraft) -> tuple[float, float]:
+    """Return the parts of a job's machine bill that are of its own GPUs and hours, at most 1."""
+    tenancy, offer = job.baseline.tenancy, job.baseline.offer
+    if tenancy is None or offer is None or not tenancy.beside:
+        return 1.0, 1.0
+    hours = job.baseline.hours.mid
+    return min(1.0, tenancy.of / offer.gpu_count), (
+        hours / max(hours, tenancy.hours) if hours else 0.0
+    )
+
+
+def bill_use(
+    plan: PlanDraft, uses: Mapping[str, JobUse], rows: Sequence[TeamShare]
+) -> BillUse | None:
+    """Return what the bill of all jobs is for; None of a single job.
+
+    Args:
+        plan: what was planned.
+        uses: of each job, by name.
+        rows: by team, owner or cost centre; the figures are the sums of the first label's.
+    """
+    if len(plan.jobs) == 1:
+        return None
+    first = [row for row in rows if row.by == rows[0].by]
+    jobs = uses.values()
+    if first:
+        work = sum((row.work_usd for row in first), _ZERO)
+        free = sum((row.idle_usd for row in first if not row.held), _ZERO)
+        idle = sum((row.idle_usd for row in first if row.held), _ZERO)
+    else:
+        work, free, idle = (
+            cents(sum((getattr(use, name) for use in jobs), _ZERO))
+            for name in ("work", "free", "idle")
+        )
+    measured = [use for use in jobs if use.busy_fraction is not None]
+    hours = sum(use.gpu_hours + use.free_gpu_hours for use in measured)
+    busy = sum(use.gpu_hours * (use.busy_fraction or 0.0) for use in measured)
+    return BillUse(
+        gpus=digits(sum(use.gpus for use in jobs)),
+        busy_fraction=digits_of(busy / hours if hours else None),
+        work_usd=work,
+        idle_usd=idle,
+        free_usd=free,
+        idle_by_job={name: cents(use.idle) for name, use in uses.items()},
+    )
+
+
+def apportioned(amounts: Sequence[Decimal], total: Decimal) -> list[Decimal]:
+    """Return the amounts in cents, so that they sum to the total in cents (largest remainder).
+
+    Args:
+        amounts: exact, >= 0; they sum to about `total`.
+        total: rounded half up to cents once.
+    """
+    floors = [amount.quantize(_CENT, ROUND_FLOOR) for amount in amounts]
+    missing = int((cents(total) - sum(floors, _ZERO)) / _CENT)
+    left = [amount - floor for amount, floor in zip(amounts, floors, strict=True)]
+    order = sorted(range(len(left)), key=lambda place: -left[place])
+    step = _CENT if missing > 0 else -_CENT
+    for place in order[: abs(missing)] if missing > 0 else list(reversed(order))[: abs(missing)]:
+        floors[place] += step
+    return floors

@@ -1,0 +1,341 @@
+"""The first lines of several jobs: what all of them pay and waste, who, what to end and share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from templates import report_text
+from templates.language.translate import _, join, translate_text, word
+from templates.report_text import money_range, money_text, period_words, place, whole_dollars
+from templates.reports.decision import work_hours
+from templates.reports.fleet_rows import Alike, group_alike, group_row, names
+from templates.reports.job_screen import (
+    Action,
+    FirstScreen,
+    Line,
+    doubts_of_recording,
+    exactly,
+    gpus_of,
+    next_command,
+    plan_argument,
+    saved_words,
+    with_plan,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from planner.plan.bill import CostRange
+    from planner.plan.job import JobPlan
+    from planner.plan.plan import Alternative, Fleet, Plan
+
+_GROUPS_SHOWN = 5
+_TEAMS_SHOWN = 3
+_ZERO = Decimal(0)
+
+
+def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
+    """Return the first lines of several jobs.
+
+    Args:
+        plan: made now, or read back.
+        read_from: what was read, in words.
+    """
+    costs = [job.baseline.cost.total for job in plan.jobs]
+    paid = sum((cost for cost in costs if cost is not None), _ZERO)
+    fleet, groups, causes = plan.fleet, group_alike(plan), _waste_by_cause(plan)
+    command = _fleet_command(plan)
+    gpus = fleet.gpus_before if fleet else sum(map(gpus_of, plan.jobs))
+    stopped = _stopped(plan)  # takes up to two lines, and its jobs need no row of their own
+    groups = [group for group in groups if not group.first.ended]
+    assumed, by_team = _assumed(plan), _teams(plan)
+    longer = 2 * len(stopped) + len(assumed) + len(by_team) + (" --fleet" in command)
+    shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
+    more = sum(len(group.jobs) for group in groups[shown:])
+    return FirstScreen(
+        title=_fleet_title(plan, gpus) + read_from,
+        facts=(
+            Line(label=_("You pay"), text=_all_pay(plan), kind="pay"),
+            *assumed,
+            *_wasted_by_all(causes, _wasted_usd(plan), paid),
+            *by_team,
+        ),
+        busy_fraction=_mean_busy(plan),
+        gpus=(fleet.gpus_after, gpus) if fleet and fleet.gpus_after < gpus else None,
+        actions=(*stopped, *_fleet_actions(plan)),
+        rows=tuple(_row(group, plan) for group in groups[:shown]),
+        notes=(*_fleet_doubts(plan), Line(label=_("Run"), text=with_plan(command))),
+        commands=(command,),
+        paid_usd=paid,
+        wasted_usd=_wasted_usd(plan),
+        cause=translate_text(max(causes, key=lambda cause: causes[cause], default="")),
+        more=_("and {n} more: --all   ", n=more) * bool(more)
+        + _("Why: -v   Report: --report FILE"),
+    )
+
+
+def _fleet_doubts(plan: Plan) -> Iterator[Line]:
+    """Yield the first doubt about the recordings, with the number of the others."""
+    first, *others = list(doubts_of_recording(plan)) or [""]
+    if first:
+        more = _(" (and {n} more: -v)", n=len(others)) if others else ""
+        yield Line(label=_("Note"), text=first + more, kind="note")
+
+
+def _row(group: Alike, plan: Plan) -> tuple[str, str, str]:
+    row = group_row(group, plan)
+    cost = row.cost.partition(" (")[0]
+    return (
+        group.title,
+        f"{whole_dollars(group.before)} -> {cost}",
+        row.what.partition(": ")[2] or row.what,
+    )
+
+
+def _fleet_title(plan: Plan, gpus: int) -> str:
+    """Return how many jobs there are, on how many GPUs, and of how many that are paid."""
+    paid = 0 if plan.use is UNSET else round(plan.use.gpus)
+    if paid > gpus:
+        return _("{n} jobs on {gpus} of {paid} GPUs", n=len(plan.jobs), gpus=gpus, paid=paid)
+    return _("{n} jobs on {gpus} GPUs", n=len(plan.jobs), gpus=gpus)
+
+
+def _all_pay(plan: Plan) -> str:
+    """Return what all jobs cost today, and what of it is owed whatever runs."""
+    costs = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
+    if not costs:
+        return _("unknown; --machine or --price sets it")
+    least = _("at least ") if any(cost.at_least for cost in costs) else ""
+    paid = sum((cost.total or _ZERO for cost in costs), _ZERO)
+    words = _("{usd} {period}", usd=f"{least}{money_text(paid)}", period=period_words(plan))
+    if owed := plan.recommended.owed_usd if plan.recommended else _ZERO:
+        usd = _("all") if owed >= paid else whole_dollars(owed)
+        words = _("{paid}; {usd} of it owed whatever runs", paid=words, usd=usd)
+    if unpriced := len(plan.jobs) - len(costs):
+        words = _("{paid}; what {n} of the jobs cost is unknown", paid=words, n=unpriced)
+    return words
+
+
+def _assumed(plan: Plan) -> list[Line]:
+    """Return on which machines jobs were taken to run, where nothing says it."""
+    places = {
+        place(today.offer): None
+        for today in (job.baseline for job in plan.jobs)
+        if today.assumed and today.offer is not None
+    }
+    if not places:
+        return []
+    text = _("{machines}; --machine says what it is", machines=names(tuple(places)))
+    return [Line(label=_("Assumed"), text=text, kind="note")]
+
+
+def _mean_busy(plan: Plan) -> float | None:
+    """Return the share of the time that GPUs are busy, over all that are paid and measured."""
+    if plan.use is not UNSET:
+        return None if plan.use.busy_fraction is None else float(plan.use.busy_fraction)
+    shares = [(job.busy_fraction, gpus_of(job) or 1) for job in plan.jobs]
+    measured = [(float(busy), n) for busy, n in shares if busy is not UNSET]
+    total = sum(n for _busy, n in measured)
+    return sum(busy * n for busy, n in measured) / total if total else None
+
+
+def _waste_by_cause(plan: Plan) -> dict[str, Decimal]:
+    """Return what all jobs waste, by the causes that are known.
+
+    It is the time in which the GPUs that they hold idle, and the GPUs that nobody holds; of a job
+    whose GPU use nobody measured, what its first finding says.
+    """
+    idle = {} if plan.use is UNSET else plan.use.idle_by_job
+    by_cause: dict[str, Decimal] = {}
+    for job in plan.jobs:
+        if (first := job.verdict) and first.waste_usd:
+            usd = idle.get(job.name, first.waste_usd)
+            by_cause[first.cause] = by_cause.get(first.cause, _ZERO) + usd
+    if plan.use is not UNSET and plan.use.free_usd:
+        by_cause[_("No job holds these GPUs.")] = plan.use.free_usd
+    return by_cause
+
+
+def _wasted_usd(plan: Plan) -> Decimal:
+    """Return what all jobs waste together, as the rows of who pays say it."""
+    use = plan.use
+    measured = {} if use is UNSET else use.idle_by_job
+    first = [job.verdict for job in plan.jobs if job.verdict and job.name not in measured]
+    usd = _ZERO if use is UNSET else use.wasted_usd
+    return sum((finding.waste_usd or _ZERO for finding in first), usd)
+
+
+def _wasted_by_all(by_cause: Mapping[str, Decimal], wasted: Decimal, paid: Decimal) -> list[Line]:
+    """Return what all jobs waste together, and the cause of most of it."""
+    if not wasted or not paid:
+        return []
+    cause = max(by_cause, key=lambda cause: by_cause[cause], default="")
+    amount = _(
+        "{usd} ({share})",
+        usd=whole_dollars(wasted),
+        share=report_text.percent(float(wasted / paid)),
+    )
+    if not cause:
+        return [Line(label=_("Wasted"), text=amount, kind="waste")]
+    text = _("{amount}: {cause}", amount=amount, cause=translate_text(cause))
+    if by_cause[cause] < wasted:
+        most = whole_dollars(by_cause[cause])
+        text += _(" ({usd} of it)", usd=most)
+    return [Line(label=_("Wasted"), text=text, kind="waste")]
+
+
+def _teams(plan: Plan) -> list[Line]:
+    """Return who pays most, today and after what is recommended."""
+    labels = () if plan.teams is UNSET else plan.teams
+    teams = [team for team in labels if team.name and team.usd]
+    if not teams:
+        return []
+    free = [team for team in labels if not team.held and team.by == teams[0].by]
+    first = sorted((team for team in teams if team.by == teams[0].by), key=lambda team: -team.usd)
+    parts = [
+        f"{team.name} {whole_dollars(team.usd)}{_idle_part(team.idle_usd, team.usd)}"
+        f" -> {whole_dollars(team.recommended_usd)}"
+        for team in first[:_TEAMS_SHOWN]
+    ]
+    more = len(first) - _TEAMS_SHOWN
+    text = join(parts) + (_(" and {more} more", more=more) if more > 0 else "")
+    for row in free:
+        usd, then = whole_dollars(row.usd), whole_dollars(row.recommended_usd)
+        text = _("{teams}; held by no job {usd} -> {then}", teams=text, usd=usd, then=then)
+    return [
+        Line(label=_("By {label}", label=word("label", teams[0].by.replace("_", " "))), text=text)
+    ]
+
+
+def _idle_part(idle_usd: Decimal, usd: Decimal) -> str:
+    """Return the part of a team's dollars that its idle GPUs cost; empty where there is none."""
+    if not idle_usd or not usd:
+        return ""
+    share = report_text.percent(float(idle_usd / usd))
+    return _(" ({share} idle)", share=share)
+
+
+def _stopped(plan: Plan) -> list[Action]:
+    """Return the jobs to be ended, as what is done first."""
+    groups = [group for group in group_alike(plan) if group.first.ended]
+    jobs = tuple(job for group in groups for job in group.jobs)
+    if not jobs:
+        return []
+    together = Alike(jobs=jobs)
+    text = _("{jobs}: no kernel ran in all of the recording", jobs=together.title)
+    n = sum(round(job.ended.gpus) for job in jobs if job.ended)
+    frees = _("frees 1 GPU") if n == 1 else _("frees {n} GPUs", n=n)
+    return [Action(label=_("Stop"), text=text, figures=(frees, _given_back(together, plan)))]
+
+
+def _given_back(stopped: Alike, plan: Plan) -> str:
+    """Return the dollars that ending jobs gives back, alone; GPUs of what is owed are free only."""
+    saves = _stop_saves(stopped.jobs)
+    if saves is None:
+        return _("saving unknown")
+    if saves:
+        return _("{usd} {period}", usd=whole_dollars(saves), period=period_words(plan))
+    if any(job.ended and job.ended.is_owed for job in stopped.jobs) or _is_owed(plan):
+        return _("$0 (owned)")
+    return _("$0 while their machines stay")
+
+
+def _stop_saves(jobs: Sequence[JobPlan]) -> Decimal | None:
+    """Return what ending the jobs among these that are to end saves alone; None where unknown."""
+    together = Alike(jobs=tuple(job for job in jobs if job.ended))
+    before, after = together.before, together.ended
+    return None if before is None or after is None else before - after
+
+
+def _is_owed(plan: Plan) -> bool:
+    """Return whether all that is paid today is owed whatever runs, but for the data."""
+    total = plan.recommended
+    return total is not None and total.owed_usd > 0 and total.cost.mid >= total.owed_usd
+
+
+def _fleet_actions(plan: Plan) -> list[Action]:
+    """Return what can be done on today's machines, then all of it, or what is cheaper still."""
+    fleet, total = plan.fleet, plan.recommended
+    if total is None:
+        return []
+    before, cost = total.cost_before, total.cost
+    stops = _stop_saves(plan.jobs) or _ZERO
+    actions: list[Action] = []
+    figures: tuple[str, ...]
+    if fleet and fleet.cost_after < fleet.cost_before - stops:
+        usd = fleet.cost_after
+        figures = (whole_dollars(usd), saved_words(_share(usd, before)))
+        actions.append(_at_home(fleet, figures, exactly(usd)))
+    elif fleet and (n := _freed_by_sharing(fleet, plan)) and _is_owed(plan):
+        freed = _("frees 1 GPU") if n == 1 else _("frees {n} GPUs", n=n)
+        actions.append(_at_home(fleet, (freed, _("$0 (owned)")), None))
+    only_stops = cost.mid == before - stops
+    if not only_stops and not (actions and fleet and cost.mid == fleet.cost_after):
+        text = _("as recommended job by job")
+        text = _all_to(fleet.taken, plan) if fleet and fleet.taken else text
+        usd_range = money_range(cost.low, cost.mid, cost.high, at_least=total.at_least)
+        figures = (usd_range, saved_words(_share(cost.mid, before)))
+        actions.append(Action(label=_("In all"), text=text, figures=figures, cost=cost))
+    if not actions:
+        stay = _("keep the others as they are") if any(job.ended for job in plan.jobs) else None
+        return [Action(label=_("Now"), text=stay or _("keep as is"))]
+    if actions[-1].cost is None:
+        return actions
+    work, days = work_hours(plan.roi.effort_hours), plan.roi.payback_days
+    back = "" if days is None else _("payback {time}", time=_("{n} d", n=f"{days:.0f}"))
+    figures = (*actions[-1].figures, join(filter(None, (work, back))))
+    actions[-1] = replace(actions[-1], figures=figures)
+    cheaper = [a for a in (fleet.alternatives if fleet else ()) if a.cost_after < cost.mid]
+    if cheaper and len(actions) == 1:
+        best = min(cheaper, key=lambda a: a.cost_after)
+        usd, text = best.cost_after, _all_to(best, plan)
+        figures = (whole_dollars(usd), saved_words(_share(usd, before)))
+        action = Action(label=_("Cheapest"), text=text, figures=figures, cost=exactly(usd))
+        actions.append(action)
+    return actions
+
+
+def _at_home(fleet: Fleet, figures: tuple[str, ...], cost: CostRange | None) -> Action:
+    proven = fleet.gpus_after == fleet.gpus_lower_bound
+    text = _("share today's GPUs (proven minimum)") if proven else _("share today's GPUs")
+    return Action(label=_("At home"), text=text, figures=figures, cost=cost)
+
+
+def _freed_by_sharing(fleet: Fleet, plan: Plan) -> int:
+    """Return the GPUs that sharing at home frees, beside those of jobs that end."""
+    ended = sum(round(job.ended.gpus) for job in plan.jobs if job.ended)
+    return max(0, fleet.gpus_before - ended - fleet.gpus_after)
+
+
+def _all_to(alternative: Alternative, plan: Plan) -> str:
+    moved, n = len(alternative.jobs), alternative.gpus_after
+    who = _("all jobs") if moved == len(plan.jobs) else _("{n} of the jobs", n=moved)
+    offer = alternative.offer
+    return _("{who} to {n}x {gpu}, {where}", who=who, n=n, gpu=offer.gpu, where=place(offer))
+
+
+def _share(cost: Decimal, before: Decimal) -> float:
+    return float(1 - cost / before) if before else 0.0
+
+
+def _shares_machines(plan: Plan) -> bool:
+    """Return whether a GPU that is shared stands in a machine of several."""
+    placements = map(plan.placement_of, plan.jobs)
+    return any(p and len(p.jobs) > 1 and p.offer.gpu_count > 1 for p in placements)
+
+
+def _fleet_command(plan: Plan) -> str:
+    path = plan_argument()
+    shared = map(plan.placement_of, plan.jobs)
+    if any(placement and len(placement.jobs) > 1 for placement in shared):
+        by = " --by dra" if _shares_machines(plan) else ""
+        run = "--image IMAGE --run COMMAND --ttl 8h"
+        return f"gpucost export{path} --to kubernetes --fleet{by} {run}"
+    moving = [job for group in group_alike(plan) for job in group.jobs if job.answer.next]
+    startable = (job for job in moving if job.answer.next and job.answer.next.start)
+    job = next(startable, None)
+    return next_command(job, plan) if job else f"gpucost report{path} -o report.md"

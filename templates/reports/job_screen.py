@@ -1,0 +1,506 @@
+"""The first lines of one job: what is paid and wasted, what to do, what to type next."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, cast
+
+from msgspec import UNSET
+
+from planner.plan.bill import CostRange
+from pricing.catalog.price_age import OLD_DAYS
+from pricing.message import Message
+from templates import report_text
+from templates.language.translate import _, join, plan_file, translate_text, word
+from templates.report_text import (
+    cost_range,
+    money_range,
+    money_text,
+    period_words,
+    place,
+    whole_dollars,
+)
+from templates.reports.decision import copies, is_today, payback, sentence, stay, work_hours
+from templates.reports.fleet_rows import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from planner.plan.job import JobPlan, Now, Proof, Way
+    from planner.plan.option import Option
+    from planner.plan.plan import Plan
+    from planner.signals.finding import Finding
+
+_SAME_TIME = 1.05
+_ZERO = Decimal(0)
+_LEFT_ON = "left-on"
+_MONTH_H = 744.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A labelled line, such as `Wasted: $253 (62 %)`.
+
+    Attributes:
+        label: what it is.
+        text: the rest of it.
+        kind: `pay`, `waste`, `advice` or `note`; `spare` where a full screen leaves it out.
+    """
+
+    label: str
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One of the numbered things to do.
+
+    Attributes:
+        label: `Now`, `Next` or `Cheapest`.
+        id: of the option; None where it is none.
+        text: where, and with which changes.
+        figures: dollars with their range, the saving, then work, payback and run time.
+        cost: of the period [USD]; None where it is unknown, or nothing changes.
+    """
+
+    label: str
+    id: str | None = None
+    text: str
+    figures: tuple[str, ...] = ()
+    cost: CostRange | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstScreen:
+    """The first lines of a plan.
+
+    Attributes:
+        title: whose plan, and where it runs today.
+        facts: what is paid, what is wasted and why.
+        busy_fraction: share of the time that the GPU is busy, 0-1; None where it is unknown.
+        gpus: GPUs that are enough, and that are held; None of a single job.
+        actions: what to do, in this order.
+        rows: of a fleet the jobs that save most: name, dollars, what to do.
+        notes: what would narrow the answer, and what to type.
+        more: where there is more to read.
+        commands: what to type, in this order.
+        paid_usd: in the period today; None where it is unknown.
+        wasted_usd: of that; None where it is unknown.
+        cause: of most of it, in words; empty where none is known.
+    """
+
+    title: str
+    facts: tuple[Line, ...]
+    busy_fraction: float | None = None
+    gpus: tuple[int, int] | None = None
+    actions: tuple[Action, ...]
+    rows: tuple[tuple[str, str, str], ...] = ()
+    notes: tuple[Line, ...]
+    more: str
+    commands: tuple[str, ...] = ()
+    paid_usd: Decimal | None = None
+    wasted_usd: Decimal | None = None
+    cause: str = ""
+
+    @property
+    def lines(self) -> list[Line]:
+        """The facts, actions and notes as labelled sentences, for pages and markdown."""
+        facts = list(self.facts)
+        if self.busy_fraction is not None:
+            busy = _("GPU busy {share}", share=report_text.percent(self.busy_fraction))
+            facts[0] = replace(facts[0], text=_("{one}; {other}", one=facts[0].text, other=busy))
+        if self.gpus:
+            facts.append(Line(label=_("GPUs"), text=f"{self.gpus[1]} -> {self.gpus[0]}"))
+        for number, action in enumerate(self.actions, start=1):
+            text = _(": ").join(filter(None, (action.text, join(action.figures))))
+            facts.append(Line(label=f"{number} {action.label}", text=text))
+        return [*facts, *self.notes]
+
+
+def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
+    """Return the first lines of one job of a plan, as `first_screen`."""
+    today, option = job.baseline, job.choice
+    busy = None if job.busy_fraction is UNSET else float(job.busy_fraction)
+    where = place(today.offer, today.count)
+    if today.offer is not None:
+        where = _("{n}x {gpu} on {where}", n=gpus_of(job), gpu=today.offer.gpu, where=where)
+    if today.assumed:
+        where = _("{where} (assumed; --machine sets it)", where=where)
+    facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay"), *_job_died(job, plan)]
+    facts.extend(_wasted(job))
+    actions = _actions(job, plan)
+    if option is None:
+        facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
+    elif not actions:
+        actions = [_recommended(option, plan)]
+    if shared := _sharing(job, plan):
+        facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
+    notes = [Line(label=_("Note"), text=text, kind="note") for text in _warnings(job, plan)]
+    if option is not None and option.scaling:
+        notes.append(Line(label=_("Copies"), text=_scaled(option, option.scaling.by_hour)))
+    if launchable := _launchable(job):
+        notes.append(Line(label=_("Or launch"), text=launchable))
+    if job.kind == "unknown" and job.answer.next is None and plan.period == "month":
+        ask = _("--kind training, if the job ends by itself: speed then saves hours")
+        notes.append(Line(label=_("Settle it"), text=ask))
+    notes += _spare(job, plan)
+    command = next_command(job, plan)
+    notes.append(Line(label=_("Run"), text=with_plan(command)))
+    how = job.answer.now.command if job.answer.now else None
+    first = job.verdict
+    return FirstScreen(
+        title=f"{job.name}: {where}{read_from}",
+        facts=tuple(facts),
+        busy_fraction=busy,
+        actions=tuple(actions),
+        notes=tuple(notes),
+        more=_more(job, plan),
+        commands=tuple(dict.fromkeys((*([_typed(how, job, plan)] if how else []), command))),
+        paid_usd=today.cost.total,
+        wasted_usd=first.waste_usd if first else None,
+        cause=translate_text(first.cause) if first else "",
+    )
+
+
+def _sharing(job: JobPlan, plan: Plan) -> str:
+    """Return on which GPU a job is to be, with whom; empty where it goes its own way."""
+    shared = plan.placement_of(job)
+    if shared is None:
+        return ""
+    where = f"GPU {shared.id} ({place(shared.offer)})"
+    neighbors = [name for name in shared.jobs if name != job.name]
+    if neighbors:
+        return _("share {where} with {others}", where=where, others=names(neighbors))
+    return _("run alone on {where}", where=where)
+
+
+def _warnings(job: JobPlan, plan: Plan) -> list[str]:
+    """Return what a reader must know of the recording, and before the recommended change."""
+    option, today, texts = job.choice, job.baseline, list(doubts_of_recording(plan, job.name))
+    if option is None:
+        return texts
+    hours = option.hours
+    monthly = plan.period == "month" and not option.scaling
+    if monthly and hours.high > _MONTH_H and hours.high > today.hours.mid:
+        texts.append(_("It may need {hours} h; a month has 730.", hours=f"{hours.high:.0f}"))
+    if today.broken_limits and option.saves.usd is not None and option.saves.usd < 0:
+        broken = join(sorted({word("reason", b.reason) for b in today.broken_limits}))
+        texts.append(
+            _("It costs more, and keeps what today's machine breaks: {limits}.", limits=broken)
+        )
+    return texts
+
+
+_FIRST = frozenset(("note.other-gpu", "note.gaps", "read.no-seconds", "read.rows-as-gpus"))
+"""Codes of warnings that change what every figure of a screen means."""
+
+
+def doubts_of_recording(plan: Plan, name: str | None = None) -> Iterator[str]:
+    """Yield the warnings that a reader must see beside the figures; with a name, of that job."""
+    for warning in plan.warnings:
+        job, note = _what_is_noted(warning)
+        if note is not None and note.code in _FIRST and name in {None, job}:
+            text = translate_text(note if name else warning)
+            yield text.removeprefix(f"{name}{_(': ')}")
+
+
+def _what_is_noted(warning: str) -> tuple[str, Message | None]:
+    """Return the job that a warning is about and the note itself; None where it has no code."""
+    job, note = "", warning
+    while isinstance(note, Message) and note.code == "note.about":
+        job, note = job or str(note.params["job"]), cast("str", note.params["note"])
+    if not isinstance(note, Message):
+        return job, None
+    return job or str(note.params.get("job", "")), note
+
+
+def _job_died(job: JobPlan, plan: Plan) -> Iterator[Line]:
+    """Yield that the job left its GPU and nothing ran for long, with what that costs."""
+    for warning in plan.warnings:
+        name, note = _what_is_noted(warning)
+        if note is None or name != job.name or note.code not in _DIED:
+            continue
+        text, paid = translate_text(note), job.baseline.cost.total
+        left_on = any(finding.code == _LEFT_ON for finding in job.findings)
+        if paid is not None and not left_on:
+            usd = whole_dollars(paid * Decimal(str(note.params["share"])))
+            text = _("{usd} of the waste: {cause}", usd=usd, cause=text)
+        yield Line(label=_("Idle"), text=text)
+        return
+
+
+_DIED = frozenset(("read.out-of-memory", "read.job-ended"))
+
+
+def _scaled(option: Option, by_hour: Sequence[int]) -> str:
+    """Return the copies by the hour, and how many where they take less than expected."""
+    text, most = copies(by_hour), math.ceil(option.count * option.hours.high / _MONTH_H)
+    if len(by_hour) > 1 or most <= option.count:
+        return text
+    return _("{text}; up to {n} if each takes less than predicted", text=text, n=most)
+
+
+def gpus_of(job: JobPlan) -> int:
+    """Return the GPUs of a job today; 0 where its machine is not known."""
+    offer, share = job.baseline.offer, job.baseline.share
+    if share is not None and share.beside:
+        return int(share.held)
+    return int(offer.gpu_count * job.baseline.count) if offer else 0
+
+
+def _pay(job: JobPlan, plan: Plan) -> str:
+    cost = job.baseline.cost
+    if cost.total is None:
+        return _("unknown: --machine sets today's machine")
+    least = _("at least ") if cost.at_least else ""
+    usd = f"{least}{money_text(cost.total)}"
+    return _("{usd} {period}", usd=usd, period=period_words(plan))
+
+
+def _wasted(job: JobPlan) -> Iterator[Line]:
+    """Yield the verdict, and beside it that the machine is left on without the job."""
+    first = job.verdict
+    if first is None or (first.code == "unmeasured" and first.waste_usd is None):
+        text = _("Not enough was measured to say how much of it is wasted.")
+        yield Line(label=_("Wasted"), text=text)
+    else:
+        yield _waste(first, job.baseline.cost.total)
+    for finding in job.findings:
+        if finding.code == _LEFT_ON and finding is not first and finding.waste_usd:
+            yield replace(_waste(finding, job.baseline.cost.total), label=_("Idle"))
+
+
+def _waste(first: Finding, paid: Decimal | None) -> Line:
+    cause = translate_text(first.cause)
+    if not first.waste_usd:
+        return Line(label=_("Diagnosis"), text=cause)
+    share = report_text.percent(float(first.waste_usd / paid)) if paid else ""
+    usd = whole_dollars(first.waste_usd)
+    amount = _("{usd} ({share})", usd=usd, share=share) if share else usd
+    return Line(
+        label=_("Wasted"), text=_("{amount}: {cause}", amount=amount, cause=cause), kind="waste"
+    )
+
+
+def _actions(job: JobPlan, plan: Plan) -> list[Action]:
+    """Return what to do now here, what next elsewhere, and the cheapest where it saves."""
+    answer, actions, done = job.answer, list[Action](), list[tuple[str, ...]]()
+    trial = answer.now if answer.now is not None and answer.now.kind == "try" else None
+    if trial is not None:
+        actions.append(_trial_action(trial, job, plan))
+        done.append(trial.actions)
+    for label, way in ((_("Next"), answer.next), (_("Cheapest"), answer.cheapest)):
+        option = job.option(way.option) if way is not None else None
+        if way is None or option is None or (way is not answer.next and not _saves(way)):
+            continue
+        todo = _todo(tuple(report_text.own_changes(option)), plan, done)
+        if not is_today(option, job.baseline):
+            where = _where(option, is_manual=not way.start)
+            todo = _("{where}, {todo}", where=where, todo=todo) if todo else where
+        if doubts := _("; ").join(_doubts(way, option, trial if label == _("Next") else None)):
+            todo = _("{text} ({doubts})", text=todo, doubts=doubts)
+        saved = saved_words(way.saves.fraction, at_most=option.cost.at_least)
+        figures = (cost_range(option.cost), saved, _work(way, plan))
+        action = Action(label=label, id=way.option, text=todo, figures=figures, cost=way.usd)
+        actions.append(action)
+        done.append(tuple(report_text.own_changes(option)))
+    return actions
+
+
+def _recommended(option: Option, plan: Plan) -> Action:
+    """Return what a plan of an earlier version, which has no answer, recommends."""
+    text = f"{place(option.offer, option.count)}, {report_text.changes(option, plan)}"
+    figures = cost_range(option.cost), saved_words(option.saves.fraction)
+    return Action(label=_("Next"), id=option.id, text=text, figures=figures, cost=_of(option))
+
+
+def _of(option: Option) -> CostRange:
+    return CostRange(low=option.cost.low, mid=option.cost.mid, high=option.cost.high)
+
+
+def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
+    """Return the cure on today's machine; it is an option where it is what is recommended."""
+    today, options = job.baseline.cost, [o for o in job.options if is_today(o, job.baseline)]
+    id_ = next((option.id for option in options if option.actions == now.actions), None)
+    figures: tuple[str, ...] = (_("saving unknown"), work_hours(now.effort_hours or 0))
+    if (usd := now.usd) and now.saves and today.total:
+        usd_range = money_range(usd.low, usd.mid, usd.high, at_least=today.at_least)
+        saved = saved_words(float(now.saves.mid / today.total), at_most=today.at_least)
+        figures = (usd_range, saved, _work(now, plan))
+    text = _todo(now.actions, plan, [])
+    return Action(label=_("Now"), id=id_, text=text, figures=figures, cost=now.usd)
+
+
+def _where(option: Option, *, is_manual: bool) -> str:
+    """Return where an option runs, with its GPU where the place does not name the machine."""
+    offer, count = option.offer, option.count
+    where = place(offer, count, is_manual=is_manual)
+    gpus = round(offer.gpu_count * count)
+    return (
+        _("{n}x {gpu} on {where}", n=gpus, gpu=offer.gpu, where=where)
+        if offer.by_hand_at
+        else where
+    )
+
+
+def _saves(way: Way) -> bool:
+    return way.saves.usd is not None and way.saves.usd > 0
+
+
+def _todo(codes: tuple[str, ...], plan: Plan, done: list[tuple[str, ...]]) -> str:
+    """Return the changes of an option; those of an action above by its number."""
+    parts = [above for above in done if above and set(above) <= set(codes)]
+    most = max(parts, key=len, default=())
+    titles = [report_text.action(code, plan) for code in codes if code not in most]
+    titles = [title.partition(" (")[0] for title in titles] if done else titles
+    return _(" + ").join([_("with {n}", n=done.index(most) + 1), *titles] if most else titles)
+
+
+def _doubts(way: Way, option: Option, now: Now | None) -> list[str]:
+    """Return what keeps a reader from taking an option at once, and why it may cost more."""
+    doubts: list[str] = []
+    if now is not None and now.usd is not None and now.usd.mid < way.usd.mid:
+        doubts.append(_pays_sooner(way, now))
+    if not way.start and not option.offer.by_hand_at:
+        doubts.append(_("manual"))
+    elif way.start and way.start[0] != "provision":
+        doubts.append(_("via {tool}", tool=way.start[0]))
+    if way.purchase != "on_demand":
+        doubts.append(word("purchase", way.purchase.replace("_", " ")))
+    if way.price_age_days > OLD_DAYS:
+        doubts.append(_("price {days} d old", days=way.price_age_days))
+    return doubts
+
+
+def _pays_sooner(way: Way, now: Now) -> str:
+    """Return why an option is recommended though the cure here leaves a smaller bill."""
+    if way.effort_hours < (now.effort_hours or 0):
+        return _("less work than 1")
+    return _("surer than 1") if now.usd and way.usd.high < now.usd.high else _("as asked for")
+
+
+def _work(step: Now | Way, plan: Plan) -> str:
+    """Return the hours of work, when they are paid back, and how long the job takes then."""
+    parts, factor = [work_hours(step.effort_hours or 0)], step.time_factor or 1.0
+    if step.pays_back_periods != 0:
+        is_least = getattr(step, "move_usd", _ZERO) is None
+        parts.append(payback(step.pays_back_periods, plan, is_least=is_least))
+    if factor >= _SAME_TIME or factor * _SAME_TIME <= 1:
+        parts.append(_("{times}x speed", times=f"{1 / factor:.2g}"))
+    return join(parts)
+
+
+def saved_words(share: float | None, *, at_most: bool = False) -> str:
+    """Return the share of today's bill that is saved, or that is paid more."""
+    if share is None:
+        return _("saving unknown")
+    if share < 0:
+        return _("{share} more", share=report_text.percent(-share))
+    return _("saves {share}", share=("<= " if at_most else "") + report_text.percent(share))
+
+
+def _launchable(job: JobPlan) -> str:
+    """Return what gpucost can start in place of a choice that nothing can; empty if no need."""
+    first, way = job.option(job.first_launchable), job.answer.next
+    if first is None or way is None or way.start:
+        return ""
+    where, saved = _where(first, is_manual=False), saved_words(first.saves.fraction)
+    return _("{where}: {cost}, {saved}", where=where, cost=cost_range(first.cost), saved=saved)
+
+
+def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
+    """Yield what a full screen leaves out: what a term costs, and what would settle the answer."""
+    if steady := job.answer.steady:
+        yield Line(label=_("Steady use"), text=translate_text(steady), kind="spare")
+    if (proof := job.answer.proof) is not None:
+        yield Line(label=_("Settle it"), text=_settle(job, proof, plan), kind="spare")
+
+
+def _is_run(job: JobPlan) -> bool:
+    """Return whether the proof is a short run of what is next, so that one command is both."""
+    proof, way = job.answer.proof, job.answer.next
+    option = job.option(way.option) if way else None
+    return proof is not None and option is not None and proof.offer == option.offer
+
+
+def _settle(job: JobPlan, proof: Proof, plan: Plan) -> str:
+    """Return what would narrow the plan most, and what to type for it unless `Run` is that."""
+    if proof.offer is None or proof.factor_now is None or proof.factor_after is None:
+        return _typed(sentence(proof), job, plan)
+    text = _(
+        "{minutes} min on {where} ({cost}): range {now}x -> {after}x",
+        minutes=proof.minutes,
+        where=f"{proof.offer.provider}/{proof.offer.instance_type}",
+        cost=whole_dollars(proof.usd) if proof.usd else _("free"),
+        now=report_text.factor(proof.factor_now),
+        after=report_text.factor(proof.factor_after),
+    )
+    if proof.command is None or _is_run(job) or job.answer.next is None:
+        return text
+    return _("{what}: {command}", what=text, command=_typed(proof.command, job, plan))
+
+
+def _more(job: JobPlan, plan: Plan) -> str:
+    now = job.answer.now
+    if now is not None and now.command and now.kind == "try":
+        how = _typed(now.command, job, plan)
+        return _("How: {command}   All options: --all   Why: -v", command=how)
+    return _("All options: --all   Why: -v   Report: --report FILE")
+
+
+def _typed(command: str, job: JobPlan, plan: Plan) -> str:
+    """Return a command of the plan as short as it can be typed: ./plan.json is what is read."""
+    if "gpucost run" not in command:
+        command = command.replace(" plan.json", "")
+    if len(plan.jobs) > 1:
+        return command
+    return re.sub(rf"--option '?{re.escape(job.name)}/(o\d+)'?", r"--option \1", command)
+
+
+def next_command(job: JobPlan, plan: Plan) -> str:
+    """Return what to type next, else where a person rents it."""
+    way, now, proof = job.answer.next, job.answer.now, job.answer.proof
+    option = job.option(way.option) if way else None if now else job.choice
+    start = way.start if way else ()
+    if option is None:
+        if now is not None and now.kind == "end":
+            return "gpucost profile -o profile.json -- COMMAND"
+        step = proof if proof is not None and proof.offer is not None else now or proof
+        command = step.command if step and step.command else "gpucost prices --sort gpu-price"
+        return _typed(command, job, plan)
+    if not start and option.offer.by_hand_at:
+        return translate_text(option.offer.by_hand_at)
+    path = plan_argument()
+    named = option.id if len(plan.jobs) == 1 else shlex.quote(f"{job.name}/{option.id}")
+    ttl = "1h" if _is_run(job) else "8h"
+    command = f"gpucost quote{path} --option {named}"
+    if "provision" in start[:1]:
+        flags = "--run COMMAND" if ttl == "1h" else "--dry-run"
+        command = f"gpucost provision{path} --option {named} --ttl {ttl} {flags}"
+    elif start:
+        command = f"gpucost export{path} --to {start[0]} --option {named} --ttl {ttl}"
+        command += " --run COMMAND"
+    return command
+
+
+def plan_argument() -> str:
+    """Return the plan's file with a blank before it; empty where commands find it themselves."""
+    path = plan_file()
+    return "" if path in {None, "plan.json"} else f" {shlex.quote(path or '')}"
+
+
+def with_plan(command: str) -> str:
+    """Return a command; where it reads a plan that was not written, what writes it first."""
+    if plan_file() or not any(word in command for word in ("--option", " export ", " report ")):
+        return command
+    return _("again with -o plan.json, then {command}", command=command)
+
+
+def exactly(amount: Decimal) -> CostRange:
+    """Return a cost without a range."""
+    return CostRange(low=amount, mid=amount, high=amount)

@@ -1,0 +1,108 @@
+"""Jobs that do nothing are stopped: they take no GPU, no dollar and no row where others go on."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from planner.documents.selection import select
+from planner.plan.making import to_plan
+from planner.plan.plan import Plan
+from planner.profile.model import Profile, Statistics
+from templates.reports.first_screen import first_screen
+from templates.reports.fleet_rows import group_alike
+from tests.planner.factories import a_profile, running, sold
+from tests.planner.factories import plan as a_plan
+
+NODE = sold("node", "8.00", gpu_count=4)
+NODE_USD = Decimal("800.00")  # 8 x 100 h
+
+
+def pod(name: str, node: str, busy: float, **fields: Any) -> Profile:
+    """A pod on a node of four GPUs that holds one of them for the month."""
+    metrics = {
+        "util.kernel_time": Statistics(mean=busy, p95=busy, max=busy),
+        "mem.used_gib": Statistics(mean=8.0, max=8.0),
+    }
+    asked = {"kind": "unknown", "gpu_count": 1, "team": "a"} | fields
+    profile = running(a_profile(metrics, name=name, **asked), NODE)
+    return replace(profile, hardware=replace(profile.hardware, machine=node))
+
+
+def planned(*pods: Profile, **asked: Any) -> Plan:
+    """Their plan, where nothing but such nodes is sold."""
+    return to_plan(a_plan(*pods, offers=(NODE,), **asked))
+
+
+def fleet(idle: int) -> list[Profile]:
+    """Two nodes, each with two jobs that cannot share; on the second some do nothing, too."""
+    busy = [pod(f"w{n}", f"n{n // 2}", 0.8) for n in range(4)]
+    return [*busy, *(pod(f"old{n}", "n1", 0.0) for n in range(idle))]
+
+
+def test_the_node_that_stopping_empties_is_given_back() -> None:
+    """Four jobs that go on need one of two nodes; those that do nothing are placed nowhere."""
+    plan = planned(*fleet(2))
+    assert plan.recommended is not None
+    assert (plan.recommended.cost_before, plan.recommended.cost.mid) == (2 * NODE_USD, NODE_USD)
+    assert plan.fleet is not None
+    assert plan.fleet.gpus_after == 4
+    placed = {name for place in plan.fleet.placements for name in place.jobs}
+    assert placed == {"w0", "w1", "w2", "w3"}
+
+
+def test_what_is_stopped_is_in_no_export() -> None:
+    """The selections of a plan are those that go on, and sum to its total."""
+    plan = planned(*fleet(2))
+    chosen, _ = select(plan)
+    assert plan.recommended is not None
+    assert sum(one.mid for one in chosen) == plan.recommended.cost.mid
+    assert not [one for one in chosen if "old" in one.job]
+
+
+def rows_usd(plan: Plan) -> Decimal:
+    """What the rows of the report and the table of GPUs sum to."""
+    alone = [
+        group.after(plan) for group in group_alike(plan) if plan.placement_of(group.first) is None
+    ]
+    groups = plan.fleet.recommended_groups if plan.fleet else ()
+    packed = set(plan.recommended.packed) if plan.recommended else set()
+    of_groups = [g for g in groups if packed.issuperset(g.jobs)]
+    ids = {number for group in of_groups for number in group.placements}
+    shared = [p.cost for p in plan.fleet.placements if p.id in ids] if plan.fleet else []
+    free = [line.usd for group in of_groups for line in group.free]
+    return sum([usd or Decimal(0) for usd in alone] + shared + free, Decimal(0))
+
+
+@pytest.mark.parametrize("owned", [False, True])
+@pytest.mark.parametrize("idle", [1, 2])
+def test_rows_sum_to_the_total(idle: int, *, owned: bool) -> None:
+    """What is kept, shared, stopped and free is what is recommended in all, to the cent."""
+    plan = planned(*fleet(idle), owned=owned)
+    assert plan.recommended is not None
+    assert rows_usd(plan) == pytest.approx(plan.recommended.cost.mid, abs=Decimal("0.02"))
+
+
+def test_stopping_a_pod_of_a_node_that_stays_saves_nothing() -> None:
+    """One idle pod beside three at work frees its GPU; the node is billed all the same."""
+    plan = planned(*(pod(f"w{n}", "n", 0.8) for n in range(3)), pod("old", "n", 0.0))
+    assert plan.recommended is not None
+    assert plan.recommended.cost.mid == NODE_USD
+    assert first_screen(plan).actions[0].figures == ("frees 1 GPU", "$0 while their machines stay")
+
+
+def test_stopping_on_owned_machines_frees_gpus_and_no_dollar() -> None:
+    """Screen and total agree: what is owned is paid whatever runs."""
+    plan = planned(*fleet(2), owned=True)
+    assert plan.recommended is not None
+    assert plan.recommended.saves.usd == 0
+    assert first_screen(plan).actions[0].figures == ("frees 2 GPUs", "$0 (owned)")
+
+
+def test_a_node_of_idle_pods_alone_goes() -> None:
+    """Where all pods of a node do nothing its bill goes by stopping them alone."""
+    plan = planned(pod("w", "n0", 0.8), *(pod(f"old{n}", "n1", 0.0) for n in range(4)))
+    assert plan.recommended is not None
+    assert plan.recommended.saves.usd == NODE_USD
+    assert first_screen(plan).actions[0].figures == ("frees 4 GPUs", "$800 a month")
