@@ -257,6 +257,15 @@ def stay(job: JobPlan) -> str:
         return _("Set today's machine with --machine to see the savings.")
     if today.breaks and not today.broken_limits and job.options:
         wishes = join(sorted({word("reason", b.reason) for b in today.breaks}))
+        if (cheaper := _surely_cheaper(job)) is not None:
+            return _(
+                "Keep it for now: {where} ({gpu}) is surely cheaper, but takes {hours} h in place "
+                "of {today} h.",
+                where=place(cheaper.offer, cheaper.count),
+                gpu=cheaper.offer.gpu,
+                hours=f"{cheaper.hours.mid:.0f}",
+                today=f"{today.hours.mid:.0f}",
+            )
         return _("Keep it: nothing that was asked for ({wishes}) is surely cheaper.", wishes=wishes)
     if today.breaks:
         broken = join(sorted({word("reason", b.reason) for b in today.breaks}))
@@ -266,6 +275,13 @@ def stay(job: JobPlan) -> str:
             limits=broken,
         )
     return translate_text(job.answer.reason or _("Keep it."))
+
+
+def _surely_cheaper(job: JobPlan) -> Option | None:
+    """Return the cheapest option whose cost is below today's at its high end, too."""
+    paid = job.baseline.cost.total
+    below = [o for o in job.options if paid is not None and o.cost.high < paid]
+    return min(below, key=lambda option: option.cost.mid, default=None)
 
 
 def sentence(step: Now | Proof) -> str:

@@ -79,11 +79,10 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
 
 
 def _fleet_doubts(plan: Plan) -> Iterator[Line]:
-    """Yield the first doubt about the recordings, with the number of the others."""
-    first, *others = list(doubts_of_recording(plan)) or [""]
-    if first:
-        more = _(" (and {n} more: -v)", n=len(others)) if others else ""
-        yield Line(label=_("Note"), text=first + more, kind="note")
+    """Yield how many recordings are in doubt."""
+    if n := len(list(doubts_of_recording(plan))):
+        text = _("{n} doubts about recordings and their machines: -v", n=n)
+        yield Line(label=_("Note"), text=text, kind="note")
 
 
 def _row(group: Alike, plan: Plan) -> tuple[str, str, str]:
