@@ -106,10 +106,18 @@ def check_asked(  # noqa: PLR0913 - what a command line may name
         problems.append(f"{' and '.join(ways)} name different things to launch; give one.")
     if type_ is not None and plan is not None:
         problems.append(Message("launch.type-or-plan"))
+    if type_ is None and plan is not None and _names_machine(plan):
+        problems.append(f"{plan} is a machine, not a plan: give it as --type {plan}.")
     if type_ is None and region is not None:
         problems.append(Message("launch.region-needs-type"))
     if problems:
         raise InputError(problems)
+
+
+def _names_machine(plan: str) -> bool:
+    """Return whether what stands in the place of a plan is PROVIDER/TYPE, and no file."""
+    provider, _, size = plan.partition("/")
+    return provider in CLOUDS and bool(size) and not Path(plan).exists()
 
 
 def choose_type(
