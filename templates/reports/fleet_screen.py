@@ -82,7 +82,7 @@ def _fleet_doubts(plan: Plan) -> Iterator[Line]:
     """Yield how many recordings are in doubt."""
     if n := len(list(doubts_of_recording(plan))):
         text = _("{n} doubts about recordings and their machines: -v", n=n)
-        yield Line(label=_("Note"), text=text, kind="note")
+        yield Line(label=_("Note"), text=text, kind="spare")
 
 
 def _row(group: Alike, plan: Plan) -> tuple[str, str, str]:
