@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.profile.codec import dump, parse_profiles
-from planner.profile.kinds import KINDS, JobKind, Parallelism, kinds, ways
+from planner.profile.kinds import KINDS, WORDS, JobKind, Parallelism, kinds, ways
 from planner.profile.model import Job
 from planner.signals import thresholds
 from tests.planner.factories import a_profile
@@ -50,7 +50,7 @@ def test_an_unknown_kind_counts_only_where_asked() -> None:
 
 
 def test_no_group_of_the_rules_is_empty() -> None:
-    """Each group that rules look for holds kinds of job that a profile may have."""
+    """Each group that rules look for holds kinds of job, or families of programs, that exist."""
     groups = {
         name: group
         for name, group in vars(thresholds).items()
@@ -59,7 +59,7 @@ def test_no_group_of_the_rules_is_empty() -> None:
     assert groups
     for name, group in groups.items():
         assert group, name
-        assert set(group) <= {*KINDS, *Parallelism}, name
+        assert set(group) <= {*KINDS, *Parallelism, *WORDS["families"]}, name
 
 
 def test_a_job_takes_words_and_holds_meanings() -> None:

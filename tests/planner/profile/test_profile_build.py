@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planner.profile.model import Profile
-from telemetry.profiling.window import durations, span_of, statistics, window_over
+from telemetry.profiling.window import by_gpu, durations, span_of, statistics, window_over
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
 
@@ -138,7 +138,7 @@ def test_power_finds_the_window_where_utilisation_is_missing() -> None:
     """Without utilisation, power clearly above its least is busy."""
     power = [70.0] * 30 + [400.0] * 30 + [72.0] * 10
     samples = pd.DataFrame({"t_s": np.arange(70.0), "gpu": "only", "power.board_w": power})
-    window = window_over([span_of(rows) for _, rows in samples.groupby("gpu")])
+    window = window_over([span_of(rows) for _, rows in by_gpu(samples)])
     assert (window.start_s, window.end_s) == (30.0, 60.0)
 
 

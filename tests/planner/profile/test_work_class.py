@@ -105,7 +105,7 @@ def test_more_of_a_resource_never_slows(name: Any) -> None:
     found = law(name)
     assert all(exponent >= 0.0 for exponent in found.exponents)
     assert len(found.exponents) == len(FEATURES)
-    assert found.strange >= found.unseen >= found.seen > 0.0
+    assert found.strange >= found.unseen >= found.error_measured > 0.0
 
 
 def test_a_gpu_that_was_not_measured_says_so() -> None:
