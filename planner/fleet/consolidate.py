@@ -102,12 +102,15 @@ def machines_left(
         raise ValueError("only jobs with a priced machine are packed")
     today, day = home.offer, home.quote.usage.as_of
     hours = Decimal(str(round(max(_hours(t) for t in tenants), 6)))
-    needed = len(bins) + gpus_held(alone)
+    holds = [*(1 for _ in bins), *_holds(alone)]
+    needed = sum(holds)
     machines = _machines_today([*tenants, *ended])
     sizes = [today, *(_smaller(today, tenants, needed, catalog) if catalog and not alone else ())]
 
     def bill(size: Offer) -> Quote:
-        count = math.ceil(needed / size.gpu_count)
+        count = machines_for(holds, round(size.gpu_count))
+        if size is today:  # as the jobs stand today, they fit
+            count = max(math.ceil(needed / size.gpu_count), min(count, machines))
         while size is today and count < machines and not _host_fits(tenants, size, count):
             count += 1
         use = Usage(
@@ -133,16 +136,41 @@ def machines_left(
     return Left(offer=size, shares=shares, free=free, bill=chosen, owed=owed, notes=notes)
 
 
+def machines_for(holds: Sequence[int], gpus: int) -> int:
+    """Return on how many machines jobs stand, the largest first, each where it first fits.
+
+    A job's GPUs are of one machine; one that holds more than a machine has takes whole ones first.
+
+    Args:
+        holds: GPUs of each job, from 1.
+        gpus: of a machine, from 1.
+    """
+    whole = sum(hold // gpus for hold in holds)
+    free: list[int] = []
+    for hold in sorted((hold % gpus for hold in holds), reverse=True):
+        at = next((at for at, left in enumerate(free) if left >= hold), None)
+        if at is None:
+            free.append(gpus)
+            at = len(free) - 1
+        free[at] -= hold
+    return whole + sum(left < gpus for left in free)
+
+
 def gpus_held(tenants: list[Tenant]) -> int:
     """Return the GPUs that jobs hold; those beside each other hold no more than their machine has.
 
     Jobs of one machine that hold more together take turns.
     """
-    gpus, machines = 0, dict[tuple[str, ...], list[Tenant]]()
+    return sum(_holds(tenants))
+
+
+def _holds(tenants: list[Tenant]) -> Iterator[int]:
+    """Yield how many GPUs each job holds, or jobs that take turns on a machine together."""
+    machines = dict[tuple[str, ...], list[Tenant]]()
     for tenant in tenants:
         tenancy, offer = tenant.baseline.tenancy, tenant.baseline.offer
         if tenancy is None or not tenancy.beside or offer is None:
-            gpus += tenant.profile.gpu_count * tenant.baseline.replicas
+            yield from [tenant.profile.gpu_count] * tenant.baseline.replicas
         else:
             names = tuple(sorted((tenant.name, *tenancy.beside)))
             machines.setdefault(names, []).append(tenant)
@@ -150,8 +178,8 @@ def gpus_held(tenants: list[Tenant]) -> int:
         offer = group[0].baseline.offer
         size = round(offer.gpu_count) if offer else 0
         devices = frozenset[str]().union(*(devices_of(t.profile) for t in group))
-        gpus += min(sum(t.profile.gpu_count for t in group), max(size, len(devices), 1))
-    return gpus
+        has, each = max(size, len(devices), 1), [t.profile.gpu_count for t in group]
+        yield from each if sum(each) <= has else [has]
 
 
 def _hours(tenant: Tenant) -> float:
