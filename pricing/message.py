@@ -101,8 +101,8 @@ def _fill(template: str, params: Mapping[str, Parameter], language: str) -> str:
 
 def _format(value: Parameter, spec: str, language: str) -> str:
     """Return a parameter as a language writes it."""
-    if isinstance(value, Message):
-        return value.translate_to(language)
+    if isinstance(value, Message):  # which is its English sentence
+        return str(value) if language == ENGLISH else value.translate_to(language)
     if isinstance(value, list | tuple):
         separator = catalog(language)[f"separator.{spec or 'words'}"]
         return separator.join(_format(part, "", language) for part in value)
