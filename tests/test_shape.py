@@ -50,7 +50,8 @@ FLOATS_OF_MONEY = frozenset(
         "planner/plan/draft.py",  # payback in days is a ratio
         "templates/report_text.py",  # percentages
         "templates/page/whole_page.py",  # the same
-        "templates/reports/first_screen.py",  # the same
+        "templates/reports/fleet_screen.py",  # the same
+        "templates/reports/job_screen.py",  # the same
     )
 )
 

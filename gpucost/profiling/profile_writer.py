@@ -128,10 +128,11 @@ def finding_so_far(lines: Sequence[str], hints: Hints) -> str:
 
 
 def _verdict(profile: Profile) -> str:
-    """Return the first finding; without a GPU and without steps only where the time goes."""
+    """Return the first finding; with no GPU, step or request only where the time goes."""
     from planner.diagnosis.diagnose import diagnose  # noqa: PLC0415 - lazy
 
-    if profile.hardware.gpu is None and profile.step is None:
+    seen = (profile.hardware.gpu, profile.step, profile.job.serving)
+    if all(part is None for part in seen):
         place = max(profile.waits, key=lambda wait: wait.time_fraction or 0.0, default=None)
         if place is None or place.time_fraction is None:
             return "no GPU was measured and no step was seen: there is nothing to diagnose."

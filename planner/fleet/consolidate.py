@@ -97,8 +97,7 @@ def machines_left(
         ended: jobs on these machines today that are to end.
     """
     tenants = [*(t for group in bins for t in group), *alone]
-    home = tenants[0].home
-    if home is None:
+    if (home := tenants[0].home) is None:
         raise ValueError("only jobs with a priced machine are packed")
     today, day = home.offer, home.quote.usage.as_of
     hours = Decimal(str(round(max(_hours(t) for t in tenants), 6)))
@@ -130,9 +129,8 @@ def machines_left(
     notes = tuple(_notes(today, size, chosen.usage.count, machines, needed))
     held = len(bins) + sum(t.profile.gpu_count for t in alone)
     shares = max(held, chosen.usage.count * round(size.gpu_count))
-    owed_today = sum((t.baseline.owed for t in (*tenants, *ended)), Decimal(0))
-    owed = max(Decimal(0), owed_today - chosen.exact)
-    free = shares - held
+    owed = sum((t.baseline.owed for t in (*tenants, *ended)), Decimal(0)) - chosen.exact
+    owed, free = max(Decimal(0), owed), shares - held
     return Left(offer=size, shares=shares, free=free, bill=chosen, owed=owed, notes=notes)
 
 
@@ -521,30 +519,23 @@ def drafts(  # noqa: PLR0913 - what a packing is made of
     """
     from planner.fleet.packing import unmoved, with_fewer_moves  # noqa: PLC0415 - imports numpy
 
-    choices = [
-        _Pools(
-            [
-                packed_before.tenant(p, b, at[p.job.name], requirements, quick=quick)
-                for p, b in jobs
-            ],
-            requirements,
-            ended,
-        )
-        for at in homes
-    ]
+    def tenants(at: Mapping[str, Home | None]) -> list[Tenant]:
+        tenant = packed_before.tenant
+        return [tenant(p, b, at[p.job.name], requirements, quick=quick) for p, b in jobs]
+
+    choices = [_Pools(tenants(at), requirements, ended) for at in homes]
     sharing = [pool for choice in choices for pool in choice.sharing]
     packings = iter(packed_before.packed(sharing, requirements, quick=quick, proves=proves))
     result = []
     for choice in choices:
-        packed = list(islice(packings, len(choice.groups)))
+        packed = [*islice(packings, len(choice.groups))]
         if requirements.max_moves is not None:
             with_fewer_moves(packed, requirements.max_moves)
         draft = Draft(choice.tenants, choice.alone.values(), ended)
         for group, packing in zip(choice.groups, packed, strict=True):
             alone = [t for t in group if t.name in choice.alone]
             draft.add(packing, alone, [t for t in group if t.name in ended], catalog)
-            if not quick:
-                draft.unmoved.extend(unmoved(packing, requirements))
+            draft.unmoved.extend(() if quick else unmoved(packing, requirements))
         draft.add_alone(t for t in choice.tenants if t.home is None)
         result.append(draft)
     return result

@@ -69,7 +69,7 @@ class Alike:
         return sum(known, _ZERO) if len(known) == len(costs) else None
 
     def after(self, plan: Plan) -> Decimal | None:
-        """What is still paid for those that end, or stay as they are; None where unknown.
+        """Return what is still paid for those that end or stay as they are; None where unknown.
 
         Machines that are packed anew are paid by those that go on there, by their bills of today.
         """

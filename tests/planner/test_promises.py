@@ -22,6 +22,7 @@ from planner.plan.draft import JobDraft
 from planner.prediction.layout import Layout
 from planner.prediction.predict import predict, predict_from, split_time
 from planner.profile.model import Profile
+from planner.profile.source import contradiction
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 from pricing.hardware import gpus
@@ -86,6 +87,8 @@ def _uncarried(profile: Profile, offer: Offer) -> Iterator[str]:
     today = sold(
         "today", "1.00", name, gpu_count=profile.gpu_count // nodes, gpu_memory_gib=memory_gib
     )
+    if contradiction(profile, today):  # a drawn job that its own GPU cannot hold is refused
+        return
     offer = structs.replace(offer, usd_per_hour=Decimal(1))
     context = a_case(
         running(profile, today), a_catalog(today, offer), include=frozenset({"any-vendor"}),

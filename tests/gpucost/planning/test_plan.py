@@ -259,11 +259,12 @@ def test_a_run_without_end_is_refused(call: Call, write: Write) -> None:
     assert "work." in ran.err
 
 
-def test_another_machine_than_the_profile_says_is_told(call: Call, write: Write) -> None:
-    """Where --machine contradicts the machine that was profiled, a warning says who won."""
+def test_a_machine_of_another_gpu_than_the_profile_is_refused(call: Call, write: Write) -> None:
+    """Both GPUs are named, and a machine that has the measured one."""
     write("profile.json", training())
-    plan = _plan(call, "--current", "digitalocean/gpu-h100x8-640gb")
-    assert any("--machine" in warning for warning in plan["warnings"])
+    ran = call("plan", "--as-of", AS_OF, "--current", "digitalocean/gpu-h100x8-640gb")
+    assert ran.code == 2
+    assert all(word in ran.err for word in ("T4", "H100-SXM-80GB", "--machine aws/g4dn.xlarge"))
 
 
 def test_money_is_text_and_nothing_is_nan(call: Call, write: Write) -> None:

@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from planner.choice.requirements import Requirements
@@ -14,7 +14,9 @@ from planner.plan.draft import PlanDraft
 from planner.plan.making import to_plan
 from planner.profile.codec import parse_profiles
 from planner.profile.model import Profile
+from planner.profile.source import contradiction
 from pricing.catalog.catalog import load_catalog
+from pricing.hardware import gpus
 from tests.planner.factories import TODAY, plan, running, sold
 from tests.planner.jobs_drawn import Drawn, job
 from tests.planner.plan.kept import as_values
@@ -69,5 +71,12 @@ def test_an_example_made_now_is_the_example_read_back(name: str) -> None:
 @given(jobs=st.lists(drawn_jobs(), min_size=1, max_size=3))
 def test_any_plan_made_now_is_the_plan_read_back(jobs: list[Profile]) -> None:
     """The same for drawn jobs of every kind, packed where there are several."""
-    placed = [running(job) for job in jobs]
-    check_the_same(plan(*placed, offers=OFFERS))
+    machines = []
+    for n, profile in enumerate(jobs):
+        gpu = profile.hardware.gpu or "A100-SXM-80GB"
+        memory_gib = gpus()[gpu].memory_gib
+        machines.append(sold(f"today-{n}", "2.00", gpu, gpu_memory_gib=memory_gib))
+    pairs = list(zip(jobs, machines, strict=True))
+    assume(not any(contradiction(*pair) for pair in pairs))
+    placed = [running(*pair) for pair in pairs]
+    check_the_same(plan(*placed, offers=(*OFFERS, *machines)))
