@@ -79,7 +79,7 @@ def read_sources(
         how = replace(how, folders=replace(how.folders, deep=False))
     remote = [path for path in named if is_server(path) or is_address(path)]
     bills = [path for path in named if path not in remote and how.sizes and _is_bill(path)]
-    beside: list[str] = []
+    folder_bills: list[str] = []
     files = [path for path in named if path not in remote and path not in bills]
     profiles = [profile for path in remote for profile in _remote(path, how, say)]
     if files or not (profiles or bills):
@@ -88,39 +88,42 @@ def read_sources(
             profiles += read_telemetry(files, how.hints, None, skipped, how.folders)
         except NothingToReadError as error:
             raise error if paths else InputError(_NOTHING_HERE) from error
-        beside = [skip.path for skip in skipped if how.sizes and _is_bill(skip.path)]
-        tell_skipped([skip for skip in skipped if skip.path not in beside], say)
+        folder_bills = [skip.path for skip in skipped if how.sizes and _is_bill(skip.path)]
+        tell_skipped([skip for skip in skipped if skip.path not in folder_bills], say)
     if not profiles:
         raise InputError(
-            f"{', '.join((*bills, *beside))}: a bill says what was paid, not how busy GPUs were. "
-            "Add a log of the GPUs on it, or look at the bill alone: `gpucost bill`."
+            f"{', '.join((*bills, *folder_bills))}: a bill says what was paid, not how busy GPUs "
+            "were. Add a log of the GPUs on it, or look at the bill alone: `gpucost bill`."
         )
     joined = join_profiles(profiles) if remote else tuple(profiles)
-    return _billed(joined, [*bills, *(path for path in beside if _reads(path, say))], how, say)
-
-
-def _reads(bill: str, say: Callable[[str], None]) -> bool:
-    """Return whether a bill of a folder can be read; one that cannot ends no plan of the logs."""
-    try:
-        return bool(_read_bills([bill]))
-    except InputError as error:
-        say(f"warning: skipped {bill}: {error.problems[0]}")
-        return False
+    return _billed(joined, bills, folder_bills, how, say)
 
 
 def _billed(
     profiles: tuple[Profile, ...],
     bills: Sequence[str],
+    folder_bills: Sequence[str],
     how: SourceReading,
     say: Callable[[str], None],
 ) -> tuple[Profile, ...]:
-    """Return the profiles with what bills say of their machines."""
-    if not bills or how.sizes is None:
+    """Return the profiles with what bills say of their machines.
+
+    Of those that lie beside logs in a folder one that cannot be read ends no plan of the logs.
+    """
+    if how.sizes is None:
         return profiles
-    billed = review(_read_bills(bills), how.sizes(), zone=UTC)
+    bill_of = dict(zip(bills, _read_bills(bills), strict=True))
+    for path in folder_bills:
+        try:
+            (bill_of[path],) = _read_bills([path])
+        except InputError as error:
+            say(f"warning: skipped {path}: {error.problems[0]}")
+    if not bill_of:
+        return profiles
+    billed = review(tuple(bill_of.values()), how.sizes(), zone=UTC)
     placed, notes, price = with_machines(profiles, billed)
     for note in notes:
-        say(f"{', '.join(bills)}: {note}")
+        say(f"{', '.join(bill_of)}: {note}")
     if price is not None:
         how.on_price(price)
     return placed

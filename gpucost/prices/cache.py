@@ -56,8 +56,8 @@ def load_catalog(as_of: date | None = None, *, say: Callable[[str], None] | None
         for problem in stored.problems:
             say(f"warning: {problem}")
     catalog = load_bundled(as_of, extra=stored.offers)
-    first = min(row.starts for row in catalog.rows)
-    if say is not None and catalog.as_of < first:
+    if say is not None and all(row.starts > catalog.as_of for row in catalog.rows):
+        first = min(row.starts for row in catalog.rows)
         say(
             f"warning: no price is known for {catalog.as_of}: the earliest is of {first}. Each "
             "figure uses the first price that was read later."

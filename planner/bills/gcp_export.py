@@ -74,12 +74,15 @@ def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
             all are listed.
     """
     advice = "Correct it, or export the rows again."
-    lines = read_charges(_records(name, text), lambda record: _lines(record, rates), advice)
-    own = {
-        currency
-        for _, record in _records(name, text)
-        if (currency := _value(record, "currency")) not in (None, "USD") and currency not in rates
-    }
+    own: set[str] = set()
+
+    def charges(record: _Record) -> Iterable[BillLine]:
+        currency = _value(record, "currency")
+        if currency is not None and currency != "USD" and currency not in rates:
+            own.add(currency)
+        return _lines(record, rates)
+
+    lines = read_charges(_records(name, text), charges, advice)
     notes = tuple(Message("invoice.own-rate", file=name, currency=c) for c in sorted(own))
     return Bill(name=name, format="Google Cloud billing export", lines=lines, notes=notes)
 

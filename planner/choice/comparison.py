@@ -141,7 +141,7 @@ def compare(
     speeds = [predictions.speed(side.layout) for side in (first, second)]
     if profile is None:
         speeds[0] = Estimate(low=1.0, mid=1.0, high=1.0, basis="the first side")
-    both = zip((first, second), _never_faster_apart((first, second), speeds), strict=True)
+    both = zip((first, second), _never_faster_apart(first, second, speeds), strict=True)
     sides = [_side(machines, speed, hours, catalog.as_of) for machines, speed in both]
     same_model = sides[0].gpu == sides[1].gpu
     ideal_h = sides[0].hours.mid * sides[0].gpus / sides[1].gpus
@@ -158,24 +158,18 @@ def compare(
 
 
 def _never_faster_apart(
-    sides: tuple[_Machines, _Machines], speeds: Sequence[Estimate]
+    first: _Machines, second: _Machines, speeds: Sequence[Estimate]
 ) -> list[Estimate]:
     """Return the speeds; as many of the same GPUs on more machines are at best as fast."""
-    gpus = {(side.offer.gpu, side.offer.gpu_count * side.count) for side in sides}
-    fewest = min(side.count for side in sides)
-    if len(gpus) > 1 or all(side.count == fewest for side in sides):
-        return list(speeds)
-    most = next(
-        speed.mid for side, speed in zip(sides, speeds, strict=True) if side.count == fewest
-    )
-    return [
-        speed
-        if side.count == fewest
-        else msgspec.structs.replace(
-            speed, low=min(speed.low, most), mid=min(speed.mid, most), high=min(speed.high, most)
-        )
-        for side, speed in zip(sides, speeds, strict=True)
-    ]
+    capped = list(speeds)
+    gpus = {(side.offer.gpu, side.offer.gpu_count * side.count) for side in (first, second)}
+    if len(gpus) > 1 or first.count == second.count:
+        return capped
+    apart = 0 if first.count > second.count else 1
+    most, speed = speeds[1 - apart].mid, speeds[apart]
+    ends = {end: min(most, getattr(speed, end)) for end in ("low", "mid", "high")}
+    capped[apart] = msgspec.structs.replace(speed, **ends)
+    return capped
 
 
 def _typical(machines: _Machines) -> Profile:

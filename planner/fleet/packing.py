@@ -348,7 +348,7 @@ class _Divided(NamedTuple):
     """The jobs of one machine type.
 
     Attributes:
-        sharing: that may share a GPU by MPS or in turns.
+        shared: that may share a GPU by MPS or in turns.
         alone: the groups of all others, whose GPUs are known without a search.
         bound: GPUs that the others need at least.
     """

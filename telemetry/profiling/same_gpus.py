@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Two tools saw one GPU if their means over the same time differ by less than this share of the
 # larger one plus this much: they sample at other moments.
-SAME_MEAN = 0.25
+_SAME_MEAN = 0.25
 SAME_MEAN_PLUS = {"mem.used_gib": 1.0, "util.kernel_time": 0.05, "power.board_w": 25.0}
 # Two rows of one tool about one GPU at one instant contradict each other beyond this share of the
 # larger value, and two files do where at least half of the instants that they share do.
@@ -345,16 +345,21 @@ def _agree(
 ) -> bool | None:
     """Return whether the readings that both have are of one GPU; None where they share none."""
     answers = []
-    for slot, plus in SAME_MEAN_PLUS.items():
+    for slot in SAME_MEAN_PLUS:
         if slot not in former.rows.slots or slot not in latter.rows.slots:
             continue
         means = [_means(file.rows, slot, span_s) for file in (former, latter)]
         if len(means[0]) == len(means[1]) == 1:  # one of them may not number its only GPU
             means = [{0: next(iter(of_file.values()))} for of_file in means]
-        for index in means[0].keys() & means[1].keys():
-            first, second = means[0][index], means[1][index]
-            answers.append(abs(first - second) <= SAME_MEAN * max(first, second) + plus)
+        both = means[0].keys() & means[1].keys()
+        answers += [has_same_mean(slot, means[0][index], means[1][index]) for index in both]
     return all(answers) if answers else None
+
+
+def has_same_mean(slot: str, first: float, second: float) -> bool:
+    """Return whether means of two tools over the same time can be of one GPU."""
+    most = _SAME_MEAN * max(first, second) + SAME_MEAN_PLUS[slot]
+    return abs(first - second) <= most
 
 
 def _means(rows: LoggedRows, slot: str, span_s: tuple[float, float] | None) -> dict[int, float]:

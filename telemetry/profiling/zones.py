@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from telemetry.profiling.same_gpus import SAME_MEAN, SAME_MEAN_PLUS, fit
+from telemetry.profiling.same_gpus import SAME_MEAN_PLUS, fit, has_same_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,9 +71,8 @@ def _agreement(slot: str, local: _Minutes, dated: _Minutes, ahead_min: int) -> f
         return -1.0
     if not (np.ptp(first) and np.ptp(second)):
         return -1.0
-    most = SAME_MEAN * max(first.mean(), second.mean()) + SAME_MEAN_PLUS[slot]
-    far = abs(first.mean() - second.mean()) > most
-    return -1.0 if far else float(np.corrcoef(first, second)[0, 1])
+    same = has_same_mean(slot, float(first.mean()), float(second.mean()))
+    return float(np.corrcoef(first, second)[0, 1]) if same else -1.0
 
 
 def offset(ahead_s: float) -> str:

@@ -47,11 +47,12 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
     """
     costs = [job.baseline.cost.total for job in plan.jobs]
     paid = sum((cost for cost in costs if cost is not None), _ZERO)
-    fleet, groups, causes = plan.fleet, group_alike(plan), _waste_by_cause(plan)
-    command = _fleet_command(plan)
+    fleet, causes, wasted = plan.fleet, _waste_by_cause(plan), _wasted_usd(plan)
     gpus = fleet.gpus_before if fleet else sum(map(gpus_of, plan.jobs))
-    stopped = _stopped(plan)  # takes up to two lines, and its jobs need no row of their own
-    groups = [group for group in groups if not group.first.ended]
+    alike = group_alike(plan)
+    command, groups = _fleet_command(plan, alike), [g for g in alike if not g.first.ended]
+    ended = [job for group in alike if group.first.ended for job in group.jobs]
+    stopped = _stopped(tuple(ended), plan)  # up to two lines; these jobs need no row of their own
     assumed, by_team = _assumed(plan), _teams(plan)
     longer = 2 * len(stopped) + len(assumed) + len(by_team) + (" --fleet" in command)
     shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
@@ -61,7 +62,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
         facts=(
             Line(label=_("You pay"), text=_all_pay(plan), kind="pay"),
             *assumed,
-            *_wasted_by_all(causes, _wasted_usd(plan), paid),
+            *_wasted_by_all(causes, wasted, paid),
             *by_team,
         ),
         busy_fraction=_mean_busy(plan),
@@ -71,7 +72,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
         notes=(*_fleet_doubts(plan), Line(label=_("Run"), text=with_plan(command))),
         commands=(command,),
         paid_usd=paid,
-        wasted_usd=_wasted_usd(plan),
+        wasted_usd=wasted,
         cause=translate_text(max(causes, key=lambda cause: causes[cause], default="")),
         more=_("and {n} more: --all   ", n=more) * bool(more)
         + _("Why: -v   Report: --report FILE"),
@@ -218,17 +219,22 @@ def _idle_part(idle_usd: Decimal, usd: Decimal) -> str:
     return _(" ({share} idle)", share=share)
 
 
-def _stopped(plan: Plan) -> list[Action]:
+def _stopped(jobs: tuple[JobPlan, ...], plan: Plan) -> list[Action]:
     """Return the jobs to be ended, as what is done first."""
-    groups = [group for group in group_alike(plan) if group.first.ended]
-    jobs = tuple(job for group in groups for job in group.jobs)
     if not jobs:
         return []
     together = Alike(jobs=jobs)
     text = _("{jobs}: no kernel ran in all of the recording", jobs=together.title)
-    n = sum(round(job.ended.gpus) for job in jobs if job.ended)
-    frees = _("frees 1 GPU") if n == 1 else _("frees {n} GPUs", n=n)
-    return [Action(label=_("Stop"), text=text, figures=(frees, _given_back(together, plan)))]
+    figures = (_frees(_gpus_of_ended(jobs)), _given_back(together, plan))
+    return [Action(label=_("Stop"), text=text, figures=figures)]
+
+
+def _gpus_of_ended(jobs: Sequence[JobPlan]) -> int:
+    return sum(round(job.ended.gpus) for job in jobs if job.ended)
+
+
+def _frees(n: int) -> str:
+    return _("frees 1 GPU") if n == 1 else _("frees {n} GPUs", n=n)
 
 
 def _given_back(stopped: Alike, plan: Plan) -> str:
@@ -270,8 +276,7 @@ def _fleet_actions(plan: Plan) -> list[Action]:
         figures = (whole_dollars(usd), saved_words(_share(usd, before)))
         actions.append(_at_home(fleet, figures, exactly(usd)))
     elif fleet and (n := _freed_by_sharing(fleet, plan)) and _is_owed(plan):
-        freed = _("frees 1 GPU") if n == 1 else _("frees {n} GPUs", n=n)
-        actions.append(_at_home(fleet, (freed, _("$0 (owned)")), None))
+        actions.append(_at_home(fleet, (_frees(n), _("$0 (owned)")), None))
     only_stops = cost.mid == before - stops
     if not only_stops and not (actions and fleet and cost.mid == fleet.cost_after):
         text = _("as recommended job by job")
@@ -306,8 +311,7 @@ def _at_home(fleet: Fleet, figures: tuple[str, ...], cost: CostRange | None) -> 
 
 def _freed_by_sharing(fleet: Fleet, plan: Plan) -> int:
     """Return the GPUs that sharing at home frees, beside those of jobs that end."""
-    ended = sum(round(job.ended.gpus) for job in plan.jobs if job.ended)
-    return max(0, fleet.gpus_before - ended - fleet.gpus_after)
+    return max(0, fleet.gpus_before - _gpus_of_ended(plan.jobs) - fleet.gpus_after)
 
 
 def _all_to(alternative: Alternative, plan: Plan) -> str:
@@ -327,14 +331,14 @@ def _shares_machines(plan: Plan) -> bool:
     return any(p and len(p.jobs) > 1 and p.offer.gpu_count > 1 for p in placements)
 
 
-def _fleet_command(plan: Plan) -> str:
+def _fleet_command(plan: Plan, groups: Sequence[Alike]) -> str:
     path = plan_argument()
     shared = map(plan.placement_of, plan.jobs)
     if any(placement and len(placement.jobs) > 1 for placement in shared):
         by = " --by dra" if _shares_machines(plan) else ""
         run = "--image IMAGE --run COMMAND --ttl 8h"
         return f"gpucost export{path} --to kubernetes --fleet{by} {run}"
-    moving = [job for group in group_alike(plan) for job in group.jobs if job.answer.next]
+    moving = [job for group in groups for job in group.jobs if job.answer.next]
     startable = (job for job in moving if job.answer.next and job.answer.next.start)
     job = next(startable, None)
     return next_command(job, plan) if job else f"gpucost report{path} -o report.md"
