@@ -125,6 +125,7 @@ def use_of_work(work: Workload, count: int, day: date, *, bought: bool) -> Usage
         duration_s=0,
         count=count,
         boot_disk_bytes=work.boot_disk_bytes if bought else 0,
+        boot_disk_h=None if work.boot_disk_h is None else Decimal(str(work.boot_disk_h)),
         addresses=count if work.public_address and bought else 0,
         egress_bytes=work.egress_bytes,
         egress_to=work.egress_to,

@@ -151,7 +151,8 @@ class Market:
         """
         if what in _OF_EACH_MACHINE:
             most = self._dearest(what, _month_of_one(usage))
-            return None if most is None else most * usage.count * usage.life_s / _MONTH_S
+            lasts_s = max(usage.life_s, Decimal(usage.boot_disk_h or 0) * 3600)
+            return None if most is None else most * usage.count * lasts_s / _MONTH_S
         if what == "disk" and usage.storage_h is not None:
             usage = structs.replace(_month_of_one(usage), boot_disk_bytes=0, egress_bytes=0)
         return self._dearest(what, usage)
@@ -190,6 +191,7 @@ def _month_of_one(usage: Usage) -> Usage:
         usage,
         duration_s=_MONTH_S,
         count=1,
+        boot_disk_h=None,
         addresses=1,
         boot_s=0,
         lost_work_s=0,

@@ -47,6 +47,8 @@ class Workload:
         dataset_bytes: the data set, kept on a disk beside the machines; 0 where it is left out, and
             where it fits into what is stored.
         boot_disk_bytes: disk that each machine boots from; 0 where it is left out.
+        boot_disk_h: how long those are kept, also while their machines are off; None: as long as
+            the machines live, which is so where work or requests start afresh.
         public_address: whether each machine has a public IPv4 address.
         egress_to: country or continent that data are sent to, in words; empty: not said.
         replicas: copies of the job, each on machines of its own.
@@ -66,6 +68,7 @@ class Workload:
     storage_h: Decimal | None
     dataset_bytes: int = 0
     boot_disk_bytes: int = 0
+    boot_disk_h: float | None = None
     public_address: bool = False
     egress_to: str = ""
     replicas: int = 1
@@ -219,6 +222,7 @@ def workload(profile: Profile, requirements: Requirements, period: Period) -> Wo
         storage_h=HOURS_PER_MONTH if month else None,
         dataset_bytes=dataset,
         boot_disk_bytes=0 if requirements.machine_only else requirements.boot_disk_bytes,
+        boot_disk_h=None if fixed or profile.job.kind.answers else hours.mid,
         public_address=requirements.public_address and not requirements.machine_only,
         egress_to=requirements.egress_to,
         replicas=replicas,

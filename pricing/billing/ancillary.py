@@ -28,6 +28,7 @@ from pricing.message import Message, join
 from pricing.money import EXACT, price_text, quantity_text
 
 _ZERO = Decimal(0)
+_SECONDS_PER_HOUR = Decimal(3600)
 
 
 class _HourlyCharge(NamedTuple):
@@ -124,6 +125,7 @@ class _Kept(NamedTuple):
 
 
 _BOOT = _Kept("boot-disk", "boot_disk_bytes", "boot_disk", Message("bill.boot-disk"))
+_BOOT_OFF = _BOOT._replace(words=Message("bill.boot-disk-off"))
 _DISK = _Kept("disk", "storage_bytes", "volume_storage", Message("bill.volume"))
 _SNAPSHOT = _Kept("snapshot", "snapshot_bytes", "snapshot_storage", Message("bill.snapshots"))
 _OBJECTS = _Kept(
@@ -143,21 +145,51 @@ def kept_data(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     return items
 
 
-def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
-    """Return what the machines boot from: in their price, else at its own or the volumes' price."""
+def boot_disk(offer: Offer, usage: Usage, rules: ProviderRules, life_s: Decimal) -> list[Item]:
+    """Return what the machines boot from: in their price, else at its own or the volumes' price.
+
+    A disk that stays while its machine, which lives so long, is off is an item of its own.
+    """
     if not usage.boot_disk_bytes:
         return []
-    size_bytes, included = Decimal(usage.boot_disk_bytes), Decimal(str(offer.boot_disk_gib or 0))
-    if size_bytes <= included * _GIB:
-        return [_Included(_BOOT.what, included)]
+    running = _running_disk(offer, usage, rules)
+    off_s = Decimal(usage.boot_disk_h or 0) * _SECONDS_PER_HOUR - life_s
+    if off_s <= 0 or isinstance(running, _Unpriced):
+        return [running]
+    return [running, _disk_while_off(offer, usage, rules, off_s)]
+
+
+def _running_disk(offer: Offer, usage: Usage, rules: ProviderRules) -> Item:
+    included = Decimal(str(offer.boot_disk_gib or 0))
+    if Decimal(usage.boot_disk_bytes) <= included * _GIB:
+        return _Included(_BOOT.what, included)
     terms = rules.terms(_BOOT.rule, region=offer.region, purchase=offer.purchase)
     terms = terms or rules.terms(_DISK.rule, region=offer.region, purchase=offer.purchase)
+    return _disk_of(_BOOT, terms, usage) if terms else _unpriced(_BOOT, "", offer, rules)
+
+
+def _disk_while_off(offer: Offer, usage: Usage, rules: ProviderRules, off_s: Decimal) -> Item:
+    """Return what the same disk costs without its machine: a stopped volume, or as before.
+
+    A disk that comes with the machine goes with it: what stays is a volume.
+    """
+    boot = rules.terms(_BOOT.rule, region=offer.region, purchase=offer.purchase)
+    terms = (
+        rules.terms(_DISK.rule, region=offer.region, kind="stopped", purchase=offer.purchase)
+        or (boot if boot and boot[0].amount else ())
+        or rules.terms(_DISK.rule, region=offer.region, purchase=offer.purchase)
+    )
     if not terms:
-        return [_unpriced(_BOOT, "", offer, rules)]
+        return _unpriced(_BOOT, "", offer, rules)
+    return _disk_of(_BOOT_OFF, terms, usage)._replace(kept_s=off_s)
+
+
+def _disk_of(storage: _Kept, terms: tuple[BillingRule, ...], usage: Usage) -> _HourlyCharge:
+    """Return a disk for each machine."""
     if terms[0].each_gib is not None:
-        return [_in_pieces(_BOOT, terms, usage, usage.count)]
-    size = EXACT.divide(size_bytes * usage.count, terms[0].bytes_per_unit)
-    return [_HourlyCharge(_BOOT.what, by_size(terms, size), _BOOT.words, terms)]
+        return _in_pieces(storage, terms, usage, usage.count)
+    size = EXACT.divide(Decimal(usage.boot_disk_bytes) * usage.count, terms[0].bytes_per_unit)
+    return _HourlyCharge(storage.what, by_size(terms, size), storage.words, terms)
 
 
 def _item(
@@ -217,7 +249,7 @@ def _in_pieces(
 
     price = min(sizes, key=lambda size: pieces(size) * size.amount)
     number = pieces(price)
-    kept_s = None if storage is _BOOT else usage.kept_apart_s
+    kept_s = None if storage.what == _BOOT.what else usage.kept_apart_s
     rate = by_month(price, number)
     return _HourlyCharge(storage.what, rate, storage.words, (price,), pieces=number, kept_s=kept_s)
 
@@ -295,8 +327,8 @@ def _for_so_many(terms: tuple[BillingRule, ...], count: int) -> BillingRule:
 
 
 def ancillary_charges(
-    offer: Offer, usage: Usage, rules: ProviderRules
+    offer: Offer, usage: Usage, rules: ProviderRules, life_s: Decimal
 ) -> tuple[list[Item], list[Item]]:
     """Return what a use asks for, but for its time: storage, and services."""
-    boot, stored = boot_disk(offer, usage, rules), kept_data(offer, usage, rules)
+    boot, stored = boot_disk(offer, usage, rules, life_s), kept_data(offer, usage, rules)
     return boot + stored, services(offer, usage, rules)

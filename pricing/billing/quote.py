@@ -115,8 +115,8 @@ def quote_spans(spans: Sequence[Span], usage: Usage, warnings: tuple[str, ...] =
 
 def _ancillary(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     """Return what is asked for beside machine time."""
-    stored, served = ancillary_charges(offer, usage, rules)
     life_s, start = usage.life_s, usage.start
+    stored, served = ancillary_charges(offer, usage, rules, life_s)
     charges = [item.charge(offer, life_s, start) for item in stored]
     if usage.traffic:
         charges.append(charge_traffic(offer, usage, rules))
@@ -206,7 +206,7 @@ def _ancillary_amounts(
     offer: Offer, usage: Usage, rules: ProviderRules, life_s: Decimal
 ) -> list[Found]:
     """Return what stands beside machine time."""
-    storage, services = ancillary_charges(offer, usage, rules)
+    storage, services = ancillary_charges(offer, usage, rules, life_s)
     start = usage.start
     if not usage.traffic:
         return [(item.what, item.usd(life_s, start)) for item in storage + services]
@@ -221,7 +221,6 @@ def _ancillary_amounts(
 
 
 _ITEMS_OF = {
-    "boot-disk": boot_disk,
     **dict.fromkeys(("disk", "snapshot", "object-storage"), kept_data),
     **dict.fromkeys(("address", "control-plane"), services),
 }
@@ -250,7 +249,11 @@ def _usd_of_part(category: str, offer: Offer, usage: Usage) -> Decimal | None:
         charge = charge_traffic(offer, usage, rules)
         amounts = [line.usd for line in charge.lines] + [None for _ in charge.unknown]
     else:
-        items = _ITEMS_OF[category](offer, usage, rules)
+        items = (
+            boot_disk(offer, usage, rules, usage.life_s)
+            if category == "boot-disk"
+            else _ITEMS_OF[category](offer, usage, rules)
+        )
         amounts = [item.usd(usage.life_s, usage.start) for item in items if item.what == category]
     priced = [usd for usd in amounts if usd is not None]
     return sum(priced, Decimal(0)) if priced and len(priced) == len(amounts) else None

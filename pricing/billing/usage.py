@@ -18,7 +18,7 @@ _ADDITIONAL = (
     ("checkpoint", "checkpoint_s"),
     ("idle-tail", "idle_tail_s"),
 )
-_TIMES = ("duration_s", *(name for _, name in _ADDITIONAL), "storage_h")
+_TIMES = ("duration_s", *(name for _, name in _ADDITIONAL), "storage_h", "boot_disk_h")
 _TIMED, _ADDED = attrgetter(*_TIMES), attrgetter(*(name for _, name in _ADDITIONAL))
 _ZERO = Decimal(0)
 _COUNTS = (
@@ -65,6 +65,8 @@ class Usage(Struct, frozen=True, kw_only=True, dict=True):
             whole terms ("term"), or the month's part of one ("month"); empty: the time they run.
         boot_disk_bytes: disk that each machine boots from, as long as it lives; it costs nothing
             where the machine's price holds it.
+        boot_disk_h: hours that boot disks are kept, also while their machines are off; None is as
+            long as the machines live.
         storage_bytes: volume storage beside the disks that come with the machine.
         storage_kind: the provider's name of another than its usual volume storage.
         storage_h: hours that storage, snapshots and objects are kept; None is as long as the
@@ -103,6 +105,7 @@ class Usage(Struct, frozen=True, kw_only=True, dict=True):
     inter_zone_bytes: int = 0
     inter_region_bytes: int = 0
     boot_disk_bytes: int = 0
+    boot_disk_h: Decimal | float | None = None
     storage_bytes: int = 0
     storage_kind: str = ""
     storage_h: Decimal | float | None = None

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from planner.choice.requirements import BOOT_DISK_GIB
 from planner.plan.draft import JobDraft
+from planner.profile.model import Statistics
 from pricing.billing.quote import Quote
 from pricing.catalog.offer import Offer
 from tests.planner.factories import a_profile, plan, running, sold
@@ -85,6 +86,24 @@ def test_an_unknown_price_is_at_least_and_never_zero() -> None:
     assert silent.usd_range.high > silent.cost
     assert found.choice is not None
     assert found.choice.offer.instance_type == "stated"
+
+
+def test_the_disk_of_a_machine_that_is_stopped_when_idle_stays_and_is_billed() -> None:
+    """Somebody comes back to it: fewer machine hours, the same disk for all hours it is held."""
+    quiet = {"util.kernel_time": Statistics(mean=0.1, p50=0.0, p75=0.02, p90=0.5)}
+    found = job(profile=a_profile({**quiet, "mem.used_gib": 9.0}, kind="interactive"))
+    stopped = next(o for o in found.options if o.offer == TODAY and "idle-shutdown" in o.actions)
+    assert stopped.hours.mid < found.baseline.hours.mid == H
+    disks = [line.usd for line in stopped.quote.lines if line.what == "boot-disk"]
+    assert round(sum(disks, Decimal(0)), 9) == round(8 * H / 730, 9)
+
+
+def test_the_disk_of_a_training_goes_with_its_machine() -> None:
+    """A faster machine ends earlier, and its disk with it."""
+    faster = sold("faster", "3.00", "H100-SXM-80GB", provider="aws", region="us-east-1")
+    got = option(job(faster), "faster")
+    (disk,) = (line.usd for line in got.lines if line.what == "boot-disk")
+    assert disk < 8 * H / 730
 
 
 def test_each_of_several_machines_has_its_own() -> None:

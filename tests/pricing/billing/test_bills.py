@@ -1,6 +1,6 @@
 """One table of bills, each with its arithmetic in words: 0 cents off.
 
-113 bills at 16 providers, worked by hand from the rules in pricing/data. Those that others worked
+116 bills at 16 providers, worked by hand from the rules in pricing/data. Those that others worked
 out are in outside_bills.csv.
 """
 
@@ -143,6 +143,13 @@ BY_HAND = [
      "8.00", "gp3: 100 x 0.08"),
     ("aws/g6.xlarge/us-east-1", {"duration_s": 73 * HOUR, "count": 4, "storage_h": 730,
      "boot_disk_bytes": 100 * GIB}, "boot-disk", "3.20", "4 machines for 73 h: 4 x 8.00 / 10"),
+    ("aws/g6.xlarge/us-east-1", {"duration_s": 73 * HOUR, "boot_disk_h": 730,
+     "boot_disk_bytes": 100 * GIB}, "boot-disk", "8.00", "off 657 of 730 h, the disk stays"),
+    ("runpod/1x_RTX-4090_secure", {"duration_s": 73 * HOUR, "boot_disk_h": 730,
+     "boot_disk_bytes": 100 * GB}, "boot-disk", "19.00", "100 x (0.10 x 73 + 0.20 x 657) / 730"),
+    ("lambda/gpu_1x_a10", {"duration_s": 73 * HOUR, "boot_disk_h": 730,
+     "boot_disk_bytes": 100 * GIB}, "boot-disk", "18.25",
+     "its own disk goes, a filesystem stays for 657 of 720 h: 100 x 0.20 x 657 / 720"),
     ("azure/Standard_NC4as_T4_v3/eastus", {"duration_s": 20 * HOUR, "count": 2,
      "boot_disk_bytes": 100 * GIB}, "boot-disk", "1.08", "a P10 each, 20 of 730 h: 2 x 0.54"),
     (DO8, {"duration_s": MONTH, "boot_disk_bytes": 100 * GIB}, "boot-disk", "0.00",

@@ -28,6 +28,7 @@ USES = st.builds(
     duration_s=st.decimals(0, 4_000_000, places=3),
     count=st.integers(1, 9),
     boot_disk_bytes=DATA,
+    boot_disk_h=st.none() | st.just(Decimal(730)),
     addresses=st.integers(0, 3),
     egress_bytes=DATA,
     storage_bytes=DATA,
