@@ -74,19 +74,26 @@ def _whole(merged: Recording, names: list[str]) -> tuple[Recording, str | None]:
 
 
 def _of_job(merged: Recording, name: str) -> Recording:
-    """Return the readings labelled with a job, and unlabelled ones of its GPUs meanwhile."""
+    """Return the readings labelled with a job, and unlabelled ones of its GPUs meanwhile.
+
+    A GPU that no other job had stays the job's after its end, too: it is on, and nobody gave it
+    back. What it was before is nobody's.
+    """
     samples = merged.samples
+    labels = samples[JOB]
+    users = samples[labels.notna() & (labels != ANY_JOB)].groupby(GPU)[JOB].agg(["min", "max"])
+    alone = users.index[(users["min"] == name) & (users["max"] == name)]
     own = samples[samples[JOB] == name]
     spans = own.groupby(GPU)[TIME].agg(["min", "max"])
     first = samples[GPU].map(spans["min"]).to_numpy(dtype=float)
     last = samples[GPU].map(spans["max"]).to_numpy(dtype=float)
     times = samples[TIME].to_numpy(dtype=float)
     with np.errstate(invalid="ignore"):
-        meanwhile = (samples[JOB] == ANY_JOB).to_numpy() & (times >= first) & (times <= last)
-    kept = samples[(samples[JOB] == name).to_numpy() | meanwhile].reset_index(drop=True)
+        meanwhile = (labels == ANY_JOB).to_numpy() & (times >= first) & (times <= last)
+        left_on = (labels.isna() & samples[GPU].isin(alone)).to_numpy() & (times > last)
+    kept = samples[(labels == name).to_numpy() | meanwhile | left_on].reset_index(drop=True)
     keys = set(kept[GPU].unique())
-    labelled = set(samples.loc[samples[JOB].notna() & (samples[JOB] != ANY_JOB), GPU].unique())
-    free = [gpu for gpu in merged.gpus if gpu.key not in labelled]
+    free = [gpu for gpu in merged.gpus if gpu.key not in users.index]
     notes = merged.notes
     if free:
         notes = (*notes, f"without a job label, so in no profile: {_listed(free)}.")

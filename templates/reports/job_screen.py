@@ -131,8 +131,8 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         where = _("{n}x {gpu} on {where}", n=gpus_of(job), gpu=today.offer.gpu, where=where)
     if today.assumed:
         where = _("{where} (assumed; --machine sets it)", where=where)
-    facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay"), *_job_died(job, plan)]
-    facts.extend(_wasted(job))
+    facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
+    facts.extend(_wasted(job, _job_died(job, plan)))
     actions = _actions(job, plan)
     if option is None:
         facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
@@ -219,19 +219,17 @@ def _what_is_noted(warning: str) -> tuple[str, Message | None]:
     return job or str(note.params.get("job", "")), note
 
 
-def _job_died(job: JobPlan, plan: Plan) -> Iterator[Line]:
-    """Yield that the job left its GPU and nothing ran for long, with what that costs."""
+def _job_died(job: JobPlan, plan: Plan) -> tuple[str, Decimal | None] | None:
+    """Return that the job left its GPU and nothing ran for long, and what that costs."""
     for warning in plan.warnings:
         name, note = _what_is_noted(warning)
         if note is None or name != job.name or note.code not in _DIED:
             continue
-        text, paid = translate_text(note), job.baseline.cost.total
-        left_on = any(finding.code == _LEFT_ON for finding in job.findings)
-        if paid is not None and not left_on:
-            usd = whole_dollars(paid * Decimal(str(note.params["share"])))
-            text = _("{usd} of the waste: {cause}", usd=usd, cause=text)
-        yield Line(label=_("Idle"), text=text)
-        return
+        paid = job.baseline.cost.total
+        if paid is None or any(finding.code == _LEFT_ON for finding in job.findings):
+            return translate_text(note), None
+        return translate_text(note), paid * Decimal(str(note.params["share"]))
+    return None
 
 
 _DIED = frozenset(("read.out-of-memory", "read.job-ended"))
@@ -262,29 +260,66 @@ def _pay(job: JobPlan, plan: Plan) -> str:
     return _("{usd} {period}", usd=usd, period=period_words(plan))
 
 
-def _wasted(job: JobPlan) -> Iterator[Line]:
-    """Yield the verdict, and beside it that the machine is left on without the job."""
-    first = job.verdict
+_WAITS = frozenset(
+    (
+        "bursty-interactive",
+        "data-loading",
+        "host-bound",
+        "host-to-device",
+        "idle",
+        "idle-held",
+        "under-used-inference",
+        "unmeasured",
+    )
+)
+"""Codes of findings whose waste, where it is not timed, is all time in which no kernel runs."""
+
+
+def _wasted(job: JobPlan, died: tuple[str, Decimal | None] | None) -> Iterator[Line]:
+    """Yield the verdict, and beside it that the job left its GPU or its machine."""
+    first, paid, within = job.verdict, job.baseline.cost.total, _ZERO
+    if died is not None:
+        text, lost = died
+        within = _part_of_waste(lost, first)
+        if lost is not None:
+            amount = whole_dollars(lost)
+            if within:
+                amount = _("{usd} of the waste", usd=amount)
+            text = _("{amount}: {cause}", amount=amount, cause=text)
+        yield Line(label=_("Idle"), text=text)
     if first is None or (first.code == "unmeasured" and first.waste_usd is None):
         text = _("Not enough was measured to say how much of it is wasted.")
         yield Line(label=_("Wasted"), text=text)
     else:
-        yield _waste(first, job.baseline.cost.total)
+        yield _waste(first, paid, within)
     for finding in job.findings:
         if finding.code == _LEFT_ON and finding is not first and finding.waste_usd:
-            yield replace(_waste(finding, job.baseline.cost.total), label=_("Idle"))
+            yield replace(_waste(finding, paid), label=_("Idle"))
 
 
-def _waste(first: Finding, paid: Decimal | None) -> Line:
+def _part_of_waste(lost: Decimal | None, first: Finding | None) -> Decimal:
+    """Return what the time after the job left takes of a finding's waste; 0: it is not part of it.
+
+    It is where the finding counts all time in which no kernel runs, and not what it timed itself.
+    """
+    if lost is None or first is None or first.waste_usd is None or lost >= first.waste_usd:
+        return _ZERO
+    return lost if first.code in _WAITS and first.confidence != "measured" else _ZERO
+
+
+def _waste(first: Finding, paid: Decimal | None, elsewhere: Decimal = _ZERO) -> Line:
+    """Return what a finding wastes and why, without what is told of `elsewhere`."""
     cause = translate_text(first.cause)
     if not first.waste_usd:
         return Line(label=_("Diagnosis"), text=cause)
     share = report_text.percent(float(first.waste_usd / paid)) if paid else ""
     usd = whole_dollars(first.waste_usd)
     amount = _("{usd} ({share})", usd=usd, share=share) if share else usd
-    return Line(
-        label=_("Wasted"), text=_("{amount}: {cause}", amount=amount, cause=cause), kind="waste"
-    )
+    if elsewhere:
+        rest = whole_dollars(round(first.waste_usd, 0) - round(elsewhere, 0))
+        amount = _("{amount}; the other {rest}", amount=amount, rest=rest)
+    text = _("{amount}: {cause}", amount=amount, cause=cause)
+    return Line(label=_("Wasted"), text=text, kind="waste")
 
 
 def _actions(job: JobPlan, plan: Plan) -> list[Action]:

@@ -166,6 +166,23 @@ def test_readings_before_the_pod_started_are_not_its_own(tmp_path: Path) -> None
     assert (metrics["util.kernel_time"].min, metrics["mem.used_gib"].min) == (0.8, 4.0)
 
 
+def test_a_gpu_stays_with_its_last_pod_until_another_has_it(tmp_path: Path) -> None:
+    """Hours in which a node is on after its only job are that job's idle hours, in any file."""
+    util, hour = "DCGM_FI_DEV_GPU_UTIL", 360
+    job = series(util, [80] * hour, UUID="GPU-a", exported_pod="one")
+    after = series(util, [0] * (3 * hour), UUID="GPU-a")
+    after["values"] = [[t + 10 * hour, v] for t, v in after["values"]]
+    other = series(util, [50] * hour, UUID="GPU-b", gpu="1", exported_pod="two")
+    one, two = imported(tmp_path, job, after, other)
+    (alone,) = imported(tmp_path, job, after)
+    assert one.idle_around_fraction == alone.idle_around_fraction == pytest.approx(0.75, abs=0.01)
+    assert one.window == alone.window
+    assert two.idle_around_fraction == 0.0
+    third = series(util, [30] * hour, UUID="GPU-a", exported_pod="three")
+    third["values"] = [[t + 10 * 5 * hour, v] for t, v in third["values"]]
+    assert {p.idle_around_fraction for p in imported(tmp_path, job, after, other, third)} == {0.0}
+
+
 def test_mig_instances_are_not_added_to_their_gpu() -> None:
     """The device's own memory stays; what only instances report is kept by instance."""
     (profile,) = read_telemetry([path("dcgm_mig.prom")], Hints())

@@ -119,3 +119,19 @@ def test_the_first_screen_asks_for_the_kind_of_job_where_it_decides(kind: str, a
     """Whether a faster machine saves hours depends on whether the job ends by itself."""
     _, screen = of_22_hours(kind=kind)
     assert any("--kind training" in line.text for line in screen.notes) is asks
+
+
+def test_what_was_lost_after_a_crash_and_the_rest_of_the_waste_add_up(tmp_path: Path) -> None:
+    """Of $1,460 a quarter is lost after the job left; what else of the 55 % waits is the other."""
+    minutes = [f"60,{15000 + 1500 * max(0, m - 55)}" for m in range(60)]
+    minutes += ["0,0"] * 40 + ["60,15000"] * 60
+    rows = "".join(f"{1782907200 + 60 * m},{row}\n" for m, row in enumerate(minutes))
+    file = tmp_path / "log.csv"
+    file.write_text("timestamp,utilization.gpu,memory.used [MiB]\n" + rows, encoding="utf-8")
+    (profile,) = read_source(str(file), Hints(gpu="A100-SXM4-80GB"))
+    draft = plan(running(profile))
+    with use_language("en"):
+        facts = {line.label: line.text for line in first_screen(to_plan(draft)).facts}
+    idle, wasted = facts["Idle"], facts["Wasted"]
+    assert idle.startswith("$365 of the waste: GPU memory rose")
+    assert wasted.startswith("$803 (55 %); the other $438: ")
