@@ -1,7 +1,11 @@
 """What a plan assumed, and what its reader must know."""
 
+import math
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from statistics import fmean
 
 from planner.choice.baseline import gpu_memory_gib
 from planner.choice.requirements import Period, Requirements
@@ -125,11 +129,66 @@ def warnings(jobs: tuple[JobDraft, ...], catalog: Catalog, period: Period) -> tu
             found.append(Message("note.nothing-feasible", job=job.name))
         for bill in (job.baseline.quote, job.choice.quote if job.choice else None):
             found.extend(bill.warnings if bill else ())
+    found.extend(_fewer_copies(jobs))
     found.extend(_spot(jobs))
     stale = sum(catalog.is_stale(offer) for job in jobs for offer in job.offers)
     if stale:
         found.append(Message("note.stale", n=stale, days=OLD_DAYS))
     return tuple(dict.fromkeys(found))
+
+
+_COPY = re.compile(r"(-[0-9a-z]{5}|[-_.]?[0-9]+)$")
+_FILLED = 0.6  # of a copy in the busiest hour; the rest is for the minutes in it and for queues
+_SEVERAL, _LEAST_COPIES = 3, 2
+_UNDER_USED = "under-used-inference"
+
+
+def _fewer_copies(jobs: Iterable[JobDraft]) -> Iterator[Message]:
+    """Yield of each service with several copies how many would do in its busiest hour.
+
+    Copies are jobs of one name but for the end, on one kind of machine, that requests keep busy
+    for a small part of the time. Kernel time is an upper bound of what requests need: few at once
+    take nearly as long as many. What it does not tell is how long they wait: it is tried, not
+    planned.
+    """
+    services: dict[tuple[str, str], list[JobDraft]] = defaultdict(list)
+    for job in jobs:
+        offer, idle = job.baseline.offer, job.findings[:1]
+        under_used = bool(idle) and idle[0].code == _UNDER_USED
+        planned = job.work.service is not None or job.work.demand is not None
+        whole = job.baseline.tenancy is None  # a machine that others use stays when a copy goes
+        if under_used and offer is not None and whole and not planned:
+            services[_COPY.sub("", job.name), offer.place].append(job)
+    for (name, _), copies in services.items():
+        hours = [hours for job in copies if (hours := _kernel_time_by_hour(job.profile))]
+        same_hours = len(hours) == len(copies) and len({len(mean) for mean in hours}) == 1
+        if len(copies) < _SEVERAL or not same_hours:
+            continue
+        busy = [sum(at_once) for at_once in zip(*hours, strict=True)]
+        peak, n = max(busy), len(copies)
+        enough = max(_LEAST_COPIES, math.ceil(round(peak / _FILLED, 6)))
+        usd = sum((job.baseline.cost or Decimal(0) for job in copies), Decimal(0))
+        if enough < n and usd:
+            yield Message(
+                "note.fewer-copies",
+                name=name,
+                n=n,
+                enough=enough,
+                busy=fmean(busy) / n,
+                peak=peak / n,
+                then=peak / enough,
+                now=whole_dollars(usd),
+                usd=whole_dollars(usd * enough / n),
+            )
+
+
+def _kernel_time_by_hour(profile: Profile) -> tuple[float, ...]:
+    """Return the share of each hour with a kernel running; empty where it is not known."""
+    use, busy = profile.by_hour, profile.busy_fraction
+    mean = fmean(use.mean) if use is not None and use.mean else 0.0
+    if use is None or not busy or not mean:
+        return ()
+    return tuple(min(1.0, busy / mean * share) for share in use.mean)
 
 
 _FEW_GAPS = 0.1

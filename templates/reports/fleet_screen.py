@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from pricing.message import Message
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
 from templates.report_text import money_range, money_text, period_words, place, whole_dollars
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _GROUPS_SHOWN = 5
 _TEAMS_SHOWN = 3
+_SERVICES_SHOWN = 2
 _ZERO = Decimal(0)
 
 
@@ -53,8 +55,9 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
     command, groups = _fleet_command(plan, alike), [g for g in alike if not g.first.ended]
     ended = [job for group in alike if group.first.ended for job in group.jobs]
     stopped = _stopped(tuple(ended), plan)  # up to two lines; these jobs need no row of their own
+    tries = _fewer_copies(plan)
     assumed, by_team = _assumed(plan), _teams(plan)
-    longer = 2 * len(stopped) + len(assumed) + len(by_team) + (" --fleet" in command)
+    longer = 2 * (len(stopped) + len(tries)) + len(assumed) + len(by_team) + (" --fleet" in command)
     shown = max(1, _GROUPS_SHOWN - longer)  # all of it is to be one screen
     more = sum(len(group.jobs) for group in groups[shown:])
     return FirstScreen(
@@ -67,7 +70,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
         ),
         busy_fraction=_mean_busy(plan),
         gpus=(fleet.gpus_after, gpus) if fleet and fleet.gpus_after < gpus else None,
-        actions=(*stopped, *_fleet_actions(plan)),
+        actions=(*stopped, *tries, *_without_stay(_fleet_actions(plan), tries)),
         rows=tuple(_row(group, plan) for group in groups[:shown]),
         notes=(*_fleet_doubts(plan), Line(label=_("Run"), text=with_plan(command))),
         commands=(command,),
@@ -262,6 +265,25 @@ def _is_owed(plan: Plan) -> bool:
     return total is not None and total.owed_usd > 0 and total.cost.mid >= total.owed_usd
 
 
+def _fewer_copies(plan: Plan) -> list[Action]:
+    """Return services that fewer copies may answer, as what is tried first."""
+    return [
+        Action(
+            label=_("Try"),
+            text=_(
+                "{enough} copies of {name} in place of {n}, step by step; watch the latency",
+                **{key: note.params[key] for key in ("enough", "name", "n")},
+            ),
+            figures=(
+                f"${note.params['usd']}",
+                saved_words(1.0 - float(str(note.params["enough"])) / float(str(note.params["n"]))),
+            ),
+        )
+        for note in plan.warnings
+        if isinstance(note, Message) and note.code == "note.fewer-copies"
+    ][:_SERVICES_SHOWN]
+
+
 def _fleet_actions(plan: Plan) -> list[Action]:
     """Return what can be done on today's machines, then all of it, or what is cheaper still."""
     fleet, total = plan.fleet, plan.recommended
@@ -301,6 +323,11 @@ def _fleet_actions(plan: Plan) -> list[Action]:
         action = Action(label=_("Cheapest"), text=text, figures=figures, cost=exactly(usd))
         actions.append(action)
     return actions
+
+
+def _without_stay(actions: list[Action], tries: Sequence[Action]) -> list[Action]:
+    """Return the actions, without the advice to keep all where something is to be tried."""
+    return [action for action in actions if action.figures] if tries else actions
 
 
 def _at_home(fleet: Fleet, figures: tuple[str, ...], cost: CostRange | None) -> Action:
