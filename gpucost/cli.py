@@ -74,6 +74,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "capacity": ("planning.capacity", "Find out whether a pool needs more GPUs."),
     "provision": ("machines.provision", "Launch an option of a plan or a machine type."),
     "list": ("machines.runs:list_", "List launches with their cost so far."),
+    "scan": ("machines.scan", "Show what runs in your cloud accounts, idle things first."),
     "logs": ("machines.access:logs", "Print the log of a job; -f follows it to its end."),
     "ssh": ("machines.access:ssh", "Log in to a machine of a launch, or run a command there."),
     "extend": ("machines.extend", "Move the deadline of a launch later, within a cap."),
@@ -97,7 +98,7 @@ FIRST = ("plan", "profile", "prices", "report", "provision")
 GROUPS = {
     "Understand": "diagnose explain top import capacity demo examples",
     "Price": "compare quote bill",
-    "Run": "run list logs ssh extend down reap watch",
+    "Run": "run list scan logs ssh extend down reap watch",
     "Prove": "verify loop diff accuracy",
     "Hand over": "export mcp schema serve",
     "Administer": "init doctor iam-policy completion help",

@@ -87,6 +87,7 @@ class Provider:
         cloud: module with `connect(connection) -> Cloud` and its class as `CLOUD`; the SDK is
             imported when it connects.
         prices: module with `fetch(request) -> PriceReading`; empty: it tells no live prices.
+        scan: module with `scan(request) -> ScanDraft`; empty: what runs there is not shown.
         offered: whether options of a plan can be launched there.
         user: who logs in to its machines over SSH.
         end: how its machines end themselves.
@@ -110,6 +111,7 @@ class Provider:
     title: str
     cloud: str
     prices: str = ""
+    scan: str = ""
     offered: bool = True
     user: str = "root"
     end: SelfEnd = SelfEnd(kind="none")

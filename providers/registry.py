@@ -1,6 +1,6 @@
 """Which providers machines can be launched on: one row each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
@@ -10,9 +10,10 @@ from providers.digitalocean import PROVIDER as DIGITALOCEAN
 from providers.doks import PROVIDER as DOKS
 from providers.eks import PROVIDER as EKS
 from providers.lambda_cloud import PROVIDER as LAMBDA
-from providers.provider import Fetch, Provider
+from providers.provider import Fetch, Provider, Request
 
 if TYPE_CHECKING:  # `gpucost plan` only asks which providers there are
+    from providers.account_scan import ScanDraft
     from providers.interface import Cloud, Connection
 
 SSH = Provider(name="ssh", title="your own machine", cloud="providers.ssh.cloud", offered=False)
@@ -37,6 +38,11 @@ def priced() -> tuple[str, ...]:
     return tuple(sorted(name for name, provider in CLOUDS.items() if provider.prices))
 
 
+def scanned() -> tuple[str, ...]:
+    """Return the providers whose accounts can be scanned, by name."""
+    return tuple(sorted(name for name, provider in CLOUDS.items() if provider.scan))
+
+
 def connect(provider: str, connection: "Connection") -> "Cloud":
     """Return the provider, opened.
 
@@ -49,6 +55,11 @@ def connect(provider: str, connection: "Connection") -> "Cloud":
 def cloud_class(provider: str) -> "type[Cloud]":
     """Return the class of a provider: what is pure of it needs no credentials."""
     return cast("type[Cloud]", import_module(CLOUDS[provider].cloud).CLOUD)
+
+
+def scanner(provider: str) -> "Callable[[Request], ScanDraft]":
+    """Return what reads an account of a provider in `scanned()`."""
+    return cast("Callable[[Request], ScanDraft]", import_module(CLOUDS[provider].scan).scan)
 
 
 def fetcher(provider: str) -> Fetch:

@@ -52,6 +52,7 @@ SLOW = (
     "gpucost/launch/",
     "gpucost/machines/test_end_role.py",
     "gpucost/machines/test_extend.py",
+    "gpucost/machines/test_scan.py",
     "gpucost/machines/test_gone.py",
     "gpucost/machines/test_taken_over.py",
     "gpucost/machines/test_journal_trouble.py",

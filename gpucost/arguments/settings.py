@@ -54,6 +54,7 @@ _ALLOWED = {
     "bill": f"option {_FORMAT}",
     "diff": _FORMAT,
     "list": _FORMAT,
+    "scan": f"provider region owner-tag fail-over {_FORMAT}",
     "iam-policy": f"provider read-only {_PRINTING}",
     "explain": _FORMAT,
     "doctor": _FORMAT,

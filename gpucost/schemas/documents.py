@@ -205,6 +205,7 @@ _ROWS: tuple[tuple[Form, str, str, str], ...] = (
     ("one", "preview", "`provision --dry-run -f json`", "gpucost.views.launch:PreviewDocument"),
     ("one", "run", "`show`, `provision`, `extend`, `-f json`", f"{_RUNS}:DeploymentDocument"),
     ("one", "runs", "`list -f json`", f"{_RUNS}:DeploymentListDocument"),
+    ("one", "scan", "`scan -f json`", "providers.account_scan:AccountScan"),
     ("one", "loop", "loop.json: `loop`, `loop -f json`", "gpucost.loop.loop_steps:LoopRecord"),
     ("one", "accuracy", "`accuracy -f json`", "planner.documents.accuracy:ShippedAccuracy"),
     ("one", "own-accuracy", "`accuracy --mine -f json`", "planner.proof.outcome:OwnRecord"),

@@ -119,10 +119,16 @@ def placed(offer: Offer, places: Iterable[str]) -> Offer | None:
     if not words:
         return offer
     for region in regions_of(offer):
-        if region in words or _words(offer.provider, region) & words:
+        if is_in(offer.provider, region, words):
             return structs.replace(offer, region=region)
     everywhere = offer.region == EVERYWHERE and _words(offer.provider, EVERYWHERE) & words
     return offer if everywhere else None
+
+
+def is_in(provider: str, region: str, places: Iterable[str]) -> bool:
+    """Return whether a region is one of the places, by its name or a group; none: it is."""
+    words = {word.lower() for word in places}
+    return not words or region in words or bool(_words(provider, region) & words)
 
 
 def continent_of(offer: Offer) -> str | None:

@@ -18,6 +18,7 @@ PROVIDER = Provider(
     title="AWS",
     cloud="providers.aws.cloud",
     prices="providers.aws.prices",
+    scan="providers.aws.scan",
     user="ubuntu",  # of the Deep Learning AMIs on Ubuntu
     end=SelfEnd(
         kind="poweroff",  # launched with shutdown behaviour "terminate"

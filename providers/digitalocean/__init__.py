@@ -13,6 +13,7 @@ PROVIDER = Provider(
     title="DigitalOcean",
     cloud="providers.digitalocean.cloud",
     prices="providers.digitalocean.prices",
+    scan="providers.digitalocean.scan",
     user="root",
     end=SelfEnd(
         kind="api",  # a Droplet that is powered off is still billed

@@ -13,6 +13,7 @@ PROVIDER = Provider(
     title="Lambda",
     cloud="providers.lambda_cloud.cloud",
     prices="providers.lambda_cloud.prices",
+    scan="providers.lambda_cloud.scan",
     user="ubuntu",  # of the images named Lambda Stack and GPU Base
     end=SelfEnd(
         kind="api",  # an instance that is switched off is still billed

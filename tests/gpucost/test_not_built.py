@@ -38,6 +38,7 @@ CONTRACT = (
     "bill",
     "loop",
     "watch",
+    "scan",
     "accuracy",
     "doctor",
     "explain",
@@ -85,6 +86,7 @@ BUILT = {
     "init": "--provider --region --hours-per-month --engineer-rate --yes --force",
     "mcp": "--budget --root",
     "reap": "--all-owners --dry-run --yes",
+    "scan": "--provider --region --owner-tag --fail-over --webhook -f",
     "quote": "--duration --count --purchase --egress --storage --as-of --option",
     "prices": "--provider --gpu --gpus --region --max-price --purchase --sort --as-of --group-by",
 }
@@ -168,6 +170,7 @@ def test_the_common_options_are_everywhere(command: str, call: Call) -> None:
         "list",
         "show",
         "reap",
+        "scan",
     ],
 )
 def test_what_prints_a_table_also_prints_other_formats(command: str, call: Call) -> None:

@@ -51,6 +51,12 @@ def moto_scheduler() -> Any:
     return create_backend_app("scheduler")
 
 
+@cache
+def moto_cloudwatch() -> Any:
+    """Moto's CloudWatch, started when it is first asked."""
+    return create_backend_app("cloudwatch")
+
+
 @dataclass(kw_only=True)
 class Aws:
     """The fake.

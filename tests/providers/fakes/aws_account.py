@@ -20,12 +20,13 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
+from moto.cloudwatch.models import cloudwatch_backends
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
 from moto.scheduler.models import scheduler_backends
 from werkzeug.wrappers import Response
 
-from tests.providers.fakes.aws import Aws, error_response, identity
+from tests.providers.fakes.aws import Aws, error_response, identity, moto_cloudwatch
 from tests.providers.fakes.eks import ACTIONS as EKS_ACTIONS
 from tests.providers.fakes.eks import Eks, eks_action
 from tests.providers.fakes.sight import Sight, by_id, is_change, kind_of, names, things
@@ -95,7 +96,7 @@ class AwsAccount:
 
     def reset(self) -> None:
         """Empty the account."""
-        for backends in (ec2_backends, scheduler_backends):
+        for backends in (ec2_backends, scheduler_backends, cloudwatch_backends):
             for backend in backends[DEFAULT_ACCOUNT_ID].values():
                 backend.reset()
         for log in (self.faults, self.requests):
@@ -109,6 +110,8 @@ class AwsAccount:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         """Answer a request: the WSGI entry."""
+        if "/monitoring/aws4_request" in environ.get("HTTP_AUTHORIZATION", ""):
+            return self._watched(environ)(environ, start_response)
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
         action = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or form.get("Action", "")
@@ -132,6 +135,20 @@ class AwsAccount:
                 environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             answer = _error(action, fault.status, fault.code)
         return self._dated(answer)(environ, start_response)
+
+    def _watched(self, environ: dict[str, Any]) -> Response:
+        """CloudWatch's answer: moto's, one call after the other."""
+        target = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
+        action = target or environ["PATH_INFO"].rpartition("/")[2]
+        self.requests.append(action)
+        if self.world.latency_s:
+            time.sleep(self.world.latency_s)
+        denied = self._denied(action, _region(environ))
+        if denied is not None:
+            told = json.dumps({"__type": denied.code, "message": "told by the fake"})
+            return Response(told, denied.status, content_type="application/x-amz-json-1.0")
+        with self._lock:
+            return Response.from_app(moto_cloudwatch(), environ)
 
     def _dated(self, answer: Response) -> Response:
         """The answer by the provider's clock."""

@@ -30,6 +30,7 @@ _LISTS = {
     "/v2/tags": "tags",
     "/v2/volumes": "volumes",
     "/v2/snapshots": "snapshots",
+    "/v2/reserved_ips": "reserved_ips",
 }
 _SINGLE = {"ssh_keys": "ssh_key"}
 
@@ -50,7 +51,10 @@ class Estate:
         clusters: the account's Kubernetes.
         bills: Droplet id -> [made, ended or None].
         account_id: of the team whose account it is.
+        use: what the monitoring API answers about each Droplet's CPU, by id.
     """
+
+    use: dict[str, Document] = field(default_factory=dict)
 
     things: dict[str, dict[str, Document]] = field(
         default_factory=lambda: {name: {} for name in _LISTS.values()}
@@ -105,6 +109,12 @@ class Estate:
                 if many == "tags" and key.endswith("/resources") and request.method == "POST":
                     return self._tag(key.removesuffix("/resources"), request.get_json())
         return error(HTTPStatus.NOT_FOUND, "not_found", "The resource was not found.")
+
+    def watched(self, request: Request) -> Answer:
+        """The answer of the monitoring API about a Droplet's CPU."""
+        nothing: Document = {"resultType": "matrix", "result": []}
+        data = self.use.get(request.args["host_id"], nothing)
+        return HTTPStatus.OK, {"status": "success", "data": data}
 
     def _account(self) -> Document:
         return {

@@ -32,6 +32,7 @@ _KINDS = {
     "/firewall-rulesets": "firewall",
     "/ssh-keys": "ssh-key",
     "/instance-types": "type",
+    "/file-systems": "disk",
 }
 
 
@@ -109,7 +110,12 @@ class Lambda:
 
     def reset(self) -> None:
         """Empty the account."""
-        self.things = {"/instances": {}, "/firewall-rulesets": {}, "/ssh-keys": {}}
+        self.things = {
+            "/instances": {},
+            "/firewall-rulesets": {},
+            "/ssh-keys": {},
+            "/file-systems": {},
+        }
         for table in (self.bills, self.user_data, self.lost, self._reads, self._born):
             table.clear()
 

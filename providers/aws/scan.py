@@ -1,0 +1,270 @@
+"""What runs in an AWS account: machines with GPUs, disks and addresses in every enabled region.
+
+Only Describe, List and Get calls are made; `gpucost iam-policy --provider aws-scan` has them all.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
+
+from msgspec.structs import replace
+
+from pricing.catalog.regions import is_in
+from pricing.tables import members, objects
+from providers.account_scan import (
+    ADDRESS,
+    DAYS,
+    DISK,
+    USE,
+    ScanDraft,
+    ScannedItem,
+    address_rule,
+    attach,
+    command,
+    disk_usd_per_hour,
+    measured,
+)
+from providers.aws.access import AwsClient, AwsClients, in_each, open_session, sdk_errors
+from providers.aws.calls import PROVIDER
+from providers.aws.inventory import Item, enabled_regions, items, join_regions
+from providers.deployment import run_of_pool
+from providers.interface import MACHINE
+from providers.ownership_tags import read_labels
+from providers.provider import Request
+
+_GPU_FAMILY = re.compile(r"(p|g|gr)\d")
+"""What the names of EC2's types with GPUs begin with: p5.48xlarge, g6e.xlarge, gr6.4xlarge."""
+
+_ALIVE = {
+    "Filters": [
+        {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]}
+    ]
+}
+_STOPPED = ("stopping", "stopped")
+_USUAL_DISK = "gp3"  # has no kind in the billing rules
+_FREE_IOPS, _FREE_MIB_S = 3000, 125  # of a gp3 disk; more is billed beside its size
+_HOUR_S = 3600
+_MOST_QUERIES = 500  # of one GetMetricData
+_AGENT = ("CWAgent", "nvidia_smi_utilization_gpu")
+"""The CloudWatch agent's metric of each GPU, where it was set up to send it."""
+
+_Metric = tuple[str, str, Sequence[Mapping[str, object]]]
+"""Namespace, name and dimensions."""
+
+
+def scan(request: Request) -> ScanDraft:
+    """Return what the account shows; a region that may not be asked hides no other.
+
+    Raises:
+        MissingCredentialsError: the SDK's chain finds none.
+        ProviderError: the account cannot be asked at all.
+    """
+    with sdk_errors("finding credentials"):
+        clients = AwsClients(open_session(), lambda _date: None)
+    regions = [n for n in enabled_regions(clients) if is_in(PROVIDER, n, request.regions)]
+    draft = ScanDraft(provider=PROVIDER)
+    join_regions(draft, in_each(regions, partial(_region, clients, request.now)))
+    return draft
+
+
+def _region(clients: AwsClients, now: datetime, region: str) -> ScanDraft:
+    """Return what a region shows."""
+    draft, ec2 = ScanDraft(provider=PROVIDER), clients.get("ec2", region)
+    machines = list[Item]()
+    disks: list[Item] | None = None
+    addresses: list[Item] | None = None
+    with draft.asking(MACHINE, region), sdk_errors("listing machines"):
+        listed = items(ec2, MACHINE, _ALIVE)
+        machines = [m for m in listed if _GPU_FAMILY.match(str(m["InstanceType"]))]
+    with draft.asking(DISK, region), sdk_errors("listing volumes"):
+        pages = ec2.get_paginator("describe_volumes").paginate()
+        disks = [disk for page in pages for disk in page["Volumes"]]
+    with draft.asking(ADDRESS, region), sdk_errors("listing addresses"):
+        addresses = list(ec2.describe_addresses()["Addresses"])
+    use: Mapping[str, tuple[list[float], list[float]]] = {}
+    if machines:
+        with draft.asking(USE, region), sdk_errors("reading use"):
+            ids = [str(machine["InstanceId"]) for machine in machines]
+            use = _use(clients.get("cloudwatch", region), ids, now)
+    for machine in machines:
+        item = _attached(_machine(machine, region), disks, addresses, machine, now)
+        draft.take(measured(item, *use.get(item.id, ([], []))))
+    for disk in disks or ():
+        if disk["State"] == "available":
+            draft.take(_disk(disk, region, now))
+    for address in addresses or ():
+        if not address.get("AssociationId") and not address.get("InstanceId"):
+            draft.take(_address(address, region, now))
+    return draft
+
+
+def _tags(item: Item) -> dict[str, str]:
+    return {str(tag["Key"]): str(tag["Value"]) for tag in objects(item.get("Tags") or ())}
+
+
+def _run(tags: Mapping[str, str]) -> str | None:
+    """Return the launch of ours that the tags name; a node has the name of its pool."""
+    marks = read_labels(tags, ":")
+    return marks.run if marks else run_of_pool(tags.get("eks:nodegroup-name", "")) or None
+
+
+def _machine(machine: Item, region: str) -> ScannedItem:
+    tags, id_ = _tags(machine), str(machine["InstanceId"])
+    state = str(members(machine["State"])["Name"])
+    group = tags.get("aws:autoscaling:groupName", "")
+    ends = ["aws", "ec2", "terminate-instances", "--region", region, "--instance-ids", id_]
+    if group:  # what it is a part of would replace it, unless that shrinks with it
+        ends = ["aws", "autoscaling", "terminate-instance-in-auto-scaling-group"]
+        ends += ["--region", region, "--instance-id", id_, "--should-decrement-desired-capacity"]
+    cores = members(machine.get("CpuOptions") or {})
+    vcpus = int(str(cores.get("CoreCount") or 0)) * int(str(cores.get("ThreadsPerCore") or 1))
+    started = machine.get("LaunchTime")
+    return ScannedItem(
+        provider=PROVIDER,
+        kind=MACHINE,
+        id=id_,
+        name=tags.get("Name", ""),
+        region=region,
+        type=str(machine["InstanceType"]),
+        purchase="spot" if machine.get("InstanceLifecycle") == "spot" else "on_demand",
+        state=state,
+        pool=tags.get("eks:nodegroup-name", "") or group,
+        tags=tags,
+        run=_run(tags),
+        started_at=started if isinstance(started, datetime) else None,
+        vcpus=vcpus or None,
+        is_billed=state not in _STOPPED,
+        idle=True if state in _STOPPED else None,
+        why="stopped; its disks are billed" if state in _STOPPED else "",
+        command=command(*ends),
+    )
+
+
+def _attached(
+    item: ScannedItem,
+    disks: Iterable[Item] | None,
+    addresses: Iterable[Item] | None,
+    machine: Item,
+    now: datetime,
+) -> ScannedItem:
+    """Return a machine with the prices of its disks and addresses."""
+    prices = list[Decimal | None]()
+    if disks is None:
+        prices.append(None)
+    else:
+        own = [d for d in disks if item.id in _holders(d)]
+        prices += [_disk_price(disk, item.region, now) for disk in own]
+        item = replace(item, disk_gib=float(sum(int(str(disk["Size"])) for disk in own)))
+    rule = address_rule(PROVIDER, now.date())
+    elastic = sum(address.get("InstanceId") == item.id for address in addresses or ())
+    count = elastic or bool(machine.get("PublicIpAddress"))
+    prices += [rule.amount if rule else None] * count
+    return attach(item, prices)
+
+
+def _holders(disk: Item) -> list[object]:
+    return [part.get("InstanceId") for part in objects(disk.get("Attachments") or ())]
+
+
+def _disk_price(disk: Item, region: str, now: datetime) -> Decimal | None:
+    """Return what a volume costs an hour; None where a part of it is billed beside its size."""
+    kind, iops = str(disk["VolumeType"]), int(str(disk.get("Iops") or 0))
+    speed = int(str(disk.get("Throughput") or 0))
+    if kind == _USUAL_DISK and (iops > _FREE_IOPS or speed > _FREE_MIB_S):
+        return None
+    kind = "" if kind == _USUAL_DISK else kind
+    return disk_usd_per_hour(PROVIDER, now.date(), region, Decimal(str(disk["Size"])), kind)
+
+
+def _disk(disk: Item, region: str, now: datetime) -> ScannedItem:
+    tags, id_ = _tags(disk), str(disk["VolumeId"])
+    created, claim = disk.get("CreateTime"), tags.get("kubernetes.io/created-for/pvc/name", "")
+    return ScannedItem(
+        provider=PROVIDER,
+        kind=DISK,
+        id=id_,
+        name=tags.get("Name", ""),
+        region=region,
+        type=str(disk["VolumeType"]),
+        state=str(disk["State"]),
+        tags=tags,
+        run=_run(tags),
+        started_at=created if isinstance(created, datetime) else None,
+        disk_gib=float(str(disk["Size"])),
+        usd_per_hour=_disk_price(disk, region, now),
+        idle=True,
+        why=f"attached to nothing{f'; Kubernetes claim {claim}' if claim else ''}",
+        command=command("aws", "ec2", "delete-volume", "--region", region, "--volume-id", id_),
+    )
+
+
+def _address(address: Item, region: str, now: datetime) -> ScannedItem:
+    tags, rule = _tags(address), address_rule(PROVIDER, now.date())
+    id_ = str(address.get("AllocationId") or address["PublicIp"])
+    return ScannedItem(
+        provider=PROVIDER,
+        kind=ADDRESS,
+        id=id_,
+        name=tags.get("Name", "") or str(address.get("PublicIp", "")),
+        region=region,
+        tags=tags,
+        run=_run(tags),
+        usd_per_hour=rule.amount if rule else None,
+        idle=True,
+        why="attached to nothing",
+        command=command(
+            "aws", "ec2", "release-address", "--region", region, "--allocation-id", id_
+        ),
+    )
+
+
+def _use(
+    cloudwatch: AwsClient, ids: Sequence[str], now: datetime
+) -> dict[str, tuple[list[float], list[float]]]:
+    """Return the busy share of CPU and GPUs of each machine in each hour that was measured."""
+    cpus: list[tuple[str, _Metric]] = [
+        (id_, ("AWS/EC2", "CPUUtilization", [{"Name": "InstanceId", "Value": id_}])) for id_ in ids
+    ]
+    listed = cloudwatch.get_paginator("list_metrics").paginate(
+        Namespace=_AGENT[0], MetricName=_AGENT[1]
+    )
+    gpus: list[tuple[str, _Metric]] = [
+        (id_, (*_AGENT, metric["Dimensions"]))
+        for page in listed
+        for metric in page["Metrics"]
+        if (id_ := _instance_in(metric["Dimensions"])) in ids
+    ]
+    cpu, gpu = (dict(_hours(cloudwatch, metrics, now)) for metrics in (cpus, gpus))
+    return {id_: (cpu.get(id_, []), gpu.get(id_, [])) for id_ in ids}
+
+
+def _instance_in(dimensions: Iterable[Mapping[str, str]]) -> str:
+    return next((part["Value"] for part in dimensions if part["Name"] == "InstanceId"), "")
+
+
+def _hours(
+    cloudwatch: AwsClient, metrics: Sequence[tuple[str, _Metric]], now: datetime
+) -> Iterator[tuple[str, list[float]]]:
+    """Yield each machine's hours, the mean of its metrics in each."""
+    values: dict[str, dict[datetime, list[float]]] = {}
+    for first in range(0, len(metrics), _MOST_QUERIES):
+        some = metrics[first : first + _MOST_QUERIES]
+        queries = [_query(f"m{place}", metric) for place, (_, metric) in enumerate(some)]
+        pages = cloudwatch.get_paginator("get_metric_data").paginate(
+            MetricDataQueries=queries, StartTime=now - timedelta(days=DAYS), EndTime=now
+        )
+        for page in pages:
+            for result in page["MetricDataResults"]:
+                hours = values.setdefault(some[int(result["Id"][1:])][0], {})
+                for at, percent in zip(result["Timestamps"], result["Values"], strict=True):
+                    hours.setdefault(at, []).append(percent / 100)
+    for id_, hours in values.items():
+        yield id_, [sum(shares) / len(shares) for shares in hours.values()]
+
+
+def _query(id_: str, metric: _Metric) -> dict[str, object]:
+    namespace, name, dimensions = metric
+    series = {"Namespace": namespace, "MetricName": name, "Dimensions": dimensions}
+    return {"Id": id_, "MetricStat": {"Metric": series, "Period": _HOUR_S, "Stat": "Average"}}
