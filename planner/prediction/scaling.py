@@ -306,7 +306,7 @@ def _grown(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> 
         if profiled.machines == 1 < part.machines:
             # Launches, latency and bytes of one machine tell nothing of a network's bytes.
             in_each = law(WorkingGpus(part.inside, 1, part.inside))
-            return _after(in_each, _between(after, part, step, computing_s))
+            return _networked(in_each, after, part, step, computing_s)
         change = link_time(start, (links, part))
         times = change.factor * faster
         hidden = _HIDES * (times / change.grown - 1.0)
@@ -397,7 +397,7 @@ def _usual(layout: Layout, step: ProfiledStep, computing_s: float | None) -> Law
             )
         if part.machines == 1:
             return inside
-        return _after(inside, _between(layout, part, step, computing_s))
+        return _networked(inside, layout, part, step, computing_s)
 
     return law
 
@@ -445,21 +445,37 @@ def _computed(
     return Overhead(0.0, exposed, max(exposed, time_s / computing_s + _LEAST_OVERHEAD))
 
 
-def _between(
-    layout: Layout, part: WorkingGpus, step: ProfiledStep, computing_s: float | None
+def _networked(
+    inside: Overhead,
+    layout: Layout,
+    part: WorkingGpus,
+    step: ProfiledStep,
+    computing_s: float | None,
 ) -> Overhead:
-    """Return the overhead of the network, computed where gradients, step and rate are known."""
+    """Return the overhead with the network's, computed where gradients, step and rate are known.
+
+    The network hides behind all that each machine does in a step, compute and links alike: a ring
+    passes both at a time. So less compute never makes the step longer.
+
+    Args:
+        inside: the overhead of one of the machines.
+        layout: the GPUs, of which parts are asked.
+        part: those that work.
+        step: what is known of its gradients.
+        computing_s: computing of a step there, seconds; None = unknown.
+    """
     sizes, gbps = step.gradient_bytes, layout.network_gbps
     if gbps is None:  # it may be a fast one
         slow = typical_network(part.machines, fast=False)
-        return slow._replace(good=max(0.0, typical_network(part.machines, fast=True).good))
+        fast = typical_network(part.machines, fast=True)
+        return _after(inside, slow._replace(good=max(0.0, fast.good)))
     if sizes is None or computing_s is None:
-        return typical_network(part.machines, fast=_is_fast(gbps))
-    rate = gbps / 8.0 * 1e9
-    passed = ring(part.machines)
+        return _after(inside, typical_network(part.machines, fast=_is_fast(gbps)))
+    passed, rate = ring(part.machines), gbps / 8.0 * 1e9
     return Overhead(
         *(
-            combine(computing_s, passed * size / (rate * reached)) / computing_s - 1.0
-            for size, reached in zip(sizes, NETWORK_REACHED, strict=True)
+            combine(computing_s * (1.0 + overhead), passed * size / (rate * reached)) / computing_s
+            - 1.0
+            for overhead, size, reached in zip(inside, sizes, NETWORK_REACHED, strict=True)
         )
     )

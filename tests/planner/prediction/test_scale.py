@@ -55,6 +55,39 @@ def test_nvlink_is_no_slower_than_pcie(before: int, after: int) -> None:
     )
 
 
+def machines(nodes: st.SearchStrategy[int]) -> st.SearchStrategy[Layout]:
+    """So many machines of several L4 over any links."""
+    return st.builds(
+        lambda inside, nodes, link, gbps: Layout(
+            gpu=find("L4"), gpu_count=inside * nodes, nodes=nodes, interconnect=link,
+            network_gbps=gbps,
+        ),
+        st.sampled_from((2, 4, 8)), nodes, LINKS, st.sampled_from((1.0, 10.0, 100.0, None)),
+    )  # fmt: skip
+
+
+STEPS = st.builds(
+    lambda size, computing_s, exposed: ProfiledStep(
+        gradient_bytes=(size, size, size), step_s=computing_s * (1.0 + (exposed or 0.0)),
+        exposed_ratio=exposed,
+    ),
+    st.floats(1e8, 1e11), st.floats(0.1, 10.0), st.none() | st.floats(0.1, 7.0),
+)  # fmt: skip
+
+
+@given(
+    machines(st.sampled_from((1, 1, 4))), machines(st.sampled_from((1, 4, 4))), STEPS,
+    st.floats(0.1, 10.0), st.floats(1.0, 10.0),
+)  # fmt: skip
+def test_a_faster_chip_over_the_same_links_never_makes_a_step_longer(
+    before: Layout, after: Layout, step: ProfiledStep, slow: float, more: float
+) -> None:
+    """Less compute and the same bytes take no more time, at each end of the range."""
+    slower, faster = (speed_up(before, after, step, faster=chip) for chip in (slow, slow * more))
+    for end in ("low", "mid", "high"):
+        assert getattr(slower, end) * slow <= getattr(faster, end) * slow * more * (1.0 + 1e-9)
+
+
 @pytest.mark.parametrize("link", ["nvlink", "pcie"])
 def test_eight_gpus_scale_as_benchmarks_did(link: str) -> None:
     """1 -> 8 GPUs: the middle near linear, the bad end where bad boxes were."""
