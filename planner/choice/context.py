@@ -305,7 +305,7 @@ def _machines(offer: Offer, context: JobContext) -> int:
     takes as many single ones as it wants.
     """
     each = context.baseline.count // context.baseline.replicas
-    if same_machine(offer, context):
+    if context.baseline.has_size(offer):
         return each
     wanted, nodes = context.profile.gpu_count, context.profile.hardware.nodes or each
     if nodes > 1 and offer.gpu_count * nodes == wanted:
@@ -331,8 +331,3 @@ def _not_sold(offer: Offer, context: JobContext) -> bool:
     """Return whether the provider sells this GPU, but no machine with as many as the job wants."""
     wanted = context.profile.gpu_count
     return 1 < wanted < GPUS_PER_NODE and wanted not in context.catalog.gpu_counts(offer)
-
-
-def same_machine(offer: Offer, context: JobContext) -> bool:
-    """Return whether the offer is the size that runs the job today."""
-    return context.baseline.has_size(offer)

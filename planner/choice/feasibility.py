@@ -11,7 +11,6 @@ from planner.choice.context import (
     host_lacks,
     host_unknown,
     machines,
-    same_machine,
 )
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected
@@ -73,13 +72,14 @@ def _who(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
     if offer.gpu_count < 1:
         yield "capability", Message("no.slice", n=offer.gpu_count)
     sale = offer.not_for_rent_reason(context.catalog.as_of)
-    if sale and sale.code in _NOT_SOLD and not same_machine(offer, context):
+    here = context.baseline.has_size(offer)
+    if sale and sale.code in _NOT_SOLD and not here:
         yield "unavailable", sale
     if offer.is_community and not (
         "community" in asked.include or offer.provider in asked.providers
     ):
         yield "unavailable", Message("no.community")
-    if offer.minimum_gpus > 1 and not same_machine(offer, context):
+    if offer.minimum_gpus > 1 and not here:
         ordered = offer.gpu_count * machines(offer, context) * context.work.replicas
         if ordered < offer.minimum_gpus:
             yield "unavailable", Message("no.minimum", least=offer.minimum_gpus, n=ordered)
@@ -109,12 +109,8 @@ def _how_many(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]
     if not context.profile.job.kind.trains:
         code = "no.gpus-idle" if total > wanted else "no.gpus-too-few"
         yield "gpu-count", Message(code, n=total, used=wanted, idle=total - wanted)
-    elif total > wanted and not _in_a_hurry(context):
+    elif total > wanted and context.asked.objective != "time" and context.asked.deadline_h is None:
         yield "gpu-count", Message("no.gpus-too-many", n=total, used=wanted)
-
-
-def _in_a_hurry(context: JobContext) -> bool:
-    return context.asked.objective == "time" or context.asked.deadline_h is not None
 
 
 def _region(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
@@ -143,12 +139,8 @@ def _purchase(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]
 
 def _takes(size: OnSale, context: JobContext) -> Why | None:
     """Return why the GPUs cannot run the job."""
-    return _capable(size.offer, context) or _fits(size, context)
-
-
-def _capable(offer: Offer, context: JobContext) -> Why | None:
-    lack = next(missing(context.profile, context.gpu, gpus()[offer.gpu]), None)
-    return ("capability", lack) if lack else None
+    lack = next(missing(context.profile, context.gpu, gpus()[size.offer.gpu]), None)
+    return ("capability", lack) if lack else _fits(size, context)
 
 
 def _fits(size: OnSale, context: JobContext) -> Why | None:

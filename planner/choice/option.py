@@ -102,7 +102,10 @@ def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContex
     if measured is None or boards is None:
         return EnergyUse()
     copies = candidate.scaling
-    busier = copies is not None or any(_makes_busier(code) for code in actions)
+    busier = copies is not None or any(
+        code == _LESS_IDLE or (ACTIONS[code].kind != "structural" and code not in _SPREADING)
+        for code in actions
+    )
     today = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     there = find(candidate.offer.gpu)
     if today is not None and there == today and not busier:
@@ -126,10 +129,6 @@ def _boards(candidate: Candidate, context: JobContext) -> _Boards | None:
     if idles_at_w is None:
         return None
     return _Boards(working=working * replicas, idle_w=idles_at_w * idle * replicas)
-
-
-def _makes_busier(code: str) -> bool:
-    return code == _LESS_IDLE or (ACTIONS[code].kind != "structural" and code not in _SPREADING)
 
 
 def _measured(profile: Profile) -> _Power | None:

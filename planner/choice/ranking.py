@@ -305,7 +305,7 @@ def _shortlist(
         here = today and (offer.provider, offer.gpu) == (today.provider, today.gpu)
         return here and paid and candidate.comparable < paid and _size(candidate)
 
-    for kind in (neighbor, _provider, _machine):
+    for kind in (neighbor, lambda candidate: candidate.offer.provider, _machine):
         seen: set[object] = set()
         for candidate in ranked:
             its = kind(candidate)
@@ -314,10 +314,6 @@ def _shortlist(
                 if len(kept) < _LISTED:
                     kept.add(id(candidate))
     return [candidate for candidate in ranked if id(candidate) in kept]
-
-
-def _provider(candidate: Candidate) -> object:
-    return candidate.offer.provider
 
 
 def _size(candidate: Candidate) -> object:

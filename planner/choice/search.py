@@ -72,7 +72,7 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     candidates: list[Candidate] = []
     taken, unfit = _sifted(_Standing(context))
     rejected = dict(unfit)
-    checks, ways = checks_of(context), _ways(context)
+    checks, ways = checks_of(context), tuple(map(_way, _action_sets(context)))
     for size in taken:
         one = refusal(size, context, checks)
         made, refused = _consider(size, context, ways) if one is None else ([], [one])
@@ -179,7 +179,8 @@ def _consider(
         if problem is not None:
             over.append(Rejected(offer=offer.name, reason=problem[0], detail=problem[1]))
             continue
-        limits = _over_limits(candidate, context) if limited else []
+        cost = candidate.usd_range.high if limited else None
+        limits = over_limits(offer.name, candidate.hours, cost, context.asked) if limited else []
         over.extend(limits)
         if not limits:
             made.append(candidate)
@@ -192,19 +193,9 @@ def _elsewhere(ways: tuple[_Way, ...]) -> Iterator[_Way]:
     yield from {way.codes: way for way in moved}.values()
 
 
-def _over_limits(candidate: Candidate, context: JobContext) -> list[Rejected]:
-    asked, name = context.asked, candidate.offer.name
-    cost = None if asked.budget_usd is None else candidate.usd_range.high
-    return over_limits(name, candidate.hours, cost, asked)
-
-
 def _is_paid(size: OnSale, context: JobContext) -> bool:
     """Return whether that is the machines that are paid today."""
     return context.baseline.is_paid(size.offer, size.sizing.machines * context.work.replicas)
-
-
-def _ways(context: JobContext) -> tuple[_Way, ...]:
-    return tuple(map(_way, _action_sets(context)))
 
 
 def _way(actions: tuple[Action, ...]) -> _Way:
@@ -289,7 +280,7 @@ def _place(size: OnSale, context: JobContext) -> _Taken:
         doubt=unproven(offer, context),
         interruptions=_interruptions(size, context) if offer.purchase == "spot" else None,
         moved=_moved(offer, context) if today else context.market.moved(offer),
-        tenancy=_tenancy(offer, context) if today else None,
+        tenancy=context.baseline.tenancy if context.baseline.has_size_there(offer) else None,
         stays=_is_paid(size, context),
         unknown_today=_unknown_today(offer, context),
     )
@@ -350,11 +341,6 @@ def _unknown_today(offer: Offer, context: JobContext) -> tuple[str, ...]:
 def _moved(offer: Offer, context: JobContext) -> PriceRange:
     """Return what the price may have moved by; today's is the same on both sides."""
     return UNMOVED if offer == context.baseline.offer else context.market.moved(offer)
-
-
-def _tenancy(offer: Offer, context: JobContext) -> Tenancy | None:
-    """Return the job's part in the bill of the very machine that it runs on."""
-    return context.baseline.tenancy if context.baseline.has_size_there(offer) else None
 
 
 def _interruptions(size: OnSale, context: JobContext) -> Interruptions | None:

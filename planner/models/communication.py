@@ -152,17 +152,15 @@ def growth(before: int, after: int, of_link: str, geforce: float | None = None) 
     return float(whole**steps)
 
 
-def of_one_copy(before: int, after: int, *, nvlink: bool) -> tuple[float, float, float]:
-    """Return how much faster more GPUs serve one copy of a language model: low, expected, high.
+def of_one_copy(gpus: int, *, nvlink: bool) -> tuple[float, float, float]:
+    """Return how much faster GPUs serve one copy of a language model than one GPU.
 
-    A power of the ratio of GPUs, fitted on tensor parallel over NVLink and over PCIe. The low end
-    of more GPUs is none below that of fewer: some can be left out.
+    A power of their number, fitted on tensor parallel over NVLink and over PCIe: least, expected,
+    most. The least of more GPUs is none below that of fewer: some can be left out.
     """
     row = coefficients("scale")["tensor"]["nvlink" if nvlink else "pcie"]
     mid, spread = row["exponent"], row["spread"]
-    ends = ((after / before) ** power for power in (max(0.0, mid - spread), mid, mid + spread))
-    low, expected, high = sorted(ends)
-    return low, expected, high
+    return gpus ** max(0.0, mid - spread), gpus**mid, gpus ** (mid + spread)
 
 
 @memoize(1024)

@@ -135,34 +135,32 @@ class JobDraft:
     @property
     def alone(self) -> JobAlone:
         """What is recommended for the job alone, in dollars."""
-        before, choice = self.baseline.cost, self.choice
-        bill = self.baseline.quote
+        before, choice, bill = self.baseline.cost, self.choice, self.baseline.quote
         unknown = bill is not None and bill.at_least
-        if self.remaining is not None:
-            rest = self.remaining_usd
-            return JobAlone(
-                job=self.name, before=before, low=rest, mid=rest, high=rest, before_at_least=unknown
-            )
-        if choice is None:
-            return JobAlone(
-                job=self.name,
-                before=before,
-                low=before,
-                mid=before,
-                high=before,
-                at_least=unknown,
-                before_at_least=unknown,
-            )
-        return JobAlone(
+        stays = JobAlone(
             job=self.name,
             before=before,
-            low=choice.usd_range.low,
-            mid=choice.cost,
-            high=choice.usd_range.high,
-            at_least=choice.quote.at_least,
+            low=before,
+            mid=before,
+            high=before,
+            at_least=unknown,
             before_at_least=unknown,
-            effort_hours=choice.benefit.effort_hours,
-            moving_usd=choice.benefit.moving_usd or Decimal(0),
+        )
+        if self.remaining is not None:
+            rest = self.remaining_usd
+            return replace(stays, low=rest, mid=rest, high=rest, at_least=False)
+        return (
+            stays
+            if choice is None
+            else replace(
+                stays,
+                low=choice.usd_range.low,
+                mid=choice.cost,
+                high=choice.usd_range.high,
+                at_least=choice.quote.at_least,
+                effort_hours=choice.benefit.effort_hours,
+                moving_usd=choice.benefit.moving_usd or Decimal(0),
+            )
         )
 
     @property

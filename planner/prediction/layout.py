@@ -77,19 +77,9 @@ class Layout:
         return self.gpu.name if self.gpu else None
 
     @property
-    def kind(self) -> tuple[str | None, str | None, int]:
-        """What predictions of the GPUs alone depend on."""
-        return self.gpu_name, self.slice, self.gpu_count
-
-    @property
     def machines(self) -> int:
         """Machines, stated or as few as hold the GPUs."""
         return self.nodes or max(1, math.ceil(self.gpu_count / GPUS_PER_NODE))
-
-    @property
-    def inside(self) -> int:
-        """GPUs of one machine."""
-        return max(1, self.gpu_count // self.machines)
 
     @property
     def whole(self) -> WorkingGpus:

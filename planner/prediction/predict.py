@@ -334,8 +334,8 @@ class Predictions:
     def _scaled(self, target: Layout, faster: Estimate) -> Estimate:
         """Return `scaling`, where it is known how much faster the kernels run on one GPU."""
         before, step = self._start
-        if self._serves_split and target.gpu_count != before.gpu_count:
-            return tensor_parallel(before, target)
+        if self._serves_split:
+            return tensor_parallel(before, target, step, faster.mid)
         return speed_up(before, target, step, faster=faster.mid)
 
     def _by_probes(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:

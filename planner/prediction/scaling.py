@@ -13,6 +13,7 @@ over as many GPUs. Between machines the gradients pass the network once a ring, 
 rate that all-reduces reach.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -171,15 +172,39 @@ def speed_up(
     )
 
 
-def tensor_parallel(before: Layout, after: Layout) -> Estimate:
-    """Return the throughput of one copy of a served model on the wanted GPUs over the profiled."""
-    most = max(before, after, key=lambda layout: layout.gpu_count)
-    built_in = most.chip.nvlink_gb_s and "PCIe" not in most.chip.name
-    link = most.interconnect or ("nvlink" if built_in else "pcie")
-    nvlink = link_class(link, most.gpu_name) == "nvlink" and most.machines == 1
-    low, mid, high = of_one_copy(before.gpu_count, after.gpu_count, nvlink=nvlink)
-    basis = Message("scaling.one-copy", gpus=after.gpu_count)
-    return Estimate(low=low, mid=mid, high=high, basis=basis)
+def tensor_parallel(before: Layout, after: Layout, step: ProfiledStep, faster: float) -> Estimate:
+    """Return the throughput of one copy of a served model on the wanted GPUs over the profiled.
+
+    As measured copies grew from one GPU over such links. Communication that was measured does not
+    gain by faster or more GPUs, only by faster links. Arguments are those of `speed_up`.
+    """
+    speeds = [there / now for there, now in zip(_of_copy(after), _of_copy(before), strict=True)]
+    most = _most_of_copy(before, after, step.exposed_ratio, faster)
+    return Estimate(
+        low=min(*speeds, most),
+        mid=min(speeds[1], most),
+        high=min(max(speeds), most),
+        basis=Message("scaling.one-copy", gpus=after.gpu_count)
+        if speeds[1] <= most
+        else _measured_basis(before, after),
+    )
+
+
+def _of_copy(layout: Layout) -> tuple[float, float, float]:
+    built_in = layout.chip.nvlink_gb_s and "PCIe" not in layout.chip.name
+    link = layout.interconnect or ("nvlink" if built_in else "pcie")
+    nvlink = link_class(link, layout.gpu_name) == "nvlink" and layout.machines == 1
+    return of_one_copy(layout.gpu_count, nvlink=nvlink)
+
+
+def _most_of_copy(before: Layout, after: Layout, exposed: float | None, faster: float) -> float:
+    if exposed is None or before.machines > 1:
+        return math.inf
+    alone = (1.0 + exposed) / before.gpu_count  # one GPU sends nothing; the others can be left out
+    links_now, links = Links.of(_filled(before, after)), Links.of(_filled(after, before))
+    change = min(1.0, links.inside_s(before.gpu_count) / links_now.inside_s(before.gpu_count))
+    computing = before.gpu_count / after.gpu_count
+    return max(alone, (1.0 + exposed) / (computing + exposed * change * faster))
 
 
 def _is_blind(before: Layout, after: Layout) -> bool:
@@ -281,12 +306,11 @@ def _from_measured(before: Layout, after: Layout, step: ProfiledStep, faster: fl
     end = _with_parts(after, _grown(before, after, step, faster))
     ratio = after.gpu_count / before.gpu_count
     most = ratio * (1.0 + measured)  # without any communication, which no end passes
-    words = _change_words(before, after)
     return Estimate(
         low=most / (1.0 + end.bad),
         mid=most / (1.0 + end.mid),
         high=most / (1.0 + end.good),
-        basis=Message("scaling.measured", n=before.gpu_count, change=words),
+        basis=_measured_basis(before, after),
     )
 
 
@@ -347,12 +371,13 @@ def _computing_s(step: ProfiledStep, faster: float) -> float | None:
     return step.step_s / (1.0 + (step.exposed_ratio or 0.0)) / faster
 
 
-def _change_words(before: Layout, after: Layout) -> str:
-    if after.gpu_count == 1:
-        return Message("scaling.none-on-one")
+def _measured_basis(before: Layout, after: Layout) -> str:
+    links = "other-links"
     if _slowness(before) == _slowness(after) and before.gpu_name == after.gpu_name:
-        return Message("scaling.ring", n=after.gpu_count)
-    return Message("scaling.other-links", n=after.gpu_count)
+        links = "ring"
+    change = "none-on-one" if after.gpu_count == 1 else links
+    words = Message(f"scaling.{change}", n=after.gpu_count)
+    return Message("scaling.measured", n=before.gpu_count, change=words)
 
 
 def _slowness(layout: Layout) -> tuple[int, int, float]:

@@ -1,5 +1,7 @@
 """Throughput over the number of GPUs, when only the profiled count was measured."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from planner.prediction.layout import Layout
 from planner.prediction.predict import predict
 from planner.prediction.profiled_step import ProfiledStep
-from planner.prediction.scaling import speed_up
+from planner.prediction.scaling import speed_up, tensor_parallel
 from pricing.hardware import find
 from tests.planner.factories import a_profile
 
@@ -202,3 +204,31 @@ def test_one_copy_of_a_language_model_gains_less_than_its_gpus(
     assert predict(a_profile(**plain), gpu=gpu, gpu_count=2).mid > 1.8
     back = a_profile(parallelism="tensor", gpu_count=2, **plain)
     assert predict(back, gpu=gpu, gpu_count=1).mid == pytest.approx(1.0 / split.mid)
+
+
+@given(
+    machines(st.just(1)), machines(st.sampled_from((1, 2))), st.none() | st.floats(0.0, 1.0),
+    st.floats(0.1, 10.0), st.sampled_from((1, 2, 4)),
+)  # fmt: skip
+def test_one_copy_on_less_is_no_faster(
+    before: Layout, most: Layout, exposed: float | None, chip: float, share: int
+) -> None:
+    """Fewer GPUs, slower links or a slower chip never serve a copy faster, at each end."""
+    step = ProfiledStep(exposed_ratio=exposed)
+    few = replace(most, gpu_count=most.gpu_count // share, nodes=1 if share > 1 else most.nodes)
+    many = replace(few, gpu_count=most.gpu_count)
+    pcie, nvlink = (replace(many, interconnect=link) for link in ("pcie", "nvlink"))
+    full = tensor_parallel(before, many, step, chip)
+    for end in ("low", "mid", "high"):
+        assert getattr(tensor_parallel(before, few, step, chip), end) <= getattr(full, end)
+        slow, fast = (tensor_parallel(before, links, step, chip) for links in (pcie, nvlink))
+        assert getattr(slow, end) <= getattr(fast, end)
+        gain = getattr(tensor_parallel(before, many, step, 2.0 * chip), end)
+        assert getattr(full, end) <= 2.0 * gain * (1.0 + 1e-9)
+
+
+def test_a_faster_chip_does_not_send_one_copy_faster() -> None:
+    """Half of a step is communication on eight GPUs: twice the chip gains 2 / (0.5 + 1)."""
+    eight = Layout(gpu=find("L4"), gpu_count=8, interconnect="pcie")
+    gain = tensor_parallel(eight, eight, ProfiledStep(exposed_ratio=1.0), 2.0)
+    assert 2.0 * gain.mid == pytest.approx(2.0 / 1.5)
