@@ -178,7 +178,7 @@ def tensor_parallel(before: Layout, after: Layout, step: ProfiledStep, faster: f
     As measured copies grew from one GPU over such links. Communication that was measured does not
     gain by faster or more GPUs, only by faster links. Arguments are those of `speed_up`.
     """
-    speeds = [there / now for there, now in zip(_of_copy(after), _of_copy(before), strict=True)]
+    speeds = [speed / now for speed, now in zip(_of_copy(after), _of_copy(before), strict=True)]
     most = _most_of_copy(before, after, step.exposed_ratio, faster)
     return Estimate(
         low=min(*speeds, most),
