@@ -105,7 +105,8 @@ def _print_fit(answer: ServingFit, output: Output, lang: str) -> None:
 
 
 def _print_copies(answer: CopiesAnswer, output: Output, lang: str) -> None:
-    sentence = _text("copies", lang, answer)
+    more = answer.copies - answer.spare > answer.copies_now
+    sentence = _text("copies-more" if more else "copies", lang, answer)
     if answer.usd_per_month is not None and answer.usd_per_month_now is not None:
         month, now = show(answer.usd_per_month), show(answer.usd_per_month_now)
         sentence += " " + _text("copies-usd", lang, month=month, now=now)
@@ -116,7 +117,7 @@ def _print_copies(answer: CopiesAnswer, output: Output, lang: str) -> None:
 
 
 def _print_curve(answer: ServingCurve, output: Output, lang: str) -> None:
-    columns = ("requests/s", "running", "TTFT p50", "TTFT p99", "TPOT p50", "TPOT p99", "$/1M")
+    columns = ("requests/s", "running", "TTFT p50", "TTFT p99", "TPOT p50", "TPOT p99", "$/1M out")
     rows = []
     for point in answer.points:
         ttft, tpot = point.ttft_ms, point.tpot_ms

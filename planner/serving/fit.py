@@ -12,6 +12,7 @@ from planner.serving.load import Target, copies_for, saturated_rate, served
 from planner.serving.measured_service import MeasuredService, measured_service
 from planner.serving.search import Layout, Question, copy_of, usd_per_million
 from planner.serving.server import Server
+from planner.serving.traffic import Traffic
 from pricing.errors import InputError
 from pricing.money import HOURS_PER_MONTH
 
@@ -20,6 +21,7 @@ _FEWEST_REQUESTS = 200  # from which a p99 says something
 _P99 = 99
 _LITTLE = 0.2
 _LATE, _IDLE = 10.0, 0.6
+_STEADY = 0.9  # of what arrives: what ends of it in a run whose queue does not grow
 _CURVE = (0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95)  # of saturation
 
 
@@ -217,15 +219,16 @@ def _problems(
         )
 
 
-def copies_answer(
+def copies_answer(  # noqa: PLR0913 - what is asked of a service
     profile: Profile,
     targets: tuple[Target, ...],
     *,
     copies: int,
     spare: int,
     usd_per_hour: Decimal | None,
+    rate: float | None = None,
 ) -> CopiesAnswer:
-    """Return how many copies are enough for what all of them answer today.
+    """Return how many copies are enough for a rate.
 
     Args:
         profile: of one of the copies.
@@ -233,12 +236,13 @@ def copies_answer(
         copies: that run.
         spare: more than the rate needs.
         usd_per_hour: of a copy.
+        rate: requests a second of all copies; None: what they answer today.
 
     Raises:
         InputError: the run cannot be believed, or no number of copies keeps the targets.
     """
     service, fit = fit_run(profile, targets)
-    layout, rate = service.layout, service.rate * copies
+    layout, rate = service.layout, rate or service.rate * copies
     limit = service.limit_on(layout)
     if limit is None or limit.rate <= 0.0:
         least = f": {1000.0 * (limit.least or 0.0):,.0f} ms at almost no load" if limit else ""
@@ -263,6 +267,19 @@ def copies_answer(
     )
 
 
+def _most_answered(copy: Server, traffic: Traffic) -> float:
+    """Return the requests a second that a full copy ends: less than the law's where memory is full.
+
+    Requests that are thrown out for memory are computed twice, which mean values do not see.
+    """
+    saturated = saturated_rate(copy, traffic)
+    offered = _CURVE[-1] * saturated
+    run = served(copy, traffic, offered)
+    lasts_s = run.percentile("tpot", 50) * traffic.output  # the last ones end after the arrivals
+    answered = len(run.request_s) / max(run.span_s - lasts_s, 1e-9)
+    return answered if answered < _STEADY * offered else saturated
+
+
 def curve(question: Question, layout: Layout, usd_per_hour: Decimal | None) -> ServingCurve:
     """Return one copy at rates up to its saturation.
 
@@ -275,7 +292,7 @@ def curve(question: Question, layout: Layout, usd_per_hour: Decimal | None) -> S
             f"{question.model.name} and 4 requests do not fit {layout.tensor_parallel}x "
             f"{layout.gpu}: give more GPUs (--tp) or fewer bits (--precision fp8)."
         )
-    saturated = saturated_rate(copy, question.traffic)
+    saturated = _most_answered(copy, question.traffic)
     points = []
     for share in _CURVE:
         rate = share * saturated

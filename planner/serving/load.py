@@ -46,7 +46,10 @@ class Target(Struct, frozen=True, kw_only=True):
         """The target as people write it: "TTFT p99 500 ms"."""
         if self.stated_ms is not None:
             return f"the latency target of {self.stated_ms:g} ms"
-        return f"{self.metric.upper()} p{self.percent:g} {1000.0 * self.limit_s:.3g} ms"
+        figure = f"{1000.0 * self.limit_s:.3g}"
+        if "e" in figure:
+            figure = f"{1000.0 * self.limit_s:,.0f}"
+        return f"{self.metric.upper()} p{self.percent:g} {figure} ms"
 
 
 class CopyLimit(Struct, frozen=True, kw_only=True):

@@ -50,6 +50,8 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
         percent: percentile of the measured latency.
         measured_over_simulated: measured latency [ms] over a whole simulated request [s]; None
             where latency was not measured.
+        kept: whether the run itself kept all targets: then the copy takes its rate at least,
+            whatever the law says.
     """
 
     question: Question
@@ -57,6 +59,7 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
     rate: float
     percent: float = 99.0
     measured_over_simulated: float | None = None
+    kept: bool = False
 
     def layout_on(self, offer: Offer, gpus: int) -> Layout:
         """Return the layout of a copy on GPUs of an offer."""
@@ -69,7 +72,11 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
             return None
         if not fits(copy, traffic):
             return CopyLimit(rate=0.0, saturated_rate=0.0, stopped_by="memory")
-        return copy_limit(copy, traffic, self.question.targets, _COUNT)
+        limit = copy_limit(copy, traffic, self.question.targets, _COUNT)
+        if self.kept and layout == self.layout and limit.rate < self.rate:
+            words = Message("serving.kept-in-run")
+            return structs.replace(limit, rate=self.rate, stopped_by=words, least=None)
+        return limit
 
     def spare_fraction(self, copies: int, demand: Sequence[float] | None) -> float | None:
         """Return the share of its copies, on what they run on, that no request needs.
@@ -139,7 +146,22 @@ def measured_service(
         rate=rate,
         percent=percent,
         measured_over_simulated=ratio,
+        kept=all(_is_kept(profile, serving, target) for target in targets),
     )
+
+
+def _is_kept(profile: Profile, serving: Serving, target: Target) -> bool:
+    """Return whether the measured percentile, or a stricter one, keeps a target."""
+    measured = {
+        "ttft": serving.first_token_ms,
+        "tpot": serving.token_ms,
+        "e2e": profile.job.latency_ms,
+    }[target.metric]
+    limit_ms = target.stated_ms if target.stated_ms is not None else 1000.0 * target.limit_s
+    stricter = [] if measured is None else [(99, measured.p99), (95, measured.p95)]
+    stricter += [] if measured is None else [(50, measured.p50)]
+    known = [value for percent, value in stricter if value and percent >= target.percent]
+    return bool(known) and known[-1] <= limit_ms
 
 
 def _question(

@@ -233,14 +233,19 @@ _COPIES_EXAMPLE = "gpucost serve copies profile.json --copies 8 --ttft-p99 500ms
 
 @command.command(name="copies", epilog=f"Example: {_COPIES_EXAMPLE}")
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
-@options(f"metrics.serve window copies spare gpu.copy tp price.copy model params {_LIMITS} lang")
+@options(
+    f"metrics.serve window copies rate spare gpu.copy tp price.copy model params {_LIMITS} lang"
+)
 @output_options
 def copies(sources: tuple[str, ...], output: Output, lang: str, **typed: Any) -> None:
     """Find how many copies of a running server are enough."""
     places = (*sources, *typed["metrics"])
     if not places:
-        raise InputError("give a profile, two scrapes of /metrics, or --metrics URL --window 10m.")
-    numbers = {"copies": typed["copies"], "spare": typed["spare"]}
+        raise InputError(
+            "give what one copy answered: a profile, two scrapes of /metrics, or --metrics URL "
+            "--window 10m. Where nothing runs yet: gpucost serve plan --model NAME --rate 0.5."
+        )
+    numbers = {"copies": typed["copies"], "spare": typed["spare"], "rate": typed["rate"] or None}
     profile, price = _measured(places, typed), typed["price"]
     if price is None:
         price = _listed_price(profile, output.say)

@@ -161,6 +161,46 @@ def test_eight_idle_copies_are_one(call: Call, write: Write) -> None:
     assert "That is $2,190.00 a month instead of $17,520.00." in text
 
 
+BUSY_70B = {
+    "requests_running": 5.5,
+    "requests_waiting": 0,
+    "prompt_tokens_per_s": 360,
+    "generated_tokens_per_s": 150,
+    "token_ms": {"p50": 38.0, "p95": 57.0},
+    "first_token_ms": {"p50": 176, "p95": 430},
+}
+
+
+@pytest.mark.parametrize(
+    ("ttft", "rate", "copies", "words"),
+    [
+        ("500ms", (), 3, "3 of 3 copies are enough"),
+        ("500ms", ("--rate", "3.6"), 6, "3 copies are too few for 3.6 requests/s"),
+        ("500ms", ("--rate", "0.5"), 1, "1 of 3 copies are enough for 0.5 requests/s"),
+        ("420ms", (), None, "no number of copies keeps TTFT p95"),
+    ],
+)
+def test_a_copy_takes_what_its_own_run_shows(  # noqa: PLR0913, PLR0917 - a case
+    ttft: str, rate: tuple[str, ...], copies: int | None, words: str, call: Call, write: Write
+) -> None:
+    """Measured percentiles that keep the targets go before the law, whose tail is wider."""
+    document = profile(BUSY_70B, requests_per_s=0.6, parameters=70.6e9)
+    document["hardware"] = {"gpu": "A100-SXM-80GB", "gpu_count": 2, "interconnect": "nvlink"}
+    document["gpus"] *= 2
+    name = write("profile.json", document)
+    limits = ("--ttft-p95", ttft, "--tpot-p95", "60ms", "--price", "3.58")
+    arguments = ("serve", "copies", name, "--copies", "3", *limits, *rate)
+    ran = call(*arguments)
+    assert words in " ".join((ran.out + ran.err).split())
+    if copies is not None:
+        assert json.loads(call(*arguments, "-f", "json").out)["copies"] == copies
+
+
+def test_copies_of_what_does_not_run_are_planned(call: Call) -> None:
+    """A rate without a measured copy is answered with the command that takes one."""
+    refused(call("serve", "copies", "--copies", "4", "--rate", "0.5"), "gpucost serve plan --model")
+
+
 def test_a_copy_on_a_listed_machine_has_its_price(call: Call, write: Write) -> None:
     """Without --price the dollars are the list's, and that is said."""
     document = profile()
@@ -374,6 +414,16 @@ def test_a_curve_rises(call: Call) -> None:
     first = Decimal("1.90") / Decimal(str(points[0]["rate"] * 300 * 3600)) * 1_000_000
     assert usd[0] == pytest.approx(first)
     refused(call("serve", "curve", *LLAMA, "--gpu", "T4"), "--tp", "--precision fp8")
+
+
+def test_a_curve_ends_where_the_memory_of_a_copy_is_full(call: Call) -> None:
+    """No rate is priced at which requests do not end as fast as they arrive (Little's law)."""
+    model = ("--model", "llama-3.1-70b", "--gpu", "A100-SXM-80GB", "--tp", "2", "--price", "3.58")
+    answer = json.loads(call("serve", "curve", *model, "-f", "json").out)
+    assert 1.2 < answer["saturated_rate"] < 1.6
+    for point in answer["points"]:
+        lasts_s = (point["ttft_ms"][0] + 300 * point["tpot_ms"][0]) / 1000
+        assert point["requests_running"] == pytest.approx(point["rate"] * lasts_s, rel=0.25)
 
 
 # "How many GPUs do I need?" in public threads whose outcome is known; answered by hand first, as
