@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import msgspec
 
+from planner.choice.baseline import gpu_memory_gib
 from planner.diagnosis.diagnose import diagnose
 from planner.models.document import Number
 from planner.models.estimate import Estimate
@@ -15,10 +16,13 @@ from planner.prediction.layout import Layout
 from planner.prediction.predict import Predictions, split_time
 from planner.profile.kinds import JobKind, Parallelism
 from planner.profile.model import Hardware, Job, Profile
+from planner.signals.signals import memory_need_gib
+from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog, unknown_names
 from pricing.catalog.offer import Offer, parse_place
+from pricing.catalog.price_age import OLD_DAYS
 from pricing.errors import InputError
-from pricing.hardware import resolve
+from pricing.hardware import matching, resolve
 from pricing.money import HOURS_PER_MONTH, Amount, cents
 
 _MACHINES = re.compile(r"(?:(\d{1,4})x)??(?:(\d{1,2})x)?([A-Za-z][\w .-]*)")
@@ -120,36 +124,42 @@ def compare(
 
     Args:
         names: `8xH100` (one machine with 8), `8x1xH100` (8 machines with 1), or PROVIDER/TYPE,
-            `8xPROVIDER/TYPE`. A model is taken where one provider rents both, at the lowest sum.
+            `8xPROVIDER/TYPE`. A model is taken where one provider rents both, at the lowest sum of
+            prices that are not old;
+            a name of several models (A100) is any of them, one on both sides if it is on both.
         catalog: of the day.
         providers: who may rent them; empty: all.
         profile: the work; None: data-parallel training on the first side.
-        hours: that it takes there [h]; None: as the profile says, else a month.
+        hours: that it takes there [h]; None: on the measured machine, as the profile says, else a
+            month.
 
     Raises:
-        InputError: a name has another form, nobody rents it, or both are the same.
+        InputError: a name has another form, nobody rents it, the measured job does not fit its
+            memory, or both are the same.
     """
     problems = unknown_names("--provider", providers, (o.provider for o in catalog.offers))
     if names[0] == names[1]:
         problems.append(f"{names[0]} is compared with itself; name two sets of machines.")
     if problems:
         raise InputError(problems)
-    first, second = _chosen(names, catalog, providers)
+    first, second = _chosen(names, catalog, providers, profile)
     work = profile or _typical(first)
     predictions = Predictions(profile=work, parts=split_time(diagnose(work)))
-    hours = hours or float((work.usage and work.usage.hours_per_month) or HOURS_PER_MONTH)
+    measured_h = float((work.usage and work.usage.hours_per_month) or HOURS_PER_MONTH)
     speeds = [predictions.speed(side.layout) for side in (first, second)]
     if profile is None:
         speeds[0] = Estimate(low=1.0, mid=1.0, high=1.0, basis="the first side")
-    both = zip((first, second), _never_faster_apart(first, second, speeds), strict=True)
-    sides = [_side(machines, speed, hours, catalog.as_of) for machines, speed in both]
+    speeds = _never_faster_apart(first, second, speeds)
+    all_h = measured_h if hours is None else hours * speeds[0].mid
+    both = zip((first, second), speeds, strict=True)
+    sides = [_side(machines, speed, all_h, catalog.as_of) for machines, speed in both]
     same_model = sides[0].gpu == sides[1].gpu
     ideal_h = sides[0].hours.mid * sides[0].gpus / sides[1].gpus
     lost = Decimal(repr(sides[1].hours.mid - ideal_h)) * second.usd_per_hour
     return Comparison(
-        work=f"{hours:g} h of training on all GPUs, data-parallel (nothing measured)"
+        work=f"{all_h:g} h of training on all GPUs, data-parallel (nothing measured)"
         if profile is None
-        else f"{hours:g} h of {profile.job.name} as measured",
+        else f"{all_h:g} h of {profile.job.name} as measured",
         sides=(sides[0], sides[1]),
         links_usd=cents(lost) if same_model else None,
         break_even=round(first.usd_per_hour / second.usd_per_hour, 4),
@@ -212,19 +222,48 @@ def _side(machines: _Machines, speed: Estimate, hours: float, as_of: date) -> Co
 
 
 def _chosen(
-    names: tuple[str, str], catalog: Catalog, providers: tuple[str, ...]
+    names: tuple[str, str], catalog: Catalog, providers: tuple[str, ...], profile: Profile | None
 ) -> tuple[_Machines, _Machines]:
-    first, second = (_candidates(name, catalog, providers) for name in names)
+    first, second = (_that_hold(_candidates(n, catalog, providers), profile) for n in names)
+    models = ({side.offer.gpu for side in machines} for machines in (first, second))
+    alike = bool(set.intersection(*models))
     pairs = [
         (machines_a, machines_b)
         for machines_a in first
         for machines_b in second
         if machines_a.offer.provider == machines_b.offer.provider
+        if not alike or machines_a.offer.gpu == machines_b.offer.gpu
     ]
+
+    def rank(*sides: _Machines) -> tuple[bool, Decimal]:
+        old = any((catalog.as_of - side.offer.as_of).days > OLD_DAYS for side in sides)
+        return old, sum((side.usd_per_hour for side in sides), Decimal(0))
+
     if pairs:
-        return min(pairs, key=lambda pair: pair[0].usd_per_hour + pair[1].usd_per_hour)
-    cheapest = [min(side, key=lambda m: m.usd_per_hour) for side in (first, second)]
-    return cheapest[0], cheapest[1]
+        return min(pairs, key=lambda pair: rank(*pair))
+    return min(first, key=rank), min(second, key=rank)
+
+
+def _that_hold(machines: list[_Machines], profile: Profile | None) -> list[_Machines]:
+    """Return the machines whose GPUs hold what each GPU of the measured job held."""
+    need_gib = None if profile is None else memory_need_gib(profile)
+    if profile is None or need_gib is None:
+        return machines
+    splits = profile.job.splits_the_model
+    holding = []
+    for side in machines:
+        gpus = round(side.offer.gpu_count) * side.count
+        shares = max(1.0, profile.gpu_count / gpus) if splits else 1.0
+        same = side.offer.gpu == profile.hardware.gpu and gpus >= profile.gpu_count
+        if same or need_gib * shares <= USABLE * gpu_memory_gib(side.offer):
+            holding.append(side)
+    if not holding:
+        most_gib = max(gpu_memory_gib(side.offer) for side in machines)
+        raise InputError(
+            f"{machines[0].name}: {profile.job.name} holds {need_gib:.1f} GiB on a GPU, and this "
+            f"one has {most_gib:.1f}; name a GPU with more memory."
+        )
+    return holding
 
 
 def _candidates(name: str, catalog: Catalog, providers: tuple[str, ...]) -> list[_Machines]:
@@ -238,22 +277,24 @@ def _candidates(name: str, catalog: Catalog, providers: tuple[str, ...]) -> list
             f"{name!r}: no machines; write 8xH100 (one machine with 8), 8x1xH100 (8 machines with "
             "1), or PROVIDER/TYPE."
         )
-    model, gpus = resolve(match[3]).name, int(match[2] or 1)
-    count = int(match[1] or 1)
-    offers = [
+    models = {gpu.name for gpu in matching(match[3])} or {resolve(match[3]).name}
+    gpus, count = int(match[2] or 1), int(match[1] or 1)
+    sold = [
         offer
         for offer in catalog.offers
-        if offer.gpu == model and offer.gpu_count == gpus and offer.purchase == "on_demand"
-        if not (offer.withdrawn or offer.contract_only or offer.is_community)
+        if offer.gpu in models and offer.gpu_count >= 1 and offer.purchase == "on_demand"
+        if not (offer.withdrawn or offer.is_community or offer.not_for_rent_reason(catalog.as_of))
         if not providers or offer.provider in providers
     ]
-    if not offers:
-        counts = sorted(
-            {o.gpu_count for o in catalog.offers if o.gpu == model and o.gpu_count >= 1}
-        )
+    machines = [
+        _Machines(name=name, offer=offer, count=count) for offer in sold if offer.gpu_count == gpus
+    ]
+    if not machines:
+        counts = ", ".join(f"{n:g}" for n in sorted({offer.gpu_count for offer in sold}))
+        seller = f" of {', '.join(providers)}" if providers else ""
         raise InputError(
-            f"{name}: nobody here rents a machine with {gpus} {model}; sold are machines with "
-            f"{', '.join(f'{n:g}' for n in counts) or 'none'} of them. `gpucost prices --gpu "
-            f"{match[3]}` lists them."
+            f"{name}: nobody here rents a machine with {gpus} {match[3]}{seller}; sold are "
+            f"machines with {counts or 'none'} of them. List them: "
+            f"gpucost prices --gpu {match[3]}"
         )
-    return [_Machines(name=name, offer=offer, count=count) for offer in offers]
+    return machines

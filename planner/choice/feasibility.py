@@ -151,6 +151,10 @@ def _fits(size: OnSale, context: JobContext) -> Why | None:
     each = (
         max(1.0, context.profile.gpu_count / total) if splits else 1.0
     )  # shares that one GPU holds
+    if context.profile.job.ended == "gpu-out-of-memory" and not size.sizing.today:
+        today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
+        if room <= today:
+            return "memory", Message("no.memory-ran-out", room=room, today=today)
     if context.memory_gib is None and context.work.service is not None:
         service = context.work.service
         limit = service.limit_on(service.layout_on(offer, total))

@@ -95,7 +95,7 @@ def _of_grave(finding: Finding, context: JobContext, priced: Mapping[str, Saved]
     if (finding.severity, finding.confidence) != ("high", "measured"):
         return None
     cure = _cure(finding, context, priced) if finding.waste_fraction else None
-    return _try(cure, context, None) if cure else _unpriced(context, (finding,))
+    return _try(cure, context, priced.get(cure.code)) if cure else _unpriced(context, (finding,))
 
 
 def _worst(findings: Iterable[Finding]) -> Finding | None:
@@ -237,7 +237,9 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
     """Return the first action of unknown saving whose work the waste would pay for."""
     signals, rate = context.signals, context.asked.engineer_usd_per_hour
     at_stake = None if cause.waste_usd is None else cause.waste_usd * context.periods
-    codes = [code for code in cause.actions if code not in priced and code not in _ELSEWHERE]
+    # A machine that is paid for gains hours where it saves no dollar.
+    weighed = {*_ELSEWHERE, *(() if context.baseline.owed else priced)}
+    codes = [code for code in cause.actions if code not in weighed]
     one_copy = not may_scale(context)  # of which nothing is left to take away
     found = [action(code, signals) for code in codes if not (one_copy and code == SCALE_DOWN)]
     known = [one for one in found if one.effect is not None]
@@ -245,7 +247,7 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
     if at_stake is None:
         return min(helping, key=lambda cure: cure.effort_hours, default=None)
     paying = (cure for cure in helping if effort_usd(cure.effort_hours, rate) < at_stake)
-    return next(paying, None)
+    return min(paying, key=lambda cure: not cure.is_proved(signals), default=None)
 
 
 def find_proof(

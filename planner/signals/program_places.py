@@ -174,6 +174,12 @@ def started(profile: Profile) -> float | None:
     return sum(shares) if stepped and shares else None
 
 
+def starts(profile: Profile) -> float | None:
+    """Return how often the recorded program started; None where no start was seen."""
+    counts = [phase.count or 1 for phase in profile.phases if phase.kind == "start-up"]
+    return float(sum(counts)) if counts else None
+
+
 def early_share(profile: Profile) -> float | None:
     """Return the share of the recording that slow first steps took over the later ones' length."""
     step = profile.step
@@ -260,6 +266,7 @@ SIGNALS: dict[str, Signal] = {
     "evaluation.busy": Signal(evaluation_busy, "time with the GPU evaluating", FRACTION),
     "evaluation.idle": Signal(evaluation_idle, "evaluation with the GPU waiting", FRACTION),
     "start-up.share": Signal(started, "recording before the first step", FRACTION),
+    "start-up.count": Signal(starts, "starts in the recording"),
     "step.early_share": Signal(early_share, "recording lost to slow first steps", FRACTION),
     "stalls.share": Signal(stalled, "time in stalls", FRACTION),
     "stalls.longest_s": Signal(longest_stall_s, "longest stall, s", "s"),

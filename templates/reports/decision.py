@@ -257,7 +257,8 @@ def stay(job: JobPlan) -> str:
         return _("Set today's machine with --machine to see the savings.")
     if today.breaks and not today.broken_limits and job.options:
         wishes = join(sorted({word("reason", b.reason) for b in today.breaks}))
-        if (cheaper := _surely_cheaper(job)) is not None:
+        cheaper = _surely_cheaper(job)
+        if cheaper is not None and cheaper.hours.mid > today.hours.mid:
             return _(
                 "Keep it for now: {where} ({gpu}) is surely cheaper, but takes {hours} h in place "
                 "of {today} h.",
@@ -266,8 +267,11 @@ def stay(job: JobPlan) -> str:
                 hours=f"{cheaper.hours.mid:.0f}",
                 today=f"{today.hours.mid:.0f}",
             )
-        return _("Keep it: nothing that was asked for ({wishes}) is surely cheaper.", wishes=wishes)
-    if today.breaks:
+        if cheaper is None or job.answer.reason is None:
+            return _(
+                "Keep it: nothing that was asked for ({wishes}) is surely cheaper.", wishes=wishes
+            )
+    if today.breaks and (today.broken_limits or not job.options):
         broken = join(sorted({word("reason", b.reason) for b in today.breaks}))
         return _(
             "No option meets every limit: today's machine breaks {limits}, "

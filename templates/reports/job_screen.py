@@ -367,6 +367,10 @@ def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
         usd_range = money_range(usd.low, usd.mid, usd.high, at_least=today.at_least)
         saved = saved_words(float(now.saves.mid / today.total), at_most=today.at_least)
         figures = (usd_range, saved, _work(now, plan))
+        no_share = 200 * now.saves.mid < today.total  # of a machine that is paid for
+        if no_share and (freed_h := job.baseline.hours.mid * (1 - (now.time_factor or 1))) > 0:
+            freed = _("frees {hours} h of machines that are paid", hours=f"{freed_h:,.0f}")
+            figures = (freed, work_hours(now.effort_hours or 0))
     text = _todo(now.actions, plan, [])
     return Action(label=_("Now"), id=id_, text=text, figures=figures, cost=now.usd)
 

@@ -2,7 +2,8 @@
 
 Each case of public_jobs.json holds the figures of its thread (machines and hours are ours where it
 names none), where and when it was written, and the answer, which was judged before the product saw
-it. `python -m tests.outside.test_public_jobs` prints what the plan says of each.
+it. written_jobs.json holds jobs that were made up, with the answer, likewise, before the plan saw
+them. `python -m tests.outside.test_public_jobs` prints what the plan says of each.
 """
 
 import json
@@ -15,8 +16,11 @@ import pytest
 
 from tests.outside.test_advice_cases import Ran, named, plan_of
 
-CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name(
-    "public_jobs.json").read_text("utf-8"))  # fmt: skip
+CASES: list[dict[str, Any]] = [
+    case
+    for name in ("public_jobs.json", "written_jobs.json")
+    for case in json.loads(Path(__file__).with_name(name).read_text("utf-8"))
+]
 PRICE = {"sbert-4x4090": "--price 2.96"}
 
 
@@ -55,8 +59,10 @@ def agrees(wants: Mapping[str, Any], ran: Ran) -> Iterator[tuple[str, bool]]:
         "stays": lambda _: option is None,
         "gpus": lambda models: option is None or option["offer"]["gpu"].startswith(tuple(models)),
         "not_types": lambda types: option is None or option["offer"]["instance_type"] not in types,
+        "gib_least": lambda gib: ran.gib >= gib,
         "gib_least_or_cured": lambda gib: ran.gib >= gib or bool(cures & codes),
         "text": lambda words: any(word in ran.text for word in words),
+        "not_text": lambda words: not any(word in ran.text for word in words),
     }
     for key, wanted in wants.items():
         yield key, bool(holds[key](wanted))
@@ -67,7 +73,8 @@ def ran_case(case: Mapping[str, Any], folder: Path) -> Ran:
     job = profile(case)
     path = folder / "profile.json"
     path.write_text(json.dumps(job), "utf-8")
-    return plan_of(path, PRICE.get(job["job"]["name"], ""), folder / "plan.json")
+    options = case.get("options", PRICE.get(job["job"]["name"], ""))
+    return plan_of(path, options, folder / "plan.json")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["profile"]["job"]["name"] for case in CASES])

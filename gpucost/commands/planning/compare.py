@@ -76,13 +76,20 @@ def _rows(comparison: Comparison, lang: str) -> Iterator[tuple[Message, tuple[st
             for s in sides
         ),
     )
-    yield Message("compare.links"), tuple(s.links for s in sides)
+    yield Message("compare.links"), tuple(_gpus(s).translate_to(lang) for s in sides)
     yield Message("compare.hours"), tuple(_range(*_hours(s), unit="{} h") for s in sides)
     yield Message("compare.dollars"), tuple(_range(*s.usd, unit="${}") for s in sides)
     yield (
         Message("compare.read"),
         tuple(Message("compare.days", n=s.price_age_days).translate_to(lang) for s in sides),
     )
+
+
+def _gpus(side: ComparedMachines) -> Message:
+    if side.machines > 1:
+        return Message("compare.network", n=side.gpus, gpu=side.gpu)
+    links = side.links.partition(",")[0]
+    return Message("compare.gpus", n=side.gpus, gpu=side.gpu, links=f", {links}" * (side.gpus > 1))
 
 
 def _hours(side: ComparedMachines) -> tuple[Decimal, ...]:
@@ -114,16 +121,12 @@ def _verdict(comparison: Comparison, sources: str) -> Iterator[Message]:
         yield Message(
             "compare.longer", name=second.name, first=first.name, low=low, mid=mid, high=high
         )
-    if first.usd_per_gpu_hour == second.usd_per_gpu_hour:
-        yield Message("compare.apart-alike", usd=show(first.usd_per_gpu_hour))
-    else:
-        less, more = sorted(comparison.sides, key=lambda side: side.usd_per_gpu_hour)
-        yield Message(
-            "compare.apart",
-            name=less.name,
-            usd=show(less.usd_per_gpu_hour),
-            other=show(more.usd_per_gpu_hour),
-        )
+    less, more = sorted(comparison.sides, key=lambda side: side.usd_per_gpu_hour)
+    usd, other = show(less.usd_per_gpu_hour), show(more.usd_per_gpu_hour)
+    if usd == other:
+        yield Message("compare.apart-alike", usd=usd)
+    elif less.gpu == more.gpu:  # the hours of other models differ: a price by the hour is no answer
+        yield Message("compare.apart", name=less.name, usd=usd, other=other)
     busy = comparison.busy_fraction
     if not sources:
         yield Message("compare.measure", words=f"{first.name} {second.name}")

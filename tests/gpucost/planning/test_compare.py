@@ -95,3 +95,31 @@ def test_machines_apart_are_never_faster_than_one_with_the_same_gpus(
     assert first["usd_per_hour"] == second["usd_per_hour"]
     assert second["hours"]["low"] >= first["hours"]["mid"]
     assert "take 8xH100:" in call("compare", *words).out
+
+
+def test_a_gpu_that_cannot_hold_the_job_is_refused(call: Call, write: Write) -> None:
+    """68 GiB do not fit an A10G; of the A100s, those of 80 GB are compared."""
+    document = training()
+    document["gpus"] = [{"metrics": {"mem.used_gib": {"mean": 66.0, "max": 68.0}}}]
+    write("profile.json", document)
+    refused = call("compare", "1xH100", "1xA10G", "profile.json", "--as-of", DAY)
+    assert refused.code == 2
+    assert "holds 68.0 GiB on a GPU, and this one has 22.4" in refused.err
+    ran = call("compare", "1xH100", "1xA100", "profile.json", "--as-of", DAY, "-f", "json")
+    assert ran.json["sides"][1]["gpu"].endswith("80GB")
+
+
+def test_hours_asked_for_are_those_on_the_first_side(call: Call, write: Write) -> None:
+    """24 h there, whatever machine was measured."""
+    write("profile.json", training())
+    for first in ("1xH100", "1xL4"):
+        words = ("compare", first, "1xA100", "profile.json", "--hours", "24", "--as-of", DAY)
+        side = call(*words, "-f", "json").json["sides"][0]
+        assert side["hours"]["mid"] == pytest.approx(24)
+
+
+def test_other_models_are_not_compared_by_the_gpu_hour(call: Call) -> None:
+    """Their hours differ; a name of several models is one model where both sides have it."""
+    assert "Separate jobs" not in call("compare", "1xH100", "1xA100", "--as-of", DAY).out
+    sides = call("compare", "4xA100", "4x1xA100", "--as-of", DAY, "-f", "json").json["sides"]
+    assert sides[0]["gpu"] == sides[1]["gpu"]
