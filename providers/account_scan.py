@@ -112,7 +112,8 @@ class AccountScan(Struct, frozen=True, kw_only=True):
     Attributes:
         schema: `gpucost.scan/v1`.
         as_of: when the providers were asked.
-        items: idle ones first, the dearest first, then those of unknown use.
+        items: idle ones first, then those of unknown use; machines without a known price, then
+            the dearest first.
         unseen: parts of an account that could not be asked, a sentence each.
         skipped: providers without credentials, a sentence each.
         idle_usd_per_month: of idle items, as far as prices are known: 730 hours.
@@ -228,9 +229,9 @@ def judge(item: ScannedItem) -> ScannedItem:
     if hours is None or busiest is None:
         return replace(item, why=item.why or "use was not measured")
     name = "CPU" if item.gpu_fraction is None else "GPU"
-    why = f"{name} at most {busiest:.1%} in an hour of {hours:.0f}"
+    why = f"busiest of {hours:.0f} hours: {name} {busiest:.1%}"
     if hours < LEAST_HOURS:
-        return replace(item, why=f"{why}: measured for less than {LEAST_HOURS} h")
+        return replace(item, why=f"{why}; too few to judge, {LEAST_HOURS} are needed")
     cpu = min(IDLE_CPU_FRACTION, 1 / (item.vcpus or _MOST_VCPUS))
     limit = cpu if item.gpu_fraction is None else IDLE_GPU_FRACTION
     return replace(item, idle=busiest < limit, why=why)
@@ -278,16 +279,17 @@ def assemble(
     now: datetime,
 ) -> AccountScan:
     """Return the scan of all accounts: priced items in order, with their totals."""
-    listed, missing = sorted(items, key=_rank), _sentences(unseen)
+    listed, parts = sorted(items, key=_rank), tuple(unseen)
+    is_part = any(part.kind not in _WITHOUT_COST for part in parts)
     return AccountScan(
         schema=SCHEMA,
         as_of=now,
         items=tuple(listed),
-        unseen=missing,
+        unseen=_sentences(parts),
         skipped=tuple(skipped),
         idle_usd_per_month=per_month(item for item in listed if item.idle),
         usd_per_month=per_month(listed),
-        at_least=bool(missing) or any(item.at_least for item in listed),
+        at_least=is_part or any(item.at_least for item in listed),
     )
 
 
@@ -297,11 +299,13 @@ def per_month(items: Iterable[ScannedItem]) -> Decimal:
     return EXACT.multiply(sum_exactly(rates), HOURS_PER_MONTH)
 
 
+_WITHOUT_COST = (USE, NODE_POOL)  # whose absence hides nothing that costs money
 _IDLE_ORDER = {True: 0, None: 1, False: 2}
 
 
 def _rank(item: ScannedItem) -> tuple[int, Decimal, str, str, str]:
-    dollars = item.usd_per_hour or Decimal(0)
+    is_unpriced = item.kind == MACHINE and item.is_billed and not item.price_source
+    dollars = Decimal("Infinity") if is_unpriced else item.usd_per_hour or Decimal(0)
     return _IDLE_ORDER[item.idle], -dollars, item.provider, item.region, item.id
 
 

@@ -130,7 +130,7 @@ def _machine(machine: Item, region: str) -> ScannedItem:
         type=str(machine["InstanceType"]),
         purchase="spot" if machine.get("InstanceLifecycle") == "spot" else "on_demand",
         state=state,
-        pool=tags.get("eks:nodegroup-name", "") or group,
+        pool=tags.get("eks:nodegroup-name") or tags.get("karpenter.sh/nodepool") or group,
         tags=tags,
         run=_run(tags),
         started_at=started if isinstance(started, datetime) else None,

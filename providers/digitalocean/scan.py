@@ -34,6 +34,7 @@ _HOUR_S = 3600
 _CPU = "/v2/monitoring/metrics/droplet/cpu"
 _IDLE = "idle"
 _OFF = "off"
+_IN_CLUSTER = "k8s"  # a tag of every node
 _Nodes = dict[str, tuple[str, str, str, str]]
 """Droplet -> id of its cluster, id and name of its pool, its id as a node."""
 
@@ -107,7 +108,8 @@ def _machine(droplet: JsonDocument, nodes: _Nodes) -> ScannedItem:
     run = marks.run if marks else named[1] if named else run_of_node(name)
     cluster, pool, pool_name, node = nodes.get(id_, ("", "", "", ""))
     ends = ["doctl", "compute", "droplet", "delete", id_]
-    if pool:  # which would replace it, unless that shrinks with it
+    tags = _tags(droplet)
+    if pool or _IN_CLUSTER in tags:  # which would replace it, unless that shrinks with it
         ends = ["doctl", "kubernetes", "cluster", "node-pool", "delete-node", cluster, pool, node]
     is_off = droplet.get("status") == _OFF
     return ScannedItem(
@@ -120,7 +122,7 @@ def _machine(droplet: JsonDocument, nodes: _Nodes) -> ScannedItem:
         purchase="spot" if size.endswith("-spot") else "on_demand",
         state=str(droplet.get("status", "")),
         pool=pool_name,
-        tags=_tags(droplet),
+        tags=tags,
         run=run or None,
         started_at=_time(droplet),
         vcpus=int(str(droplet.get("vcpus") or 0)) or None,
@@ -217,7 +219,7 @@ def busy_hours(answer: JsonDocument) -> list[float]:
         for at, seconds in (elements(value) for value in elements(series["values"])):
             samples.setdefault(float(str(at)), {})[mode] = float(str(seconds))
     hours: dict[int, list[float]] = {}
-    for (_, before), (at, after) in pairwise(sorted(samples.items())):
+    for (at, before), (_, after) in pairwise(sorted(samples.items())):
         grown = {mode: after[mode] - before[mode] for mode in before.keys() & after.keys()}
         total = sum(grown.values())
         if _IDLE in grown and total > 0 and min(grown.values()) >= 0:

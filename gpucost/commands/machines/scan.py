@@ -31,7 +31,7 @@ from pricing.catalog.offer import Offer
 from pricing.catalog.regions import known_regions
 from pricing.errors import GpucostError, InputError, MissingCredentialsError, ProviderError
 from pricing.listing import counted
-from pricing.money import plain, show
+from pricing.money import cents, plain, show
 from providers.account_scan import (
     AccountScan,
     ScanDraft,
@@ -50,8 +50,7 @@ from providers.registry import scanned, scanner
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WEBHOOK_S = 10.0
 _IN_MESSAGE = 20
-_MOST_UNSEEN = 3
-_OTHERS = 20
+_OTHERS = 10
 _OK = range(200, 300)
 _ENDS = "Nothing was ended. The commands below the table end each where it runs."
 
@@ -104,10 +103,9 @@ def _scan(
     drafts = [answer for answer in answers.values() if isinstance(answer, ScanDraft)]
     failed = {name: error for name, error in answers.items() if isinstance(error, GpucostError)}
     if not drafts:
-        problems = [problem for error in failed.values() for problem in error.problems]
         kinds = {type(error) for error in failed.values()}
-        kind = MissingCredentialsError if kinds == {MissingCredentialsError} else ProviderError
-        raise kind(problems)
+        kind = kinds.pop() if len(kinds) == 1 else ProviderError
+        raise kind(problem for error in failed.values() for problem in error.problems)
     absent = {
         name: error
         for name, error in failed.items()
@@ -136,7 +134,7 @@ def _ask(request: Request, provider: str) -> ScanDraft | GpucostError:
         draft = scanner(provider)(request)
     except GpucostError as error:
         return error
-    return draft if draft.answered else ProviderError(draft.unasked[0].why)
+    return draft if draft.answered or not draft.unasked else ProviderError(draft.unasked[0].why)
 
 
 def _offer(catalog: Catalog, item: ScannedItem) -> Offer | None:
@@ -186,21 +184,22 @@ def _summary(scan: AccountScan, owner_tag: str) -> Iterator[str]:
     if idle:
         yield f"Idle: {_amounts(idle)}: {_dollars(idle)} a month."
     else:
-        yield "Idle: nothing that was measured." if scan.items else "Nothing runs that costs money."
+        yield "Idle: nothing, as far as use was measured." if scan.items else "Nothing was seen."
     if scan.items:
         yield f"In all: {_amounts(scan.items)}: {more}${show(scan.usd_per_month)} a month."
     if unmeasured:
         yield f"Use unknown, not idle: {_amounts(unmeasured)}: {_dollars(unmeasured)} a month."
+    by_cpu = sum(item.cpu_fraction is not None and item.gpu_fraction is None for item in idle)
+    if by_cpu:
+        yield f"Judged by CPU alone: {by_cpu} of the {len(idle)} idle; look before you end one."
     nameless = sum(item.owner is None for item in idle)
     if nameless:
         yield f"No tag {owner_tag!r}: {nameless} of the {len(idle)} idle."
     launched = sum(item.run is not None for item in scan.items)
     if launched:
         yield f"Started by gpucost: {launched} (`gpucost list` has them)."
-    for sentence in scan.unseen[:_MOST_UNSEEN]:
-        yield f"Not seen: {printable(sentence)}"
-    if len(scan.unseen) > _MOST_UNSEEN:
-        yield f"Not seen: {len(scan.unseen) - _MOST_UNSEEN} more, named below."
+    if scan.unseen:
+        yield f"Not seen: {'; '.join(sentence.partition(':')[0] for sentence in scan.unseen)}."
     if idle:
         yield _ENDS
 
@@ -228,13 +227,13 @@ def _dollars(items: Collection[ScannedItem]) -> str:
 
 
 _COLUMNS = ("#", "what", "where", "name", "use", "USD/month", "age", "so far", "owner")
-_WHOLE = (*_COLUMNS, "idle", "why", "id", "USD/h", "by gpucost", "command")
+_WHOLE = (*_COLUMNS, "idle", "why", "id", "USD/h", "at least", "by gpucost", "command")
 
 
 def _table(items: Iterable[ScannedItem], now: datetime, output: Output) -> Table:
     """Return a row an item; other formats than the table also have what ends it."""
     is_table = output.format == "table"
-    rows = [_row(place, item, now) for place, item in enumerate(items, 1)]
+    rows = [_row(place, item, now, output.format) for place, item in enumerate(items, 1)]
     return Table(
         columns=_COLUMNS if is_table else _WHOLE,
         rows=tuple(row[: len(_COLUMNS)] if is_table else row for row in rows),
@@ -244,9 +243,11 @@ def _table(items: Iterable[ScannedItem], now: datetime, output: Output) -> Table
     )
 
 
-def _row(place: int, item: ScannedItem, now: datetime) -> tuple[str, ...]:
+def _row(place: int, item: ScannedItem, now: datetime, form: str) -> tuple[str, ...]:
+    """Return the cells of an item; amounts in CSV, which programs read, are digits alone."""
     rate, spent = item.usd_per_hour, item.usd_so_far
-    more = ">" if item.at_least else ""
+    more = ">" if item.at_least and form != "csv" else ""
+    amount = (lambda usd: plain(cents(usd))) if form == "csv" else show
     days = None if item.started_at is None else (now - item.started_at).total_seconds() / 86_400
     hourly = "unknown" if rate is None else plain(round(rate, 6))
     return (
@@ -255,25 +256,27 @@ def _row(place: int, item: ScannedItem, now: datetime) -> tuple[str, ...]:
         f"{item.provider} {item.region}",
         item.name or item.id,
         _use(item),
-        "unknown" if rate is None else f"{more}{show(per_month((item,)))}",
+        "unknown" if rate is None else f"{more}{amount(per_month((item,)))}",
         "?" if days is None else f"{days:.0f} d" if days >= 1 else f"{days * 24:.0f} h",
-        "unknown" if spent is None else f"{more}{show(spent)}",
+        "unknown" if spent is None else f"{more}{amount(spent)}",
         item.owner or "-",
         {True: "yes", False: "no", None: "unknown"}[item.idle],
         item.why,
         item.id,
         hourly,
+        "yes" if item.at_least else "no",
         item.run or "-",
         _command(item),
     )
 
 
 def _use(item: ScannedItem) -> str:
-    """Return the verdict in a few words; how much of the machine was busy, where it was read."""
+    """Return the verdict in two words, with the mean of the week where it was measured."""
     shares = (("GPU", item.gpu_fraction), ("CPU", item.cpu_fraction))
     read = next((f" {name} {share:.1%}" for name, share in shares if share is not None), "")
-    verdict = {True: "idle", False: "in use", None: "unknown"}[item.idle]
-    return f"{verdict}{read or ('' if not item.idle else f', {item.why}')}"
+    if item.idle and not read:
+        return item.state if item.kind == MACHINE else "unattached"
+    return {True: "idle", False: "in use", None: "unknown"}[item.idle] + read
 
 
 def _gate(scan: AccountScan, limit: Decimal | None, output: Output) -> int:
