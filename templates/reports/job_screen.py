@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _SAME_TIME = 1.05
 _ZERO = Decimal(0)
-_LEFT_ON = "left-on"
+_LEFT_ON, _END_IDLE = "left-on", "idle-shutdown"
 _MONTH_H = 744.0
 
 
@@ -162,7 +162,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         more=_more(job, plan),
         commands=tuple(dict.fromkeys((*([_typed(how, job, plan)] if how else []), command))),
         paid_usd=today.cost.total,
-        wasted_usd=first.waste_usd if first else None,
+        wasted_usd=_wasted_usd(job),
         cause=translate_text(first.cause) if first else "",
     )
 
@@ -291,10 +291,36 @@ def _wasted(job: JobPlan, died: tuple[str, Decimal | None] | None) -> Iterator[L
         text = _("Not enough was measured to say how much of it is wasted.")
         yield Line(label=_("Wasted"), text=text)
     else:
-        yield _waste(first, paid, within)
-    for finding in job.findings:
-        if finding.code == _LEFT_ON and finding is not first and finding.waste_usd:
-            yield replace(_waste(finding, paid), label=_("Idle"))
+        yield _waste(first, paid, within, _wasted_usd(job))
+    for finding in _idle_beside(job):
+        usd, cause = whole_dollars(finding.waste_usd), translate_text(finding.cause)
+        yield Line(label=_("Idle"), text=_("{usd} of it: {cause}", usd=usd, cause=cause))
+
+
+def _idle_beside(job: JobPlan) -> list[Finding]:
+    """Return what else of the paid time is idle and ends with the machine, beside the verdict.
+
+    No second is counted by two findings.
+    """
+    first = job.verdict
+    return [
+        finding
+        for finding in job.findings
+        if finding is not first
+        and finding.waste_usd
+        and finding.confidence != "possible"
+        and _END_IDLE in finding.actions
+        and (finding.code == _LEFT_ON or (first is not None and first.code == _LEFT_ON))
+    ]
+
+
+def _wasted_usd(job: JobPlan) -> Decimal | None:
+    """Return what the verdict and the other idle hours come to; None where that is not known."""
+    first = job.verdict
+    if first is None or first.waste_usd is None:
+        return None
+    beside = sum((finding.waste_usd or _ZERO for finding in _idle_beside(job)), _ZERO)
+    return first.waste_usd + beside
 
 
 def _part_of_waste(lost: Decimal | None, first: Finding | None) -> Decimal:
@@ -307,16 +333,27 @@ def _part_of_waste(lost: Decimal | None, first: Finding | None) -> Decimal:
     return lost if first.code in _WAITS and first.confidence != "measured" else _ZERO
 
 
-def _waste(first: Finding, paid: Decimal | None, elsewhere: Decimal = _ZERO) -> Line:
-    """Return what a finding wastes and why, without what is told of `elsewhere`."""
-    cause = translate_text(first.cause)
-    if not first.waste_usd:
+def _waste(
+    first: Finding, paid: Decimal | None, elsewhere: Decimal, together: Decimal | None
+) -> Line:
+    """Return what is wasted and why.
+
+    Args:
+        first: the verdict.
+        paid: for the period.
+        elsewhere: part of its waste whose cause stands in a line of its own.
+        together: its waste and that of the findings beside it.
+    """
+    cause, waste = translate_text(first.cause), first.waste_usd
+    if not waste or together is None:
         return Line(label=_("Diagnosis"), text=cause)
-    share = report_text.percent(float(first.waste_usd / paid)) if paid else ""
-    usd = whole_dollars(first.waste_usd)
+    share = report_text.percent(float(together / paid)) if paid else ""
+    usd = whole_dollars(together)
     amount = _("{usd} ({share})", usd=usd, share=share) if share else usd
-    if elsewhere:
-        rest = whole_dollars(round(first.waste_usd, 0) - round(elsewhere, 0))
+    if together > waste:
+        amount = _("{amount}, {part} of it so", amount=amount, part=whole_dollars(waste))
+    elif elsewhere:
+        rest = whole_dollars(round(waste, 0) - round(elsewhere, 0))
         amount = _("{amount}; the other {rest}", amount=amount, rest=rest)
     text = _("{amount}: {cause}", amount=amount, cause=cause)
     return Line(label=_("Wasted"), text=text, kind="waste")

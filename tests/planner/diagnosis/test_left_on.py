@@ -135,3 +135,16 @@ def test_what_was_lost_after_a_crash_and_the_rest_of_the_waste_add_up(tmp_path: 
     idle, wasted = facts["Idle"], facts["Wasted"]
     assert idle.startswith("$365 of the waste: GPU memory rose")
     assert wasted.startswith("$803 (55 %); the other $438: ")
+
+
+def test_pauses_and_the_hours_after_the_session_are_one_waste(tmp_path: Path) -> None:
+    """What ending an idle machine gives back is said whole, and its two parts add up to it."""
+    profile = recorded(tmp_path, 8.0, lambda hour: hour < 5 and hour % 1.5 < 0.2)
+    draft = plan(running(profile))
+    with use_language("en"):
+        screen = first_screen(to_plan(draft))
+    parts = [finding.waste_usd or Decimal(0) for finding in draft.jobs[0].findings[:2]]
+    assert screen.wasted_usd == sum(parts)
+    facts = {line.label: line.text for line in screen.facts}
+    assert f", ${parts[0]:,.0f} of it so: " in facts["Wasted"]
+    assert facts["Idle"].startswith(f"${parts[1]:,.0f} of it: ")
