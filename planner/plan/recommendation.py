@@ -131,11 +131,11 @@ def recommend(
         terms: how moving all to another machine type is weighed; None: nobody moves to share.
     """
     jobs = {one.job: one for one in jobs_alone}
-    best = _with(jobs, fleet)
+    best = _with(jobs, fleet, terms=terms)
     if fleet is None or terms is None or not terms.by_cost:
         return best
     for other in fleet.alternatives:
-        found = _with(jobs, other.fleet, other)
+        found = _with(jobs, other.fleet, other, terms=terms)
         moved = found.packed_jobs.intersection(other.jobs)
         if moved and found.mid < best.mid and found.net(terms) > best.net(terms):
             best = found
@@ -143,9 +143,14 @@ def recommend(
 
 
 def _with(
-    jobs: Mapping[str, JobAlone], fleet: Fleet | None, alternative: Alternative | None = None
+    jobs: Mapping[str, JobAlone],
+    fleet: Fleet | None,
+    alternative: Alternative | None = None,
+    *,
+    terms: MovingTerms | None,
 ) -> Recommendation:
-    packed = tuple(group for group in (fleet.together if fleet else ()) if _saves(group, jobs))
+    groups = fleet.together if fleet else ()
+    packed = tuple(group for group in groups if _pays(group, jobs, terms))
     shared = {name for group in packed for name in group.jobs}
     alone = [one for one in jobs.values() if one.job not in shared and one.mid is not None]
     done: list[JobAlone | Together] = [*alone, *packed]
@@ -164,7 +169,13 @@ def _with(
     )
 
 
-def _saves(group: Together, jobs: Mapping[str, JobAlone]) -> bool:
-    singly = [jobs[name].mid for name in group.jobs]
-    known = [cost for cost in singly if cost is not None]
-    return len(known) == len(singly) and group.cost < sum(known, _ZERO)
+def _pays(group: Together, jobs: Mapping[str, JobAlone], terms: MovingTerms | None) -> bool:
+    """Return whether sharing costs less than what is best for each job alone, its work paid."""
+    alone = [jobs[name] for name in group.jobs]
+    known = [job.mid for job in alone if job.mid is not None]
+    saves = sum(known, _ZERO) - group.cost
+    if len(known) < len(alone) or saves <= 0 or terms is None:
+        return len(known) == len(alone) and saves > 0
+    more_h = group.effort_hours - sum(job.effort_hours for job in alone)
+    moving = group.moving_usd - sum((job.moving_usd for job in alone), _ZERO)
+    return saves * terms.periods > usd(str(more_h)) * terms.engineer_usd_per_hour + moving

@@ -69,7 +69,7 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
             *by_team,
         ),
         busy_fraction=_mean_busy(plan),
-        gpus=(fleet.gpus_after, gpus) if fleet and fleet.gpus_after < gpus else None,
+        gpus=(fleet.gpus_after, gpus) if fleet and _are_fewer(fleet, plan, gpus) else None,
         actions=(*stopped, *tries, *_without_stay(_fleet_actions(plan), tries)),
         rows=tuple(_row(group, plan) for group in groups[:shown]),
         notes=(*_fleet_doubts(plan), Line(label=_("Run"), text=with_plan(command))),
@@ -293,7 +293,9 @@ def _fleet_actions(plan: Plan) -> list[Action]:
     stops = _stop_saves(plan.jobs) or _ZERO
     actions: list[Action] = []
     figures: tuple[str, ...]
-    if fleet and fleet.cost_after < fleet.cost_before - stops:
+    shares = fleet is not None and fleet.cost_after < fleet.cost_before - stops
+    dear = shares and fleet is not None and fleet.taken is None and not total.packed
+    if fleet and shares and not dear:
         usd = fleet.cost_after
         figures = (whole_dollars(usd), saved_words(_share(usd, before)))
         actions.append(_at_home(fleet, figures, exactly(usd)))
@@ -308,7 +310,10 @@ def _fleet_actions(plan: Plan) -> list[Action]:
         actions.append(Action(label=_("In all"), text=text, figures=figures, cost=cost))
     if not actions:
         stay = _("keep the others as they are") if any(job.ended for job in plan.jobs) else None
-        return [Action(label=_("Now"), text=stay or _("keep as is"))]
+        text = stay or _("keep as is")
+        if fleet and dear:
+            text = _("{stay}: {why}", stay=text, why=_too_dear_to_share(fleet, plan, stops))
+        return [Action(label=_("Now"), text=text)]
     if actions[-1].cost is None:
         return actions
     work, days = work_hours(plan.roi.effort_hours), plan.roi.payback_days
@@ -325,9 +330,27 @@ def _fleet_actions(plan: Plan) -> list[Action]:
     return actions
 
 
+def _too_dear_to_share(fleet: Fleet, plan: Plan, stops: Decimal) -> str:
+    """Return what sharing saves and that its work is not paid back."""
+    effort_h = sum(group.effort_hours for group in fleet.recommended_groups)
+    return _(
+        "sharing saves {usd} {period}, which does not pay for its {hours} of work",
+        usd=whole_dollars(fleet.cost_before - stops - fleet.cost_after),
+        period=period_words(plan),
+        hours=work_hours(effort_h),
+    )
+
+
 def _without_stay(actions: list[Action], tries: Sequence[Action]) -> list[Action]:
     """Return the actions, without the advice to keep all where something is to be tried."""
     return [action for action in actions if action.figures] if tries else actions
+
+
+def _are_fewer(fleet: Fleet, plan: Plan, gpus: int) -> bool:
+    """Return whether fewer GPUs are recommended, or cost nothing more."""
+    total = plan.recommended
+    taken = total is None or bool(total.packed) or _is_owed(plan)
+    return fleet.gpus_after < gpus and (taken or any(job.ended for job in plan.jobs))
 
 
 def _at_home(fleet: Fleet, figures: tuple[str, ...], cost: CostRange | None) -> Action:

@@ -16,6 +16,8 @@ from planner.plan.read import read_plan
 from planner.plan.teams import teams
 from planner.profile.model import Profile, Statistics
 from pricing.money import cents
+from templates.language.translate import use_language
+from templates.reports.first_screen import first_screen
 from tests.page_table import page_total
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
@@ -158,3 +160,16 @@ def test_all_outputs_agree(jobs: list[tuple[Any, ...]], price: str, rate: int) -
             engineer_usd_per_hour=Decimal(rate),
         )
     )
+
+
+@pytest.mark.parametrize(("hours", "shares"), [(100.0, True), (1.0, False)])
+def test_sharing_is_advised_where_it_pays_for_its_work(hours: float, shares: bool) -> None:  # noqa: FBT001
+    """Four jobs on one GPU save $600 a month, or $6: the work takes 16 h, $1,600 of half a year."""
+    found = plan(*four(hours=hours, kind="training"), offers=(TODAY,))
+    agrees(found)
+    assert bool(found.recommended.packed) is shares
+    with use_language("en"):
+        (action,) = first_screen(to_plan(found)).actions
+    words = "share today's GPUs" if shares else "keep as is: sharing saves $"
+    assert action.text.startswith(words)
+    assert ("does not pay for its 16 h of work" in action.text) is not shares
