@@ -99,6 +99,9 @@ def _named(case: Case, signals: Signals) -> str:
         if not isinstance(slowest, Message):
             return ""
         return Message("cause.slowest-rank-sentence", **slowest.params)
+    if case.names == "unused":
+        unused = signals["gpus.unused"]
+        return unused if isinstance(unused, Message) else ""
     if case.names == "idle-hours":
         idle_h, whole_h = signals["window.idle_around_h"], signals["window.recorded_h"]
         return Message("cause.idle-hours", idle=idle_h or 0, whole=whole_h or 0)

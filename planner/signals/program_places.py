@@ -189,6 +189,43 @@ def early_share(profile: Profile) -> float | None:
     return min(1.0, step.early_count * ((step.early_s or 0.0) - step.mean_s) / whole_s)
 
 
+_UNUSED = 0.01  # of the time; nobody starts work there
+_USED = 0.5
+
+
+def _busy_by_gpu(profile: Profile) -> list[float | None]:
+    readings = (gpu.metrics.get("util.kernel_time") for gpu in profile.gpus)
+    return [None if reading is None else reading.typical for reading in readings]
+
+
+def _unused(profile: Profile) -> list[int]:
+    """Return the GPUs on which nothing ran, by index, where another one of the job works."""
+    means = _busy_by_gpu(profile)
+    if max((mean or 0.0 for mean in means), default=0.0) < _USED:
+        return []
+    return [
+        place if gpu.index is None else gpu.index
+        for place, (gpu, mean) in enumerate(zip(profile.gpus, means, strict=True))
+        if mean is not None and mean < _UNUSED
+    ]
+
+
+def unused_gpus(profile: Profile) -> Message | None:
+    """Return which GPUs are not used, and how busy the others are."""
+    unused = _unused(profile)
+    means = [mean or 0.0 for mean in _busy_by_gpu(profile)]
+    others = len(means) - len(unused)
+    if not unused or not others:
+        return None
+    names = ", ".join(map(str, unused))
+    return Message("cause.unused-gpus", names=names, others=others, busy=sum(means) / others)
+
+
+def unused_share(profile: Profile) -> float | None:
+    """Return the part of the job's GPUs that is not used, 0-1."""
+    return len(_unused(profile)) / len(profile.gpus) if profile.gpus else None
+
+
 def rank_behind(profile: Profile) -> float | None:
     """Return by how much of its time the slowest rank does more of its own than the others.
 
@@ -276,6 +313,8 @@ SIGNALS: dict[str, Signal] = {
     "ranks.behind": Signal(
         rank_behind, "slowest rank's own work, over that of the others", FRACTION
     ),
+    "gpus.unused": Signal(unused_gpus, "GPUs on which no kernel ran"),
+    "gpus.unused_share": Signal(unused_share, "GPUs on which no kernel ran", FRACTION),
     "ranks.slowest": Signal(slowest_rank, "slowest rank"),
     "health.problems": Signal(lambda p: float(len(failing(p))), "faults of GPUs and links"),
     "health.worst": Signal(lambda p: join(failing(p)) or None, "what fails"),
