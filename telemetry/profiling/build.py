@@ -359,11 +359,12 @@ def _gpus(
     shares = []
     for key, rows in by_gpu(merged.samples):
         shares.append(_share(rows, window))
+        stood = durations(rows[_TIME])
         measured[key] = metrics = {
             slot: figures
             for slot in SLOTS
             if slot in rows and slot != _ENERGY
-            if (figures := _measured(rows[_TIME], rows[slot], window)) is not None
+            if (figures := _measured(rows[_TIME], rows[slot], window, stood)) is not None
         }
         energy = _energy(rows, window) if energy_known and window.interval_s is not None else None
         if energy is not None:
@@ -385,12 +386,16 @@ def _ordered(metrics: dict[str, Statistics]) -> dict[str, Statistics]:
 
 
 def _measured(
-    t_s: NDArray[np.float64], read: NDArray[np.float64], window: ActiveWindow
+    t_s: NDArray[np.float64],
+    read: NDArray[np.float64],
+    window: ActiveWindow,
+    stood: NDArray[np.float64],
 ) -> Statistics | None:
     """Return statistics of one slot over the window, by the times at which it was read."""
     known = np.isfinite(read)
-    t_s, read = t_s[known], read[known]
-    stood = durations(t_s)
+    if not known.all():
+        t_s, read = t_s[known], read[known]
+        stood = durations(t_s)
     if window.interval_s is not None:
         inside = window.holds(t_s)
         read, stood = read[inside], stood[inside]
@@ -467,8 +472,9 @@ def _of_host(
     if host is None:
         return {}
     columns = columns_of(host)
+    stood = durations(columns[_TIME])
     return {
-        name: _measured(columns[_TIME], columns[f"{prefix}{name}"], window)
+        name: _measured(columns[_TIME], columns[f"{prefix}{name}"], window, stood)
         for name in names
         if f"{prefix}{name}" in columns
     }

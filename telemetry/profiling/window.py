@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,13 +35,22 @@ Columns = Mapping[str, "NDArray[np.float64]"]
 
 def by_gpu(samples: pd.DataFrame) -> Iterator[tuple[str, Columns]]:
     """Yield each device's key and its rows as numbers, by key; jobs are numbered."""
-    columns = {str(name): samples[name].array for name in samples.columns if name not in (GPU, JOB)}
+    columns = {
+        str(name): column.array if column.dtype == "category" else column.to_numpy()
+        for name, column in samples.items()
+        if name not in (GPU, JOB)
+    }
     if JOB in samples:
-        numbers = samples[JOB].astype("category").cat.codes
-        columns[JOB] = numbers.where(numbers >= 0, np.nan).astype(float).array
-    places = {str(key): own for key, own in samples.groupby(GPU, observed=True).indices.items()}
-    for key, own in sorted(places.items()):
-        yield key, {name: np.asarray(c.take(own), dtype=float) for name, c in columns.items()}
+        numbers = samples[JOB].astype("category").cat.codes.to_numpy()
+        columns[JOB] = np.where(numbers >= 0, numbers, np.nan)
+    devices = samples[GPU].astype("category").cat
+    codes, keys = devices.codes.to_numpy(), [str(key) for key in devices.categories]
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes, np.arange(len(keys) + 1), sorter=order)
+    for place in sorted(range(len(keys)), key=keys.__getitem__):
+        own = order[bounds[place] : bounds[place + 1]]
+        if len(own):
+            yield keys[place], {n: np.asarray(c.take(own), float) for n, c in columns.items()}
 
 
 def columns_of(frame: pd.DataFrame) -> Columns:
@@ -74,6 +84,8 @@ def _stood(instants: NDArray[np.float64]) -> NDArray[np.float64]:
     steps = np.diff(instants)
     # No usual interval is shorter than the shortest step: few steps can be above three of them.
     long = np.flatnonzero(steps > GAP_INTERVALS * steps.min())
+    if not len(long):
+        return np.append(steps, _usual_at_end(steps))
     if len(long) > len(steps) / _NEIGHBOURS:
         usual = _usual(steps)
         return np.append(np.minimum(steps, GAP_INTERVALS * usual), usual[-1])
@@ -97,6 +109,13 @@ def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[
     medians = np.take_along_axis(ordered, middle, axis=-1).mean(axis=-1)
     medians[1:][known[1:, :, 0] < _NEIGHBOURS] = np.nan
     return np.asarray(np.fmax.reduce(medians))
+
+
+def _usual_at_end(steps: NDArray[np.float64]) -> float:
+    """Return what `_usual` does for the last step."""
+    last = steps[-_NEIGHBOURS:].tolist()
+    around = median(last[-(_NEIGHBOURS // 2 + 1) :])
+    return max(around, median(last)) if len(last) == _NEIGHBOURS else around
 
 
 def _usual(steps: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -135,7 +154,8 @@ def statistics(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Sta
     values, weights = values[order], weights[order]
     mean = float(np.dot(values, weights) / total)
     ranks = np.cumsum(weights) / total
-    quantiles = [_quantile(values, ranks, q) for q in QUANTILES]
+    places = np.searchsorted(ranks, np.subtract(QUANTILES, _SAME)).tolist()
+    quantiles = [_quantile(values, ranks, *of) for of in zip(QUANTILES, places, strict=True)]
     names = ("p05", "p25", "p50", "p75", "p90", "p95", "p99")
     return Statistics(
         mean=_rounded(min(max(mean, values[0]), values[-1])),
@@ -145,8 +165,10 @@ def statistics(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Sta
     )
 
 
-def _quantile(values: NDArray[np.float64], ranks: NDArray[np.float64], q: float) -> float:
-    place = min(int(np.searchsorted(ranks, q - _SAME)), len(values) - 1)
+def _quantile(
+    values: NDArray[np.float64], ranks: NDArray[np.float64], q: float, place: int
+) -> float:
+    place = min(place, len(values) - 1)
     if abs(ranks[place] - q) <= _SAME and place + 1 < len(values):
         return float(values[place] + values[place + 1]) / 2
     return float(values[place])

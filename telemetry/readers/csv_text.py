@@ -334,7 +334,13 @@ def names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:
 def _texts(text: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> pd.DataFrame:
     """Return the wanted columns of lines, by their position, each distinct text once."""
     if b'"' in text or b"\r" in text or len(text) < _SMALL_BYTES:
-        rows = [cells_of(line, delimiter) for line in text.decode().split("\n")]
+        lines = text.decode().split("\n")
+        try:
+            if b'"' in text or b"\r" in text:  # they may go on over a line's end: one by one
+                raise csv.Error
+            rows = list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
+        except csv.Error:
+            rows = [cells_of(line, delimiter) for line in lines]
         columns = ([row[i] if i < len(row) else "" for row in rows] for i in wanted)
         return pd.DataFrame({i: _once(cells) for i, cells in zip(wanted, columns, strict=True)})
     # With a row of words on top no column is taken for numbers, whose spelling would be lost.
@@ -356,8 +362,8 @@ def _texts(text: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> pd
 
 
 def _once(cells: list[str]) -> pd.Categorical[str]:
-    codes, unique = pd.factorize(pd.Series(cells, dtype=object))
-    return pd.Categorical.from_codes(codes, pd.Index(list(unique)))
+    places = {text: place for place, text in enumerate(dict.fromkeys(cells))}
+    return pd.Categorical.from_codes([places[cell] for cell in cells], pd.Index(list(places)))
 
 
 _PLACEHOLDER = re.compile(r"\[.*\]?|N/?A|-|ERR!|nan|none|null", re.IGNORECASE)
