@@ -124,6 +124,8 @@ class CsvTable:
 
     def cells(self) -> pd.DataFrame:
         """Return all cells taken in."""
+        if len(self.parts) == 1:
+            return self.parts[0]
         return pd.DataFrame(
             {
                 place: union_categoricals([part[place] for part in self.parts])
@@ -335,12 +337,7 @@ def _texts(text: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> pd
     """Return the wanted columns of lines, by their position, each distinct text once."""
     if b'"' in text or b"\r" in text or len(text) < _SMALL_BYTES:
         lines = text.decode().split("\n")
-        try:
-            if b'"' in text or b"\r" in text:  # they may go on over a line's end: one by one
-                raise csv.Error
-            rows = list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
-        except csv.Error:
-            rows = [cells_of(line, delimiter) for line in lines]
+        rows = _at_once(lines, delimiter) or [cells_of(line, delimiter) for line in lines]
         columns = ([row[i] if i < len(row) else "" for row in rows] for i in wanted)
         return pd.DataFrame({i: _once(cells) for i, cells in zip(wanted, columns, strict=True)})
     # With a row of words on top no column is taken for numbers, whose spelling would be lost.
@@ -358,12 +355,24 @@ def _texts(text: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> pd
         quoting=csv.QUOTE_NONE,
         low_memory=False,
     )
-    return table.iloc[1:].reset_index(drop=True)
+    table = table.iloc[1:].reset_index(drop=True)
+    return table.apply(lambda c: c.cat.rename_categories(c.cat.categories.astype(object)))
+
+
+def _at_once(lines: list[str], delimiter: str) -> list[list[str]] | None:
+    """Return the cells of all lines; None where a quote may go on over the end of one."""
+    if any('"' in line or "\r" in line for line in lines):
+        return None
+    try:
+        return list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
+    except csv.Error:
+        return None
 
 
 def _once(cells: list[str]) -> pd.Categorical[str]:
     places = {text: place for place, text in enumerate(dict.fromkeys(cells))}
-    return pd.Categorical.from_codes([places[cell] for cell in cells], pd.Index(list(places)))
+    texts = pd.Index(list(places), dtype=object)
+    return pd.Categorical.from_codes([places[cell] for cell in cells], texts)
 
 
 _PLACEHOLDER = re.compile(r"\[.*\]?|N/?A|-|ERR!|nan|none|null", re.IGNORECASE)
@@ -410,16 +419,18 @@ def numbers(
         sign: of decimals, "." or ","; "" where a comma parts thousands, as in tables for people.
         typical: the column's unit, for which `scale` holds.
     """
-    codes, unique = distinct(texts)
+    codes, cells = distinct(texts)
+    unique = cells.tolist()
     counts = np.append(np.bincount(codes[codes >= 0], minlength=len(unique)), 0)
     raw, scaled = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     missing: Counter[str] = Counter()
-    for i, cell in enumerate(unique):
-        if not counts[i]:
-            continue
-        text = str(cell).strip()
+    factors: dict[str | None, float | None] = {}
+    for i in np.flatnonzero(counts).tolist():
+        text = str(unique[i]).strip()
         parsed = _VALUE.fullmatch(_plain(text, sign))
-        factor = _factor(parsed[2], scale, to, typical) if parsed else None
+        if parsed and parsed[2] not in factors:
+            factors[parsed[2]] = _factor(parsed[2], scale, to, typical)
+        factor = factors[parsed[2]] if parsed else None
         if parsed is None or factor is None or abs(float(parsed[1])) > MOST:
             missing[missing_kind(text)] += int(counts[i])
             continue

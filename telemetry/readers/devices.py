@@ -219,11 +219,13 @@ def table_recording(
 
 def _identities(sheet: pd.DataFrame, keys: pd.Series) -> tuple[GpuIdentity, ...]:
     """Return what the first rows of each device say of it."""
-    firsts = {
-        name: sheet[name].groupby(keys, observed=True).first().to_dict()
-        for name in (*_IDENTITY, _MEMORY)
-        if name in sheet
-    }
+    devices, names = clock.distinct(keys)
+    firsts: dict[str, dict[object, Any]] = {}
+    for name in (name for name in (*_IDENTITY, _MEMORY) if name in sheet):
+        told = np.flatnonzero(sheet[name].notna() & (devices >= 0))
+        whose, first_rows = np.unique(devices[told], return_index=True)
+        cells = sheet[name].iloc[told[first_rows]].tolist()
+        firsts[name] = dict(zip(names[whose], cells, strict=True))
 
     def first(name: str, key: str) -> Any:  # noqa: ANN401 - of whichever type the field is
         value = firsts.get(name, {}).get(key)

@@ -267,7 +267,8 @@ class RecordingBuilder:
             self._blank(values, values > limits.high, slot, f"above {limits.high:g}")
         if slot == "power.board_w":
             return self._checked_power(values, samples)
-        if slot == "mem.used_gib" and totals:
+        least = _MEMORY_OVER_TOTAL * min(totals.values(), default=np.inf)
+        if slot == "mem.used_gib" and (values > least).any():
             limit = samples[GPU].map(totals).to_numpy(dtype=float) * _MEMORY_OVER_TOTAL
             self._blank(values, values > limit, slot, "above the device's memory")
         return values
