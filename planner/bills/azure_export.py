@@ -101,7 +101,7 @@ def _line(row: _Row, rates: Rates) -> BillLine:
         usd=_usd(row, rates),
         provider=PROVIDER,
         description=described or " ".join(row.get(column) or "" for column in _SAID),
-        instance_type=_size(row) if use == MACHINE else None,
+        instance_type=vm_size(row) if use == MACHINE else None,
         region=(row.get("resourcelocation") or "").replace(" ", "").lower() or None,
         purchase=_purchase(row) if machine else None,
         hours=_hours(row) if machine else None,
@@ -128,7 +128,7 @@ def _day(text: str) -> datetime:
         return moment(text)
 
 
-def _size(row: _Row) -> str | None:
+def vm_size(row: _Row) -> str | None:
     """Return the VM size: of the additional information, else as the meter names it."""
     try:
         details = json.loads(row.get("additionalinfo") or "{}")

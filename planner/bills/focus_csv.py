@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
 
+from planner.bills.azure_export import vm_size
 from planner.bills.bill import (
     MACHINE,
     NO_RATES,
@@ -33,7 +34,8 @@ from planner.bills.bill import (
     usage_of_type,
 )
 from pricing.hardware import find
-from pricing.tables import read_csv
+from pricing.message import Message
+from pricing.tables import names, read_csv
 
 _NEEDED = (
     "BilledCost",
@@ -51,6 +53,7 @@ _PURCHASES = {"Standard": "on_demand", "Dynamic": "spot", "Committed": RESERVED}
 _FORECAST = "x_GpucostIsForecast"
 _HOURS = re.compile(r"hours?|hrs", re.IGNORECASE)
 _GPU_HOURS = re.compile(r"gpus?([ *_-]|[ -]per[ -])hours?", re.IGNORECASE)  # CoreWeave, Nebius, OCI
+_TYPED = re.compile(r"(?:(?P<count>\d{1,3}) ?x )?(?P<gpu>.{2,40})", re.IGNORECASE)
 _WORDS = ("x_UsageType", "SkuMeter", "ChargeDescription")
 _Row = Mapping[str, str | None]
 
@@ -63,8 +66,9 @@ def is_focus(header: str) -> bool:
 def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
     """Return a FOCUS file.
 
-    What a commitment or an agreed discount covers counts with its EffectiveCost, all else with its
-    BilledCost, which is what the invoice says.
+    What a commitment or an agreed discount covers counts with its EffectiveCost, and so does the
+    commitment's own fee where what it covers is in the file; all else with its BilledCost, which is
+    what the invoice says.
 
     Raises:
         InputError: columns are missing, rows are forecasts of ours, the currency has no rate, or
@@ -79,15 +83,37 @@ def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
         f"{name}:1: FOCUS 1.0 to 1.4 needs the column {column}; export it, too."
         for column in missing
     )
-    lines = read_charges(
-        rows,
-        lambda row: (_line({column: present(cell) for column, cell in row.items()}, rates),),
-        "",
+    covering = frozenset(
+        row["CommitmentDiscountId"]
+        for _, row in rows
+        if row["ChargeCategory"] == "Usage" and present(row.get("CommitmentDiscountId"))
     )
-    return Bill(name=name, format="FOCUS CSV", lines=lines)
+    spread = 0
+
+    def charges(cells: Mapping[str, str]) -> tuple[BillLine]:
+        nonlocal spread
+        row = {column: present(cell) for column, cell in cells.items()}
+        is_spread = _is_spread(row, covering)
+        spread += is_spread
+        return (_line(row, rates, is_spread=is_spread),)
+
+    lines = read_charges(rows, charges, "")
+    notes = (Message("invoice.fee-spread", file=name, count=spread),) if spread else ()
+    return Bill(name=name, format="FOCUS CSV", lines=lines, notes=notes)
 
 
-def _line(row: _Row, rates: Rates) -> BillLine:
+def _is_spread(row: _Row, covering: frozenset[str]) -> bool:
+    """Return whether a commitment's fee is in the EffectiveCost of what it covers.
+
+    Azure names the order in the fee and one of its reservations, below it, in the use.
+    """
+    fee = row.get("CommitmentDiscountId")
+    if row["ChargeCategory"] != "Purchase" or fee is None or row.get("EffectiveCost") is None:
+        return False
+    return any(covers == fee or covers.startswith(f"{fee}/") for covers in covering)
+
+
+def _line(row: _Row, rates: Rates, *, is_spread: bool) -> BillLine:
     if (row.get(_FORECAST) or "").lower() == "true":
         raise ValueError(
             "a forecast that gpucost exported, no charge; give the provider's own export"
@@ -95,7 +121,8 @@ def _line(row: _Row, rates: Rates) -> BillLine:
     category = row["ChargeCategory"]
     if category != "Usage" and category not in _APART:
         raise ValueError(f"ChargeCategory is {category!r}, which FOCUS does not have")
-    column = "EffectiveCost" if category == "Usage" and _is_discounted(row) else "BilledCost"
+    effective = is_spread or (category == "Usage" and _is_discounted(row))
+    column = "EffectiveCost" if effective else "BilledCost"
     usage = _use(row)
     unused = row.get("CommitmentDiscountStatus") == "Unused"
     spare = is_unused_capacity(row.get("x_UsageType") or "")
@@ -120,8 +147,8 @@ def _line(row: _Row, rates: Rates) -> BillLine:
         resource=row.get("ResourceId") or row.get("ResourceName"),
         account=row.get("SubAccountId") or row.get("BillingAccountId"),
         zone=row.get("AvailabilityZone"),
-        gpu=_model(row) if machine else None,
-        gpus=_gpus(row) if machine else None,
+        gpu=(_model(row) or _typed(row)[0]) if machine else None,
+        gpus=(_gpus(row) or _typed(row)[1]) if machine else None,
         gpu_hours=_quantity(row, _GPU_HOURS) if machine else None,
         idle=unused or spare or says_idle(kind, *(row.get(column) for column in _WORDS)),
     )
@@ -152,14 +179,36 @@ def _use(row: _Row) -> UsageType:
         if usage.kind != "other":
             return usage
     description = row.get("ChargeDescription") or ""
-    size = _detail(row, "InstanceType") or described_size(description)
-    if size is not None:
+    size = _detail(row, "InstanceType") or described_size(description) or _azure_size(row)
+    if size is None and _typed(row)[0] is None and " " not in description and _is_of_hours(row):
+        size = description or None
+    if size is not None or _typed(row)[0] is not None:
         return UsageType(MACHINE, size, purchase)
     kind = kind_of_words(row.get("SkuMeter"), description)
     kind = kind_of_words(row.get("ServiceName")) if kind == "other" else kind
     if kind == "disk" and row.get("ServiceCategory") not in _DISK_OF:
         kind = "other"
     return UsageType(kind if kind not in _APART.values() else "other", None, purchase)
+
+
+def _azure_size(row: _Row) -> str | None:
+    """Return the VM size in Azure's own columns."""
+    if (row.get("ServiceName") or "").lower() != "virtual machines":
+        return None
+    own = {"additionalinfo": row.get("x_SkuDetails"), "metername": row.get("x_SkuMeterName")}
+    return vm_size(own)
+
+
+def _is_of_hours(row: _Row) -> bool:
+    return row.get("ServiceCategory") == "Compute" and _quantity(row, _HOURS) is not None
+
+
+def _typed(row: _Row) -> tuple[str | None, Decimal | None]:
+    """Return GPU and number of a machine that is described by nothing else, as "8x H100 SXM"."""
+    typed = _TYPED.fullmatch(row.get("ChargeDescription") or "")
+    if typed is None or not _is_of_hours(row) or find(typed["gpu"]) is None:
+        return None, None
+    return typed["gpu"], Decimal(typed["count"] or 1)
 
 
 def _gpus(row: _Row) -> Decimal | None:
@@ -205,7 +254,8 @@ def _provider(name: str | None) -> str:
 @cache
 def _names() -> Mapping[str, str]:
     """Return our names of providers by what bills call them, in lower case."""
-    return {
+    ours = [name.removeprefix("offers/").removesuffix(".csv") for name in names("offers/*.csv")]
+    return {spelling: name for name in ours for spelling in (name, name.replace("-", " "))} | {
         spelling.lower(): row["provider"]
         for row in read_csv("focus_names.csv")
         for spelling in (row["provider"], row["name"], row["publisher"], *row["also"].split("|"))

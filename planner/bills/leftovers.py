@@ -69,7 +69,8 @@ def gpu_lines(lines: Iterable[BillLine], sizes: MachineSizes) -> Iterator[GpuLin
     """Yield the charges for machines with GPUs, in the bill's order.
 
     A machine that is billed in parts (cores, memory, GPU, local disks) is one with GPUs if one part
-    is of them; a part that names no size has that of the others.
+    is of them; a part that names no size has that of the others, and what holds no GPU is bought as
+    the GPU of its machine.
 
     Args:
         lines: of all files.
@@ -78,10 +79,16 @@ def gpu_lines(lines: Iterable[BillLine], sizes: MachineSizes) -> Iterator[GpuLin
     machines = [line for line in lines if line.kind == MACHINE]
     parts = _sizes_of_resources(machines, sizes)
     types = {_resource(line): line.instance_type for line in machines if line.instance_type}
+    bought = {_resource(line): line.purchase for line in machines if line.gpu_hours != 0}
     for line in machines:
         size = _size(line, sizes) or parts.get(_resource(line))
         if size is not None:
-            named = replace(line, instance_type=line.instance_type or types.get(_resource(line)))
+            is_part = line.gpu_hours == 0 and line.resource is not None
+            named = replace(
+                line,
+                instance_type=line.instance_type or types.get(_resource(line)),
+                purchase=bought.get(_resource(line), line.purchase) if is_part else line.purchase,
+            )
             gpu, gpus = size
             yield GpuLine(line=named, gpu=gpu, gpus=gpus, gpu_hours=_gpu_hours(line, gpus))
 

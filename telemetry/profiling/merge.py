@@ -125,7 +125,7 @@ def _renamed(recording: Recording, names: dict[str, str]) -> pd.DataFrame:
     frame = recording.samples.copy()
     frame[GPU] = frame[GPU].map(names)
     labelled = JOB in frame and frame[JOB].notna().any()
-    unnamed = pd.Categorical.from_codes(np.zeros(len(frame), dtype=np.int8), [ANY_JOB])
+    unnamed = pd.Categorical.from_codes(np.zeros(len(frame), dtype=np.int8), pd.Index([ANY_JOB]))
     frame[JOB] = frame[JOB].astype(object) if labelled else unnamed
     return frame
 

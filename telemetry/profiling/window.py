@@ -113,7 +113,7 @@ def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[
 
 def _usual_at_end(steps: NDArray[np.float64]) -> float:
     """Return what `_usual` does for the last step."""
-    last = steps[-_NEIGHBOURS:].tolist()
+    last: list[float] = steps[-_NEIGHBOURS:].tolist()
     around = median(last[-(_NEIGHBOURS // 2 + 1) :])
     return max(around, median(last)) if len(last) == _NEIGHBOURS else around
 

@@ -356,7 +356,9 @@ def _texts(text: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> pd
         low_memory=False,
     )
     table = table.iloc[1:].reset_index(drop=True)
-    return table.apply(lambda c: c.cat.rename_categories(c.cat.categories.astype(object)))
+    for column, cells in table.items():
+        table[column] = cells.cat.rename_categories(cells.cat.categories.astype(object).tolist())
+    return table
 
 
 def _at_once(lines: list[str], delimiter: str) -> list[list[str]] | None:

@@ -48,6 +48,9 @@ from templates.language.translate import ExchangeRate, _, join, showing, transla
 from templates.report_text import other_currency
 
 
+_DEAREST_USD = 4  # the Kuwaiti dinar, the dearest currency, is worth 3.2 to 3.3
+
+
 def _rates(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> Rates:
     """Return the dollars for one unit of each currency of `--bill-rate CUR=RATE`."""
     rates: dict[str, Decimal] = {}
@@ -59,6 +62,13 @@ def _rates(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> Rat
             rates[currency.upper()] = Decimal(0)
         if not re.fullmatch(r"[A-Za-z]{3}", currency) or rates[currency.upper()] <= 0:
             raise click.BadParameter(f"{text!r} is not CUR=RATE, such as EUR=1.08")
+        if rates[currency.upper()] > _DEAREST_USD:
+            turned = f"{1 / rates[currency.upper()]:.4f}"
+            raise click.BadParameter(
+                f"{text!r}: one {currency.upper()} is not worth {rate} US dollars, as no currency is "
+                f"worth over {_DEAREST_USD}. If {rate} {currency.upper()} are a dollar: "
+                f"{currency.upper()}={turned}"
+            )
     return rates
 
 

@@ -110,3 +110,12 @@ def test_semicolons_and_decimal_commas_are_a_bill_like_any_other() -> None:
     english = read_bill("b.csv", f"{columns}\n{iso}\n".replace(";", ","))
     assert read_bill("b.csv", f"{columns}\n{row}\n") == english
     assert [str(line.usd) for line in english.lines] == ["1008.00"]
+
+
+def test_a_rate_that_no_currency_has_is_refused(call: Call, tmp_path: Path) -> None:
+    """84 rupees a dollar is not 84 dollars a rupee: refused, with the rate that was meant."""
+    bill = tmp_path / "bill.csv"
+    bill.write_text("")
+    ran = call("bill", str(bill), "--bill-rate", "INR=84")
+    assert ran.code == 2
+    assert "INR=0.0119" in " ".join(ran.stderr.split())

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from planner.bills.bill import BillLine
-from planner.bills.leftovers import leftovers
+from planner.bills.leftovers import gpu_lines, leftovers
 
 FIRST = datetime(2026, 11, 1, tzinfo=UTC)
 LAST = datetime(2026, 12, 1, tzinfo=UTC)
@@ -73,3 +73,24 @@ def test_a_whole_bill_without_machines_shows_that_there_were_none() -> None:
     assert [one.proof for one in found] == [
         "no machine of its account ran in us-east-1 on this bill"
     ]
+
+
+def test_a_machine_billed_in_parts_is_bought_as_its_gpu() -> None:
+    """Cores beside a GPU under a commitment are of one machine with it, no others are."""
+
+    def part(resource: str | None, purchase: str, gpu: str | None, hours: int) -> BillLine:
+        return BillLine(
+            kind="compute", usd=Decimal(1), provider="gcp", description="", purchase=purchase,
+            resource=resource, gpu=gpu, gpu_hours=Decimal(hours), instance_type="a2-highgpu-1g",
+        )  # fmt: skip
+
+    lines = [
+        part("a", "on_demand", None, 0),
+        part("a", "reserved", "A100", 1),
+        part("b", "on_demand", None, 0),
+        part(None, "on_demand", None, 0),
+        part(None, "reserved", "A100", 1),
+    ]
+    read = gpu_lines(lines, {("gcp", "a2-highgpu-1g"): ("A100-SXM-40GB", Decimal(1))})
+    bought = [charge.line.purchase for charge in read]
+    assert bought == ["reserved", "reserved", "on_demand", "on_demand", "reserved"]

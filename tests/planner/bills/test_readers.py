@@ -342,3 +342,59 @@ def test_the_published_invoice_example(shared: Path) -> None:
         ("address", Decimal("3.11")),
         ("tax", Decimal("0.16")),
     ]
+
+
+FOCUS_HEADER = (
+    "BilledCost,EffectiveCost,BillingCurrency,ChargeCategory,ChargePeriodStart,ChargePeriodEnd,"
+    "ProviderName,ServiceName,ServiceCategory,ChargeDescription,ConsumedQuantity,ConsumedUnit,"
+    "CommitmentDiscountId,CommitmentDiscountStatus,PricingCategory,x_SkuDetails"
+)
+DAY = "2026-10-01T00:00:00Z,2026-10-02T00:00:00Z"
+FEE = f"3720,0,USD,Purchase,{DAY},Microsoft,Virtual Machines,Compute,Reserved VM,,,order/ab,,,"
+VM = '"{""ServiceType"": ""Standard_NC40ads_H100_v5""}"'
+USED = f"0,2480,USD,Usage,{DAY},Microsoft,Virtual Machines,Compute,NC40ads,496,Hours,"
+UNUSED = f"0,1240,USD,Usage,{DAY},Microsoft,Virtual Machines,Compute,NC40ads,248,Hours,"
+
+
+def focus(*rows: str) -> Bill:
+    """A FOCUS file of rows."""
+    return read_bill("f.csv", "\n".join((FOCUS_HEADER, *rows)))
+
+
+@pytest.mark.parametrize("order", ["order/ab", "order/ab/reservations/cd"])
+def test_a_reservation_is_counted_once(order: str) -> None:
+    """A fee whose dollars are in the use that it covers, of its order or below it, is not added."""
+    covered = [
+        f"{USED}{order},Used,Committed,{VM}",
+        f"{UNUSED}{order},Unused,Committed,{VM}",
+    ]
+    bill = focus(FEE, *covered)
+    assert sum(line.usd for line in bill.lines) == Decimal(3720)
+    assert "1 fees of commitments" in bill.notes[0]
+
+
+@pytest.mark.parametrize("order", ["order/abc", ""])
+def test_a_fee_of_what_is_not_in_the_file_stays(order: str) -> None:
+    """The fee of a commitment that covers nothing in the file is what the invoice says."""
+    bill = focus(FEE, f"{USED}{order},Used,Committed,{VM}")
+    assert bill.lines[0].usd == Decimal(3720)
+    assert bill.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("description", "details", "size", "gpu", "gpus"),
+    [
+        ("NC40ads", VM, "Standard_NC40ads_H100_v5", None, None),
+        ("8x H100 SXM", "", None, "H100 SXM", Decimal(8)),
+        ("RTX 4090", "", None, "RTX 4090", Decimal(1)),
+        ("gpu_8x_h100_sxm5", "", "gpu_8x_h100_sxm5", None, None),
+        ("8x storage nodes", "", None, None, None),
+    ],
+)
+def test_a_gpu_machine_in_focus_is_named_by_what_its_row_says(
+    description: str, details: str, size: str | None, gpu: str | None, gpus: Decimal | None
+) -> None:
+    """Azure's details, a GPU in words and a size as the only word; other words are no machine."""
+    row = f"5,5,USD,Usage,{DAY},Microsoft,Virtual Machines,Compute,{description},2,Hours,,,Standard"
+    (line,) = focus(f"{row},{details}").lines
+    assert (line.instance_type, line.gpu, line.gpus) == (size, gpu, gpus)
