@@ -47,7 +47,6 @@ from telemetry.readers.payload import Stream
 from templates.language.translate import ExchangeRate, _, join, showing, translate_text, word
 from templates.report_text import other_currency
 
-
 _DEAREST_USD = 4  # the Kuwaiti dinar, the dearest currency, is worth 3.2 to 3.3
 
 
@@ -63,11 +62,9 @@ def _rates(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> Rat
         if not re.fullmatch(r"[A-Za-z]{3}", currency) or rates[currency.upper()] <= 0:
             raise click.BadParameter(f"{text!r} is not CUR=RATE, such as EUR=1.08")
         if rates[currency.upper()] > _DEAREST_USD:
-            turned = f"{1 / rates[currency.upper()]:.4f}"
             raise click.BadParameter(
-                f"{text!r}: one {currency.upper()} is not worth {rate} US dollars, as no currency is "
-                f"worth over {_DEAREST_USD}. If {rate} {currency.upper()} are a dollar: "
-                f"{currency.upper()}={turned}"
+                f"{text!r}: no currency is worth over {_DEAREST_USD} US dollars. If {rate} "
+                f"{currency} are one, say {currency}={1 / rates[currency.upper()]:.4f}"
             )
     return rates
 

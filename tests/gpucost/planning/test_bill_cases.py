@@ -118,4 +118,4 @@ def test_a_rate_that_no_currency_has_is_refused(call: Call, tmp_path: Path) -> N
     bill.write_text("")
     ran = call("bill", str(bill), "--bill-rate", "INR=84")
     assert ran.code == 2
-    assert "INR=0.0119" in " ".join(ran.stderr.split())
+    assert "INR=0.0119" in " ".join(ran.err.split())
