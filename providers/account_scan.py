@@ -8,13 +8,13 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pricing.billing.provider_rules import BillingRule, rules_of
+from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import is_in
 from pricing.money import EXACT, HOURS_PER_MONTH, Amount, sum_exactly
@@ -187,9 +187,10 @@ def disk_usd_per_hour(
     return EXACT.divide(EXACT.multiply(units, rule.amount), month_h)
 
 
-def address_rule(provider: str, day: date) -> BillingRule | None:
-    """Return the price of a public IPv4 address that a machine holds."""
-    return rules_of(provider, day).rule("ipv4")
+def address_usd_per_hour(provider: str, day: date) -> Decimal | None:
+    """Return what a public IPv4 address costs an hour; None where it is not known."""
+    rule = rules_of(provider, day).rule("ipv4")
+    return None if rule is None else rule.amount
 
 
 def attach(item: ScannedItem, prices: Iterable[Decimal | None]) -> ScannedItem:
@@ -221,8 +222,11 @@ def measured(
     )
 
 
-def judge(item: ScannedItem) -> ScannedItem:
-    """Return an item with whether it is idle; what its state shows already stays so."""
+def judge(item: ScannedItem, now: datetime) -> ScannedItem:
+    """Return an item with whether it is idle; what its state shows already stays so.
+
+    Readings from before a start say nothing of what was started.
+    """
     hours, busiest = item.measured_h, item.busiest_fraction
     if item.idle is not None:
         return item
@@ -230,6 +234,8 @@ def judge(item: ScannedItem) -> ScannedItem:
         return replace(item, why=item.why or "use was not measured")
     name = "CPU" if item.gpu_fraction is None else "GPU"
     why = f"busiest of {hours:.0f} hours: {name} {busiest:.1%}"
+    if item.started_at is not None and now - item.started_at < timedelta(hours=LEAST_HOURS):
+        return replace(item, why=f"{why}; started less than {LEAST_HOURS} h ago")
     if hours < LEAST_HOURS:
         return replace(item, why=f"{why}; too few to judge, {LEAST_HOURS} are needed")
     cpu = min(IDLE_CPU_FRACTION, 1 / (item.vcpus or _MOST_VCPUS))

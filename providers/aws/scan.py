@@ -4,7 +4,7 @@ Only Describe, List and Get calls are made; `gpucost iam-policy --provider aws-s
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -20,7 +20,7 @@ from providers.account_scan import (
     USE,
     ScanDraft,
     ScannedItem,
-    address_rule,
+    address_usd_per_hour,
     attach,
     command,
     disk_usd_per_hour,
@@ -47,11 +47,12 @@ _USUAL_DISK = "gp3"  # has no kind in the billing rules
 _FREE_IOPS, _FREE_MIB_S = 3000, 125  # of a gp3 disk; more is billed beside its size
 _HOUR_S = 3600
 _MOST_QUERIES = 500  # of one GetMetricData
-_AGENT = ("CWAgent", "nvidia_smi_utilization_gpu")
+_CPU, _INSTANCE = "CPUUtilization", "InstanceId"
+_AGENT, _GPU = "CWAgent", "nvidia_smi_utilization_gpu"
 """The CloudWatch agent's metric of each GPU, where it was set up to send it."""
 
-_Metric = tuple[str, str, Sequence[Mapping[str, object]]]
-"""Namespace, name and dimensions."""
+_Use = Mapping[tuple[str, str], list[float]]
+"""Machine and metric -> its hours."""
 
 
 def scan(request: Request) -> ScanDraft:
@@ -83,14 +84,14 @@ def _region(clients: AwsClients, now: datetime, region: str) -> ScanDraft:
         disks = [disk for page in pages for disk in page["Volumes"]]
     with draft.asking(ADDRESS, region), sdk_errors("listing addresses"):
         addresses = list(ec2.describe_addresses()["Addresses"])
-    use: Mapping[str, tuple[list[float], list[float]]] = {}
+    use: _Use = {}
     if machines:
         with draft.asking(USE, region), sdk_errors("reading use"):
-            ids = [str(machine["InstanceId"]) for machine in machines]
+            ids = [str(machine[_INSTANCE]) for machine in machines]
             use = _use(clients.get("cloudwatch", region), ids, now)
     for machine in machines:
         item = _attached(_machine(machine, region), disks, addresses, machine, now)
-        draft.take(measured(item, *use.get(item.id, ([], []))))
+        draft.take(measured(item, *(use.get((item.id, name), ()) for name in (_CPU, _GPU))))
     for disk in disks or ():
         if disk["State"] == "available":
             draft.take(_disk(disk, region, now))
@@ -157,10 +158,9 @@ def _attached(
         own = [d for d in disks if item.id in _holders(d)]
         prices += [_disk_price(disk, item.region, now) for disk in own]
         item = replace(item, disk_gib=float(sum(int(str(disk["Size"])) for disk in own)))
-    rule = address_rule(PROVIDER, now.date())
     elastic = sum(address.get("InstanceId") == item.id for address in addresses or ())
     count = elastic or bool(machine.get("PublicIpAddress"))
-    prices += [rule.amount if rule else None] * count
+    prices += [address_usd_per_hour(PROVIDER, now.date())] * count
     return attach(item, prices)
 
 
@@ -201,7 +201,7 @@ def _disk(disk: Item, region: str, now: datetime) -> ScannedItem:
 
 
 def _address(address: Item, region: str, now: datetime) -> ScannedItem:
-    tags, rule = _tags(address), address_rule(PROVIDER, now.date())
+    tags = _tags(address)
     id_ = str(address.get("AllocationId") or address["PublicIp"])
     return ScannedItem(
         provider=PROVIDER,
@@ -211,7 +211,7 @@ def _address(address: Item, region: str, now: datetime) -> ScannedItem:
         region=region,
         tags=tags,
         run=_run(tags),
-        usd_per_hour=rule.amount if rule else None,
+        usd_per_hour=address_usd_per_hour(PROVIDER, now.date()),
         idle=True,
         why="attached to nothing",
         command=command(
@@ -220,51 +220,31 @@ def _address(address: Item, region: str, now: datetime) -> ScannedItem:
     )
 
 
-def _use(
-    cloudwatch: AwsClient, ids: Sequence[str], now: datetime
-) -> dict[str, tuple[list[float], list[float]]]:
-    """Return the busy share of CPU and GPUs of each machine in each hour that was measured."""
-    cpus: list[tuple[str, _Metric]] = [
-        (id_, ("AWS/EC2", "CPUUtilization", [{"Name": "InstanceId", "Value": id_}])) for id_ in ids
-    ]
-    listed = cloudwatch.get_paginator("list_metrics").paginate(
-        Namespace=_AGENT[0], MetricName=_AGENT[1]
-    )
-    gpus: list[tuple[str, _Metric]] = [
-        (id_, (*_AGENT, metric["Dimensions"]))
-        for page in listed
-        for metric in page["Metrics"]
-        if (id_ := _instance_in(metric["Dimensions"])) in ids
-    ]
-    cpu, gpu = (dict(_hours(cloudwatch, metrics, now)) for metrics in (cpus, gpus))
-    return {id_: (cpu.get(id_, []), gpu.get(id_, [])) for id_ in ids}
-
-
-def _instance_in(dimensions: Iterable[Mapping[str, str]]) -> str:
-    return next((part["Value"] for part in dimensions if part["Name"] == "InstanceId"), "")
-
-
-def _hours(
-    cloudwatch: AwsClient, metrics: Sequence[tuple[str, _Metric]], now: datetime
-) -> Iterator[tuple[str, list[float]]]:
-    """Yield each machine's hours, the mean of its metrics in each."""
-    values: dict[str, dict[datetime, list[float]]] = {}
-    for first in range(0, len(metrics), _MOST_QUERIES):
-        some = metrics[first : first + _MOST_QUERIES]
-        queries = [_query(f"m{place}", metric) for place, (_, metric) in enumerate(some)]
+def _use(cloudwatch: AwsClient, ids: Sequence[str], now: datetime) -> _Use:
+    """Return the busy share of each machine's CPU and GPUs in each hour that was measured."""
+    agents = cloudwatch.get_paginator("list_metrics").paginate(Namespace=_AGENT, MetricName=_GPU)
+    gpus = [metric["Dimensions"] for page in agents for metric in page["Metrics"]]
+    series = [(_CPU, "AWS/EC2", [{"Name": _INSTANCE, "Value": id_}]) for id_ in ids]
+    series += [(_GPU, _AGENT, dimensions) for dimensions in gpus]
+    shares: dict[tuple[str, str], dict[datetime, list[float]]] = {}
+    for first in range(0, len(series), _MOST_QUERIES):
+        part = series[first : first + _MOST_QUERIES]
         pages = cloudwatch.get_paginator("get_metric_data").paginate(
-            MetricDataQueries=queries, StartTime=now - timedelta(days=DAYS), EndTime=now
+            MetricDataQueries=[_query(f"m{place}", *row) for place, row in enumerate(part)],
+            StartTime=now - timedelta(days=DAYS),
+            EndTime=now,
         )
-        for page in pages:
-            for result in page["MetricDataResults"]:
-                hours = values.setdefault(some[int(result["Id"][1:])][0], {})
-                for at, percent in zip(result["Timestamps"], result["Values"], strict=True):
-                    hours.setdefault(at, []).append(percent / 100)
-    for id_, hours in values.items():
-        yield id_, [sum(shares) / len(shares) for shares in hours.values()]
+        for result in (result for page in pages for result in page["MetricDataResults"]):
+            name, _, dimensions = part[int(result["Id"][1:])]
+            id_ = next((d["Value"] for d in dimensions if d["Name"] == _INSTANCE), "")
+            hours = shares.setdefault((id_, name), {})
+            for at, percent in zip(result["Timestamps"], result["Values"], strict=True):
+                hours.setdefault(at, []).append(percent / 100)
+    return {key: [sum(v) / len(v) for v in hours.values()] for key, hours in shares.items()}
 
 
-def _query(id_: str, metric: _Metric) -> dict[str, object]:
-    namespace, name, dimensions = metric
+def _query(
+    id_: str, name: str, namespace: str, dimensions: Sequence[Mapping[str, str]]
+) -> dict[str, object]:
     series = {"Namespace": namespace, "MetricName": name, "Dimensions": dimensions}
     return {"Id": id_, "MetricStat": {"Metric": series, "Period": _HOUR_S, "Stat": "Average"}}

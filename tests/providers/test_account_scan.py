@@ -1,16 +1,18 @@
 """What a scan takes for a GPU machine, for busy and for idle: without any provider."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
+from msgspec.structs import replace
 
 from providers.account_scan import ScannedItem, command, disk_usd_per_hour, judge, measured
 from providers.aws.scan import _GPU_FAMILY
 from providers.digitalocean.scan import busy_hours
 
-DAY = datetime(2026, 11, 28, tzinfo=UTC).date()
+NOW = datetime(2026, 11, 28, tzinfo=UTC)
+DAY = NOW.date()
 
 
 def a_machine(vcpus: int | None) -> ScannedItem:
@@ -46,7 +48,14 @@ def test_the_busiest_hour_decides(
     vcpus: int | None, cpu: list[float], gpu: list[float], *, verdict: bool | None
 ) -> None:
     """Under 5 % and under a core in every hour; GPUs, where they are read, under 1 %."""
-    assert judge(measured(a_machine(vcpus), cpu, gpu)).idle is verdict
+    assert judge(measured(a_machine(vcpus), cpu, gpu), NOW).idle is verdict
+
+
+@pytest.mark.parametrize(("hours", "verdict"), [(23, None), (24, True)])
+def test_what_was_just_started_is_not_idle(hours: int, *, verdict: bool | None) -> None:
+    """Readings of the week before its start judge nothing."""
+    item = replace(a_machine(4), started_at=NOW - timedelta(hours=hours))
+    assert judge(measured(item, [0.0] * 100), NOW).idle is verdict
 
 
 def test_counters_become_hours() -> None:

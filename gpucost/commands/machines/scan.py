@@ -118,7 +118,7 @@ def _scan(
     ]
     return assemble(
         (
-            judge(priced(owned(item, owner_tag), _offer(catalog, item), now))
+            judge(priced(owned(item, owner_tag), _offer(catalog, item), now), now)
             for draft in drafts
             for item in draft.items.values()
         ),

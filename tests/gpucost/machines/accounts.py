@@ -6,6 +6,7 @@ from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
 from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.ec2.models import ec2_backends
 
 from tests.providers.fakes.aws_account import IMAGE
 from tests.providers.fakes.digitalocean import DigitalOcean
@@ -15,6 +16,7 @@ HOURS = 30
 BUSY, IDLE = 0.4, 0.01
 HOUR_S = 3600
 H100 = "gpu-h100x1-80gb"
+AGE = timedelta(days=10)
 Tags = dict[str, str]
 
 
@@ -39,6 +41,9 @@ def run_instances(
         pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
         asked["TagSpecifications"] = [{"ResourceType": "instance", "Tags": pairs}]
     answer = ec2(region).run_instances(MinCount=count, MaxCount=count, **asked)
+    for reservation in ec2_backends[DEFAULT_ACCOUNT_ID][region].reservations.values():
+        for one in reservation.instances:
+            one.launch_time = datetime.now(UTC).replace(tzinfo=None) - AGE
     return [one["InstanceId"] for one in answer["Instances"]]
 
 
@@ -90,7 +95,10 @@ def run_droplets(
     made = []
     for _ in range(count):
         droplet = fake.estate.make_node({**body, "tags": list(tags)}, sold, "")
-        droplet["status"] = "active"
+        droplet |= {
+            "status": "active",
+            "created_at": f"{datetime.now(UTC) - AGE:%Y-%m-%dT%H:%M:%SZ}",
+        }
         made.append(str(droplet["id"]))
         if share is not None:
             fake.estate.use[made[-1]] = cpu_matrix(share, cores=droplet["vcpus"])

@@ -5,7 +5,6 @@ import json
 import shlex
 import time
 from collections.abc import Iterator
-from datetime import timedelta
 from decimal import Decimal
 from http import HTTPStatus
 from pathlib import Path
@@ -190,14 +189,15 @@ def test_csv_has_digits_alone(ocean: DigitalOcean, call: Call) -> None:
 
 
 def test_age_and_dollars_so_far(aws: AwsAccount, ocean: DigitalOcean, call: Call) -> None:
-    """A Droplet of 10 days has cost 240 h x 4.41 $/h."""
-    (old,) = run_droplets(ocean, 1, BUSY)
-    droplet = ocean.estate.things["droplets"][old]
-    made = ocean.world.now() - timedelta(days=10)
-    droplet["created_at"] = f"{made:%Y-%m-%dT%H:%M:%SZ}"
-    spent = Decimal(by_id(call("scan", "-f", "json"))[old]["usd_so_far"])
-    assert abs(spent - Decimal("1058.40")) < Decimal("0.05")  # a minute is 0.07 $
-    assert not aws.instances()
+    """After 10 days: 240 h x 4.41 $/h, and 240 h x (0.526 + 0.005) $/h where gp2 has no price."""
+    (droplet,), (instance,) = run_droplets(ocean, 1, BUSY), run_instances("us-west-2", 1)
+    assert aws.instances()
+    shown = by_id(call("scan", "-f", "json"))
+    spent = [Decimal(shown[id_]["usd_so_far"]) for id_ in (droplet, instance)]
+    assert abs(spent[0] - Decimal("1058.40")) < Decimal("0.07")  # what a minute costs
+    assert abs(spent[1] - Decimal("127.44")) < Decimal("0.01")
+    assert shown[instance]["at_least"] is True
+    assert "10 d" in call("scan").out
 
 
 def test_what_gpucost_started_is_marked_and_ended_by_gpucost(
