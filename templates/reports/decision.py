@@ -115,11 +115,19 @@ def is_today(option: Option, today: Baseline) -> bool:
     return same and option.count == today.count
 
 
+def _part_of(job: JobPlan) -> str:
+    """Return the part of the machine's bill that a job bears; empty where it bears all."""
+    share = job.baseline.share
+    if share is None or share.beside or share.held >= share.of:
+        return ""
+    return _(", {held}/{of} of its bill", held=round(share.held), of=round(share.of))
+
+
 def _today(job: JobPlan) -> Row:
     today = job.baseline
     return Row(
         title=_("today (assumed)") if today.assumed else _("today"),
-        what=_with_gpu(today.offer, today.count),
+        what=_with_gpu(today.offer, today.count) + _part_of(job),
         cost=today_cost(today.cost),
         price=read_on(today.offer),
     )

@@ -128,7 +128,10 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     busy = None if job.busy_fraction is UNSET else float(job.busy_fraction)
     where = place(today.offer, today.count)
     if today.offer is not None:
-        where = _("{n}x {gpu} on {where}", n=gpus_of(job), gpu=today.offer.gpu, where=where)
+        part, n = shown_part(job), gpus_of(job)
+        where = _("{n}x {gpu} on {where}", n=n, gpu=today.offer.gpu, where=where)
+        if part is not None:
+            where = _("{held} of {machine}", held=part[0], machine=where)
     if today.assumed:
         where = _("{where} (assumed; --machine sets it)", where=where)
     facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
@@ -243,6 +246,14 @@ def _scaled(option: Option, by_hour: Sequence[int]) -> str:
     return _("{text}; up to {n} if each takes less than predicted", text=text, n=most)
 
 
+def shown_part(job: JobPlan) -> tuple[int, int] | None:
+    """Return the GPUs whose part of a bill a job bears, of how many; None where it bears all."""
+    share = job.baseline.share
+    if share is None or share.beside or share.held >= share.of:
+        return None
+    return round(share.held), round(share.of)
+
+
 def gpus_of(job: JobPlan) -> int:
     """Return the GPUs of a job today; 0 where its machine is not known."""
     offer, share = job.baseline.offer, job.baseline.share
@@ -257,7 +268,13 @@ def _pay(job: JobPlan, plan: Plan) -> str:
         return _("unknown: --machine sets today's machine")
     least = _("at least ") if cost.at_least else ""
     usd = f"{least}{money_text(cost.total)}"
-    return _("{usd} {period}", usd=usd, period=period_words(plan))
+    text = _("{usd} {period}", usd=usd, period=period_words(plan))
+    if (part := shown_part(job)) is not None:
+        held, of = part
+        text = _(
+            "{paid}, {held}/{of} of the machine (--whole-machine: all)", paid=text, held=held, of=of
+        )
+    return text
 
 
 _WAITS = frozenset(

@@ -237,7 +237,8 @@ def command(
         if target != "-":
             view = "brief" if is_brief else "all" if all_options else ""
             with speaking(lang, rate, output):
-                _print(document, shown, output, _read_from(profiles), view)
+                read_from = _read_from(profiles) + _hours_assumed(document)
+                _print(document, shown, output, read_from, view)
     plan.check_feasible()
     return gate.check(plan, output)
 
@@ -370,6 +371,12 @@ def _read_from(profiles: tuple[Profile, ...]) -> str:
             return _(", from {files} ({seconds} s)", files=shown, seconds=f"{3600 * hours:.0f}")
         return _(", from {files} ({minutes} min)", files=shown, minutes=f"{60 * hours:.2g}")
     return _(", from {files} ({hours} h)", files=shown, hours=f"{Decimal(f'{hours:.3g}'):,f}")
+
+
+def _hours_assumed(plan: Plan) -> str:
+    """Return that nobody said how many hours a month a job runs, in words; empty where one did."""
+    codes = {note.code for note in plan.assumptions if isinstance(note, Message)}
+    return _("; 730 h a month assumed") if "note.no-hours" in codes else ""
 
 
 def _print(document: Plan, plan: Plan, output: Output, read_from: str, view: str) -> None:

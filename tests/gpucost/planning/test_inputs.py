@@ -168,3 +168,20 @@ def test_the_suffix_of_a_file_says_what_is_written(name: str, begin: str, call: 
     assert not Path("plan.xlsx").exists()
     call("plan", log, "-q", "-o", "plan.json")
     assert "contradicts" in call("report", "plan.json", "--style", "html", "-o", "x.md").err
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "not_said"),
+    [
+        ((), ("1 of 4x A10G", "1/4 of the machine (--whole-machine: all)", "730 h a month"), ()),
+        (("--whole-machine", "--hours-per-month", "20"), (), ("1 of 4x", "1/4 of", "730 h")),
+    ],
+)
+def test_the_first_screen_says_which_part_and_which_hours_are_paid(
+    asked: tuple[str, ...], said: tuple[str, ...], not_said: tuple[str, ...], call: Call
+) -> None:
+    """One GPU of a machine of four, and hours that nobody gave: the dollars rest on both."""
+    ran = call("plan", str(_log(Path("gpu.log"))), "--machine", "aws/g5.12xlarge", *asked)
+    words = " ".join(ran.out.split())
+    assert all(text in words for text in said)
+    assert not any(text in words for text in not_said)
