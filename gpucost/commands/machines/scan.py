@@ -180,13 +180,13 @@ def _summary(scan: AccountScan, owner_tag: str) -> Iterator[str]:
     """Yield the lines above the table: at most ten."""
     idle = [item for item in scan.items if item.idle]
     unmeasured = [item for item in scan.items if item.idle is None]
-    more = "at least " if scan.at_least else ""
     if idle:
         yield f"Idle: {_amounts(idle)}: {_dollars(idle)} a month."
     else:
         yield "Idle: nothing, as far as use was measured." if scan.items else "Nothing was seen."
     if scan.items:
-        yield f"In all: {_amounts(scan.items)}: {more}${show(scan.usd_per_month)} a month."
+        all_dollars = _dollars(scan.items, at_least=scan.at_least)
+        yield f"In all: {_amounts(scan.items)}: {all_dollars} a month."
     if unmeasured:
         yield f"Use unknown, not idle: {_amounts(unmeasured)}: {_dollars(unmeasured)} a month."
     by_cpu = sum(item.cpu_fraction is not None and item.gpu_fraction is None for item in idle)
@@ -218,11 +218,11 @@ def _amounts(items: Collection[ScannedItem]) -> str:
     )
 
 
-def _dollars(items: Collection[ScannedItem]) -> str:
+def _dollars(items: Collection[ScannedItem], *, at_least: bool = False) -> str:
     """Return what items cost a month, as far as it is known."""
     if all(item.usd_per_hour is None for item in items):
         return "an unknown amount"
-    more = "at least " if any(item.at_least for item in items) else ""
+    more = "at least " if at_least or any(item.at_least for item in items) else ""
     return f"{more}${show(per_month(items))}"
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shlex
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import boto3
 import pytest
 from werkzeug.wrappers import Request, Response
 
+from providers.digitalocean.access import VARIABLES, DigitalOceanApi
 from providers.lambda_cloud import access
 from providers.provider import permissions
 from tests.gpucost.conftest import Call, Ran
@@ -21,6 +23,7 @@ from tests.gpucost.machines.accounts import (
     BUSY,
     IDLE,
     a_volume,
+    cpu_matrix,
     ec2,
     note_use,
     run_droplets,
@@ -30,6 +33,7 @@ from tests.gpucost.machines.accounts import (
 from tests.providers.fakes import aws_account
 from tests.providers.fakes.account import TOKEN, a_lambda
 from tests.providers.fakes.aws_account import AwsAccount
+from tests.providers.fakes.clusters import CLUSTER
 from tests.providers.fakes.digitalocean import DigitalOcean
 from tests.providers.fakes.lambda_account.account import Lambda
 from tests.providers.fakes.server import serving
@@ -173,11 +177,44 @@ def test_what_nothing_holds_and_what_is_switched_off(
 
 def test_a_node_shrinks_its_pool(ocean: DigitalOcean, call: Call) -> None:
     """A node of DOKS is ended in its pool; where the pool is not seen, no command is printed."""
-    (node,) = run_droplets(ocean, 1, IDLE, tags=["k8s", "k8s:worker"])
-    item = by_id(call("scan", "-f", "json"))[node]
-    assert item["idle"] is True
-    assert item["command"] == ""
-    assert f"# digitalocean: end '{node}' on its page  # 1" in call("scan").out
+    pool = {"name": "gpus", "size": "gpu-h100x1-80gb", "count": 2}
+    api = DigitalOceanApi(access=VARIABLES.read(os.environ))
+    path = f"/v2/kubernetes/clusters/{CLUSTER}/node_pools"
+    made = api.change("POST", path, pool, "")["node_pool"]["id"]
+    nodes = [api.get(f"{path}/{made}", "")["node_pool"]["nodes"] for _ in range(3)][-1]
+    for node in nodes:
+        ocean.estate.use[node["droplet_id"]] = cpu_matrix(IDLE / 10)
+        ocean.estate.things["droplets"][node["droplet_id"]]["created_at"] = "2026-01-01T00:00:00Z"
+    ocean.requests.clear()
+    shown = by_id(call("scan", "-f", "json"))
+    assert {id_: item["idle"] for id_, item in shown.items()} == {
+        node["droplet_id"]: True for node in nodes
+    }
+    ends = f"doctl kubernetes cluster node-pool delete-node {CLUSTER} {made}"
+    for node in nodes:
+        assert shown[node["droplet_id"]]["command"] == f"{ends} {node['id']}"
+        assert shown[node["droplet_id"]]["pool"] == "gpus"
+    assert all(request.startswith("GET ") for request in ocean.requests)
+    ocean.world = World(denied=(Denied(kind="pool"),))
+    ran = call("scan", "-f", "json")
+    assert {item["command"] for item in ran.json["items"]} == {""}
+    assert ran.json["at_least"] is False  # no machine is hidden by that
+    assert f"# digitalocean: end '{nodes[0]['droplet_id']}' on its page" in call("scan").out
+
+
+def test_an_address_without_a_known_price_is_unknown(ocean: DigitalOcean, call: Call) -> None:
+    """A reserved IP that no Droplet has is idle, and its cost is said to be unknown."""
+    region = {"name": "nyc2", "slug": "nyc2", "features": [], "available": True, "sizes": []}
+    ocean.estate.things["reserved_ips"]["203.0.113.9"] = {
+        "ip": "203.0.113.9",
+        "region": region,
+        "droplet": None,
+        "locked": False,
+    }
+    ran = call("scan")
+    assert "Idle: 1 address: an unknown amount a month." in ran.out
+    assert "In all: 1 address: an unknown amount a month." in ran.out
+    assert "doctl compute reserved-ip delete 203.0.113.9  # 1" in ran.out
 
 
 def test_csv_has_digits_alone(ocean: DigitalOcean, call: Call) -> None:
