@@ -28,9 +28,9 @@ from gpucost.views.output import (
 )
 from planner.plan.bill import RentedOffer, rented_offer
 from pricing.catalog.catalog import Catalog
-from pricing.catalog.offer import EVERYWHERE, Offer
+from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import OLD_DAYS
-from pricing.catalog.regions import known_regions, placed
+from pricing.catalog.regions import known_regions, placed, regions_of
 from pricing.errors import InputError
 from pricing.hardware import matching
 from pricing.listing import counted
@@ -91,9 +91,16 @@ class _PriceQuery:
         check_known("--provider", self.providers, (o.provider for o in catalog.offers))
         regions = tuple(region.lower() for region in self.regions)
         check_known("--region", regions, known_regions(catalog.offers))
+        there = (o for o in self._anywhere(catalog) if placed(o, regions) is not None)
+        return sorted(there, key=SORTS[self.sort])
+
+    def without_place(self, catalog: Catalog) -> int:
+        """Return how many offers a region leaves out because nothing says where they are."""
+        return sum(not regions_of(o) for o in self._anywhere(catalog)) if self.regions else 0
+
+    def _anywhere(self, catalog: Catalog) -> list[Offer]:
         models = {gpu.name for name in self.gpu_names for gpu in matching(name)}
-        matching_offers = (offer for offer in catalog.offers if self._wants(offer, models, regions))
-        return sorted(matching_offers, key=SORTS[self.sort])
+        return [offer for offer in catalog.offers if self._wants(offer, models)]
 
     def grouped(self, offers: list[Offer]) -> list[tuple[Offer, int | None]]:
         """Return the rows to show, in order, with the number of offers that each stands for.
@@ -111,12 +118,11 @@ class _PriceQuery:
         rows = [(min(group, key=cheapest), len(group)) for group in groups.values()]
         return sorted(rows, key=lambda row: SORTS[self.sort](row[0]))
 
-    def _wants(self, offer: Offer, models: set[str], regions: tuple[str, ...]) -> bool:
+    def _wants(self, offer: Offer, models: set[str]) -> bool:
         return (
             (not self.providers or offer.provider in self.providers)
             and (not models or offer.gpu in models)
             and (not self.counts or self.counts[0] <= offer.gpu_count <= self.counts[1])
-            and (offer.region == EVERYWHERE or placed(offer, regions) is not None)
             and (self.max_price is None or offer.usd_per_hour <= self.max_price)
             and (not self.purchases or offer.purchase in self.purchases)
         )
@@ -191,6 +197,9 @@ def _show(
         f"{counted(offers, 'offer')}{groups} as of {catalog.as_of}{more}. Prices read "
         f"{catalog.oldest} to {catalog.newest}; 'old' is over {OLD_DAYS} days, or undated."
     )
+    if hidden := query.without_place(catalog):
+        left = f"{counted(hidden, 'offer')} left out: no region is published"
+        output.say(f"{left}. Without --region they are listed.")
     if rows:
         output.say(_cheapest([offer for offer, _ in rows], catalog, by=SORTS[query.order]))
 
