@@ -151,7 +151,8 @@ def _fits(size: OnSale, context: JobContext) -> Why | None:
     each = (
         max(1.0, context.profile.gpu_count / total) if splits else 1.0
     )  # shares that one GPU holds
-    if context.profile.job.ended == "gpu-out-of-memory" and not size.sizing.today:
+    ran_out = (context.profile.job.ended or "").startswith("gpu-out-of-memory")
+    if ran_out and not size.sizing.today:
         today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
         if room <= today:
             return "memory", Message("no.memory-ran-out", room=room, today=today)

@@ -28,7 +28,7 @@ from planner.profile.model import (
 )
 from pricing.errors import InputError
 from pricing.message import Message
-from telemetry.profiling.doubts import Readings, doubts_of, lost
+from telemetry.profiling.doubts import RAN_OUT, Readings, doubts_of, lost
 from telemetry.profiling.fill import labels_not_used
 from telemetry.profiling.merge import hardware_of, slice_of
 from telemetry.profiling.phases import HOST_WORKS, phases
@@ -162,7 +162,7 @@ def assembled(merged: Recording, taken: Taken, label: str | None, hints: Hints) 
     work = _work(merged, window, hints, rated_s)
     host, machine = _host(merged, window), _machine(merged, window)
     profile = Profile(
-        job=_job(merged, server, label, hints),
+        job=_job(merged, server, label, hints, taken.doubts),
         hardware=hardware,
         window=measured,
         work=work or work_served(server) or work_of(merged.observed, window),
@@ -210,11 +210,18 @@ def _active(
     return window_of_steps(merged.observed, by_load, times[_TIME].to_numpy(float)), clock
 
 
-def _job(merged: Recording, server: Served | None, label: str | None, hints: Hints) -> Job:
+def _job(
+    merged: Recording,
+    server: Served | None,
+    label: str | None,
+    hints: Hints,
+    doubts: Sequence[str],
+) -> Job:
     """Return the job: what was seen of it goes before what was said."""
     seen = merged.observed or Observed()
     told = server or Served()
     said, whose = hints.job_labels, merged.labels.get(label or "", JobLabels())
+    ran_out = any(isinstance(doubt, Message) and doubt.code == RAN_OUT for doubt in doubts)
     return Job(
         name=hints.name or label or seen.name or stem(str(merged.sources[0].path)),
         kind=JobKind(hints.kind or told.kind or seen.kind or JobKind.UNKNOWN),
@@ -223,7 +230,7 @@ def _job(merged: Recording, server: Served | None, label: str | None, hints: Hin
         batch_per_gpu=seen.batch_per_gpu or hints.batch,
         parallelism=None if seen.parallelism is None else Parallelism(seen.parallelism),
         parameters=seen.parameters,
-        ended=seen.ended,
+        ended=seen.ended or ("gpu-out-of-memory-likely" if ran_out else None),
         serving=told.serving,
         latency_ms=told.latency_ms,
         requests_per_s=told.requests_per_s,

@@ -280,12 +280,16 @@ def _contradicted(readings: Columns, gpu: GpuIdentity) -> str | None:
 
 _LEFT_S, _FEW_TIMES, _RISES = 600.0, 3, 1.2
 _RELEASED, _RISE_S = 0.05, 900.0
+# Two attempts that end full are one too many for chance; a cache that is full does not grow.
+_AGAIN, _FULL, _GREW = 2, 0.95, 1.02
+RAN_OUT = "read.out-of-memory-again"
 
 
-def _job_left(readings: Columns, _: GpuIdentity) -> str | None:
+def _job_left(readings: Columns, gpu: GpuIdentity) -> str | None:
     """Return that a job left the GPU, its memory free and nothing running for ten minutes.
 
-    Memory that rose before it left says that it ran out. Many such pauses are jobs one by one.
+    Memory that rose before it left says that it ran out. Many such pauses are jobs one by one,
+    unless each of them filled the GPU.
     """
     if _UTIL not in readings or "mem.used_gib" not in readings:
         return None
@@ -296,7 +300,19 @@ def _job_left(readings: Columns, _: GpuIdentity) -> str | None:
     usual_gib, stood_s = float(np.median(held)), durations(t_s)
     free = (busy < _BUSY) & (held < _RELEASED * usual_gib)
     edges = np.flatnonzero(np.diff(free.astype(int), prepend=0, append=0))
-    gaps = [(a, b) for a, b in edges.reshape(-1, 2) if a and stood_s[a:b].sum() >= _LEFT_S]
+    ends = [(a, b) for a, b in edges.reshape(-1, 2) if a]
+    if len(ends) >= _AGAIN and all(
+        _filled(held, ends, at, gpu.memory_gib) for at in range(len(ends))
+    ):
+        idle_s = float(stood_s[free].sum())
+        return Message(
+            RAN_OUT,
+            n=len(ends),
+            last=float(held.max()),
+            minutes=idle_s / 60.0,
+            share=idle_s / float(stood_s.sum()),
+        )
+    gaps = [(a, b) for a, b in ends if stood_s[a:b].sum() >= _LEFT_S]
     if not 1 <= len(gaps) <= _FEW_TIMES:
         return None
     before = (t_s >= t_s[gaps[0][0]] - _RISE_S) & (t_s < t_s[gaps[0][0]])
@@ -310,6 +326,18 @@ def _job_left(readings: Columns, _: GpuIdentity) -> str | None:
         minutes=left_s / 60.0,
         share=left_s / float(stood_s.sum()),
     )
+
+
+def _filled(
+    held_gib: NDArray[np.float64], ends: list[tuple[int, int]], at: int, room_gib: float | None
+) -> bool:
+    """Return whether an attempt's memory still grew as it filled the GPU at its end."""
+    begin, end = ends[at - 1][1] if at else 0, ends[at][0]
+    half = (begin + end) // 2
+    if room_gib is None or end - half < _FEW:
+        return False
+    first, second = float(held_gib[begin:half].max()), float(held_gib[half:end].max())
+    return second >= _FULL * room_gib and second >= _GREW * first
 
 
 _DOUBTS = (_job_left, _constant, _above_limit, _stuck, _load_unknown, _contradicted)

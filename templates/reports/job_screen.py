@@ -235,7 +235,7 @@ def _job_died(job: JobPlan, plan: Plan) -> tuple[str, Decimal | None] | None:
     return None
 
 
-_DIED = frozenset(("read.out-of-memory", "read.job-ended"))
+_DIED = frozenset(("read.out-of-memory", "read.out-of-memory-again", "read.job-ended"))
 
 
 def _scaled(option: Option, by_hour: Sequence[int]) -> str:
