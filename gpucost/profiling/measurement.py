@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.profiling.profile_target import reserve_name
-from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task
+from gpucost.profiling.sampling import END, SHOW, Outcome, Sampling, Task, next_step
 from gpucost.views.output import Output, printable
 from pricing.errors import GpucostError, InputError
 from telemetry.measure.command import (
@@ -237,7 +237,7 @@ class _Front:
         target = self._task.target
         if target is None or target.absolute() != outcome.target:
             target = outcome.target
-        self._say(f"wrote {target}; next: gpucost plan {target}")
+        self._say(f"wrote {target}; {next_step(str(target), no_gpu=self._task.no_gpu)}")
 
     def _say(self, sentence: str) -> None:
         with contextlib.suppress(OSError):  # nobody reads it any more; the job goes on

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from gpucost.profiling.profile_target import ReservedName, reserve_name
-from gpucost.profiling.sampling import Outcome, Sampling, Task
+from gpucost.profiling.sampling import Outcome, Sampling, Task, next_step
 from gpucost.views.output import printable
 from pricing.errors import InputError
 from telemetry.measure.driver import driver_problem
@@ -123,7 +123,8 @@ class Measurement:
         if outcome.finding:
             self.verdict = outcome.finding
             self._say(self.verdict)
-        self._say(f"wrote {path.name}; next: gpucost plan {path.name}")
+        unseen = self.profile is not None and not self.profile.gpus
+        self._say(f"wrote {path.name}; {next_step(path.name, no_gpu=unseen)}")
 
     def _say(self, sentence: str) -> None:
         if not self._quiet:

@@ -260,3 +260,13 @@ def _started(channel: int, *, errors: bool) -> int:
         )
     finally:
         os.close(spare)
+
+
+def next_step(file: str, *, no_gpu: bool) -> str:
+    """Return what to type next with a profile; without a GPU in it no plan can follow."""
+    if no_gpu:
+        return (
+            f"next: gpucost diagnose {file}. Dollars need the GPU: measure where it is, or say "
+            f"what it is to run on: gpucost plan {file} --machine PROVIDER/TYPE"
+        )
+    return f"next: gpucost plan {file}"

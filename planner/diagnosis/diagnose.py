@@ -24,6 +24,8 @@ _NOTHING = Finding(
     cause=Message("cause.nothing-read"),
 )
 _NO_CURE = Message("cause.no-cure")
+_GPU_UNSEEN = Message("cause.gpu-unseen")
+_READ_OF_GPU = ("util.kernel_time.mean", "util.sm_active.mean", "power.fraction.mean")
 _SEVERITY_ORDER: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 5}
 # Praise comes after what limits the work; then what is not known; then remarks.
 _INFO_ORDER = {"well-used": 3, "unmeasured": 4}
@@ -76,17 +78,28 @@ def _apply(rule: Rule, signals: Signals) -> tuple[Case, Finding] | None:
     wanted = rule.actions if case.actions is None else case.actions
     actions = _applicable(wanted, signals)
     helped = not wanted or actions or signals["job.family"] is None
+    unseen = _waits_unseen(case, signals)
+    cause = _GPU_UNSEEN if unseen else case.cause
     finding = Finding(
         code=rule.code,
         severity=case.severity or rule.severity,
-        confidence=case.confidence,
-        cause=join((case.cause, _named(case, signals), "" if helped else _NO_CURE), "sentences"),
-        evidence=_evidence(case.tests, signals),
+        confidence="possible" if unseen else case.confidence,
+        cause=join((cause, _named(case, signals), "" if helped else _NO_CURE), "sentences"),
+        evidence=() if unseen else _evidence(case.tests, signals),
         against=_evidence((t for t in rule.against if t.holds(signals)), signals),
         actions=actions,
-        waste_fraction=case.waste.share(signals) if case.waste else None,
+        waste_fraction=case.waste.share(signals) if case.waste and not unseen else None,
     )
     return case, finding
+
+
+def _waits_unseen(case: Case, signals: Signals) -> bool:
+    """Return whether a case says that a GPU waits of which nothing was read.
+
+    Where the program spends its time was seen; that a GPU waits for it was not.
+    """
+    by_place = any(test.signal.startswith("waits.") for test in case.tests)
+    return by_place and all(signals[name] is None for name in _READ_OF_GPU)
 
 
 def _named(case: Case, signals: Signals) -> str:

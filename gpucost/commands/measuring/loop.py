@@ -34,6 +34,11 @@ def command(words: tuple[str, ...], output: Output, **options: Any) -> None:
     """
     if not words:
         raise InputError("no COMMAND: put it behind --, such as gpucost loop -- python train.py.")
+    if options["no_gpu"] and not options["current"]:
+        raise InputError(
+            "--no-gpu measures no GPU, so that no plan can follow: add --machine PROVIDER/TYPE, "
+            "or run it where the GPU is. `gpucost profile --no-gpu` alone says where time goes."
+        )
     request = _request(words, output, options)
     if options["dry_run"]:
         for step in steps_to_come(request):
