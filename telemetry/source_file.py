@@ -14,7 +14,7 @@ from telemetry.profiling.fill import fill
 from telemetry.readers.payload import HEAD_BYTES, MAGIC, Payload, Stream, footer_of, hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from planner.profile.model import Profile
     from telemetry.profiling.same_gpus import FileReadings
@@ -208,7 +208,10 @@ def finished_profiles(file: SourceFile, hints: Hints) -> tuple[Profile, ...]:
 
 
 def profiles_of(
-    files: Sequence[TelemetryFile], hints: Hints, names: list[frozenset[str] | None]
+    files: Sequence[TelemetryFile],
+    hints: Hints,
+    names: list[frozenset[str] | None],
+    say: Callable[[str], None],
 ) -> tuple[Profile, ...]:
     """Return the profiles of telemetry of one job, or of the jobs that its labels name.
 
@@ -218,6 +221,7 @@ def profiles_of(
         files: of the same GPUs.
         hints: what they do not say.
         names: takes those of each file's columns, as `Recording.names`.
+        say: told which GPUs no job held.
 
     Raises:
         InputError: what is in them cannot be read, or no job has the name that is asked for.
@@ -228,4 +232,4 @@ def profiles_of(
     once = {(f.open().payload.name, f.open().payload.sha256): f for f in _in_order(files)}
     recordings = [file.load() for file in once.values()]
     names += [recording.names for recording in recordings]
-    return jobs.all_profiles(recordings, hints)
+    return jobs.all_profiles(recordings, hints, say)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.join import by_shared_gpus, join_profiles
 from pricing.errors import InputError
-from pricing.listing import counted, listed
+from pricing.message import Message
 from telemetry.folder import (
     FileProfile,
     FolderReadOptions,
@@ -98,13 +98,19 @@ def read_telemetry(
     return profiles
 
 
+def _first(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the first names, and how many more there are."""
+    more = len(names) - _SHOWN
+    return (*names[:_SHOWN], *([Message("join.more", n=more)] if more > 0 else []))
+
+
 def _tell_shared(profiles: Sequence[Profile], options: FolderReadOptions) -> None:
     groups = [group for group in by_shared_gpus(profiles) if len(group) > 1]
     for group in groups[:_SHOWN]:
-        names = listed([profiles[place].job.name for place in group], _SHOWN)
-        options.on_join(f"{names}: on the same GPUs, which are billed once.")
+        names = _first([profiles[place].job.name for place in group])
+        options.on_join(Message("join.shared", jobs=names))
     if len(groups) > _SHOWN:
-        options.on_join(f"{counted(len(groups) - _SHOWN, 'more group')} of jobs share GPUs.")
+        options.on_join(Message("join.more-shared", n=len(groups) - _SHOWN))
 
 
 @dataclass(slots=True)
@@ -129,7 +135,9 @@ class _Opened:
             profile = made_from.get((file.path.name, hash_of(str(file.path))))
             if profile is not None:
                 self.files.remove(file)
-                options.on_join(f"left out {file.path}: {profile} was made from it.")
+                options.on_join(
+                    Message("join.made-from", file=str(file.path), profile=str(profile))
+                )
 
     def damaged(self, file: TelemetryFile, error: InputError, problems: list[str]) -> None:
         """Note that a file cannot be read: in a folder it is left out, else it is a problem."""
@@ -239,14 +247,15 @@ def _of_telemetry(opened: _Opened, hints: Hints, options: FolderReadOptions) -> 
     columns: list[frozenset[str] | None] = []
     for group in _groups(opened, options, problems):
         try:
-            profiles = profiles_of(group, hints, columns)
+            profiles = profiles_of(group, hints, columns, options.on_join)
         except InputError as error:
             opened.damaged(group[0], error, problems)
             continue
         opened.used |= {str(file.root) for file in group}
         if len(group) > 1:
-            names = listed([str(file.path) for file in group], _SHOWN)
-            options.on_join(f"joined as {counted(len(profiles), 'job')}: {names}")
+            names = _first([str(file.path) for file in group])
+            code = "join.files-of-one" if len(profiles) == 1 else "join.files"
+            options.on_join(Message(code, n=len(profiles), files=names))
         jobs += _unfinished(group, profiles, opened)
     problems += unmatched_map(hints, columns) if hints.map else []
     if problems:
@@ -279,16 +288,15 @@ def _groups(
             opened.damaged(file, error, problems)
             continue
         if borrowed:
-            options.on_join(f"{file.path}: no header, so that of {parts[0].path} is taken.")
+            names = {"file": str(file.path), "other": str(parts[0].path)}
+            options.on_join(Message("join.header", **names))
     places = sorted(readings)
     for local, dated, ahead_s in zones_of([readings[place] for place in places]):
         file, zone = files[places[local]], offset(ahead_s)
         file.in_zone(zone, ahead_s)
         readings[places[local]] = file.readings()
-        options.on_join(
-            f"{file.path}: times without a zone, its readings those of {files[places[dated]].path} "
-            f"at UTC{zone}; read so."
-        )
+        other = str(files[places[dated]].path)
+        options.on_join(Message("join.zone", file=str(file.path), other=other, zone=zone))
     groups = same_gpus([readings[place] for place in places])
     return [[files[places[place]] for place in group] for group in groups]
 

@@ -30,6 +30,7 @@ from templates.language.translate import (
     current_language,
     join,
     showing,
+    translate_text,
     use_language,
     word,
 )
@@ -435,6 +436,13 @@ def _least(table: Table, name: str, cells: Sequence[str]) -> int:
 
 def folder_options(jobs_by: str | None, output: Output, default: str = "file") -> FolderReadOptions:
     """Return how folders are read: what is joined is said, and how far the reading is."""
+    context = click.get_current_context(silent=True)
+    lang = (context.params.get("lang") if context else None) or current_language()
+
+    def say(text: str) -> None:
+        with speaking(lang, None, output):
+            output.say(translate_text(text))
+
     return FolderReadOptions(
-        jobs_by=jobs_by or default, progress=output.progress(READING), on_join=output.say
+        jobs_by=jobs_by or default, progress=output.progress(READING), on_join=say
     )

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pricing.errors import InputError
+from pricing.message import Message
 from telemetry.profiling.build import build
+from telemetry.profiling.machines import host_name
 from telemetry.profiling.merge import ANY_JOB, merge
-from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity
+from telemetry.recording.recording import GPU, JOB, TIME, GpuIdentity, boards_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from planner.profile.model import Profile
     from telemetry.readers.hints import Hints
     from telemetry.recording.recording import Recording
 
 
-def all_profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ...]:
+def all_profiles(
+    recordings: Sequence[Recording], hints: Hints, say: Callable[[str], None] = lambda _: None
+) -> tuple[Profile, ...]:
     """Return the profiles of files that lie together: as `profiles`, but a job for each capture.
 
     One capture of `gpucost profile` is complemented by other telemetry; several are of several
@@ -28,14 +33,18 @@ def all_profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile
     """
     captures = [recording for recording in recordings if recording.observed is not None]
     if len(captures) < 2:  # noqa: PLR2004 - one job is not a choice
-        return profiles(recordings, hints)
+        return profiles(recordings, hints, say)
     others = [recording for recording in recordings if recording.observed is None]
     groups = [[capture] for capture in captures] + ([others] if others else [])
-    return tuple(profile for group in groups for profile in profiles(group, hints))
+    return tuple(profile for group in groups for profile in profiles(group, hints, say))
 
 
-def profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ...]:
+def profiles(
+    recordings: Sequence[Recording], hints: Hints, say: Callable[[str], None] = lambda _: None
+) -> tuple[Profile, ...]:
     """Return one profile a job, by name; one profile where fewer than two jobs are named.
+
+    Of several jobs, a machine none of whose GPUs any job held has a profile, too; `say` is told.
 
     Raises:
         InputError: `hints.job` names no job of the data, or `hints.name` would name several.
@@ -55,7 +64,34 @@ def profiles(recordings: Sequence[Recording], hints: Hints) -> tuple[Profile, ..
             f"--name {hints.name}: the data holds {len(wanted)} jobs ({', '.join(wanted)}), which "
             "cannot share a name. Pick one with --job NAME."
         )
-    return tuple(build(_of_job(merged, name), name, hints) for name in wanted)
+    own = tuple(build(_of_job(merged, name), name, hints) for name in wanted)
+    return own if hints.job is not None else (*own, *_of_no_job(merged, hints, say))
+
+
+def _of_no_job(merged: Recording, hints: Hints, say: Callable[[str], None]) -> Iterator[Profile]:
+    """Yield a profile of each machine whose GPUs no job held; tell which, and other free GPUs."""
+    samples, machines = merged.samples, defaultdict[str, list[GpuIdentity]](list)
+    held = set(samples.loc[samples[JOB].notna(), GPU].unique())
+    read = set(samples[GPU].unique())
+    for gpu in (gpu for gpu in merged.gpus if gpu.key in read):
+        machines[host_name(gpu) or ""].append(gpu)
+    count = 0
+    for host, gpus in sorted(machines.items()):
+        free = [gpu for gpu in gpus if gpu.key not in held]
+        boards: dict[str, str | int] = {
+            "host": host,
+            "free": len(boards_of(free)),
+            "gpus": len(boards_of(gpus)),
+        }
+        if host and len(free) == len(gpus):
+            count += 1
+            name = f"no-job-{count}"
+            say(Message("join.machine-of-no-job", job=name, **boards))
+            rows = samples[samples[GPU].isin([gpu.key for gpu in free])].reset_index(drop=True)
+            machine = replace(merged, samples=rows, gpus=tuple(free), host=None, served=())
+            yield build(machine, name, hints)
+        elif free:
+            say(Message("join.free-gpus" if host else "join.free-gpus-nowhere", **boards))
 
 
 def _whole(merged: Recording, names: list[str]) -> tuple[Recording, str | None]:

@@ -1,6 +1,7 @@
 """Labelled series: counters, blanks, MIG instances, and whose workload a series is."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from planner.profile.model import Profile
 from pricing.errors import InputError
 from telemetry.readers.hints import Hints
-from telemetry.sources import read_source, read_telemetry
+from telemetry.sources import BY_FILE, read_source, read_telemetry
 from tests.telemetry.captures import assert_writable, path
 
 START = 1782907200
@@ -133,6 +134,29 @@ def test_gpus_without_a_label_belong_to_no_job(tmp_path: Path) -> None:
         ("two", "GPU-b", 1),
     ]
     assert all(any("in no profile: GPU 2" in note for note in p.provenance.notes) for p in profiles)
+
+
+def test_a_machine_that_no_job_held_is_a_profile_of_its_own(tmp_path: Path) -> None:
+    """Of two jobs and three machines the third is idle and counts; another's free GPU is named."""
+    util, told = "DCGM_FI_DEV_GPU_UTIL", list[str]()
+    found = [
+        series(util, [40, 60], gpu="0", UUID="GPU-a", exported_pod="one", Hostname="n1"),
+        series(util, [10, 30], gpu="0", UUID="GPU-b", exported_pod="two", Hostname="n2"),
+        series(util, [0, 0], gpu="1", UUID="GPU-c", Hostname="n2"),
+        series(util, [0, 0], gpu="0", UUID="GPU-d", Hostname="n3"),
+        series(util, [0, 0], gpu="1", UUID="GPU-e", Hostname="n3"),
+    ]
+    imported(tmp_path, *found)
+    options = replace(BY_FILE, on_join=told.append)
+    profiles = read_source(str(tmp_path / "range.json"), Hints(), options=options)
+    idle = {p.job.name: [gpu.uuid for gpu in p.gpus] for p in profiles}
+    assert idle == {"no-job-1": ["GPU-d", "GPU-e"], "one": ["GPU-a"], "two": ["GPU-b"]}
+    assert told == [
+        "n2: 1 of its 2 GPUs were held by no job.",
+        "no-job-1: n3, all of whose 2 GPUs no job held.",
+    ]
+    alone = read_source(str(tmp_path / "range.json"), Hints(job="one"))
+    assert [p.job.name for p in alone] == ["one"]
 
 
 def test_one_label_does_not_hide_the_other_gpus(tmp_path: Path) -> None:
