@@ -179,7 +179,8 @@ class CapacityAnswer:
     """Do we need more GPUs?
 
     Attributes:
-        verdict: fewer, keep, more; unknown without today's GPUs, or where no size is enough.
+        verdict: fewer, keep, more; unknown without today's GPUs, where no size is enough, and where
+            the replay of today's GPUs does not show the waits that were measured.
         gpus: the size to have; None where no size is enough.
         enough: fewest GPUs that keep the target in the trace as it was; None: none asked for does.
         surely: fewest that keep it in 95 % of drawn traces; None: none, or nothing was drawn.
@@ -314,7 +315,7 @@ def capacity(
         drawn=Drawn(draws=len(drawn), blocks={7: "weeks", 1: "days"}.get(days or 0), of=days or 0),
         now=question.now,
         sizes=sizes,
-        answer=_answer(sizes, question),
+        answer=_answer(sizes, question, sorted(reading.waits_s)),
         assumptions=_ASSUMPTIONS,
         notes=tuple(_notes(reading, question, sizes, drawn)),
     )
@@ -422,10 +423,13 @@ def _keeps(size: SizeDocument, question: CapacityQuestion, *, surely: bool) -> b
     )
 
 
-def _answer(sizes: Sequence[SizeDocument], question: CapacityQuestion) -> CapacityAnswer:
+def _answer(
+    sizes: Sequence[SizeDocument], question: CapacityQuestion, waited_s: Sequence[float]
+) -> CapacityAnswer:
     """Return the fewest GPUs of the sizes that were replayed.
 
-    Today's GPUs are kept where they are enough in the trace as it was and no fewer surely are.
+    Today's GPUs are kept where they are enough in the trace as it was and no fewer surely are. A
+    replay that does not show the waits of today shows nothing of other sizes.
     """
     sufficient = [size for size in sizes if _keeps(size, question, surely=False)]
     enough = min((size.gpus for size in sufficient), default=None)
@@ -444,10 +448,27 @@ def _answer(sizes: Sequence[SizeDocument], question: CapacityQuestion) -> Capaci
             verdict, chosen = "keep", question.now
     elif question.now is not None:
         verdict = "more" if max(size.gpus for size in sizes) >= question.now else "unknown"
+    today = next((size for size in sizes if size.gpus == question.now), None)
+    if verdict != "more" and today is not None and _waits_otherwise(today, question, waited_s):
+        verdict, chosen = "unknown", None
     usd = None if chosen is None else _usd_per_month(question.price, chosen)
     return CapacityAnswer(
         verdict=verdict, gpus=chosen, enough=enough, surely=surely, usd_per_month=usd
     )
+
+
+_NOT_REPLAYED = 0.5
+
+
+def _waits_otherwise(
+    today: SizeDocument, question: CapacityQuestion, waited_s: Sequence[float]
+) -> bool:
+    """Return whether jobs really waited over the target, and far longer than in the replay."""
+    if not waited_s:
+        return False
+    measured_s, replayed_s = _quantile(waited_s, question.target.quantile), today.p95_s.mid
+    late = measured_s > question.target.wait_s
+    return late and replayed_s is not None and replayed_s < _NOT_REPLAYED * measured_s
 
 
 def _trace(reading: TraceReading, file: str) -> TraceDocument:

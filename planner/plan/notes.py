@@ -144,7 +144,7 @@ _UNDER_USED = "under-used-inference"
 
 
 def _fewer_copies(jobs: Iterable[JobDraft]) -> Iterator[Message]:
-    """Yield of each service with several copies how many would do in its busiest hour.
+    """Yield how many copies of each service with several would do in its busiest hour.
 
     Copies are jobs of one name but for the end, on one kind of machine, that requests keep busy
     for a small part of the time. Kernel time is an upper bound of what requests need: few at once

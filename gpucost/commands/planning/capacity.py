@@ -239,6 +239,15 @@ def answer_text(document: CapacityDocument) -> str:
             f"{verdict} no pool of up to {most} GPUs serves {target_text}; "
             f"try more: --gpus {most}..{2 * most}."
         )
+    if answer.verdict == "unknown" and document.now is not None and document.trace.measured:
+        waited = _time(document.trace.measured.p95_s)
+        today = next(size for size in document.sizes if size.gpus == document.now)
+        return (
+            f"Unknown: jobs waited up to {waited} (95 %), and {_time(today.p95_s.mid)} in the "
+            f"replay on today's {document.now} GPUs. Something else holds them up: GPUs that lie "
+            "apart on several machines, limits, priorities, reservations. Do not give GPUs back on "
+            "this; look at why they waited (squeue --start, sprio), or replay one partition alone."
+        )
     served = f"{counted(answer.enough, 'GPU')} served {target_text} in the trace as it was"
     if answer.surely is not None:
         served += f", {answer.surely} in 95 % of {document.drawn.draws} redrawn traces"

@@ -50,6 +50,24 @@ def test_the_answer(now: int, verdict: str, gpus: int, call: Call, tmp_path: Pat
     assert here["usd_per_month"] == f"{(8 - now) * 1825}.00"
 
 
+@pytest.mark.parametrize(("waited_h", "verdict"), [(0, "fewer"), (1, "fewer"), (5, "unknown")])
+def test_a_replay_that_does_not_show_todays_waits_advises_no_smaller_pool(
+    waited_h: int, verdict: str, call: Call, tmp_path: Path
+) -> None:
+    """Jobs of 2 GPUs that waited 5 h while a replay on 8 GPUs has none wait: no answer is given."""
+    lines = ["submit,start,end,gpus"]
+    for hour in range(0, 240, 4):
+        come = 1_790_000_000 + hour * HOUR
+        start = come + waited_h * HOUR
+        lines += [f"{come},{start},{start + HOUR},2"] * 2
+    file = tmp_path / "jobs.csv"
+    file.write_text("\n".join(lines) + "\n")
+    ran = call("capacity", str(file), "--gpus", "2..8", "--now", "8", "--draws", "5")
+    assert ran.code == 0, ran.err
+    assert ("Do not give GPUs back" in ran.err) is (verdict == "unknown")
+    assert ("fewer are enough" in ran.err) is (verdict == "fewer")
+
+
 def test_the_answer_comes_last_and_survives_quiet(call: Call, tmp_path: Path) -> None:
     """-q leaves the table and the answer."""
     ran = call("capacity", _trace(tmp_path), "--gpus", "4..8", "--now", "8", "-q")
