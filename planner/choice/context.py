@@ -12,7 +12,7 @@ from planner.choice.requirements import Reason, Requirements
 from planner.choice.workload import Workload
 from planner.models.costs import WorkCost, work_cost
 from planner.models.estimate import Estimate
-from planner.prediction.layout import GPUS_PER_NODE, Layout
+from planner.prediction.layout import GPUS_PER_NODE
 from planner.prediction.predict import Predictions, Split
 from planner.profile.model import Profile
 from planner.profile.source import source_gpu
@@ -251,10 +251,6 @@ class JobContext:
     def kernel_speed(self, gpu: Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""
         return self.predictions.kernels(gpu)
-
-    def speed(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
-        """Return the predicted speed-up."""
-        return self.predictions.speed(target, actions)
 
 
 def measured_cores(offer: Offer, context: JobContext) -> float | None:

@@ -19,15 +19,11 @@ from pricing.billing.quote import dearest, places
 from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
-from pricing.catalog.price_age import PriceRange, moved
 from pricing.catalog.regions import placed
 from pricing.money import HOURS_PER_MONTH
 
 _OF_EACH_MACHINE = ("boot-disk", "address")
 _MONTH_S = HOURS_PER_MONTH * 3600
-
-Size = tuple[str, str, str]
-"""Provider, type, way of buying."""
 
 
 class Sizing(NamedTuple):
@@ -113,35 +109,18 @@ class Market:
             home: region that wins where several cost the same.
             continent: where all must stand; None is any.
         """
+        anywhere = continent is None and not self.asked.regions
         for offers in self._sizes:
-            allowed = [there for o in offers if (there := self.there(o, continent))]
+            allowed = offers if anywhere else [o for x in offers if (o := self.there(x, continent))]
             yield min(allowed or offers, key=lambda o: (o.usd_per_hour, o.region != home, o.region))
 
     @cached_property
     def _sizes(self) -> tuple[tuple[Offer, ...], ...]:
         """The offers that the user's choice has room for, by size and purchase, sorted."""
-        groups: dict[Size, list[Offer]] = defaultdict(list)
-        for offer in self.catalog.offers:
-            if self.named(offer):
-                groups[size_of(offer)].append(offer)
-        return tuple(tuple(groups[key]) for key in sorted(groups))
-
-    @cached_property
-    def ways_to_buy(self) -> dict[str, list[Offer]]:
-        """All offers of one size in one region, by `Offer.place`."""
-        groups: dict[str, list[Offer]] = defaultdict(list)
-        for offer in self.catalog.offers:
-            groups[offer.place].append(offer)
-        return dict(groups)
-
-    def moved(self, offer: Offer) -> PriceRange:
-        """Return between which factors the price of an offer lies on the day."""
-        return self._moves.get(_reading(offer)) or moved(offer, self.catalog.as_of)
-
-    @cached_property
-    def _moves(self) -> dict[object, PriceRange]:
-        read = {_reading(offer): offer for offer in self.catalog.offers}
-        return {key: moved(offer, self.catalog.as_of) for key, offer in read.items()}
+        if not (self.asked.providers or self.asked.gpus):
+            return self.catalog.by_size
+        named = (tuple(filter(self.named, offers)) for offers in self.catalog.by_size)
+        return tuple(filter(None, named))
 
     def dearest(self, what: str, usage: Usage) -> Decimal | None:
         """Return the highest known price of a part of a bill; None where none is known.
@@ -198,13 +177,3 @@ def _month_of_one(usage: Usage) -> Usage:
         checkpoint_s=0,
         idle_tail_s=0,
     )
-
-
-def _reading(offer: Offer) -> tuple[object, ...]:
-    """Return what says how far a price may have moved since it was read."""
-    return (offer.provider, offer.gpu, offer.purchase, offer.as_of)
-
-
-def size_of(offer: Offer) -> Size:
-    """Return what offers of one size share, in whatever region."""
-    return (offer.provider, offer.instance_type, offer.purchase)

@@ -306,7 +306,8 @@ def check_sold(asked: Requirements, catalog: Catalog) -> None:
     """
     providers = (offer.provider for offer in catalog.offers)
     problems = unknown_names("--provider", asked.providers, providers)
-    problems += unknown_names("--region", asked.regions, known_regions(catalog.offers))
+    if asked.regions:
+        problems += unknown_names("--region", asked.regions, known_regions(catalog.offers))
     if problems:
         raise InputError(problems)
 

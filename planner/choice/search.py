@@ -9,7 +9,7 @@ start is paid for.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
@@ -36,7 +36,7 @@ from planner.choice.feasibility import (
     too_slow,
     unproven,
 )
-from planner.choice.offers import OnSale, Refused, size_of
+from planner.choice.offers import OnSale, Refused
 from planner.choice.requirements import Reason, Rejected, Requirements
 from planner.choice.workload import END_WHEN_IDLE, IDLE_END_S, Tenancy, kept_idle
 from planner.diagnosis.diagnose import SWITCH_HOURS
@@ -52,7 +52,7 @@ from planner.signals.signals import PARTS, idle_pause_s, worst_latency_ms
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
 from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
-from pricing.catalog.price_age import UNMOVED, PriceRange
+from pricing.catalog.price_age import UNMOVED, PriceRange, moved
 from pricing.errors import InputError
 from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, cents
@@ -63,8 +63,11 @@ SCALE_DOWN = "scale-down"
 class _Way(NamedTuple):
     """A way to run a job: actions, and their codes."""
 
-    actions: tuple[Action, ...]
-    codes: tuple[str, ...]
+    actions: tuple[Action, ...] = ()
+    codes: tuple[str, ...] = ()
+
+
+_NOTHING_DONE = _Way()
 
 
 def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[Rejected, ...]]:
@@ -73,9 +76,19 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     taken, unfit = _sifted(_Standing(context))
     rejected = dict(unfit)
     checks, ways = checks_of(context), tuple(map(_way, _action_sets(context)))
-    for size in taken:
-        one = refusal(size, context, checks)
-        made, refused = _consider(size, context, ways) if one is None else ([], [one])
+    ways_on = {True: ways, False: _elsewhere(ways)}  # by whether it is the size of today
+    why_not = [refusal(size, context, checks) for size in taken]
+    fit = [size for size, unable in zip(taken, why_not, strict=True) if unable is None]
+    layouts = {(_layout(size, context), size.sizing.today) for size in fit}
+    speeds = {
+        (layout, today): _speeds(layout, context, ways_on[today]) for layout, today in layouts
+    }
+    for size, unable in zip(taken, why_not, strict=True):
+        made, refused = (
+            ([], [unable])
+            if unable
+            else _consider(size, speeds, context, ways_on[size.sizing.today])
+        )
         candidates.extend(made)
         # Why the copies of today are all needed is told beside what else the machine can do.
         for why in refused:
@@ -149,26 +162,42 @@ def _cheapest_region(paid: Offer | None, context: JobContext) -> Iterator[Offer]
     today = context.baseline.offer
     home = today.region if today else None
     for cheapest in context.market.cheapest(home, context.stays_on):
-        if paid is None or (size_of(cheapest), cheapest.region) != (size_of(paid), home):
+        if paid is None or (cheapest.place, cheapest.purchase) != (paid.place, paid.purchase):
             yield cheapest
 
 
+_Speeds = dict[tuple[str, ...], Estimate]
+"""The speed-up on a layout by the codes of what is done there; without any, too."""
+
+
+def _speeds(layout: Layout, context: JobContext, ways: tuple[_Way, ...]) -> _Speeds | InputError:
+    """Return the speed-ups on a layout; an error where a specification is missing."""
+    done = {way.codes: way.actions for way in (_NOTHING_DONE, *ways)}
+    try:
+        return dict(zip(done, context.predictions.speeds(layout, done.values()), strict=True))
+    except InputError as error:
+        return error
+
+
 def _consider(
-    size: OnSale, context: JobContext, ways: tuple[_Way, ...]
+    size: OnSale,
+    predicted: Mapping[tuple[Layout, bool], _Speeds | InputError],
+    context: JobContext,
+    ways: tuple[_Way, ...],
 ) -> tuple[list[Candidate], list[Rejected]]:
     """Return the candidates of an offer that the job fits, and why other ways to run it fail."""
     made: list[Candidate] = []
     over: list[Rejected] = []
-    offer, place = size.offer, _place(size, context)
-    paid, limited = size.sizing.today and _is_paid(size, context), context.asked.limits_a_job
-    for way in ways if size.sizing.today else _elsewhere(ways):
-        if paid and not way.actions:
+    offer, layout = size.offer, _layout(size, context)
+    speeds = predicted[layout, size.sizing.today]
+    if isinstance(speeds, InputError):
+        return [], [Rejected(offer=offer.name, reason="unknown-gpu", detail=speeds.problems[0])]
+    place = _place(size, layout, context)
+    limited = context.asked.limits_a_job
+    for way in ways:
+        if place.stays and not way.actions:
             continue  # that is o0
-        try:
-            candidate = _candidate(place, context, way)
-        except InputError as error:  # specifications that a prediction needs are missing
-            over.append(Rejected(offer=offer.name, reason="unknown-gpu", detail=error.problems[0]))
-            continue
+        candidate = _candidate(place, speeds, context, way)
         if SCALE_DOWN in candidate.actions and candidate.scaling is None:
             reason, detail = all_needed(offer, context, candidate.speed)
             if size.sizing.today:
@@ -187,10 +216,10 @@ def _consider(
     return made, over
 
 
-def _elsewhere(ways: tuple[_Way, ...]) -> Iterator[_Way]:
-    """Yield the ways to run a job on another machine: without what mends today's alone."""
+def _elsewhere(ways: tuple[_Way, ...]) -> tuple[_Way, ...]:
+    """Return the ways to run a job on another machine: without what mends today's alone."""
     moved = (_way(tuple(cure for cure in way.actions if not cure.stays)) for way in ways)
-    yield from {way.codes: way for way in moved}.values()
+    return tuple({way.codes: way for way in moved}.values())
 
 
 def _is_paid(size: OnSale, context: JobContext) -> bool:
@@ -263,32 +292,39 @@ def price_change(
     context: JobContext, actions: tuple[Action, ...], today: Offer, cost: Decimal
 ) -> Saved:
     """Return what actions together save on today's machine in the period, of what it costs."""
-    place, way = _place(OnSale(0, today, context.sizing(today)), context), _way(actions)
-    bill = _candidate(place, context, way)
+    size, way = OnSale(0, today, context.sizing(today)), _way(actions)
+    layout = _layout(size, context)
+    speeds = _speeds(layout, context, (way,))
+    if isinstance(speeds, InputError):
+        raise speeds
+    bill = _candidate(_place(size, layout, context), speeds, context, way)
     low, high = bill.usd_range.low, bill.usd_range.high
     least, mid, most = (cents(cost - usd) for usd in (high, bill.expected, low))
     factor = digits(context.work.time_factor(bill.hours_mid, way.codes))
     return Saved(low=least, mid=mid, high=most, time_factor=factor)
 
 
-def _place(size: OnSale, context: JobContext) -> _Taken:
-    offer, today = size.offer, size.sizing.today
+def _place(size: OnSale, layout: Layout, context: JobContext) -> _Taken:
+    offer = size.offer
     return _Taken(
         offer=offer,
         machines=size.sizing.machines,
-        layout=_layout_today(size, context) if today else size.layout,
+        layout=layout,
         doubt=unproven(offer, context),
         interruptions=_interruptions(size, context) if offer.purchase == "spot" else None,
-        moved=_moved(offer, context) if today else context.market.moved(offer),
+        # Today's price is the same on both sides.
+        moved=UNMOVED if offer == context.baseline.offer else moved(offer, context.catalog.as_of),
         tenancy=context.baseline.tenancy if context.baseline.has_size_there(offer) else None,
         stays=_is_paid(size, context),
         unknown_today=_unknown_today(offer, context),
     )
 
 
-def _layout_today(size: OnSale, context: JobContext) -> Layout:
-    """Return the layout on machines of today's size: with the cores, network and slice of today."""
+def _layout(size: OnSale, context: JobContext) -> Layout:
+    """Return the layout on machines; those of today's size have its cores, network and slice."""
     layout, count = size.layout, size.sizing.machines
+    if not size.sizing.today:
+        return layout
     if (network := context.profile.hardware.network_gbps) is not None:
         layout = replace(layout, network_gbps=network)
     if (cores := measured_cores(size.offer, context)) is not None:
@@ -298,10 +334,9 @@ def _layout_today(size: OnSale, context: JobContext) -> Layout:
     return layout
 
 
-def _candidate(place: _Taken, context: JobContext, way: _Way) -> Candidate:
+def _candidate(place: _Taken, speeds: _Speeds, context: JobContext, way: _Way) -> Candidate:
     offer, (actions, codes) = place.offer, way
-    speed = context.speed(place.layout, actions)
-    unchanged = context.speed(place.layout, ()) if actions else speed
+    unchanged, speed = speeds[()], speeds[codes]
     if place.doubt:
         speed = msgspec.structs.replace(speed, basis=join((speed.basis, place.doubt)), weak=True)
     scaled = scaling(offer, context, speed) if SCALE_DOWN in codes else None
@@ -336,11 +371,6 @@ def _unknown_today(offer: Offer, context: JobContext) -> tuple[str, ...]:
     """Return what the provider of today's machine has no known price for, at that provider."""
     today, bill = context.baseline.offer, context.baseline.quote
     return bill.unknown if today and bill and today.provider == offer.provider else ()
-
-
-def _moved(offer: Offer, context: JobContext) -> PriceRange:
-    """Return what the price may have moved by; today's is the same on both sides."""
-    return UNMOVED if offer == context.baseline.offer else context.market.moved(offer)
 
 
 def _interruptions(size: OnSale, context: JobContext) -> Interruptions | None:

@@ -308,7 +308,7 @@ def steady_use(context: JobContext, choice: Option | None) -> str | None:
     if offer is None or offer.purchase != "on_demand" or today.owed or not month:
         return None
     hours = (today.hours if choice is None else choice.hours).mid
-    ways = context.market.ways_to_buy.get(offer.place, ())
+    ways = tuple(context.catalog.bought_otherwise(offer))
     most = offer.usd_per_hour * Decimal(repr(hours))
     pays = (o for o in ways if o.purchase in TERMS_H if o.usd_per_hour * HOURS_PER_MONTH < most)
     term = min(pays, key=lambda o: (TERMS_H[o.purchase], o.usd_per_hour), default=None)

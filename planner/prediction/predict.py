@@ -263,9 +263,15 @@ class Predictions:
 
     def speed(self, target: Layout, actions: tuple[Action, ...] = ()) -> Estimate:
         """Return the speed-up, started from the measurement that tells most about the target."""
+        return self.speeds(target, (actions,))[0]
+
+    def speeds(self, target: Layout, ways: Iterable[tuple[Action, ...]]) -> list[Estimate]:
+        """Return the speed-up with each of some sets of actions."""
         if self.probes:
-            return self._by_probes(target, actions)
-        return self._by_profile(target, actions)
+            return [self._by_probes(target, actions) for actions in ways]
+        faster = kernels_on(self._read, target.chip, target.slice)
+        count = self._scaled(target, faster)
+        return [self._by_profile(target, actions, faster, count) for actions in ways]
 
     def kernels(self, gpu: hardware.Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""
@@ -303,10 +309,19 @@ class Predictions:
             for anchor in anchors(self.profile, self.probes)
         )
 
-    def _by_profile(self, target: Layout, actions: tuple[Action, ...]) -> Estimate:
-        """Return the speed-up started from the profile alone: by the formulas, within bounds."""
+    def _by_profile(
+        self, target: Layout, actions: tuple[Action, ...], faster: Estimate, count: Estimate
+    ) -> Estimate:
+        """Return the speed-up started from the profile alone: by the formulas, within bounds.
+
+        Args:
+            target: where it would run.
+            actions: applied there.
+            faster: what the kernels gain on one GPU.
+            count: what they gain by the number of GPUs.
+        """
         gains = gains_of(actions)
-        speed, alone = self._by_formulas(target, gains)
+        speed, alone = self._by_formulas(target, gains, faster, count)
         corrected = self._corrected(speed, target, actions)
         return bounded(corrected, self._limits, target, gains.relaxed, alone)
 
@@ -318,9 +333,10 @@ class Predictions:
             return speed
         return self.record.of(moved=moved).applied_to(speed)
 
-    def _by_formulas(self, target: Layout, gains: Gains) -> UnboundedSpeed:
-        faster = kernels_on(self._read, target.chip, target.slice)
-        per_gpu, count = product(faster, gains.kernels), self._scaled(target, faster)
+    def _by_formulas(
+        self, target: Layout, gains: Gains, faster: Estimate, count: Estimate
+    ) -> UnboundedSpeed:
+        per_gpu = product(faster, gains.kernels)
         more = target.gpu_count / self.profile.gpu_count
         if not self.parts.is_explained:
             return unexplained(per_gpu, count, self._busy, more)

@@ -1,10 +1,12 @@
 """Which offer holds on a day: dated rows in, one offer per provider, region, type and purchase."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
+from itertools import chain, islice, takewhile
 from operator import attrgetter
 
 from msgspec import structs
@@ -62,15 +64,29 @@ class Catalog:
         A type whose first known price is later is offered at that price; one whose only price
         has ended is not; nor is one that the provider's newest reading no longer lists.
         """
-        in_force = [
-            row
-            for sold in self._sold.values()
-            for group in sold.values()
-            for row in (group if len(group) == 1 else self._in_force(group))
-            if (row.valid_until is None or row.valid_until >= self.as_of)
-            and not self._delisted(row)
-        ]
-        return tuple(sorted(in_force, key=_order_text))
+        return tuple(sorted(chain.from_iterable(self.by_size), key=_order_text))
+
+    @cached_property
+    def by_size(self) -> tuple[tuple[Offer, ...], ...]:
+        """The offers that hold on the day by provider, type and way of buying, sorted by these."""
+        sizes = (
+            tuple(
+                row
+                for row in (group if len(group) == 1 else self._in_force(group))
+                if (row.valid_until is None or row.valid_until >= self.as_of)
+                and not self._delisted(row)
+            )
+            for _, sold in sorted(self._sold.items())
+            for _, group in sorted(sold.items())
+        )
+        return tuple(filter(None, sizes))
+
+    def bought_otherwise(self, offer: Offer) -> Iterator[Offer]:
+        """Yield the offers of one size in one region, however they are bought."""
+        place = f"{offer.provider}\0{offer.instance_type}\0{offer.region}\0"
+        first = bisect_left(self.offers, place, key=_order_text)
+        same = islice(self.offers, first, first + len(PURCHASES))
+        return takewhile(lambda other: _order_text(other).startswith(place), same)
 
     def gpu_counts(self, like: Offer) -> tuple[float, ...]:
         """Return the GPUs per machine, rising, that a provider sells of a GPU, bought like this."""
@@ -88,11 +104,13 @@ class Catalog:
     @property
     def count(self) -> int:
         """How many offers have a current row, whatever the day; a refreshed price counts once."""
-        last: dict[tuple[str, ...], Offer] = {}
+        offers: dict[tuple[str, ...], list[Offer]] = {}
         for row in self.rows:
-            key = _offer_order(row)
-            last[key] = max(row, last.get(key, row), key=_precedence)
-        return sum(row.current for row in last.values())
+            offers.setdefault(_offer_order(row), []).append(row)
+        return sum(
+            all(row.current for row in rows) or max(reversed(rows), key=_precedence).current
+            for rows in offers.values()
+        )
 
     @property
     def newest(self) -> date:
