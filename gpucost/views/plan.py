@@ -114,7 +114,7 @@ def print_first_screen(screen: FirstScreen, output: Output, *, ids: bool = False
     print_rich(_labelled(lines), output)
     if screen.rows:
         _print_rows(screen, output)
-    is_full = length + len(screen.rows) + 1 > _MOST_LINES
+    is_full = not ids and length + len(screen.rows) + 1 > _MOST_LINES
     print_rich(
         _labelled([(n.label, text) for n, text in notes if not (is_full and n.kind == "spare")]),
         output,

@@ -129,6 +129,19 @@ def test_the_brief_is_the_first_screen(source: str, call: Call) -> None:
     assert call("plan", source, "--brief", *DAY).code == 2
 
 
+def test_all_options_leave_nothing_of_the_first_screen_out(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--all and the report say what a term costs, which a full first screen may leave out."""
+    source = str(ROOT / "examples" / "hard" / "rl-atari-ppo.json")
+    steady = ("plan", source, "--hours-per-month", "730", "--as-of", "2026-11-22")
+    monkeypatch.setenv("COLUMNS", "60")
+    assert "Steady use" not in call(*steady).out
+    for shown in (call(*steady, "--all").out, call(*steady, "-f", "md").out):
+        assert "Steady use" in shown
+        assert "Settle it" in shown
+
+
 def _shown(case: str, size: tuple[int, int]) -> Terminal:
     command = [GPUCOST, *SCREENS[case], "--no-color"]
     shown = Terminal(command, {**os.environ, "TERM": "xterm-256color"}, size=size)
