@@ -5,13 +5,15 @@ there are stay fast.
 """
 
 import json
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from pricing.errors import InputError
 from pricing.message import Message
@@ -199,3 +201,43 @@ def reading(allowed: JsonObject | Scopes) -> JsonObject | Scopes:
     statements = allowed.get("Statement", [])
     reads = [statement for statement in statements if statement["Sid"] == "Read"]  # type: ignore[union-attr,index,call-overload]
     return {**allowed, "Statement": reads} if reads else allowed
+
+
+ANSWER_S = 90.0
+"""How long regions may take together; what one needs with one repetition ends before that."""
+
+_Answer = TypeVar("_Answer")
+
+
+def in_each(
+    names: Iterable[str], asks: Callable[[str], _Answer], *, answer_s: float = ANSWER_S
+) -> Mapping[str, _Answer | None]:
+    """Return each region's or provider's answer, in the order of the names; None: it is silent.
+
+    Args:
+        names: of those that are asked at once.
+        asks: one of them; what it raises is raised here.
+        answer_s: how long to wait for all of them; who is silent then is not waited for.
+    """
+    all_names = tuple(dict.fromkeys(names))
+    if len(all_names) <= 1:
+        return {name: asks(name) for name in all_names}
+    answers: dict[str, _Answer] = {}
+    errors: list[Exception] = []
+
+    def ask(name: str) -> None:
+        try:
+            answers[name] = asks(name)
+        except Exception as error:  # noqa: BLE001 - raised again by who waits
+            errors.append(error)
+
+    until_s = time.perf_counter() + answer_s
+    # A process does not wait for the end of these; there are as many as regions, some forty.
+    threads = [threading.Thread(target=ask, args=(name,), daemon=True) for name in all_names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until_s - time.perf_counter()))
+    if errors:
+        raise errors[0]
+    return {name: answers.get(name) for name in all_names}

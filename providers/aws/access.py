@@ -1,8 +1,7 @@
 """How AWS is reached: the SDK's own chain of credentials, time limits, errors as sentences."""
 
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, TypeAlias, TypeVar
@@ -195,43 +194,3 @@ def _was_sent(error: Exception) -> bool:
     """
     never = ("ParamValidationError", "NoCredentialsError", "NoRegionError", "ProfileNotFound")
     return type(error).__name__ not in (*never, "PartialCredentialsError", "ValidationError")
-
-
-ANSWER_S = 90.0
-"""How long they may take together; what a region needs with one repetition ends before that."""
-
-Told = TypeVar("Told")
-
-
-def in_each(
-    regions: Iterable[str], asks: Callable[[str], Told], *, answer_s: float = ANSWER_S
-) -> Mapping[str, Told | None]:
-    """Return each region's answer, in the order of the regions; None where it is silent.
-
-    Args:
-        regions: their names.
-        asks: one of them; what it raises is raised here.
-        answer_s: how long to wait for all of them; who is silent then is not waited for.
-    """
-    names = tuple(dict.fromkeys(regions))
-    if len(names) <= 1:
-        return {name: asks(name) for name in names}
-    answers: dict[str, Told] = {}
-    errors: list[Exception] = []
-
-    def ask(name: str) -> None:
-        try:
-            answers[name] = asks(name)
-        except Exception as error:  # noqa: BLE001 - raised again by who waits
-            errors.append(error)
-
-    until_s = time.perf_counter() + answer_s
-    # A process does not wait for the end of these; there are as many as regions, some forty.
-    threads = [threading.Thread(target=ask, args=(name,), daemon=True) for name in names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, until_s - time.perf_counter()))
-    if errors:
-        raise errors[0]
-    return {name: answers.get(name) for name in names}

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pricing.tables import members, objects
-from providers.aws.access import AwsClient, AwsClients, if_known, in_each, sdk_errors
+from providers.aws.access import AwsClient, AwsClients, if_known, sdk_errors
 from providers.aws.calls import GROUP, KEY, KINDS, PROVIDER, RUN_TAG, client_token
 from providers.interface import (
     MACHINE,
@@ -24,6 +24,7 @@ from providers.interface import (
     State,
 )
 from providers.ownership_tags import PREFIX, OwnershipTags, read_marks
+from providers.provider import in_each
 
 _TAGGED = {"Name": "tag-key", "Values": [RUN_TAG]}
 _NAME_FILTERS: Mapping[str, dict[str, object]] = {

@@ -26,13 +26,13 @@ from providers.account_scan import (
     disk_usd_per_hour,
     measured,
 )
-from providers.aws.access import AwsClient, AwsClients, in_each, open_session, sdk_errors
+from providers.aws.access import AwsClient, AwsClients, open_session, sdk_errors
 from providers.aws.calls import PROVIDER
 from providers.aws.inventory import Item, enabled_regions, items, join_regions
 from providers.deployment import run_of_pool
 from providers.interface import MACHINE
 from providers.ownership_tags import read_labels
-from providers.provider import Request
+from providers.provider import Request, in_each
 
 _GPU_FAMILY = re.compile(r"(p|g|gr)\d")
 """What the names of EC2's types with GPUs begin with: p5.48xlarge, g6e.xlarge, gr6.4xlarge."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pricing.tables import objects
-from providers.aws.access import AwsClient, AwsClients, if_known, in_each, sdk_errors
+from providers.aws.access import AwsClient, AwsClients, if_known, sdk_errors
 from providers.aws.inventory import by_id, join_regions, tags_of
 from providers.deployment import NODE, ON_NODES, POOL, TAINT, NodePool, pool_name, run_of_pool
 from providers.interface import (
@@ -25,6 +25,7 @@ from providers.interface import (
     State,
 )
 from providers.ownership_tags import PREFIX, OwnershipTags, read_labels
+from providers.provider import in_each
 
 PROVIDER = "eks"
 TAG_SEPARATOR = ":"

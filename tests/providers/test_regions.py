@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from providers.aws.access import in_each
+from providers.provider import in_each
 
 
 def test_all_are_asked_at_once_and_told_in_their_order() -> None:

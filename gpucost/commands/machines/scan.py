@@ -5,7 +5,6 @@ Providers are only read. What ends a thing is printed, for the user to run.
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -43,12 +42,13 @@ from providers.account_scan import (
     priced,
 )
 from providers.interface import MACHINE, NotQueried
-from providers.provider import Request
+from providers.provider import ANSWER_S, Request, in_each
 from providers.redaction import learn, redact
 from providers.registry import scanned, scanner
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WEBHOOK_S = 10.0
+_ANSWER_S = ANSWER_S + 30  # of a whole provider, whose regions may take that long
 _IN_MESSAGE = 20
 _OTHERS = 10
 _OK = range(200, 300)
@@ -98,10 +98,13 @@ def _scan(
     now = datetime.now(UTC)
     request = Request(now=now, environment=os.environ, regions=regions)
     names = tuple(dict.fromkeys(providers)) or scanned()
-    with ThreadPoolExecutor(len(names)) as pool:
-        answers = dict(zip(names, pool.map(partial(_ask, request), names), strict=True))
+    answers = in_each(names, partial(_ask, request), answer_s=_ANSWER_S)
     drafts = [answer for answer in answers.values() if isinstance(answer, ScanDraft)]
-    failed = {name: error for name, error in answers.items() if isinstance(error, GpucostError)}
+    failed = {
+        name: error or ProviderError(f"{name}: no answer in {_ANSWER_S:.0f} s")
+        for name, error in answers.items()
+        if not isinstance(error, ScanDraft)
+    }
     if not drafts:
         kinds = {type(error) for error in failed.values()}
         kind = kinds.pop() if len(kinds) == 1 else ProviderError

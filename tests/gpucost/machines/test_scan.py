@@ -354,13 +354,16 @@ def test_every_call_is_in_the_policy(aws: AwsAccount, call: Call) -> None:
 def test_thirty_regions_are_asked_at_once(
     aws: AwsAccount, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half a second a call: 30 regions take less than 10 s, not the 45 s of one after another."""
+    """Half a second a call: 30 regions take a third of the 45 s of one after another, at most.
+
+    That is 5 to 7 s where nothing else runs (2026-11-28, 2 cores).
+    """
     names = tuple(boto3.Session().get_available_regions("ec2")[:30])
     monkeypatch.setattr(aws_account, "REGIONS", names)
     aws.world = World(latency_s=0.5)
     start_s = time.perf_counter()
     ran = call("scan", "--provider", "aws", "-f", "json")
-    assert time.perf_counter() - start_s < 10
+    assert time.perf_counter() - start_s < 15
     assert ran.json["unseen"] == []
     assert aws.requests.count("DescribeInstances") == 30
 
