@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 from msgspec import Struct
@@ -172,6 +172,15 @@ def command(*words: str) -> str:
     It is empty where a word holds what a terminal would obey.
     """
     return shlex.join(words) if all(word.isprintable() and word for word in words) else ""
+
+
+def read_instant(text: object) -> datetime | None:
+    """Return a time that a provider wrote, UTC where it names no zone; None where it is none."""
+    try:
+        at = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def disk_usd_per_hour(

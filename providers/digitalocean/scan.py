@@ -21,6 +21,7 @@ from providers.account_scan import (
     command,
     disk_usd_per_hour,
     measured,
+    read_instant,
 )
 from providers.deployment import run_of_node
 from providers.digitalocean.access import VARIABLES, DigitalOceanApi
@@ -97,11 +98,6 @@ def _region(item: JsonDocument) -> str:
     return str(members(item.get("region") or {}).get("slug", ""))
 
 
-def _time(item: JsonDocument) -> datetime | None:
-    text = item.get("created_at")
-    return datetime.fromisoformat(str(text)) if text else None
-
-
 def _machine(droplet: JsonDocument, nodes: _Nodes) -> ScannedItem:
     id_, name, size = (str(droplet.get(key, "")) for key in ("id", "name", "size_slug"))
     marks, named = marks_of(MACHINE, droplet, {}), NAMED.fullmatch(name)
@@ -124,7 +120,7 @@ def _machine(droplet: JsonDocument, nodes: _Nodes) -> ScannedItem:
         pool=pool_name,
         tags=tags,
         run=run or None,
-        started_at=_time(droplet),
+        started_at=read_instant(droplet.get("created_at")),
         vcpus=int(str(droplet.get("vcpus") or 0)) or None,
         idle=True if is_off else None,
         why="switched off, and billed in full" if is_off else "",
@@ -154,7 +150,7 @@ def _volume(volume: JsonDocument, now: datetime) -> ScannedItem:
         name=str(volume.get("name", "")),
         region=_region(volume),
         tags=_tags(volume),
-        started_at=_time(volume),
+        started_at=read_instant(volume.get("created_at")),
         disk_gib=float(str(volume.get("size_gigabytes") or 0)),
         usd_per_hour=_volume_price(volume, now),
         idle=True,

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from pricing.errors import ProviderError
 from pricing.tables import members, objects
-from providers.account_scan import DISK, ScanDraft, ScannedItem, disk_usd_per_hour
+from providers.account_scan import DISK, ScanDraft, ScannedItem, disk_usd_per_hour, read_instant
 from providers.interface import MACHINE
 from providers.lambda_cloud.access import VARIABLES, LambdaApi
 from providers.lambda_cloud.inventory import LISTS, NAMED, PROVIDER, marks_of
@@ -85,7 +85,7 @@ def _machine(instance: JsonDocument) -> ScannedItem:
 
 def _file_system(files: JsonDocument, now: datetime) -> ScannedItem:
     """Return a file system that no instance has mounted; it is billed by what is stored in it."""
-    id_, created, size = str(files["id"]), files.get("created"), files.get("bytes_used")
+    id_, size = str(files["id"]), files.get("bytes_used")
     gib = None if size is None else Decimal(str(size)) / 2**30
     price = None if gib is None else disk_usd_per_hour(PROVIDER, now.date(), _region(files), gib)
     return ScannedItem(
@@ -94,7 +94,7 @@ def _file_system(files: JsonDocument, now: datetime) -> ScannedItem:
         id=id_,
         name=str(files.get("name", "")),
         region=_region(files),
-        started_at=datetime.fromisoformat(str(created)) if created else None,
+        started_at=read_instant(files.get("created")),
         disk_gib=None if gib is None else round(float(gib), 3),
         usd_per_hour=price,
         idle=True,

@@ -7,7 +7,14 @@ import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from msgspec.structs import replace
 
-from providers.account_scan import ScannedItem, command, disk_usd_per_hour, judge, measured
+from providers.account_scan import (
+    ScannedItem,
+    command,
+    disk_usd_per_hour,
+    judge,
+    measured,
+    read_instant,
+)
 from providers.aws.scan import _GPU_FAMILY
 from providers.digitalocean.scan import busy_hours
 
@@ -76,6 +83,13 @@ def test_a_disk_has_its_providers_gigabyte() -> None:
     assert round(month * 730, 6) == 8
     assert disk_usd_per_hour("aws", DAY, "us-east-1", Decimal(100), "io2") is None
     assert disk_usd_per_hour("aws", DAY, "mx-central-1", Decimal(100)) is None
+
+
+def test_a_time_is_utc_where_it_names_no_zone() -> None:
+    """A provider's time, or nothing where it is none."""
+    assert read_instant("2026-11-28T00:00:00Z") == read_instant("2026-11-28T00:00:00") == NOW
+    assert read_instant("2026-11-28T02:00:00+02:00") == NOW
+    assert read_instant(None) is read_instant("yesterday") is None
 
 
 def test_a_command_is_one_of_plain_words() -> None:

@@ -137,6 +137,8 @@ def _ask(request: Request, provider: str) -> ScanDraft | GpucostError:
         draft = scanner(provider)(request)
     except GpucostError as error:
         return error
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        return ProviderError(f"its answer cannot be read ({type(error).__name__}: {error}).")
     return draft if draft.answered or not draft.unasked else ProviderError(draft.unasked[0].why)
 
 
