@@ -223,7 +223,7 @@ def show_list(
     output: Output,
     now: datetime,
     presence: Mapping[str, ExistenceCheck] = NONE_SEEN,
-    providers: tuple[str, ...] = (),
+    providers: Mapping[str, bool] = MappingProxyType({}),
 ) -> None:
     """Print runs, and what they burn together.
 
@@ -232,12 +232,14 @@ def show_list(
         output: how.
         now: the end of billing so far.
         presence: what providers answered about machines, by id.
-        providers: that were asked.
+        providers: that were asked, and whether each told all of its machines.
     """
     bills = [(run, bill_run(run, now)) for run in runs]
     if output.format == "json":
         documents = tuple(run_document(run, now, presence) for run, _ in bills)
-        print_json(DeploymentListDocument(schema=LIST_SCHEMA, asked=providers, runs=documents))
+        print_json(
+            DeploymentListDocument(schema=LIST_SCHEMA, asked=tuple(providers), runs=documents)
+        )
         return
     shown = _newest(bills) if output.format == "table" else bills
     rows = tuple(_row(run, bill, presence) for run, bill in shown)
@@ -250,13 +252,22 @@ def show_list(
     rate = sum((bill.usd_per_hour or Decimal(0) for bill in alive), Decimal(0))
     spent = sum((bill.usd or Decimal(0) for _, bill in bills), Decimal(0))
     machines = sum(bill.machines for bill in alive)
-    source = (
-        f"checked at {', '.join(providers)}"
-        if providers
-        else "local record; providers not contacted"
-    )
     state = f"{counted(machines, 'machine')} running at ${show(rate)} an hour"
-    output.say(f"{state if machines else 'no machines running'} ({source}); ${show(spent)} so far.")
+    if not machines:
+        state = (
+            "machines running: unknown" if False in providers.values() else "no machines running"
+        )
+    output.say(f"{state} ({_source(providers)}); ${show(spent)} so far.")
+
+
+def _source(providers: Mapping[str, bool]) -> str:
+    """Return who was asked what runs, and who did not answer."""
+    if not providers:
+        return "local record; providers not contacted"
+    answered = ", ".join(name for name, told in providers.items() if told)
+    silent = ", ".join(name for name, told in providers.items() if not told)
+    parts = (answered and f"checked at {answered}", silent and f"no answer from {silent}")
+    return "; ".join(filter(None, parts))
 
 
 _MOST_ENDED = 50

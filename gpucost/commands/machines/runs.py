@@ -31,12 +31,14 @@ class _ProviderAnswers:
         machines: what is known of each, by id.
         unjournaled: runs of this owner that no journal knows.
         queried: providers.
+        silent: of them, those that did not tell all of their machines.
         doubts: what is not known, in words.
     """
 
     machines: dict[str, ExistenceCheck] = field(default_factory=dict)
     unjournaled: list[Deployment] = field(default_factory=list)
     queried: list[str] = field(default_factory=list)
+    silent: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
 
@@ -69,7 +71,7 @@ def list_(
             output,
             CLOCK.at(0.0),
             answers.machines,
-            tuple(answers.queried),
+            {name: name not in answers.silent for name in answers.queried},
         )
     if answers.doubts:
         raise PartialError(answers.doubts)
@@ -86,6 +88,8 @@ def _ask_all(journal: Journal, output: Output) -> _ProviderAnswers:
         inventory = survey(session)
         answers.machines.update(inventory.machines)
         answers.doubts += inventory.doubts
+        if inventory.doubts:
+            answers.silent.append(session.cloud.name)
         for run in open_:
             _ask_for_proof(session, run, inventory.resources)
         _tell_of_unknown(session, inventory, answers, output)
