@@ -32,8 +32,8 @@ IDLE_GPU_FRACTION = 0.01
 IDLE_CPU_FRACTION = 0.05
 """The same of its CPU, and less than one core of it: a loop that feeds a GPU keeps a core busy.
 
-5 % is the line of AWS Compute Optimizer, docs.aws.amazon.com/compute-optimizer/latest/ug/
-view-idle-recommendations.html; the core is ours, as 5 % of 192 vCPUs are ten.
+5 % is a usual line (trimcloud.io/faq, read 2026-11-28: "under 5% CPU utilization for a continuous
+24 hour period"); the core is ours, as 5 % of 192 vCPUs are ten.
 """
 
 _MOST_VCPUS = 192  # of a machine with GPUs, where its own are not known: p5, p6-b200
