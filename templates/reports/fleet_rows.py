@@ -142,10 +142,13 @@ def alternative(packing: Alternative, plan: Plan) -> str:
     """Return what all jobs cost with some of them on another machine type."""
     moved = len(packing.jobs)
     who = _("all jobs") if moved == len(plan.jobs) else _("{n} of the jobs", n=moved)
+    machine = _machine(packing)
+    if moved < len(plan.jobs):
+        machine = _("{machine}, the others on today's machines", machine=machine)
     return _(
         "{who} on {machine}: {many} in total, {usd} {period}, plus the one-time cost of moving",
         who=who,
-        machine=_machine(packing),
+        machine=machine,
         many=_("1 GPU") if packing.gpus_after == 1 else _("{n} GPUs", n=packing.gpus_after),
         usd=dollars(packing.cost_after),
         period=period_words(plan),

@@ -365,10 +365,20 @@ def _freed_by_sharing(fleet: Fleet, plan: Plan) -> int:
 
 
 def _all_to(alternative: Alternative, plan: Plan) -> str:
-    moved, n = len(alternative.jobs), alternative.gpus_after
-    who = _("all jobs") if moved == len(plan.jobs) else _("{n} of the jobs", n=moved)
-    offer = alternative.offer
-    return _("{who} to {n}x {gpu}, {where}", who=who, n=n, gpu=offer.gpu, where=place(offer))
+    """Return how many jobs go to how many GPUs of another machine."""
+    moved, offer = len(alternative.jobs), alternative.offer
+    everyone = moved == len(plan.jobs)
+    who = _("all jobs") if everyone else _("{n} of the jobs", n=moved)
+    placements = () if alternative.placements is UNSET else alternative.placements
+    n = sum(item.offer == offer for item in placements)
+    if everyone and not n:
+        n = alternative.gpus_after
+    where = {"who": who, "gpu": offer.gpu, "where": place(offer)}
+    return (
+        _("{who} to {n}x {gpu}, {where}", n=n, **where)
+        if n
+        else _("{who} to {gpu}, {where}", **where)
+    )
 
 
 def _share(cost: Decimal, before: Decimal) -> float:

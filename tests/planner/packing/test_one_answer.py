@@ -173,3 +173,16 @@ def test_sharing_is_advised_where_it_pays_for_its_work(hours: float, shares: boo
     words = "share today's GPUs" if shares else "keep as is: sharing saves $"
     assert action.text.startswith(words)
     assert ("does not pay for its 16 h of work" in action.text) is not shares
+
+
+def test_the_screen_counts_the_gpus_that_jobs_move_to() -> None:
+    """Four jobs that share one cheap GPU go to 1, however many the fleet keeps for the others."""
+    stays = job("big", busy=0.9, gib=79.0, trust="isolated", precision="fp64")
+    found = plan(*four(), stays, offers=(TODAY, cheap()), engineer_usd_per_hour=Decimal(0))
+    assert moved(found) == {"j0", "j1", "j2", "j3"}
+    there = found.recommended.alternative
+    assert there is not None
+    with use_language("en"):
+        texts = [action.text for action in first_screen(to_plan(found)).actions]
+    gpus = {place.id for place in there.fleet.placements if moved(found) & set(place.jobs)}
+    assert any(text.startswith(f"4 of the jobs to {len(gpus)}x ") for text in texts), texts
