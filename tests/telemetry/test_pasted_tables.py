@@ -213,3 +213,20 @@ def test_tables_of_several_machines_are_no_log(tmp_path: Path) -> None:
     table = (FOLDER / "pasted" / "nvidia_smi.txt").read_text(encoding="utf-8")
     with pytest.raises(InputError, match="NVIDIA L4, NVIDIA T4"):
         _read(tmp_path, table + "\n" + table.replace("NVIDIA L4", "NVIDIA T4"))
+
+
+@pytest.mark.parametrize(
+    ("names", "gpus"),
+    [("AB", 2), ("AABAAB", 3), ("ABABA", 2), ("AAAA", 1), ("A A ", 1)],
+)
+def test_rows_of_different_models_without_a_time_are_of_different_gpus(
+    names: str, gpus: int, tmp_path: Path
+) -> None:
+    """One answer, or several after each other; rows of one model, or without one, say nothing."""
+    head = "name, utilization.gpu [%], memory.used [MiB]"
+    models = {"A": "NVIDIA A10G", "B": "Tesla T4", " ": ""}
+    rows = [f"{models[name]}, {10 + i} %, 900 MiB" for i, name in enumerate(names)]
+    file = tmp_path / "query.csv"
+    file.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    (profile,) = read_source(str(file), Hints())
+    assert len(profile.gpus) == gpus

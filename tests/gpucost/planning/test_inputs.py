@@ -64,6 +64,15 @@ def test_a_pattern_names_its_files(call: Call) -> None:
     assert "no file fits this pattern" in call("plan", "nowhere/*.log").err
 
 
+@pytest.mark.parametrize(("silent", "said"), [(0, False), (4, False), (24, True)])
+def test_a_gap_is_on_the_first_screen(silent: int, said: bool, call: Call) -> None:  # noqa: FBT001
+    """220 of 600 s beyond three intervals change what shares are of; a few rows do not."""
+    lines = _log(Path("gpu.log")).read_text(encoding="utf-8").splitlines()
+    Path("gpu.log").write_text("\n".join(lines[:20] + lines[20 + silent :]) + "\n")
+    ran = call("plan", "gpu.log", "--machine", "aws/g5.xlarge/us-east-1")
+    assert ("4 of 10 min (37%) are not recorded" in " ".join((ran.out + ran.err).split())) is said
+
+
 def test_a_tracker_run_says_its_gpu_in_its_metadata(call: Call) -> None:
     """wandb-metadata.json beside the events names the GPU, its memory and the cores."""
     _events(Path("run") / "files" / "wandb-events.jsonl")

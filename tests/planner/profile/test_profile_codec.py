@@ -88,6 +88,16 @@ def test_a_wrong_field_is_named_with_its_path(
     assert said in told
 
 
+def test_a_wait_without_the_length_of_a_step_is_refused_and_beside_it_read() -> None:
+    """What of a step is waiting says nothing without the step: refused, never dropped."""
+    step = {"data_wait_s": 1.2}
+    assert "p.json: step.data_wait_s needs step.mean_s" in problems(
+        json.dumps({"job": {"name": "j"}, "step": step}).encode()
+    )
+    whole = read({"job": {"name": "j"}, "step": {**step, "mean_s": 2.0}}).step
+    assert (whole.mean_s, whole.data_wait_s) == (2.0, 1.2)
+
+
 def test_every_problem_comes_in_one_go() -> None:
     """One run of the command is enough to see all that is wrong."""
     document = {
