@@ -283,15 +283,7 @@ def _sizing(offer: Offer, context: JobContext) -> Sizing:
     count, idle = _machines(offer, context), _idle(offer, context)
     today = context.baseline.has_size(offer)
     used = context.profile.gpu_count if today or idle else round(offer.gpu_count) * count
-    vcpus, ram_gib = (
-        stated * count if stated else least and least * used
-        for stated, least in zip(
-            (offer.vcpus, offer.ram_gib),
-            context.market.least_host.get(offer.gpu, (None, None)),
-            strict=True,
-        )
-    )
-    return Sizing(machines=count, used=used, idle=idle, today=today, vcpus=vcpus, ram_gib=ram_gib)
+    return Sizing(machines=count, used=used, idle=idle, today=today)
 
 
 def _machines(offer: Offer, context: JobContext) -> int:

@@ -210,7 +210,17 @@ def unproven(offer: Offer, context: JobContext) -> str | None:
     sale = offer.not_for_rent_reason(context.catalog.as_of)
     if sale is not None or not context.host.is_known:
         return sale
-    need, vcpus, ram_gib = _host_need_on(sizing.used, context), sizing.vcpus, sizing.ram_gib
+    if offer.vcpus and offer.ram_gib:
+        return None
+    need = _host_need_on(sizing.used, context)
+    vcpus, ram_gib = (
+        stated * sizing.machines if stated else least and least * sizing.used
+        for stated, least in zip(
+            (offer.vcpus, offer.ram_gib),
+            context.market.least_host.get(offer.gpu, (None, None)),
+            strict=True,
+        )
+    )
     if vcpus and ram_gib and host_lacks(need, vcpus, ram_gib) is None:
         return None
     return host_unknown(need, offer.vcpus, offer.ram_gib)

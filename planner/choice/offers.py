@@ -34,17 +34,12 @@ class Sizing(NamedTuple):
         used: their GPUs at work: all of them, but what the job wants where more must be paid.
         idle: GPUs that would be paid for and not used.
         today: whether it is the size that runs the job today.
-        vcpus: threads of their hosts; where they are not stated, as the least machine sold with
-            the GPU has. None: not known.
-        ram_gib: memory of their hosts, likewise.
     """
 
     machines: int
     used: int
     idle: int
     today: bool
-    vcpus: float | None
-    ram_gib: float | None
 
     def layout(self, offer: Offer) -> Layout:
         """Return the GPUs at work on so many machines of an offer."""

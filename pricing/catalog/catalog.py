@@ -74,7 +74,7 @@ class Catalog:
                 row
                 for row in (group if len(group) == 1 else self._in_force(group))
                 if (row.valid_until is None or row.valid_until >= self.as_of)
-                and not self._delisted(row)
+                and ((row.current and not row.withdrawn) or not self._delisted(row))
             )
             for _, sold in sorted(self._sold.items())
             for _, group in sorted(sold.items())
@@ -104,13 +104,12 @@ class Catalog:
     @property
     def count(self) -> int:
         """How many offers have a current row, whatever the day; a refreshed price counts once."""
-        offers: dict[tuple[str, ...], list[Offer]] = {}
+        last: dict[tuple[str, ...], Offer] = {}
         for row in self.rows:
-            offers.setdefault(_offer_order(row), []).append(row)
-        return sum(
-            all(row.current for row in rows) or max(reversed(rows), key=_precedence).current
-            for rows in offers.values()
-        )
+            other = last.setdefault(_offer_order(row), row)
+            if other is not row:
+                last[_offer_order(row)] = max(row, other, key=_precedence)
+        return sum(row.current for row in last.values())
 
     @property
     def newest(self) -> date:

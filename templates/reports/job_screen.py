@@ -190,7 +190,12 @@ def _warnings(job: JobPlan, plan: Plan) -> list[str]:
     hours = option.hours
     monthly = plan.period == "month" and not option.scaling
     if monthly and hours.high > _MONTH_H and hours.high > today.hours.mid:
-        texts.append(_("It may need {hours} h; a month has 730.", hours=f"{hours.high:.0f}"))
+        texts.append(
+            _(
+                "If it runs slowly there, it takes {hours} h: more than a month has.",
+                hours=f"{hours.high:.0f}",
+            )
+        )
     if today.broken_limits and option.saves.usd is not None and option.saves.usd < 0:
         broken = join(sorted({word("reason", b.reason) for b in today.broken_limits}))
         texts.append(
