@@ -11,7 +11,7 @@ import msgspec
 from planner.choice.baseline import gpu_memory_gib
 from planner.diagnosis.diagnose import diagnose
 from planner.models.document import Number
-from planner.models.estimate import Estimate
+from planner.models.estimate import Estimate, exactly
 from planner.prediction.layout import Layout
 from planner.prediction.predict import Predictions, split_time
 from planner.profile.kinds import JobKind, Parallelism
@@ -26,6 +26,7 @@ from pricing.hardware import matching, resolve
 from pricing.money import HOURS_PER_MONTH, Amount, cents
 
 _MACHINES = re.compile(r"(?:(\d{1,4})x)??(?:(\d{1,2})x)?([A-Za-z][\w .-]*)")
+_UNMEASURED_WORK = "training on all GPUs, data-parallel (nothing measured)"
 _PLACE = re.compile(r"(?:(\d{1,4})x)?(\S+/\S+)")
 
 
@@ -147,8 +148,7 @@ def compare(
     predictions = Predictions(profile=work, parts=split_time(diagnose(work)))
     measured_h = float((work.usage and work.usage.hours_per_month) or HOURS_PER_MONTH)
     speeds = [predictions.speed(side.layout) for side in (first, second)]
-    if profile is None:
-        speeds[0] = Estimate(low=1.0, mid=1.0, high=1.0, basis="the first side")
+    speeds = speeds if profile else [exactly(1.0, "the first side"), speeds[1]]
     speeds = _never_faster_apart(first, second, speeds)
     all_h = measured_h if hours is None else hours * speeds[0].mid
     both = zip((first, second), speeds, strict=True)
@@ -156,10 +156,9 @@ def compare(
     same_model = sides[0].gpu == sides[1].gpu
     ideal_h = sides[0].hours.mid * sides[0].gpus / sides[1].gpus
     lost = Decimal(repr(sides[1].hours.mid - ideal_h)) * second.usd_per_hour
+    of_what = f"{profile.job.name} as measured" if profile else _UNMEASURED_WORK
     return Comparison(
-        work=f"{all_h:g} h of training on all GPUs, data-parallel (nothing measured)"
-        if profile is None
-        else f"{all_h:g} h of {profile.job.name} as measured",
+        work=f"{all_h:g} h of {of_what}",
         sides=(sides[0], sides[1]),
         links_usd=cents(lost) if same_model else None,
         break_even=round(first.usd_per_hour / second.usd_per_hour, 4),

@@ -125,7 +125,7 @@ def _verdict(comparison: Comparison, sources: str) -> Iterator[Message]:
     usd, other = show(less.usd_per_gpu_hour), show(more.usd_per_gpu_hour)
     if usd == other:
         yield Message("compare.apart-alike", usd=usd)
-    elif less.gpu == more.gpu:  # the hours of other models differ: a price by the hour is no answer
+    elif less.gpu == more.gpu:  # models differ in hours, too
         yield Message("compare.apart", name=less.name, usd=usd, other=other)
     busy = comparison.busy_fraction
     if not sources:
