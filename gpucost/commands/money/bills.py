@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC
 from decimal import Decimal
 
@@ -20,6 +20,7 @@ from gpucost.views.output import (
     output_options,
     print_json,
     print_table,
+    terminal_width,
 )
 from planner.bills.bill import NO_RATES, Bill, Rates
 from planner.bills.formats import read_bill
@@ -355,6 +356,8 @@ def print_reconciliation(document: Reconciliation, output: Output) -> None:
     if output.format != "csv" and totals.matched.difference_usd is not None:
         rows.append(_total_row(totals.matched))
     print_table(_lines_table(tuple(rows)), output)
+    for text in _hours_apart(document) if output.format == "table" else ():
+        output.say(text)
     if hidden:
         output.say(_("{n} more lines that only the bill has, with -v.", n=len(hidden)))
     for note in document.notes:
@@ -368,6 +371,23 @@ def print_reconciliation(document: Reconciliation, output: Output) -> None:
             apart=_usd(totals.apart_usd),
         )
     )
+
+
+_WIDE = 120  # columns of a terminal in which the table shows the hours
+_LIKE_HOURS = 0.05
+
+
+def _hours_apart(document: Reconciliation) -> Iterator[str]:
+    """Yield the hours of lines that differ in them, where the table has no room for them."""
+    for line in document.lines if terminal_width() < _WIDE else ():
+        planned, billed = line.hours.predicted, line.hours.actual
+        if planned and billed and abs(billed / planned - 1.0) > _LIKE_HOURS:
+            yield _(
+                "{where}: {planned} machine hours planned, {billed} billed.",
+                where="/".join(filter(None, (line.provider, line.instance_type))),
+                planned=f"{planned:,.6g}",
+                billed=f"{billed:,.6g}",
+            )
 
 
 def _lines_table(rows: tuple[tuple[str, ...], ...]) -> Table:

@@ -51,6 +51,23 @@ def test_a_bill_of_today_is_held_against_today(plan: str, call: Call) -> None:
     assert named.json["plan"]["options"] == ["train/o1"]
 
 
+@pytest.mark.parametrize(("columns", "said"), [("80", True), ("140", False)])
+def test_hours_that_explain_a_difference_are_never_hidden(
+    columns: str,
+    said: bool,  # noqa: FBT001
+    plan: str,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A plan of 100 h against a bill of 730: a terminal too narrow for hours has them in words."""
+    call("plan", *AS_BILLED, "--hours-per-month", "100", "-o", plan)
+    monkeypatch.setenv("COLUMNS", columns)
+    ran = call("bill", "aws_cur_2.csv", plan, "--option", "train/o0")
+    text = " ".join((ran.out + ran.err).split())
+    assert ("g4dn.xlarge: 100 machine hours planned, 730 billed." in text) is said
+    assert ("hours billed" in ran.out) is not said
+
+
 def test_a_boot_disk_is_a_disk_on_a_bill(plan: str, call: Call) -> None:
     """A bill knows disks: what machines boot from and what holds data are one line of it."""
     disks = {}
