@@ -12,7 +12,7 @@ from msgspec import structs
 
 from gpucost.arguments.command_group import DefaultGroup
 from gpucost.arguments.parameters import options, today
-from gpucost.prices.cache import load_catalog
+from gpucost.prices.cache import load_catalog, refreshing_prices
 from gpucost.prices.token_prices import token_offers
 from gpucost.views.output import Output, output_options
 from gpucost.views.serving import print_answer
@@ -41,7 +41,8 @@ Command = Callable[..., Any]
 _LIMITS = " ".join(f"{metric}-p{percent}" for metric, percent in _TARGETS)
 _RARE = (
     "--layers --kv-heads --head-dim --cache-hit --peak --ttft-p50 --ttft-p95 --tpot-p50 --tpot-p95 "
-    "--e2e-p50 --e2e-p95 --e2e-p99 --measured-on --with --purchase --as-of --lang --quiet "
+    "--e2e-p50 --e2e-p95 --e2e-p99 --measured-on --with --purchase --as-of --offline --refresh "
+    "--lang --quiet "
     "--verbose --no-color"
 )
 _MODEL = "model params layers kv-heads head-dim prompt answer shape cache-hit"
@@ -166,6 +167,7 @@ def command() -> None:
     **{"with": {"type": click.Choice(_NOT_MODELLED)}},
 )
 @output_options
+@refreshing_prices
 def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     """Find the cheapest GPUs and copies that keep latency targets, and the price of a token."""
     day, targets, measured = as_of or today(), _targets(typed), typed["measured"]

@@ -196,6 +196,14 @@ def test_a_copy_takes_what_its_own_run_shows(  # noqa: PLR0913, PLR0917 - a case
         assert json.loads(call(*arguments, "-f", "json").out)["copies"] == copies
 
 
+def test_serve_plans_offline(call: Call) -> None:
+    """--offline is known here as everywhere prices are used, and gives the same answer."""
+    asked = [word for word in PLAN if word not in DAY]
+    ran = call(*asked, "--offline", "-f", "json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["options"]
+
+
 def test_copies_of_what_does_not_run_are_planned(call: Call) -> None:
     """A rate without a measured copy is answered with the command that takes one."""
     refused(call("serve", "copies", "--copies", "4", "--rate", "0.5"), "gpucost serve plan --model")
