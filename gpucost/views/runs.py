@@ -264,8 +264,8 @@ def _source(providers: Mapping[str, bool]) -> str:
     """Return who was asked what runs, and who did not answer."""
     if not providers:
         return "local record; providers not contacted"
-    answered = ", ".join(name for name, told in providers.items() if told)
-    silent = ", ".join(name for name, told in providers.items() if not told)
+    answered = ", ".join(name for name, complete in providers.items() if complete)
+    silent = ", ".join(name for name, complete in providers.items() if not complete)
     parts = (answered and f"checked at {answered}", silent and f"no answer from {silent}")
     return "; ".join(filter(None, parts))
 

@@ -172,10 +172,10 @@ def _with(
 def _pays(group: Together, jobs: Mapping[str, JobAlone], terms: MovingTerms | None) -> bool:
     """Return whether sharing costs less than what is best for each job alone, its work paid."""
     alone = [jobs[name] for name in group.jobs]
-    known = [job.mid for job in alone if job.mid is not None]
-    saves = sum(known, _ZERO) - group.cost
-    if len(known) < len(alone) or saves <= 0 or terms is None:
-        return len(known) == len(alone) and saves > 0
+    costs = [job.mid for job in alone if job.mid is not None]
+    saves = sum(costs, _ZERO) - group.cost
+    if len(costs) < len(alone) or saves <= 0 or terms is None:
+        return len(costs) == len(alone) and saves > 0
     more_h = group.effort_hours - sum(job.effort_hours for job in alone)
     moving = group.moving_usd - sum((job.moving_usd for job in alone), _ZERO)
     return saves * terms.periods > usd(str(more_h)) * terms.engineer_usd_per_hour + moving

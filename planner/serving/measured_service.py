@@ -50,8 +50,8 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
         percent: percentile of the measured latency.
         measured_over_simulated: measured latency [ms] over a whole simulated request [s]; None
             where latency was not measured.
-        kept: whether the run itself kept all targets: then the copy takes its rate at least,
-            whatever the law says.
+        keeps_targets: whether the run itself did: then the copy takes its rate at least, whatever
+            the law says.
     """
 
     question: Question
@@ -59,7 +59,7 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
     rate: float
     percent: float = 99.0
     measured_over_simulated: float | None = None
-    kept: bool = False
+    keeps_targets: bool = False
 
     def layout_on(self, offer: Offer, gpus: int) -> Layout:
         """Return the layout of a copy on GPUs of an offer."""
@@ -73,7 +73,7 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
         if not fits(copy, traffic):
             return CopyLimit(rate=0.0, saturated_rate=0.0, stopped_by="memory")
         limit = copy_limit(copy, traffic, self.question.targets, _COUNT)
-        if self.kept and layout == self.layout and limit.rate < self.rate:
+        if self.keeps_targets and layout == self.layout and limit.rate < self.rate:
             words = Message("serving.kept-in-run")
             return structs.replace(limit, rate=self.rate, stopped_by=words, least=None)
         return limit
@@ -146,7 +146,7 @@ def measured_service(
         rate=rate,
         percent=percent,
         measured_over_simulated=ratio,
-        kept=all(_is_kept(profile, serving, target) for target in targets),
+        keeps_targets=all(_is_kept(profile, serving, target) for target in targets),
     )
 
 
@@ -160,8 +160,8 @@ def _is_kept(profile: Profile, serving: Serving, target: Target) -> bool:
     limit_ms = target.stated_ms if target.stated_ms is not None else 1000.0 * target.limit_s
     stricter = [] if measured is None else [(99, measured.p99), (95, measured.p95)]
     stricter += [] if measured is None else [(50, measured.p50)]
-    known = [value for percent, value in stricter if value and percent >= target.percent]
-    return bool(known) and known[-1] <= limit_ms
+    values = [value for percent, value in stricter if value and percent >= target.percent]
+    return bool(values) and values[-1] <= limit_ms
 
 
 def _question(

@@ -214,11 +214,11 @@ def unused_gpus(profile: Profile) -> Message | None:
     """Return which GPUs are not used, and how busy the others are."""
     unused = _unused(profile)
     means = [mean or 0.0 for mean in _busy_by_gpu(profile)]
-    others = len(means) - len(unused)
-    if not unused or not others:
+    working = len(means) - len(unused)
+    if not unused or not working:
         return None
     names = ", ".join(map(str, unused))
-    return Message("cause.unused-gpus", names=names, others=others, busy=sum(means) / others)
+    return Message("cause.unused-gpus", names=names, others=working, busy=sum(means) / working)
 
 
 def unused_share(profile: Profile) -> float | None:

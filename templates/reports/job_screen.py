@@ -275,10 +275,8 @@ def _pay(job: JobPlan, plan: Plan) -> str:
     usd = f"{least}{money_text(cost.total)}"
     text = _("{usd} {period}", usd=usd, period=period_words(plan))
     if (part := shown_part(job)) is not None:
-        held, of = part
-        text = _(
-            "{paid}, {held}/{of} of the machine (--whole-machine: all)", paid=text, held=held, of=of
-        )
+        shares = {"held": part[0], "of": part[1]}
+        text = _("{paid}, {held}/{of} of the machine (--whole-machine: all)", paid=text, **shares)
     return text
 
 
@@ -341,8 +339,8 @@ def _wasted_usd(job: JobPlan) -> Decimal | None:
     first = job.verdict
     if first is None or first.waste_usd is None:
         return None
-    beside = sum((finding.waste_usd or _ZERO for finding in _idle_beside(job)), _ZERO)
-    return first.waste_usd + beside
+    idle_usd = sum((finding.waste_usd or _ZERO for finding in _idle_beside(job)), _ZERO)
+    return first.waste_usd + idle_usd
 
 
 def _part_of_waste(lost: Decimal | None, first: Finding | None) -> Decimal:
