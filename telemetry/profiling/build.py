@@ -448,7 +448,7 @@ def _growth(host: pd.DataFrame | None, window: ActiveWindow) -> Statistics | Non
         return None
     rows = host[host["ram_used_gib"].notna() & window.holds(host[_TIME].to_numpy(dtype=float))]
     parts = np.array_split(rows[[_TIME, "ram_used_gib"]].to_numpy(dtype=float), _THIRDS)
-    if min(map(len, parts)) < _FEWEST_IN_THIRD:
+    if min(map(len, parts)) < _FEWEST_IN_THIRD or not all(np.ptp(part[:, 0]) for part in parts):
         return None
     lines = [np.polyfit(part[:, 0] - part[0, 0], part[:, 1], 1) for part in parts]
     scatter = max(

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from telemetry.profiling.window import points_of, use_by_hour
+from telemetry.profiling.build import _growth
+from telemetry.profiling.window import ActiveWindow, points_of, use_by_hour
 
 FIRST = 1_763_942_400.0  # Monday 2025-11-24 00:00 UTC
 
@@ -49,3 +50,15 @@ def test_readings_each_second_are_told_as_five_minutes() -> None:
     assert use is not None
     assert set(use.mean) == {0.5}
     assert set(use.spread) == {0.0}
+
+
+def test_memory_read_at_one_instant_does_not_grow() -> None:
+    """A third of the readings at one time has no slope: unknown, never NaN; spread out it has."""
+    window = ActiveWindow(start_s=0, end_s=9, last_s=9, begin_s=0, whole_s=9, interval_s=1)
+    used = [1.0, 1.1, 1.2, 2.0, 2.1, 2.2, 3.0, 3.1, 3.2]
+    times = np.arange(9.0)
+    grown = _growth(pd.DataFrame({"t_s": times, "ram_used_gib": used}), window)
+    assert grown is not None
+    assert grown.mean == 360.0
+    times[6:] = 6.0
+    assert _growth(pd.DataFrame({"t_s": times, "ram_used_gib": used}), window) is None
