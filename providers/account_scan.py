@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from pricing.billing.provider_rules import rules_of
@@ -87,7 +88,7 @@ class ScannedItem(Struct, frozen=True, kw_only=True):
     tags: Mapping[str, str] = {}
     owner: str | None = None
     run: str | None = None
-    started_at: datetime | None = None
+    started_at: Annotated[datetime, Meta(tz=True)] | None = None
     vcpus: int | None = None
     disk_gib: float | None = None
     is_billed: bool = True
@@ -122,7 +123,7 @@ class AccountScan(Struct, frozen=True, kw_only=True):
     """
 
     schema: str
-    as_of: datetime
+    as_of: Annotated[datetime, Meta(tz=True)]
     items: tuple[ScannedItem, ...]
     unseen: tuple[str, ...]
     skipped: tuple[str, ...]
