@@ -295,8 +295,8 @@ def _groups(
         file, zone = files[places[local]], offset(ahead_s)
         file.in_zone(zone, ahead_s)
         readings[places[local]] = file.readings()
-        other = str(files[places[dated]].path)
-        options.on_join(Message("join.zone", file=str(file.path), other=other, zone=zone))
+        reference = str(files[places[dated]].path)
+        options.on_join(Message("join.zone", file=str(file.path), other=reference, zone=zone))
     groups = same_gpus([readings[place] for place in places])
     return [[files[places[place]] for place in group] for group in groups]
 

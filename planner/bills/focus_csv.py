@@ -254,8 +254,8 @@ def _provider(name: str | None) -> str:
 @cache
 def _names() -> Mapping[str, str]:
     """Return our names of providers by what bills call them, in lower case."""
-    ours = [name.removeprefix("offers/").removesuffix(".csv") for name in names("offers/*.csv")]
-    return {spelling: name for name in ours for spelling in (name, name.replace("-", " "))} | {
+    sellers = [name.removeprefix("offers/").removesuffix(".csv") for name in names("offers/*.csv")]
+    return {spelling: name for name in sellers for spelling in (name, name.replace("-", " "))} | {
         spelling.lower(): row["provider"]
         for row in read_csv("focus_names.csv")
         for spelling in (row["provider"], row["name"], row["publisher"], *row["also"].split("|"))

@@ -225,13 +225,13 @@ def _chosen(
 ) -> tuple[_Machines, _Machines]:
     first, second = (_that_hold(_candidates(n, catalog, providers), profile) for n in names)
     models = ({side.offer.gpu for side in machines} for machines in (first, second))
-    alike = bool(set.intersection(*models))
+    same_model = bool(set.intersection(*models))
     pairs = [
         (machines_a, machines_b)
         for machines_a in first
         for machines_b in second
         if machines_a.offer.provider == machines_b.offer.provider
-        if not alike or machines_a.offer.gpu == machines_b.offer.gpu
+        if not same_model or machines_a.offer.gpu == machines_b.offer.gpu
     ]
 
     def rank(*sides: _Machines) -> tuple[bool, Decimal]:

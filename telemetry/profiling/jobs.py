@@ -71,13 +71,13 @@ def profiles(
 def _of_no_job(merged: Recording, hints: Hints, say: Callable[[str], None]) -> Iterator[Profile]:
     """Yield a profile of each machine whose GPUs no job held; tell which, and other free GPUs."""
     samples, machines = merged.samples, defaultdict[str, list[GpuIdentity]](list)
-    held = set(samples.loc[samples[JOB].notna(), GPU].unique())
+    job_gpus = set(samples.loc[samples[JOB].notna(), GPU].unique())
     read = set(samples[GPU].unique())
     for gpu in (gpu for gpu in merged.gpus if gpu.key in read):
         machines[host_name(gpu) or ""].append(gpu)
     count = 0
     for host, gpus in sorted(machines.items()):
-        free = [gpu for gpu in gpus if gpu.key not in held]
+        free = [gpu for gpu in gpus if gpu.key not in job_gpus]
         boards: dict[str, str | int] = {
             "host": host,
             "free": len(boards_of(free)),

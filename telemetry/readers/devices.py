@@ -220,12 +220,12 @@ def table_recording(
 def _identities(sheet: pd.DataFrame, keys: pd.Series) -> tuple[GpuIdentity, ...]:
     """Return what the first rows of each device say of it."""
     devices, names = clock.distinct(keys)
-    firsts: dict[str, dict[object, Any]] = {}
+    firsts: dict[str, dict[object, object]] = {}
     for name in (name for name in (*_IDENTITY, _MEMORY) if name in sheet):
-        told = np.flatnonzero(sheet[name].notna() & (devices >= 0))
-        whose, first_rows = np.unique(devices[told], return_index=True)
-        cells = sheet[name].iloc[told[first_rows]].tolist()
-        firsts[name] = dict(zip(names[whose], cells, strict=True))
+        rows = np.flatnonzero(sheet[name].notna() & (devices >= 0))
+        first_devices, first_rows = np.unique(devices[rows], return_index=True)
+        cells = sheet[name].iloc[rows[first_rows]].tolist()
+        firsts[name] = dict(zip(names[first_devices], cells, strict=True))
 
     def first(name: str, key: str) -> Any:  # noqa: ANN401 - of whichever type the field is
         value = firsts.get(name, {}).get(key)

@@ -349,8 +349,8 @@ def _without_stay(actions: list[Action], tries: Sequence[Action]) -> list[Action
 def _are_fewer(fleet: Fleet, plan: Plan, gpus: int) -> bool:
     """Return whether fewer GPUs are recommended, or cost nothing more."""
     total = plan.recommended
-    taken = total is None or bool(total.packed) or _is_owed(plan)
-    return fleet.gpus_after < gpus and (taken or any(job.ended for job in plan.jobs))
+    acts = total is None or bool(total.packed) or _is_owed(plan)
+    return fleet.gpus_after < gpus and (acts or any(job.ended for job in plan.jobs))
 
 
 def _at_home(fleet: Fleet, figures: tuple[str, ...], cost: CostRange | None) -> Action:

@@ -91,8 +91,8 @@ class _PriceQuery:
         check_known("--provider", self.providers, (o.provider for o in catalog.offers))
         regions = tuple(region.lower() for region in self.regions)
         check_known("--region", regions, known_regions(catalog.offers))
-        there = (o for o in self._anywhere(catalog) if placed(o, regions) is not None)
-        return sorted(there, key=SORTS[self.sort])
+        placed_offers = (o for o in self._anywhere(catalog) if placed(o, regions) is not None)
+        return sorted(placed_offers, key=SORTS[self.sort])
 
     def without_place(self, catalog: Catalog) -> int:
         """Return how many offers a region leaves out because nothing says where they are."""
@@ -198,8 +198,8 @@ def _show(
         f"{catalog.oldest} to {catalog.newest}; 'old' is over {OLD_DAYS} days, or undated."
     )
     if hidden := query.without_place(catalog):
-        left = f"{counted(hidden, 'offer')} left out: no region is published"
-        output.say(f"{left}. Without --region they are listed.")
+        left_out = f"{counted(hidden, 'offer')} left out: no region is published"
+        output.say(f"{left_out}. Without --region they are listed.")
     if rows:
         output.say(_cheapest([offer for offer, _ in rows], catalog, by=SORTS[query.order]))
 

@@ -122,11 +122,11 @@ def _verdict(comparison: Comparison, sources: str) -> Iterator[Message]:
             "compare.longer", name=second.name, first=first.name, low=low, mid=mid, high=high
         )
     less, more = sorted(comparison.sides, key=lambda side: side.usd_per_gpu_hour)
-    usd, other = show(less.usd_per_gpu_hour), show(more.usd_per_gpu_hour)
-    if usd == other:
+    usd, more_usd = show(less.usd_per_gpu_hour), show(more.usd_per_gpu_hour)
+    if usd == more_usd:
         yield Message("compare.apart-alike", usd=usd)
     elif less.gpu == more.gpu:  # models differ in hours, too
-        yield Message("compare.apart", name=less.name, usd=usd, other=other)
+        yield Message("compare.apart", name=less.name, usd=usd, other=more_usd)
     busy = comparison.busy_fraction
     if not sources:
         yield Message("compare.measure", words=f"{first.name} {second.name}")
