@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec import UNSET
 
 from planner.plan.bill import CostRange
+from pricing.catalog.offer import TERMS_H
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.message import Message
 from templates import report_text
@@ -468,6 +469,9 @@ def _doubts(way: Way, option: Option, now: Now | None) -> list[str]:
         doubts.append(_("via {tool}", tool=way.start[0]))
     if way.purchase != "on_demand":
         doubts.append(word("purchase", way.purchase.replace("_", " ")))
+    if hours := TERMS_H.get(way.purchase):
+        owed = option.offer.usd_per_hour * option.count * hours
+        doubts.append(_("{usd} owed whatever runs", usd=money_text(owed)))
     if way.price_age_days > OLD_DAYS:
         doubts.append(_("price {days} d old", days=way.price_age_days))
     return doubts

@@ -128,3 +128,17 @@ def test_a_machine_without_an_end_of_its_own_is_told(
     (best,) = (one for one in job["options"] if one["id"] == job["recommended"])
     day = Decimal(best["offer"]["usd_per_hour"]) * best["count"] * 24
     assert f"it costs ${day:.2f} a day" in ran.err
+
+
+def test_a_term_is_recommended_with_all_that_it_owes(call: Call) -> None:
+    """Three years of hours at its price, used or not, stand beside the option."""
+    words = ("plan", str(ROOT / "examples" / "train-8xh100-aws.json"), "--hours-per-month", "400")
+    asked = ("--provider", "aws", "--region", "us", "--gpu", "H100", "--as-of", AS_OF)
+    ways = ("--purchase", "reserved_3y", "--purchase", "on_demand")
+    plan = call(*words, *asked, *ways, "-f", "json").json
+    (job,) = plan["jobs"]
+    offer = next(o for o in job["options"] if o["id"] == job["recommended"])["offer"]
+    assert offer["purchase"] == "reserved_3y"
+    owed = round(float(offer["usd_per_hour"]) * 3 * 8760)
+    shown = " ".join(call(*words, *asked, *ways).out.split())
+    assert f"${owed:,} owed whatever runs" in shown
