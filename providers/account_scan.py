@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import is_in
-from pricing.money import EXACT, HOURS_PER_MONTH, Amount, sum_exactly
+from pricing.money import EXACT, HOURS_PER_MONTH, Amount, sum_exactly, without_zeros
 from providers.interface import MACHINE, ListingDraft, NotQueried
 
 DISK, ADDRESS, NODE_POOL, USE = "disk", "address", "pool", "use"
@@ -279,7 +279,7 @@ def priced(item: ScannedItem, offer: Offer | None, now: datetime) -> ScannedItem
         return item
     age = now - item.started_at
     hours = EXACT.divide(Decimal(max(0, age.days * 86_400 + age.seconds)), Decimal(3600))
-    return replace(item, usd_so_far=EXACT.multiply(item.usd_per_hour, hours))
+    return replace(item, usd_so_far=without_zeros(EXACT.multiply(item.usd_per_hour, hours)))
 
 
 def owned(item: ScannedItem, key: str) -> ScannedItem:
@@ -312,7 +312,7 @@ def assemble(
 def per_month(items: Iterable[ScannedItem]) -> Decimal:
     """Return what items cost in 730 hours, as far as their prices are known."""
     rates = (item.usd_per_hour for item in items if item.usd_per_hour is not None)
-    return EXACT.multiply(sum_exactly(rates), HOURS_PER_MONTH)
+    return without_zeros(EXACT.multiply(sum_exactly(rates), HOURS_PER_MONTH))
 
 
 _WITHOUT_COST = (USE, NODE_POOL)  # whose absence hides nothing that costs money

@@ -97,7 +97,7 @@ def test_a_launch_its_later_deadline_and_its_end(call: Call, account: Lambda) ->
     down = call("down", ran.json["run"], "--yes")
     assert down.code == 0, down.err
     assert _alive(account) == 0
-    assert [len(one) for one in account.things.values()][1:] == [0, 0]
+    assert not any(list(account.things.values())[1:])
     assert call("show", ran.json["run"], "-f", "json").json["billed_s"] % 60 == 0
 
 
@@ -135,7 +135,7 @@ def test_a_refused_launch_leaves_nothing(
     assert ran.code == 5
     assert told in ran.err
     assert account.bills == {}
-    assert [len(one) for one in account.things.values()] == [0, 0, 0]
+    assert not any(account.things.values())
 
 
 def test_a_throttled_launch_waits_and_goes_on(call: Call, account: Lambda) -> None:
