@@ -247,7 +247,9 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
     if at_stake is None:
         return min(helping, key=lambda cure: cure.effort_hours, default=None)
     paying = (cure for cure in helping if effort_usd(cure.effort_hours, rate) < at_stake)
-    return min(paying, key=lambda cure: not cure.is_proved(signals), default=None)
+    times = {code: saves.time_factor for code, saves in priced.items() if saves.time_factor}
+    shorter = (cure for cure in paying if times.get(cure.code, 0.0) < 1.0)
+    return min(shorter, key=lambda cure: not cure.is_proved(signals), default=None)
 
 
 def find_proof(
