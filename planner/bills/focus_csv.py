@@ -83,21 +83,18 @@ def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
         f"{name}:1: FOCUS 1.0 to 1.4 needs the column {column}; export it, too."
         for column in missing
     )
+    records = [
+        (source, {column: present(cell) for column, cell in row.items()}) for source, row in rows
+    ]
     covering = frozenset(
-        row["CommitmentDiscountId"]
-        for _, row in rows
-        if row["ChargeCategory"] == "Usage" and present(row.get("CommitmentDiscountId"))
+        use
+        for _, row in records
+        if row["ChargeCategory"] == "Usage" and (use := row.get("CommitmentDiscountId"))
     )
-    spread = 0
-
-    def charges(cells: Mapping[str, str]) -> tuple[BillLine]:
-        nonlocal spread
-        row = {column: present(cell) for column, cell in cells.items()}
-        is_spread = _is_spread(row, covering)
-        spread += is_spread
-        return (_line(row, rates, is_spread=is_spread),)
-
-    lines = read_charges(rows, charges, "")
+    lines = read_charges(
+        records, lambda row: (_line(row, rates, is_spread=_is_spread(row, covering)),), ""
+    )
+    spread = sum(_is_spread(row, covering) for _, row in records)
     notes = (Message("invoice.fee-spread", file=name, count=spread),) if spread else ()
     return Bill(name=name, format="FOCUS CSV", lines=lines, notes=notes)
 
@@ -180,9 +177,10 @@ def _use(row: _Row) -> UsageType:
             return usage
     description = row.get("ChargeDescription") or ""
     size = _detail(row, "InstanceType") or described_size(description) or _azure_size(row)
-    if size is None and _typed(row)[0] is None and " " not in description and _is_of_hours(row):
+    gpu = _typed(row)[0] if size is None else None
+    if size is None and gpu is None and " " not in description and _is_of_hours(row):
         size = description or None
-    if size is not None or _typed(row)[0] is not None:
+    if size is not None or gpu is not None:
         return UsageType(MACHINE, size, purchase)
     kind = kind_of_words(row.get("SkuMeter"), description)
     kind = kind_of_words(row.get("ServiceName")) if kind == "other" else kind

@@ -9,6 +9,7 @@ from decimal import Decimal
 import msgspec
 
 from planner.choice.baseline import gpu_memory_gib
+from planner.choice.feasibility import holds
 from planner.diagnosis.diagnose import diagnose
 from planner.models.document import Number
 from planner.models.estimate import Estimate, exactly
@@ -16,13 +17,13 @@ from planner.prediction.layout import Layout
 from planner.prediction.predict import Predictions, split_time
 from planner.profile.kinds import JobKind, Parallelism
 from planner.profile.model import Hardware, Job, Profile
+from planner.profile.source import named_gpu
 from planner.signals.signals import memory_need_gib
-from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog, unknown_names
 from pricing.catalog.offer import Offer, parse_place
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.errors import InputError
-from pricing.hardware import matching, resolve
+from pricing.hardware import matching
 from pricing.money import HOURS_PER_MONTH, Amount, cents
 
 _MACHINES = re.compile(r"(?:(\d{1,4})x)??(?:(\d{1,2})x)?([A-Za-z][\w .-]*)")
@@ -110,6 +111,10 @@ class _Machines:
         return Layout.of(self.offer, self.count)
 
     @property
+    def gpus(self) -> int:
+        return round(self.offer.gpu_count) * self.count
+
+    @property
     def usd_per_hour(self) -> Decimal:
         return self.offer.usd_per_hour * self.count
 
@@ -125,9 +130,9 @@ def compare(
 
     Args:
         names: `8xH100` (one machine with 8), `8x1xH100` (8 machines with 1), or PROVIDER/TYPE,
-            `8xPROVIDER/TYPE`. A model is taken where one provider rents both, at the lowest sum of
-            prices that are not old;
-            a name of several models (A100) is any of them, one on both sides if it is on both.
+            `8xPROVIDER/TYPE`. A model is taken where one provider rents both, at the lowest sum,
+            by prices that are not old if there are some. A name of several models (A100) is any of
+            them, the same on both sides where both have it.
         catalog: of the day.
         providers: who may rent them; empty: all.
         profile: the work; None: data-parallel training on the first side.
@@ -187,7 +192,7 @@ def _typical(machines: _Machines) -> Profile:
         job=Job(name="work", kind=JobKind.TRAINING, parallelism=Parallelism.DDP),
         hardware=Hardware(
             gpu=offer.gpu,
-            gpu_count=round(offer.gpu_count) * machines.count,
+            gpu_count=machines.gpus,
             nodes=machines.count,
             interconnect=offer.interconnect,
             network_gbps=offer.network_gbps,
@@ -248,14 +253,9 @@ def _that_hold(machines: list[_Machines], profile: Profile | None) -> list[_Mach
     need_gib = None if profile is None else memory_need_gib(profile)
     if profile is None or need_gib is None:
         return machines
-    splits = profile.job.splits_the_model
-    holding = []
-    for side in machines:
-        gpus = round(side.offer.gpu_count) * side.count
-        shares = max(1.0, profile.gpu_count / gpus) if splits else 1.0
-        same = side.offer.gpu == profile.hardware.gpu and gpus >= profile.gpu_count
-        if same or need_gib * shares <= USABLE * gpu_memory_gib(side.offer):
-            holding.append(side)
+    gpu = named_gpu(profile)
+    model = gpu.name if gpu else None
+    holding = [m for m in machines if holds(m.offer, m.gpus, profile, model, need_gib)]
     if not holding:
         most_gib = max(gpu_memory_gib(side.offer) for side in machines)
         raise InputError(
@@ -276,7 +276,7 @@ def _candidates(name: str, catalog: Catalog, providers: tuple[str, ...]) -> list
             f"{name!r}: no machines; write 8xH100 (one machine with 8), 8x1xH100 (8 machines with "
             "1), or PROVIDER/TYPE."
         )
-    models = {gpu.name for gpu in matching(match[3])} or {resolve(match[3]).name}
+    models = {gpu.name for gpu in matching(match[3])}
     gpus, count = int(match[2] or 1), int(match[1] or 1)
     sold = [
         offer

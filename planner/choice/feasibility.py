@@ -15,6 +15,7 @@ from planner.choice.context import (
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected
 from planner.prediction.kernels import missing
+from planner.profile.model import Profile
 from planner.serving.measured_service import MeasuredService
 from planner.signals.signals import holds_in_advance
 from planner.signals.thresholds import NODE_NETWORK_GBPS, USABLE
@@ -145,17 +146,11 @@ def _takes(size: OnSale, context: JobContext) -> Why | None:
 
 def _fits(size: OnSale, context: JobContext) -> Why | None:
     offer, total = size.offer, size.sizing.used
-    room = gpu_memory_gib(offer)
-    same = offer.gpu == context.gpu.name and total >= context.profile.gpu_count
-    splits = context.profile.job.splits_the_model
-    each = (
-        max(1.0, context.profile.gpu_count / total) if splits else 1.0
-    )  # shares that one GPU holds
+    room, each = gpu_memory_gib(offer), shares_held(context.profile, total)
+    today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
     ran_out = (context.profile.job.ended or "").startswith("gpu-out-of-memory")
-    if ran_out and not size.sizing.today:
-        today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
-        if room <= today:
-            return "memory", Message("no.memory-ran-out", room=room, today=today)
+    if ran_out and not size.sizing.today and room <= today:
+        return "memory", Message("no.memory-ran-out", room=room, today=today)
     if context.memory_gib is None and context.work.service is not None:
         service = context.work.service
         limit = service.limit_on(service.layout_on(offer, total))
@@ -163,16 +158,35 @@ def _fits(size: OnSale, context: JobContext) -> Why | None:
             return "memory", Message("no.weights")
         return None
     if context.memory_gib is None:
-        today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
         if offer.gpu_memory_gib < today and (offer.gpu != context.gpu.name or each > 1.0):
             code = "no.less-memory-in-all" if each > 1.0 else "no.less-memory"
             gib, why = offer.gpu_memory_gib, _unseen_need(context)
             return "memory", Message(code, gib=gib, now=today, n=each, why=why)
         return None
+    if holds(offer, total, context.profile, context.gpu.name, context.memory_gib):
+        return None
     need = context.memory_gib * each
-    if need > USABLE * room and not same:
-        return "memory", Message("no.memory", need=need, room=room, share=USABLE)
-    return None
+    return "memory", Message("no.memory", need=need, room=room, share=USABLE)
+
+
+def shares_held(profile: Profile, gpu_count: int) -> float:
+    """Return how many of today's shares of a split model each of so many GPUs holds; else 1."""
+    return max(1.0, profile.gpu_count / gpu_count) if profile.job.splits_the_model else 1.0
+
+
+def holds(offer: Offer, gpus: int, profile: Profile, model: str | None, need_gib: float) -> bool:
+    """Return whether GPUs of an offer hold what each GPU of a job was seen to need.
+
+    Args:
+        offer: with the GPUs.
+        gpus: of them that work, over all machines.
+        profile: of the job.
+        model: of its GPUs today, which hold it at that number; None: not known.
+        need_gib: of one of those.
+    """
+    if offer.gpu == model and gpus >= profile.gpu_count:
+        return True
+    return need_gib * shares_held(profile, gpus) <= USABLE * gpu_memory_gib(offer)
 
 
 def _host_need_on(gpus_at_work: int, context: JobContext) -> HostNeed:

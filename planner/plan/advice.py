@@ -237,9 +237,10 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
     """Return the first action of unknown saving whose work the waste would pay for."""
     signals, rate = context.signals, context.asked.engineer_usd_per_hour
     at_stake = None if cause.waste_usd is None else cause.waste_usd * context.periods
-    # A machine that is paid for gains hours where it saves no dollar.
-    weighed = {*_ELSEWHERE, *(() if context.baseline.owed else priced)}
-    codes = [code for code in cause.actions if code not in weighed]
+    # What saves no dollar of a machine that is paid for may still save hours there.
+    paid = context.baseline.owed > 0
+    weighed = {c for c, saves in priced.items() if not paid or (saves.time_factor or 0.0) >= 1.0}
+    codes = [code for code in cause.actions if code not in weighed and code not in _ELSEWHERE]
     one_copy = not may_scale(context)  # of which nothing is left to take away
     found = [action(code, signals) for code in codes if not (one_copy and code == SCALE_DOWN)]
     known = [one for one in found if one.effect is not None]
@@ -247,9 +248,7 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
     if at_stake is None:
         return min(helping, key=lambda cure: cure.effort_hours, default=None)
     paying = (cure for cure in helping if effort_usd(cure.effort_hours, rate) < at_stake)
-    times = {code: saves.time_factor for code, saves in priced.items() if saves.time_factor}
-    shorter = (cure for cure in paying if times.get(cure.code, 0.0) < 1.0)
-    return min(shorter, key=lambda cure: not cure.is_proved(signals), default=None)
+    return min(paying, key=lambda cure: not cure.is_proved(signals), default=None)
 
 
 def find_proof(

@@ -279,7 +279,7 @@ def stay(job: JobPlan) -> str:
             return _(
                 "Keep it: nothing that was asked for ({wishes}) is surely cheaper.", wishes=wishes
             )
-    if today.breaks and (today.broken_limits or not job.options):
+    elif today.breaks:
         broken = join(sorted({word("reason", b.reason) for b in today.breaks}))
         return _(
             "No option meets every limit: today's machine breaks {limits}, "

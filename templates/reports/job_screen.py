@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _SAME_TIME = 1.05
 _ZERO = Decimal(0)
+_NO_SHARE = Decimal("0.005")  # shown as 0 %
 _LEFT_ON, _END_IDLE = "left-on", "idle-shutdown"
 _MONTH_H = 744.0
 
@@ -423,10 +424,11 @@ def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
     figures: tuple[str, ...] = (_("saving unknown"), work_hours(now.effort_hours or 0))
     if (usd := now.usd) and now.saves and today.total:
         usd_range = money_range(usd.low, usd.mid, usd.high, at_least=today.at_least)
-        saved = saved_words(float(now.saves.mid / today.total), at_most=today.at_least)
+        share = now.saves.mid / today.total
+        saved = saved_words(float(share), at_most=today.at_least)
         figures = (usd_range, saved, _work(now, plan))
-        no_share = 200 * now.saves.mid < today.total  # of a machine that is paid for
-        if no_share and (freed_h := job.baseline.hours.mid * (1 - (now.time_factor or 1))) > 0:
+        freed_h = job.baseline.hours.mid * (1 - (now.time_factor or 1))
+        if share < _NO_SHARE and freed_h > 0:  # the bill stays although the hours fall
             freed = _("frees {hours} h of machines that are paid", hours=f"{freed_h:,.0f}")
             figures = (freed, work_hours(now.effort_hours or 0))
     text = _todo(now.actions, plan, [])
