@@ -13,9 +13,11 @@ Names are loaded when first used, so `import gpucost` costs next to nothing.
 
 import sys
 
-if sys.argv[:1] == ["-m"] and "-m gpucost" in " ".join(sys.orig_argv) and not sys.flags.safe_path:
-    # A json.py or click.py in the working folder must not be imported.
-    sys.path[0] = __file__.rpartition("gpucost")[0].rstrip("/") or "/"
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
+    # A json.py or click.py in the working folder must not be imported, however -m was typed.
+    _typed = sys.orig_argv[-len(sys.argv)].partition(".")[0]
+    if _typed == "gpucost" or (_typed.startswith("-") and _typed.endswith("mgpucost")):
+        sys.path[0] = __file__.rpartition("gpucost")[0].rstrip("/") or "/"
 
 from importlib import import_module
 from importlib.util import find_spec

@@ -2,14 +2,15 @@
 
 import contextlib
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from ssl import CERT_NONE, PROTOCOL_TLS_CLIENT, SSLContext
 from threading import Thread
 from urllib.parse import urlsplit
 
@@ -249,13 +250,22 @@ def _tell_unreached(providers: Iterable[str], journal: Journal, output: Output) 
 
 def _reach(name: str, faults: dict[str, str]) -> None:
     parts = urlsplit(os.environ.get(CLOUDS[name].endpoint) or CLOUDS[name].address)
+    kind = HTTPConnection if parts.scheme == "http" else _answering_https
     try:
-        host = (parts.hostname or "", parts.port or 443)
-        socket.create_connection(host, timeout=_REACHED_S).close()
-    except (OSError, ValueError) as error:
+        connection = kind(parts.hostname or "", parts.port, timeout=_REACHED_S)
+        connection.request("HEAD", "/")
+        connection.getresponse().close()
+    except (OSError, ValueError, HTTPException) as error:
         faults[name] = f"{parts.hostname}: {error}"
     else:
         faults[name] = ""
+
+
+def _answering_https(host: str, port: int | None, timeout: float) -> HTTPSConnection:
+    """Return a connection that only asks whether anybody answers, so it need not know who."""
+    context = SSLContext(PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, CERT_NONE
+    return HTTPSConnection(host, port, timeout=timeout, context=context)
 
 
 def _burning(run: Deployment) -> str:

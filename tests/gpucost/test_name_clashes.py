@@ -97,10 +97,24 @@ def test_the_command_is_not_disturbed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["json", "click", "typing", "pathlib", "planner", "decimal"])
-def test_python_m_imports_nothing_from_the_working_folder(empty_folder: Path, name: str) -> None:
-    """A file of a cloned repository that is called like a module is not run."""
+@pytest.mark.parametrize("typed", ["-m gpucost", "-um gpucost", "-mgpucost", "-m gpucost.entry"])
+def test_python_m_imports_nothing_from_the_working_folder(
+    empty_folder: Path, typed: str, name: str
+) -> None:
+    """A file of a cloned repository called like a module is not run, however -m is typed."""
     (empty_folder / f"{name}.py").write_text("open('ran', 'w').close()", encoding="utf-8")
-    words = (sys.executable, "-m", "gpucost", "prices", "--gpu", "H100", "-f", "json", "--offline")
+    words = (sys.executable, *typed.split(), "prices", "--gpu", "H100", "-f", "json", "--offline")
     ran = subprocess.run(words, check=False, capture_output=True, text=True)
     assert ran.returncode in (0, 2), ran.stderr
     assert not (empty_folder / "ran").exists()
+
+
+def test_another_module_that_uses_gpucost_keeps_its_folder(tmp_path: Path) -> None:
+    """`python -m theirs`, whose package imports gpucost, still finds what lies beside it."""
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "__init__.py").write_text("import gpucost", encoding="utf-8")
+    (tmp_path / "theirs" / "__main__.py").write_text("import beside", encoding="utf-8")
+    (tmp_path / "beside.py").write_text("print('beside')", encoding="utf-8")
+    words = (sys.executable, "-m", "theirs")
+    ran = subprocess.run(words, check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert ran.stdout == "beside\n", ran.stderr

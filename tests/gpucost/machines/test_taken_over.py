@@ -1,5 +1,6 @@
 """A machine that its user has renamed and retagged is not ended because the journal has its id."""
 
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -72,8 +73,18 @@ def test_a_lost_state_folder_is_told_and_rebuilt(
     assert cloud.estate.things["droplets"] == {}
 
 
+@pytest.fixture(params=["refuses", "takes every connection and never answers"])
+def nowhere(request: pytest.FixtureRequest) -> Iterator[str]:
+    """An address at which nobody answers."""
+    if request.param == "refuses":
+        yield "https://127.0.0.1:9"
+        return
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"https://127.0.0.1:{server.getsockname()[1]}"
+
+
 def test_without_a_network_the_reason_comes_at_once(
-    cloud: DigitalOcean, call: Call, monkeypatch: pytest.MonkeyPatch
+    cloud: DigitalOcean, call: Call, monkeypatch: pytest.MonkeyPatch, nowhere: str
 ) -> None:
     """Within 3 s: who cannot be reached, what may burn by the last record, until when."""
     run = call(*LAUNCH, "-f", "json").json["run"]
@@ -87,13 +98,14 @@ def test_without_a_network_the_reason_comes_at_once(
     )
     monkeypatch.setattr(access, "RETRIES", 0)
     monkeypatch.setattr(state, "PATIENCE", replace(state.PATIENCE, gone_s=0.0, unasked_s=0.0))
-    monkeypatch.setenv("GPUCOST_DIGITALOCEAN_ENDPOINT", "https://127.0.0.1:9")
+    monkeypatch.setattr(access, "READ_S", 1)
+    monkeypatch.setenv("GPUCOST_DIGITALOCEAN_ENDPOINT", nowhere)
     for words in (("list",), ("down", run, "--yes"), ("reap", "--dry-run")):
         said.clear()
         began_s = time.monotonic()
         assert call(*words).code == 6
         at_s, text = next(one for one in said if "cannot be reached" in one[1])
         assert at_s < 3
-        assert "127.0.0.1" in text
+        assert "127.0.0.1" in text or "no answer in 2.5 s" in text
         assert any(f"{run} ($36.00 an hour until " in one for _, one in said), said
     assert len(cloud.estate.things["droplets"]) == 1

@@ -30,6 +30,14 @@ def serving(app: Any, authority: Path | None = None) -> Iterator[str]:
         app: the WSGI application.
         authority: file to write the certificate authority to; None serves plain http.
     """
+
+    def answering(environ: dict[str, Any], start: Any) -> Any:
+        """Answer who only asks whether anybody does; it is no call of the API."""
+        if (environ["REQUEST_METHOD"], environ["PATH_INFO"]) != ("HEAD", "/"):
+            return app(environ, start)
+        start("404 NOT FOUND", [("Content-Length", "0")])
+        return []
+
     context = None
     if authority is not None:
         own = trustme.CA()
@@ -37,7 +45,7 @@ def serving(app: Any, authority: Path | None = None) -> Iterator[str]:
         own.issue_cert("127.0.0.1").configure_cert(context)
         own.cert_pem.write_to_path(authority)
     server = make_server(
-        "127.0.0.1", 0, app, threaded=True, request_handler=_Silent, ssl_context=context
+        "127.0.0.1", 0, answering, threaded=True, request_handler=_Silent, ssl_context=context
     )
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
