@@ -61,6 +61,11 @@ def if_taken(sure: Confidence, option: Option, baseline: Baseline, day: date) ->
     )
 
 
+def if_ended(sure: Confidence, baseline: Baseline, day: date) -> Confidence:
+    """Return how sure the advice is to end a job: no speed and no other price is in it."""
+    return _weakest(diagnosis=sure.diagnosis, speed=None, price=_price(baseline, None, day))
+
+
 def if_shared(
     sure: Confidence, speed: Estimate, baseline: Baseline, moves_to: Offer | None, day: date
 ) -> Confidence:

@@ -1,4 +1,4 @@
-"""Jobs of a fleet that are to end because no kernel of theirs ran: every output takes it from here.
+"""Jobs that are to end because no kernel of theirs ran: every output takes it from here.
 
 A machine that others stand on is billed all the same, so ending a job there gives back its GPUs;
 dollars come back where the machine goes, too. What is owed anyway does not come back.
@@ -6,24 +6,32 @@ dollars come back where the machine goes, too. What is owed anyway does not come
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from decimal import Decimal
 
 from planner.choice.candidate import owed_line
-from planner.choice.changes import END
+from planner.choice.changes import END, must_end
 from planner.choice.ranking import STAY, Named
+from planner.plan.bill import CostRange
+from planner.plan.confidence import if_ended
 from planner.plan.draft import JobDraft, leaves
 from planner.plan.job import Now
+from planner.signals.finding import Saved
+from planner.signals.thresholds import IDLE
 from pricing.billing.lines import QuoteLine
-from pricing.message import Message
+from pricing.message import Message, join
+from pricing.money import cents
+
+_LONG_H = 144.0  # six days hold four working days, whatever day the recording begins on
 
 
 def end_idle(jobs: Iterable[JobDraft]) -> tuple[JobDraft, ...]:
     """Return what is planned for each job, those that do nothing as ended.
 
-    Of a single job it is said what to do with it instead, for its machine is its own.
+    A single job takes its machine with it: that ends only after days in which nothing ran at all.
     """
     plans = {job.name: job for job in jobs}
     if len(plans) == 1:
-        return tuple(plans.values())
+        return tuple(_with_machine(job) if _is_abandoned(job) else job for job in plans.values())
     return tuple(_ended(job, plans) if job.does_nothing else job for job in plans.values())
 
 
@@ -48,3 +56,54 @@ def _remaining(job: JobDraft, plans: Mapping[str, JobDraft]) -> tuple[QuoteLine,
         return bill.lines
     owed = job.baseline.owed
     return (owed_line(owed, bill.usage.as_of),) if owed > 0 else ()
+
+
+def _is_abandoned(job: JobDraft) -> bool:
+    """Return whether a machine that can be given back did nothing for days, on its cores either.
+
+    A service may wait for its users, and what hangs is to be started anew.
+    """
+    profile, baseline = job.profile, job.baseline
+    window, host, tenancy = profile.window, profile.host, baseline.tenancy
+    used = host.cpu_util.typical if host and host.cpu_util else None
+    cores = profile.hardware.cpu_cores or 1
+    return (
+        job.does_nothing
+        and job.findings[0].confidence != "possible"
+        and not must_end(job.findings)
+        and not profile.job.kind.answers
+        and window is not None
+        and (window.duration_s or 0.0) + window.idle_around_s >= _LONG_H * 3600
+        and not (used and max(used / IDLE, used * cores) >= 1)
+        and not baseline.owed
+        and not (tenancy and tenancy.held < tenancy.of)
+    )
+
+
+def _with_machine(job: JobDraft) -> JobDraft:
+    """Return a single job as ended together with its machine, and what to look at before."""
+    ended, profile = _ended(job, {job.name: job}), job.profile
+    window, cost = profile.window, cents(job.baseline.cost or Decimal(0))
+    days = ((window.duration_s or 0.0) + window.idle_around_s) / 86400 if window else 0.0
+    nothing, host, kept_gib = (
+        Decimal("0.00"),
+        profile.host,
+        profile.usage.storage_gib if profile.usage else None,
+    )
+    words = (
+        Message("first.end-machine", days=days),
+        Message("first.copy-data", gib=kept_gib) if kept_gib else Message("first.copy-disks"),
+        "" if host and host.cpu_util else Message("first.cpu-unknown"),
+    )
+    now = Now(
+        kind="end",
+        what=join(words),
+        actions=(END,),
+        usd=CostRange(low=nothing, mid=nothing, high=nothing),
+        saves=Saved(low=cost, mid=cost, high=cost),
+        pays_back_periods=0,
+    )
+    bill, sure = job.baseline.quote, job.confidence
+    if bill is not None:
+        sure = if_ended(sure, job.baseline, bill.usage.as_of)
+    return replace(ended, now=now, options=(), confidence=sure)

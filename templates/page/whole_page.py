@@ -193,7 +193,7 @@ def tiles(plan: Plan) -> list[_Tile]:
         return [_Tile(label=_("You pay"), value=_("unknown"), note=_use(plan))]
     before, cost = total.cost_before, _advised(plan, total)
     note = _range_words(cost)
-    if _cure_alone(plan):
+    if (cure := _cure_alone(plan)) and cure.kind == "try":
         note = _("expected, by a change on today's machine")
     least = ">= " if total.at_least else ""
     saves = before - cost.mid

@@ -133,11 +133,24 @@ def _today(job: JobPlan) -> Row:
     )
 
 
+def ends_machine(job: JobPlan) -> bool:
+    """Return whether a job is to end together with its machine, so that the bill ends, too."""
+    return job.answer.now is not None and job.answer.now.kind == "end" and bool(job.answer.now.usd)
+
+
+def staying(job: JobPlan) -> str:
+    """Return what is to be done with a job that no option is recommended for."""
+    if ends_machine(job) and job.answer.now is not None:
+        return translate_text(job.answer.now.what)
+    return _("no option meets every limit") if job.baseline.breaks else _("keep as is")
+
+
 def _leave(job: JobPlan) -> Row:
-    decision = _("no option meets every limit") if job.baseline.breaks else _("keep as is")
     sure = level(job.confidence.level if job.confidence else None)
     cost = "-" if job.baseline.breaks else today_cost(job.baseline.cost)
-    return Row(title=_("recommended"), what=decision, cost=cost, sure=sure, chosen=True)
+    if job.ended and ends_machine(job):
+        cost = whole_dollars(job.ended.cost)
+    return Row(title=_("recommended"), what=staying(job), cost=cost, sure=sure, chosen=True)
 
 
 def _with_gpu(offer: RentedOffer | None, count: int) -> str:

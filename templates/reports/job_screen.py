@@ -25,7 +25,15 @@ from templates.report_text import (
     place,
     whole_dollars,
 )
-from templates.reports.decision import copies, is_today, payback, sentence, stay, work_hours
+from templates.reports.decision import (
+    copies,
+    ends_machine,
+    is_today,
+    payback,
+    sentence,
+    stay,
+    work_hours,
+)
 from templates.reports.fleet_rows import names
 
 if TYPE_CHECKING:
@@ -139,10 +147,8 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     facts = [Line(label=_("You pay"), text=_pay(job, plan), kind="pay")]
     facts.extend(_wasted(job, _job_died(job, plan)))
     actions = _actions(job, plan)
-    if option is None:
+    if option is None and not ends_machine(job):
         facts.append(Line(label=_("Advice"), text=stay(job), kind="advice"))
-    elif not actions:
-        actions = [_recommended(option, plan)]
     if shared := _sharing(job, plan):
         facts.append(Line(label=_("Advice"), text=shared, kind="advice"))
     notes = [Line(label=_("Note"), text=text, kind="note") for text in _warnings(job, plan)]
@@ -150,12 +156,10 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         notes.append(Line(label=_("Copies"), text=_scaled(option, option.scaling.by_hour)))
     if launchable := _launchable(job):
         notes.append(Line(label=_("Or launch"), text=launchable))
-    if job.kind == "unknown" and job.answer.next is None and plan.period == "month":
-        ask = _("--kind training, if the job ends by itself: speed then saves hours")
-        notes.append(Line(label=_("Settle it"), text=ask))
     notes += _spare(job, plan)
     command = next_command(job, plan)
-    notes.append(Line(label=_("Run"), text=with_plan(command)))
+    if command:
+        notes.append(Line(label=_("Run"), text=with_plan(command)))
     how = job.answer.now.command if job.answer.now else None
     first = job.verdict
     return FirstScreen(
@@ -165,7 +169,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
         actions=tuple(actions),
         notes=tuple(notes),
         more=_more(job, plan),
-        commands=tuple(dict.fromkeys((*([_typed(how, job, plan)] if how else []), command))),
+        commands=tuple(dict.fromkeys(filter(None, (how and _typed(how, job, plan), command)))),
         paid_usd=today.cost.total,
         wasted_usd=_wasted_usd(job),
         cause=translate_text(first.cause) if first else "",
@@ -384,7 +388,8 @@ def _waste(
 def _actions(job: JobPlan, plan: Plan) -> list[Action]:
     """Return what to do now here, what next elsewhere, and the cheapest where it saves."""
     answer, actions, done = job.answer, list[Action](), list[tuple[str, ...]]()
-    trial = answer.now if answer.now is not None and answer.now.kind == "try" else None
+    now = answer.now
+    trial = now if now is not None and (now.kind == "try" or ends_machine(job)) else None
     if trial is not None:
         actions.append(_trial_action(trial, job, plan))
         done.append(trial.actions)
@@ -403,6 +408,8 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
         action = Action(label=label, id=way.option, text=todo, figures=figures, cost=way.usd)
         actions.append(action)
         done.append(tuple(report_text.own_changes(option)))
+    if job.choice is not None and not actions:
+        actions.append(_recommended(job.choice, plan))
     return actions
 
 
@@ -423,15 +430,16 @@ def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
     id_ = next((option.id for option in options if option.actions == now.actions), None)
     figures: tuple[str, ...] = (_("saving unknown"), work_hours(now.effort_hours or 0))
     if (usd := now.usd) and now.saves and today.total:
-        usd_range = money_range(usd.low, usd.mid, usd.high, at_least=today.at_least)
+        is_least = today.at_least and now.kind == "try"
+        usd_range = money_range(usd.low, usd.mid, usd.high, at_least=is_least)
         share = now.saves.mid / today.total
-        saved = saved_words(float(share), at_most=today.at_least)
-        figures = (usd_range, saved, _work(now, plan))
+        saved = saved_words(float(share), at_most=is_least)
+        figures = (usd_range, saved, *([_work(now, plan)] if now.kind == "try" else []))
         freed_h = job.baseline.hours.mid * (1 - (now.time_factor or 1))
         if share < _NO_SHARE and freed_h > 0:  # the bill stays although the hours fall
             freed = _("frees {hours} h of machines that are paid", hours=f"{freed_h:,.0f}")
             figures = (freed, work_hours(now.effort_hours or 0))
-    text = _todo(now.actions, plan, [])
+    text = translate_text(now.what) if now.kind == "end" else _todo(now.actions, plan, [])
     return Action(label=_("Now"), id=id_, text=text, figures=figures, cost=now.usd)
 
 
@@ -516,7 +524,11 @@ def _launchable(job: JobPlan) -> str:
 
 
 def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
-    """Yield what a full screen leaves out: what a term costs, and what would settle the answer."""
+    """Yield what would settle the answer, and what a full screen leaves out."""
+    is_open = job.kind == "unknown" and job.answer.next is None and not ends_machine(job)
+    if is_open and plan.period == "month":
+        ask = _("--kind training, if the job ends by itself: speed then saves hours")
+        yield Line(label=_("Settle it"), text=ask)
     if steady := job.answer.steady:
         yield Line(label=_("Steady use"), text=translate_text(steady), kind="spare")
     if (proof := job.answer.proof) is not None:
@@ -570,6 +582,8 @@ def next_command(job: JobPlan, plan: Plan) -> str:
     option = job.option(way.option) if way else None if now else job.choice
     start = way.start if way else ()
     if option is None:
+        if ends_machine(job):
+            return ""
         if now is not None and now.kind == "end":
             return "gpucost profile -o profile.json -- COMMAND"
         step = proof if proof is not None and proof.offer is not None else now or proof

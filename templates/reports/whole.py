@@ -23,7 +23,7 @@ from templates.language.translate import (
     translate_text,
 )
 from templates.markdown import cell, command
-from templates.reports.decision import columns, decision, year_words
+from templates.reports.decision import columns, decision, ends_machine, staying, year_words
 from templates.reports.first_screen import first_screen
 from templates.reports.fleet_rows import (
     Alike,
@@ -188,7 +188,7 @@ def next_steps(job: JobPlan, plan: Plan) -> list[str]:
     first = job.verdict
     if first is not None:
         steps.append(command("gpucost", "explain", first.code))
-    if plan.fleet is None and option is None:
+    if plan.fleet is None and option is None and not ends_machine(job):
         steps.append(command("gpucost", "prices", "--sort", "gpu-price"))
     return steps
 
@@ -287,6 +287,7 @@ def _job(job: JobPlan, plan: Plan, environment: Environment, *, level: str, mark
         decision=decision,
         why_not=why_not,
         next_steps=next_steps,
+        staying=staying,
         has_energy=has_energy,
     )
 

@@ -1,0 +1,87 @@
+"""A machine of one job on which nothing ran for days is ended, and all outputs say so."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from gpucost.views.plan import brief
+from planner.plan.making import to_plan
+from planner.plan.plan import Plan
+from planner.profile.model import MonthlyUse, Profile, Statistics, Window
+from templates.language.translate import use_language
+from templates.render import render_report
+from templates.reports.first_screen import first_screen
+from tests.planner.factories import TODAY, a_profile, plan, running, sold
+
+DAY_S = 86_400.0
+NOTHING = {"util.kernel_time": Statistics(mean=0.0, p95=0.0, max=0.0), "mem.used_gib": 0.0}
+HELD = NOTHING | {"mem.used_gib": Statistics(mean=20.0, max=20.0)}
+
+
+def planned(metrics: Any = NOTHING, days: float = 7.0, **fields: Any) -> Plan:
+    """Its plan, where half the price is asked elsewhere."""
+    asked = {name: fields.pop(name) for name in ("owned", "paid_until") if name in fields}
+    gib = fields.pop("storage_gib", None)
+    usage = MonthlyUse(hours_per_month=730.0, storage_gib=gib)
+    made: Profile = a_profile(metrics, **{"kind": "unknown", "usage": usage} | fields)
+    profile = replace(running(made), window=Window(duration_s=days * DAY_S))
+    cheap = sold("cheap", "0.50", provider="elsewhere")
+    return to_plan(plan(profile, offers=(TODAY, cheap), **asked))
+
+
+def remains(made: Plan) -> Decimal:
+    """What the plan says is paid afterwards."""
+    assert made.recommended is not None
+    return made.recommended.cost.mid
+
+
+@pytest.mark.parametrize("metrics", [NOTHING, HELD], ids=["empty", "memory held"])
+def test_a_machine_on_which_nothing_ran_for_a_week_is_ended(metrics: Any) -> None:
+    """Nothing is paid afterwards, and no option or move is offered for what does nothing."""
+    made = planned(metrics)
+    (job,) = made.jobs
+    assert remains(made) == 0
+    assert made.roi.saves_usd == job.baseline.cost.total
+    assert job.answer.now is not None
+    assert job.answer.now.kind == "end"
+    assert (job.answer.next, job.answer.cheapest, job.options) == (None, None, ())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"days": 5.0},
+        {"host": {"cpu_util": 0.3}, "cpu_cores": 4},
+        {"host": {"cpu_util": 0.02}, "cpu_cores": 96},
+        {"kind": "inference_online"},
+        {"owned": True},
+        {"metrics": NOTHING | {"util.kernel_time": Statistics(mean=0.01, p95=0.0, max=0.9)}},
+        {"metrics": HELD, "kind": "training"},
+    ],
+    ids=["a few days", "its cores", "two of many cores", "service", "owned", "an hour", "hangs"],
+)
+def test_what_may_be_at_work_or_saves_nothing_is_not_ended(changed: dict[str, Any]) -> None:
+    """Less than six days, work on cores, a service, what is owed anyway, a hang: other answers."""
+    assert remains(planned(**changed)) > 0
+
+
+def test_screen_row_page_brief_and_chinese_agree() -> None:
+    """Each says to end it, with $0 afterwards, and to copy the data that are known of."""
+    made = planned(storage_gib=500.0, host={"cpu_util": 0.001}, cpu_cores=4)
+    screen = first_screen(made)
+    (action,) = screen.actions
+    words = "end the machine: no kernel ran in 7 days; copy its 500 GiB of data first"
+    assert action.text == words
+    assert action.figures == ("$0.00", "saves 100 %")
+    assert screen.commands == ()
+    assert f"| {words} | **$0.00** |" in render_report(made)
+    assert words in render_report(made, style="html")
+    short = brief(made, screen)
+    assert (short.mid, short.actions[0].what, short.actions[0].usd) == (0, words, action.cost)
+    with use_language("zh"):
+        (in_chinese,) = first_screen(made).actions
+    assert "释放这台机器" in in_chinese.text
+    assert "500 GiB" in in_chinese.text
+    assert "$0" in in_chinese.figures[0]
