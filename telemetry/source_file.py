@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from planner.profile.codec import parse_profiles
 from telemetry.formats.sniff import Format, recognize
-from telemetry.formats.stored_runs import is_run_folder, is_run_table, run_payload, table_payload
+from telemetry.formats.stored_runs import (
+    is_run_folder,
+    is_run_table,
+    run_payload,
+    settings_beside,
+    table_payload,
+)
 from telemetry.profiling.fill import fill
 from telemetry.readers.payload import HEAD_BYTES, MAGIC, Payload, Stream, footer_of, hash_of
+from telemetry.recording.recording import RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
 LARGE_BYTES = 32 << 20
 _LARGE_PACKED_BYTES = 2 << 20
 _PACKED = b"\x1f\x8b"
+_TRACKERS = ("wandb", "tensorboard", "mlflow", "wide-csv")  # what keeps a run's settings beside it
 _IN_BLOCKS = frozenset(("nvidia-smi-csv", "prometheus-text"))  # formats that are read so
 
 
@@ -118,6 +126,8 @@ class TelemetryFile:
                 from telemetry.formats.wandb import with_metadata  # noqa: PLC0415 - pandas
 
                 recording = with_metadata(recording, self.path)
+            if file.format.name.startswith(_TRACKERS) and recording.settings == RunSettings():
+                recording = replace(recording, settings=settings_beside(self.path))
             self._recording = recording
             self.source = replace(file, payload=replace(file.payload, data=b""))
         return self._recording

@@ -280,8 +280,8 @@ _LABELLED = re.compile(r"(?P<name>[^{}]*)\{(?P<labels>[^{}]*=\s*\"[^{}]*)\}")
 _LABELLED_SIGN = "{"
 _LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _OF_ONE_GPU = re.compile(
-    r"(?:gpu_id: ?|(?:system/)?(?:gpu|cuda|card|device)[ _.:#-]?)(?P<gpu>\d{1,3})"
-    r"[ _./:-]+(?P<name>\S.*)",
+    r"(?:(?:[\w.]+/)?(?:gpu|device)_id: ?|(?:system/)?(?:gpu|cuda|card|device)[ _.:#-]?)"
+    r"(?P<gpu>\d{1,3})[ _./:-]+(?P<name>\S.*)",
     re.IGNORECASE,
 )
 _NVIDIA_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", re.MULTILINE)

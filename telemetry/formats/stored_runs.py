@@ -5,14 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import defaultdict
 from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Host
 from pricing.errors import InputError
+from telemetry.readers.column_names import LABELS
 from telemetry.readers.payload import MOST_BYTES, Payload, base_name, footer_of
-from telemetry.recording.recording import EXTRA, GPU, TIME
+from telemetry.readers.records import whole_of
+from telemetry.recording.recording import EXTRA, GPU, TIME, RunSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _META, _METRICS = "meta.yaml", "metrics"
 _NEPTUNE = (b"attribute_path", b"attribute_type", b"float_value")
@@ -28,6 +35,7 @@ _READINGS = """
       AND float_value IS NOT NULL ORDER BY ALL
 """
 _MOST_FILES = 1_000
+_MOST_SETTINGS_BYTES = 1 << 20
 _POINT_PARTS = 2  # time and value; MLflow writes the step behind them
 
 
@@ -129,12 +137,69 @@ def _points(key: str, text: str) -> list[dict[str, object]]:
 
 def _name(folder: Path) -> str | None:
     """Return the run's name: `run_name: ...` in its description."""
-    try:
-        text = (folder / _META).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    line = next((row for row in text.splitlines() if row.startswith("run_name:")), "")
+    lines = _text(folder / _META).splitlines()
+    line = next((row for row in lines if row.startswith("run_name:")), "")
     return line.partition(":")[2].strip().strip("'\"") or None
+
+
+def settings_beside(path: Path) -> RunSettings:
+    """Return what the configuration beside a file of a run says, or in the folder of one.
+
+    W&B writes config.yaml and the program's arguments, Lightning hparams.yaml, MLflow a file a
+    parameter.
+    """
+    pairs: list[tuple[str, object]] = []
+    for folder in ("files/", ""):
+        pairs += _of_yaml(_text(path.parent / f"{folder}config.yaml"))
+        words = re.search(
+            r'"args": *\[([^\]]*)\]', _text(path.parent / f"{folder}wandb-metadata.json")
+        )
+        options = re.sub(r'[",\s]+', " ", words[1]) if words else ""
+        pairs += re.findall(r"--([\w-]+)[= ]([^\s-]\S*)", options)
+    pairs += _of_yaml(_text(path.parent / "hparams.yaml"))
+    if is_run_folder(path):
+        pairs += [(file.name, _text(file)) for file in (path / "params").glob("*")]
+    return settings_of(pairs)
+
+
+def settings_of(pairs: Iterable[tuple[str, object]]) -> RunSettings:
+    """Return what names and values of a configuration say; nothing of a name with two values."""
+    told: dict[str, set[str]] = defaultdict(set)
+    for name, value in _flat(pairs):
+        told[name.lower().rpartition("/")[2].replace("-", "_")].add(str(value).lower())
+    values = {name: next(iter(texts)) for name, texts in told.items() if len(texts) == 1}
+    own = {f"{name}={value}" for name, value in values.items()}
+    precisions = [word for word, signs in LABELS["precisions"].items() if not own.isdisjoint(signs)]
+    numbers = {
+        field: whole_of(next((values[name] for name in names if name in values), None))
+        for field, names in LABELS["settings"].items()
+    }
+    return RunSettings(precision=precisions[0] if len(precisions) == 1 else None, **numbers)
+
+
+def _flat(pairs: Iterable[tuple[str, object]]) -> Iterator[tuple[str, object]]:
+    for name, value in pairs:
+        if isinstance(value, dict):
+            yield from _flat(value.items())
+        else:
+            yield str(name), value
+
+
+def _of_yaml(text: str) -> list[tuple[str, object]]:
+    """Return names and values; `value` is that of the name above it, as W&B writes them."""
+    pairs, above = list[tuple[str, object]](), ""
+    for name, value in re.findall(r"^ *([\w./-]+): *(\S.*)?$", text, re.MULTILINE):
+        above = above if value else name
+        pairs += [(above if name == "value" else name, value.strip(" '\""))] if value else []
+    return pairs
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(_MOST_SETTINGS_BYTES).decode("utf-8", "replace").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 HOST, _OF_MACHINE = "host.", "machine."

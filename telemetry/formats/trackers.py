@@ -207,7 +207,7 @@ _TAG, _SIMPLE, _TENSOR = 1, 2, 8
 _CONTENT, _FLOATS, _DOUBLES = 4, 5, 6
 _FLOAT_FORMS = {4: "<f", 8: "<d"}
 # Where a tag says which GPU: `gpu_id: 0/utilization.gpu (%)`, `system/gpu_0_...`, `gpu.0.memory`.
-_TAG_GPU = re.compile(r"gpu_id[:_][ _](\d+)/|gpu[_.](\d+)[_./]|cuda:(\d+)[./]")
+_TAG_GPU = re.compile(r"(?:gpu|device)_id[:_][ _](\d+)/|gpu[_.](\d+)[_./]|cuda:(\d+)[./]")
 
 
 def read_tensorboard(builder: RecordingBuilder, hints: Hints) -> Recording:

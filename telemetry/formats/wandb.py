@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pricing.errors import InputError
+from telemetry.formats.stored_runs import settings_of
 from telemetry.profiling.merge import per_second
 from telemetry.readers import clock
 from telemetry.readers.column_names import names_of
@@ -332,7 +333,7 @@ def with_metadata(recording: Recording, path: Path) -> Recording:
 # `wandb_internal.proto`: statistics are field 7 of a record, its history field 2.
 _BLOCK, _FRAME = 32_768, 7
 _BROKEN, _FULL, _FIRST, _MIDDLE, _LAST = 0, 1, 2, 3, 4
-_HISTORY, _STATS = 2, 7
+_HISTORY, _CONFIG, _STATS, _RUN, _CONFIG_OF_RUN, _UPDATE = 2, 5, 7, 17, 4, 1
 _STATS_TIME, _STATS_ITEM = 2, 3
 _KEY, _NESTED_KEY, _VALUE_JSON = 1, 2, 16
 _HISTORY_KEYS = frozenset(("_step", "_runtime"))
@@ -346,9 +347,11 @@ def read_log(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     del hints
     rows: list[dict[str, object]] = []
+    config: dict[str, object] = {}
     for record in _records(builder):
         try:
             row = _row(record)
+            config |= _config(record)
         except (ValueError, IndexError, RecursionError):
             builder.leave_out("damaged record")
             continue
@@ -360,7 +363,7 @@ def read_log(builder: RecordingBuilder, hints: Hints) -> Recording:
             f"{builder.name}: a W&B log without a statistic that can be read, so nothing was "
             "measured. It is written while the run lives: copy it again after the run."
         )
-    return _events(builder, rows)
+    return replace(_events(builder, rows), settings=settings_of(config.items()))
 
 
 def _records(builder: RecordingBuilder) -> Iterator[bytes]:
@@ -419,6 +422,23 @@ def _row(record: bytes) -> dict[str, object]:
             items = [_item(part) for _, part in protobuf_fields(value) if isinstance(part, bytes)]
             row.update(item for item in items if item[0] in _HISTORY_KEYS)
     return row
+
+
+def _config(record: bytes) -> dict[str, object]:
+    """Return what a record says of the run's configuration."""
+    parts = [(field, part) for field, part in protobuf_fields(record) if isinstance(part, bytes)]
+    configs = [part for field, part in parts if field == _CONFIG]
+    configs += [
+        part
+        for field, run in parts
+        if field == _RUN
+        for inner, part in protobuf_fields(run)
+        if inner == _CONFIG_OF_RUN and isinstance(part, bytes)
+    ]
+    items = (item for config in configs for item in protobuf_fields(config))
+    return dict(
+        _item(part) for field, part in items if field == _UPDATE and isinstance(part, bytes)
+    )
 
 
 def _item(data: bytes) -> tuple[str, object]:

@@ -22,6 +22,7 @@ from planner.profile.model import (
     Profile,
     Provenance,
     Statistics,
+    Step,
     UseByHour,
     Window,
     Work,
@@ -166,7 +167,7 @@ def assembled(merged: Recording, taken: Taken, label: str | None, hints: Hints) 
         hardware=hardware,
         window=measured,
         work=work or work_served(server) or work_of(merged.observed, window),
-        step=step_of(merged.observed, window),
+        step=_step(merged, window),
         phases=taken.phases,
         by_hour=taken.by_hour,
         waits=waits_of(merged.observed),
@@ -226,8 +227,8 @@ def _job(
         name=hints.name or label or seen.name or stem(str(merged.sources[0].path)),
         kind=JobKind(hints.kind or told.kind or seen.kind or JobKind.UNKNOWN),
         framework=told.framework or seen.framework,
-        precision=seen.precision or hints.precision,
-        batch_per_gpu=seen.batch_per_gpu or hints.batch,
+        precision=seen.precision or merged.settings.precision or hints.precision,
+        batch_per_gpu=seen.batch_per_gpu or merged.settings.batch_per_gpu or hints.batch,
         parallelism=None if seen.parallelism is None else Parallelism(seen.parallelism),
         parameters=seen.parameters,
         ended=seen.ended or ("gpu-out-of-memory-likely" if ran_out else None),
@@ -238,6 +239,14 @@ def _job(
         owner=whose.owner or said.get("owner"),
         cost_center=whose.cost_center or said.get("cost_center"),
     )
+
+
+def _step(merged: Recording, window: ActiveWindow) -> Step | None:
+    """Return where a step's time goes, with the loader's workers as the run was configured."""
+    step, workers = step_of(merged.observed, window), merged.settings.loader_workers
+    if workers is None or (step is not None and step.loader_workers is not None):
+        return step
+    return replace(step or Step(), loader_workers=workers)
 
 
 def nothing_left(sources: Iterable[Source]) -> str:

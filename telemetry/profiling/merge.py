@@ -32,6 +32,7 @@ from telemetry.recording.recording import (
     TIME,
     GpuIdentity,
     Recording,
+    RunSettings,
     boards_of,
 )
 
@@ -78,6 +79,9 @@ def merge(recordings: Sequence[Recording]) -> Recording:
             (recording.cpu_cores for recording in recordings if recording.cpu_cores), None
         ),
         observed=next((recording.observed for recording in recordings if recording.observed), None),
+        settings=next(
+            (r.settings for r in recordings if r.settings != RunSettings()), RunSettings()
+        ),
         served=tuple(told for recording in recordings for told in recording.served),
         labels={job: whose for recording in recordings for job, whose in recording.labels.items()},
         notes=tuple(notes),

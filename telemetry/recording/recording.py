@@ -33,6 +33,21 @@ class JobLabels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """What a run's configuration says of it.
+
+    Attributes:
+        loader_workers: of the loader that feeds its steps.
+        batch_per_gpu: items a GPU takes at a time.
+        precision: as `kinds.PRECISIONS` names it.
+    """
+
+    loader_workers: int | None = None
+    batch_per_gpu: int | None = None
+    precision: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
     """What one server, or the copies of one, reported over a stretch of time.
 
@@ -160,6 +175,7 @@ class Recording:
         host_ram_gib: memory of the machine.
         cpu_cores: of the machine.
         observed: the job itself, where the source watched it.
+        settings: what its configuration says, where a tracker keeps it.
         served: what servers of models told of themselves, one value a job.
         labels: whose the jobs are, by name.
         notes: what a reader of the profile should know.
@@ -184,6 +200,7 @@ class Recording:
     host_ram_gib: float | None = None
     cpu_cores: float | None = None
     observed: Observed | None = None
+    settings: RunSettings = RunSettings()
     served: tuple[Served, ...] = ()
     labels: Mapping[str, JobLabels] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

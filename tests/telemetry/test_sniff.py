@@ -44,6 +44,11 @@ def refused(tmp_path: Path, content: bytes, hints: Hints | None = None) -> str:
         (b'{"schemaVersion": 1, "traceEvents": []}', "neither work of a GPU nor a step"),
         (b"identity/LineItemId,identity/TimeInterval\n", "AWS cost and usage"),
         (b'"AvailabilityZone","BilledCost","ChargePeriodEnd"\n', "FOCUS bill"),
+        (b"epoch,step,train_loss,val_loss\n0,1,0.5,\n", "training log"),
+        (
+            b"step,DeviceStatsMonitor.on_train_batch_end/allocated_bytes.all.peak\n1,2\n",
+            "Lightning",
+        ),
         (b"openapi: 3.0.0\ninfo:\n  title: x\n", "YAML"),
         (b'{"schema": "gpucost.plan/v1"}', "plan"),
         (b'{"a": 1}', "neither a profile nor telemetry"),

@@ -97,6 +97,21 @@ def test_mlflow_without_gpus_is_refused(tmp_path: Path) -> None:
     assert "enable_system_metrics_logging" in said
 
 
+def test_lightning_s_csv_logger_is_read_with_its_settings(tmp_path: Path) -> None:
+    """Rows of losses lie between those of GPUs; hparams.yaml says workers and precision."""
+    monitor = "DeviceStatsMonitor.on_train_batch_end/gpu_id: 0"
+    lines = [f"{monitor}/utilization.gpu (%),{monitor}/memory.used (MB),epoch,step,train_loss"]
+    for step in range(6):
+        lines += [f"{30 + 4 * step}.0,4096.0,,{step},", f",,0,{step},0.5"]
+    (tmp_path / "hparams.yaml").write_text("num_workers: 0\nprecision: bf16-mixed\n")
+    (tmp_path / "metrics.csv").write_text("\n".join(lines) + "\n")
+    (profile,) = _read(tmp_path).values()
+    assert profile.mean("util.kernel_time") == pytest.approx(0.4, abs=1e-6)
+    assert profile.mean("mem.used_gib") == 4.0
+    assert profile.step is not None
+    assert (profile.step.loader_workers, profile.job.precision) == (0, "amp-bf16")
+
+
 def test_an_event_file_of_tensorboard_is_read() -> None:
     """Lightning's tags in a file that tensorboardX wrote: two GPUs, ten seconds apart."""
     (profile,) = _read(EVENTS).values()

@@ -86,6 +86,56 @@ def readings(file: str | Path, slot: str) -> list[float]:
     return [float(v) for v in samples[samples[GPU] == samples[GPU].min()][slot]]
 
 
+def configured(number: int, *inner: int, **settings: object) -> bytes:
+    """Return a record whose configuration stands under the given fields."""
+    body = b"".join(
+        field(1, field(1, name.encode()) + field(16, json.dumps(value).encode()))
+        for name, value in settings.items()
+    )
+    for part in reversed(inner):
+        body = field(part, body)
+    return field(number, body)
+
+
+def test_the_configuration_in_a_log_tells_workers_batch_and_precision(tmp_path: Path) -> None:
+    """What the run was started with reaches the job; a later record of it replaces the first."""
+    file = tmp_path / "run.wandb"
+    records = [
+        configured(17, 4, num_workers=4, optim={"lr": 0.1}),
+        configured(5, num_workers=0, per_device_train_batch_size=8, fp16=True, bf16=False),
+        *(statistics(1_700_000_000 + 15 * i, {"gpu.0.gpu": 30 + i}) for i in range(8)),
+    ]
+    file.write_bytes(log(records))
+    (profile,) = read_source(str(file), Hints())
+    assert profile.step is not None
+    assert profile.step.loader_workers == 0
+    assert (profile.job.batch_per_gpu, profile.job.precision) == (8, "amp-fp16")
+    assert_writable((profile,))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "workers", "precision"),
+    [
+        ("files/config.yaml", "num_workers:\n  value: 0\nbf16:\n  value: true\n", 0, "amp-bf16"),
+        ("config.yaml", "data:\n  value:\n    num_workers: 6\n", 6, None),
+        ("config.yaml", "a:\n  num_workers: 6\nb:\n  num_workers: 2\n", None, None),
+        ("config.yaml", "num_workers: [\n", None, None),
+        ("files/wandb-metadata.json", '{"args": ["--num-workers", "3", "--lr=1"]}', 3, None),
+        ("hparams.yaml", "num_workers: 0\nprecision: 16-mixed\n", 0, "amp-fp16"),
+    ],
+)
+def test_the_configuration_beside_a_run_is_read(
+    name: str, text: str, workers: int | None, precision: str | None, tmp_path: Path
+) -> None:
+    """Files that W&B and Lightning write beside readings; one that says two things says nothing."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "events.jsonl").write_bytes(Path(path("wandb/events_2020.jsonl")).read_bytes())
+    (profile,) = read_source(str(tmp_path / "events.jsonl"), Hints())
+    assert (profile.step and profile.step.loader_workers) == workers
+    assert profile.job.precision == precision
+
+
 def test_lines_of_2020_are_read() -> None:
     """A line that ends in `"_wandb": true` is an event, no summary; the run's GPU alone counts."""
     (profile,) = read_source(path("wandb/events_2020.jsonl"), Hints())
