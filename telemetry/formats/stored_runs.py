@@ -169,12 +169,16 @@ def settings_of(pairs: Iterable[tuple[str, object]]) -> RunSettings:
         told[name.lower().rpartition("/")[2].replace("-", "_")].add(str(value).lower())
     values = {name: next(iter(texts)) for name, texts in told.items() if len(texts) == 1}
     own = {f"{name}={value}" for name, value in values.items()}
-    precisions = [word for word, signs in LABELS["precisions"].items() if not own.isdisjoint(signs)]
+    precisions = (
+        word
+        for word, signs in LABELS["precisions"].items()
+        if any(own.issuperset(sign.split()) for sign in signs)
+    )
     numbers = {
         field: whole_of(next((values[name] for name in names if name in values), None))
         for field, names in LABELS["settings"].items()
     }
-    return RunSettings(precision=precisions[0] if len(precisions) == 1 else None, **numbers)
+    return RunSettings(precision=next(precisions, None), **numbers)
 
 
 def _flat(pairs: Iterable[tuple[str, object]]) -> Iterator[tuple[str, object]]:

@@ -213,7 +213,7 @@ def hardware_of(merged: Recording, hints: Hints) -> tuple[Hardware, tuple[str, .
     memories = [gpu.memory_gib for gpu in merged.gpus if gpu.memory_gib and gpu.partition is None]
     distinct = {_canonical(model, None) for model in models}
     model, notes = hints.gpu, list[str]()
-    if len(distinct) == 1:
+    if len(distinct) == 1 and (hints.gpu is None or hardware.find(models[0]) is not None):
         model = models[0]
         if hints.gpu is not None and _canonical(hints.gpu, _one(memories)) != _canonical(
             model, _one(memories)
@@ -221,7 +221,8 @@ def hardware_of(merged: Recording, hints: Hints) -> tuple[Hardware, tuple[str, .
             notes.append(Message("read.gpu-hint", hint=hints.gpu, gpu=model))
     elif models:
         taken = f"taken as {hints.gpu}, as --gpu says" if hints.gpu else "so the model is left open"
-        notes.append(f"different GPU models in one source ({', '.join(models)}), {taken}.")
+        kind = "different GPU models" if len(distinct) > 1 else "a GPU model that is not known"
+        notes.append(f"{kind} in one source ({', '.join(models)}), {taken}.")
     if len(set(memories)) > 1:
         notes.append(Message("read.memory-sizes"))
     devices = boards_of(merged.gpus)

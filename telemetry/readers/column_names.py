@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from planner.profile.kinds import SLOTS
 from telemetry.readers.hints import Hints
 from telemetry.readers.units import ROLES, Meaning, meaning_of, spelled
+from telemetry.recording.recording import COUNTERS, MEMORY_FRACTION
 
 # Columns that feed `throttle.fraction`: set when the driver held clocks for power or heat.
 BITMASK, FLAG = "throttle.bitmask", "throttle.flag"
@@ -87,8 +89,15 @@ def metrics() -> Mapping[str, Meaning]:
     return table
 
 
+@cache
 def _csv_names() -> Mapping[str, Meaning]:
-    return names_of("nvidia-smi-csv")
+    """Return what columns of a CSV hold: people also head them with DCGM's names of fields."""
+    dcgm = {
+        name: holds
+        for name, holds in names_of("dcgm").items()
+        if holds.target in (*SLOTS, *COUNTERS, MEMORY_FRACTION, BITMASK)
+    }
+    return {**dcgm, **names_of("nvidia-smi-csv")}
 
 
 # Used by loggers for capacity in use as well as for the controller's busy time: never guessed.

@@ -24,6 +24,8 @@ _OF_GPU = re.compile(
     r"gpu|dcgm|nvidia|nvml|cuda|vram|rocm|amd|xpu|hami|mig|_fb_|smi", re.IGNORECASE
 )
 
+_VENDOR = re.compile(r"^(dcgm_fi_(dev|prof)|nvidia_smi|amd)_")
+
 
 @dataclass(slots=True)
 class Ledger:
@@ -72,7 +74,8 @@ def _example(names: Sequence[str]) -> str:
     """Return the `--map` of the name that is nearest to a known one."""
     readings = {name: holds for name, holds in names_of("nvidia-smi-csv").items() if holds.scale}
     for name in names:
-        near = get_close_matches(fold(name)[0], readings, n=1, cutoff=0.7)
+        own = _VENDOR.sub("", fold(name)[0])  # which is alike in all of its names
+        near = get_close_matches(own, readings, n=1, cutoff=0.7)
         if near:
             return f"--map '{name}={readings[near[0]].target}'"
     return f"--map '{names[0]}=SLOT'"

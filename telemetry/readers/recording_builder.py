@@ -37,6 +37,8 @@ _MOST_PERCENT = 110.0
 _POWER_OVER_LIMIT = 1.3
 # No board draws more; the largest superchip modules are below 3 kW.
 _MOST_WATTS = 3000.0
+# More than a slot of the newest PCIe (x16 of generation 6) and an NVLink domain carry, MiB/s.
+_MOST_MIB_S = {"io.pcie_": 1 << 17, "io.nvlink_": 1 << 22}
 _MEMORY_OVER_TOTAL = 1.05
 _LEAST_GIB, _MOST_GIB = 1 / 1024, 10_000.0
 _MILLI = 1e-3
@@ -265,6 +267,10 @@ class RecordingBuilder:
             return self._checked_fraction(values, slot)
         if limits is not None and limits.high is not None:
             self._blank(values, values > limits.high, slot, f"above {limits.high:g}")
+        if most := next(
+            (most for link, most in _MOST_MIB_S.items() if slot.startswith(link)), None
+        ):
+            self._blank(values, values > most, slot, "more than the link carries")
         if slot == "power.board_w":
             return self._checked_power(values, samples)
         least = _MEMORY_OVER_TOTAL * min(totals.values(), default=np.inf)

@@ -44,6 +44,36 @@ def test_a_column_that_is_not_understood_is_named(tmp_path: Path) -> None:
     assert (unread.source, unread.slot, unread.n) == ("frobnication_rate", None, 6)
 
 
+def test_columns_headed_by_dcgm_s_fields_are_read(tmp_path: Path) -> None:
+    """Memory in MiB, power in W, bytes a second as such; more than a slot carries is left out."""
+    names = ("DEV_GPU_UTIL", "DEV_FB_USED", "DEV_POWER_USAGE", "PROF_PCIE_RX_BYTES")
+    head = ",".join(("timestamp,gpu,Hostname,modelName", *(f"DCGM_FI_{n}" for n in names)))
+    for received, mib_s in ((20_971_520_000, 20_000.0), (9e15, None)):
+        rows = [
+            f"{1e9 + t},0,n7,NVIDIA H100 PCIe,100,61440,178,{received}" for t in range(0, 90, 30)
+        ]
+        profile = read(tmp_path, "\n".join((head, *rows)))
+        assert profile.hardware.gpu == "NVIDIA H100 PCIe"
+        assert profile.mean("mem.used_gib") == 60.0
+        assert profile.mean("power.board_w") == 178.0
+        assert profile.mean("io.pcie_rx_mib_s") == mib_s
+        assert "not understood" not in notes(profile)
+
+
+def test_no_map_is_proposed_by_a_vendor_s_prefix(tmp_path: Path) -> None:
+    """What DCGM's names have in common says nothing of what they hold."""
+    said = notes(read(tmp_path, log("DCGM_FI_DEV_SOME_NEW_COUNT", "7")))
+    assert "--map 'DCGM_FI_DEV_SOME_NEW_COUNT=SLOT'" in said
+
+
+def test_a_model_that_is_not_known_is_what_gpu_says(tmp_path: Path) -> None:
+    """A known model goes before the option, another one does not."""
+    laptop = log().replace("NVIDIA A100-SXM4-80GB", "Some GPU of 2031")
+    assert read(tmp_path, laptop, hints=Hints(gpu="L4")).hardware.gpu == "L4"
+    assert read(tmp_path, laptop).hardware.gpu == "Some GPU of 2031"
+    assert read(tmp_path, log(), hints=Hints(gpu="L4")).hardware.gpu == "NVIDIA A100-SXM4-80GB"
+
+
 def test_nothing_is_said_where_all_is_understood(tmp_path: Path) -> None:
     """What nvidia-smi writes and nobody needs is known."""
     every = ("pstate", "P0", "pcie.link.gen.current", "4", "clocks.mem [MHz]", "1593 MHz")

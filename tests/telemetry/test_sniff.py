@@ -49,6 +49,7 @@ def refused(tmp_path: Path, content: bytes, hints: Hints | None = None) -> str:
             b"step,DeviceStatsMonitor.on_train_batch_end/allocated_bytes.all.peak\n1,2\n",
             "Lightning",
         ),
+        (b"PK\x03\x04\x14\0\x06\0[Content_Types].xml\0\0xl/workbook.xml", "Save the sheet as CSV"),
         (b"openapi: 3.0.0\ninfo:\n  title: x\n", "YAML"),
         (b'{"schema": "gpucost.plan/v1"}', "plan"),
         (b'{"a": 1}', "neither a profile nor telemetry"),

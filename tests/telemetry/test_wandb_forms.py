@@ -121,6 +121,8 @@ def test_the_configuration_in_a_log_tells_workers_batch_and_precision(tmp_path: 
         ("config.yaml", "a:\n  num_workers: 6\nb:\n  num_workers: 2\n", None, None),
         ("config.yaml", "num_workers: [\n", None, None),
         ("files/wandb-metadata.json", '{"args": ["--num-workers", "3", "--lr=1"]}', 3, None),
+        ("config.yaml", "fp16:\n  value: false\nbf16:\n  value: false\n", None, "fp32"),
+        ("config.yaml", "fp16:\n  value: false\n", None, None),
         ("hparams.yaml", "num_workers: 0\nprecision: 16-mixed\n", 0, "amp-fp16"),
     ],
 )
