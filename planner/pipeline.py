@@ -34,7 +34,7 @@ from planner.diagnosis.diagnose import diagnose, fixes, reclaimable
 from planner.fleet.executor import map_on
 from planner.fleet.placements import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
-from planner.plan.advice import cure_now, find_proof, steady_use
+from planner.plan.advice import close_at_night, cure_now, find_proof, steady_use
 from planner.plan.answer import answer, with_sharing
 from planner.plan.confidence import rate_confidence
 from planner.plan.draft import JobDraft, PlanDraft, leave_together, roi, summarize
@@ -316,6 +316,7 @@ def plan_job(
         reason=ranking.reason,
         proof=find_proof(context, ranking.options, ranking.recommended, now),
         steady=steady_use(context, best),
+        off_hours=close_at_night(context, priced),
         home=home,
         elsewhere=find_elsewhere(context, candidates, home) if packs else (),
     )

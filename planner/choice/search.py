@@ -48,7 +48,7 @@ from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice
 from planner.serving.measured_service import RATE_SPREAD, MeasuredService
 from planner.signals.finding import Saved
-from planner.signals.signals import PARTS, idle_pause_s, worst_latency_ms
+from planner.signals.signals import PARTS, idle_pause_s, open_hours, worst_latency_ms
 from pricing.billing.machine_time import UNKNOWN_GRANULARITY_S
 from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
@@ -436,7 +436,8 @@ def _ended_when_idle(profile: Profile, idle: float, asked: Requirements) -> _Hou
     Of each pause the delay and the start are not saved. Where the mean length of the pauses is
     known, pauses that are all alike save least (Jensen's inequality, as what is saved of a pause is
     convex in its length), pauses of a Poisson process what is expected, one long pause nearly all.
-    That is the pause before and after the job, where it is long.
+    That is the pause before and after the job, where it is long. Of people's work the machine may
+    have to stay on from the first piece of a day to the last, as in half of the cases expected.
     """
     pause_s, lost_s = idle_pause_s(profile), IDLE_END_S + asked.checkpoints.restart_s
     least, expected = 0.05, 0.5
@@ -448,6 +449,8 @@ def _ended_when_idle(profile: Profile, idle: float, asked: Requirements) -> _Hou
     saved, within = around * (1.0 - kept_idle(profile, asked)), max(0.0, idle - around)
     parts = (0.95, min(0.95, expected), least)
     low, mid, high = (1.0 - saved - within * part for part in parts)
+    if (people := open_hours(profile)) is not None and people.share > mid:
+        mid, high = (mid + people.share) / 2, max(high, people.share)
     return _Hours((Cause("use", "idle", low, mid, max(mid, high)),), basis)
 
 

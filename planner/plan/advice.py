@@ -27,6 +27,7 @@ from planner.plan.job import Now, Proof
 from planner.plan.option import STAY
 from planner.profile.kinds import JobKind
 from planner.signals.finding import Finding, Saved
+from planner.signals.signals import open_hours
 from planner.signals.thresholds import LEFT_ON
 from pricing.billing.lines import BY_TIME
 from pricing.catalog.offer import TERMS_H, Offer
@@ -322,6 +323,22 @@ def steady_use(context: JobContext, choice: Option | None) -> str | None:
         return words
     share = offer.usd_per_hour / spot - 1
     return join((words, Message("first.spot", usd=plain(spot), share=share)))
+
+
+def close_at_night(context: JobContext, priced: Mapping[str, Saved]) -> str | None:
+    """Return what a machine that people use costs if it is off when they are not there.
+
+    That ends nobody's session; ending in each pause saves no less (`planner.choice.search`).
+    """
+    people, saves, cost = (
+        open_hours(context.profile),
+        priced.get(END_WHEN_IDLE),
+        context.baseline.cost,
+    )
+    if people is None or saves is None or not cost or saves.low <= 0 or saves.low == saves.high:
+        return None
+    usd, percent = whole_dollars(cost - saves.low), saves.low / cost * 100
+    return Message("first.off-hours", **people._asdict() | {"usd": usd, "percent": percent})
 
 
 def _roll_back(option: Option, context: JobContext) -> float | None:

@@ -69,6 +69,7 @@ class JobDraft:
         reason: why it stays on today's machine; None where it does not.
         proof: what would settle what is open; None where nothing is worth measuring.
         steady: what a term of its machine costs; None where it is used too little for one.
+        off_hours: what it costs if it is off when nobody uses it; None where that is not known.
         machine: how it runs today, and what each action would set there.
         remedies: the actions on the job itself that apply today, with what they gain there.
         priced: what each of them saves alone, by its code; without those of unknown gain.
@@ -100,6 +101,7 @@ class JobDraft:
     reason: str | None = None
     proof: Proof | None = None
     steady: str | None = None
+    off_hours: str | None = None
     home: Home | None = None
     elsewhere: tuple[Elsewhere, ...] = ()
     remaining: tuple[QuoteLine, ...] | None = None
@@ -281,6 +283,7 @@ def summarize(job: JobDraft, text: bytes) -> JobDraft:
         reason=None,
         proof=None,
         steady=None,
+        off_hours=None,
         left_out=LeftOut(
             codes=frozenset(job.codes),
             offers=tuple(option.offer for option in listed if option.id not in ids),

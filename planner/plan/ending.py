@@ -106,4 +106,4 @@ def _with_machine(job: JobDraft) -> JobDraft:
     bill, sure = job.baseline.quote, job.confidence
     if bill is not None:
         sure = if_ended(sure, job.baseline, bill.usage.as_of)
-    return replace(ended, now=now, options=(), confidence=sure)
+    return replace(ended, now=now, options=(), confidence=sure, steady=None, off_hours=None)

@@ -198,6 +198,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         reason: why it stays on today's machine; None where it does not.
         steady: what a term, or spot capacity, of the machine costs that is used so many hours, and
             from where on either is cheaper; left out where it is used for less.
+        off_hours: what a machine that people use costs if it is off at nights and weekends.
     """
 
     now: Now | None = None
@@ -206,6 +207,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     proof: Proof | None = None
     reason: str | None = None
     steady: str | UnsetType = UNSET
+    off_hours: str | UnsetType = UNSET
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

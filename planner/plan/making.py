@@ -293,6 +293,7 @@ def _answer(document: JobPlan, job: JobDraft) -> Answer:
         proof=job.proof,
         reason=job.reason,
         steady=job.steady or UNSET,
+        off_hours=job.off_hours or UNSET,
     )
 
 

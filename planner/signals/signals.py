@@ -5,6 +5,7 @@ A signal that was not measured is None, and no test on it can hold.
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from planner.profile.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
@@ -22,6 +23,8 @@ _PREALLOCATED, _STEADY = 0.7, 0.95
 _BYTES_A_WEIGHT = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.56}
 _PEAK_OVER_MEAN = 2.0  # of the cache in use; our estimate
 _RUNTIME_GIB = 2.0  # CUDA context, graphs and buffers of a server; our estimate
+DAY_H, WEEK_H = 24, 168
+_NIGHT_H = 8
 _QUANTILES = (("p99", 0.99), ("p95", 0.95), ("p90", 0.90), ("p75", 0.75), ("p50", 0.50))
 
 
@@ -227,6 +230,42 @@ def idle_pause_s(profile: Profile) -> float | None:
         return total_s / count
     rate = profile.job.requests_per_s if profile.job.kind.answers else None
     return 1.0 / rate if rate else None
+
+
+class OpenHours(NamedTuple):
+    """When people work on a machine: on some days of a week, from one hour of the day to another.
+
+    Attributes:
+        days: of a week.
+        begin: hour of the day, UTC.
+        end: hour of the day, UTC.
+        share: of the week.
+    """
+
+    days: int
+    begin: int
+    end: int
+    share: float
+
+
+def open_hours(profile: Profile) -> OpenHours | None:
+    """Return the hours in which people work on it, those between two pieces of work among them.
+
+    None where it has no night of its own: eight hours of the day in which nothing ever ran.
+    """
+    use = profile.by_hour.mean if profile.by_hour else ()
+    used = sorted({hour % DAY_H for hour, share in enumerate(use) if share > 0})
+    if len(use) != WEEK_H or not used or profile.job.kind not in {"interactive", "unknown"}:
+        return None
+    following = (*used[1:], used[0])
+    night_h, last = max(
+        ((after - h - 1) % DAY_H, h) for h, after in zip(used, following, strict=True)
+    )
+    if night_h < _NIGHT_H:
+        return None
+    begin, open_h = (last + 1 + night_h) % DAY_H, DAY_H - night_h
+    days = len({(hour - begin) % WEEK_H // DAY_H for hour, share in enumerate(use) if share > 0})
+    return OpenHours(days, begin, (last + 1) % DAY_H or DAY_H, days * open_h / WEEK_H)
 
 
 def _idle_floor(profile: Profile) -> float | None:

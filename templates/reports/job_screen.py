@@ -154,6 +154,8 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     notes = [Line(label=_("Note"), text=text, kind="note") for text in _warnings(job, plan)]
     if option is not None and option.scaling:
         notes.append(Line(label=_("Copies"), text=_scaled(option, option.scaling.by_hour)))
+    if off_hours := job.answer.off_hours:
+        notes.append(Line(label=_("Safer"), text=translate_text(off_hours), kind="note"))
     if launchable := _launchable(job):
         notes.append(Line(label=_("Or launch"), text=launchable))
     notes += _spare(job, plan)
