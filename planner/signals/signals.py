@@ -443,6 +443,11 @@ SIGNALS: dict[str, Signal] = {
     "work.rate_per_s": Signal(
         lambda p: p.work.rate_per_s if p.work else None, "work done per second", "/s"
     ),
+    # Where the waits were timed, they tell what it stands for.
+    "loader.workers": Signal(
+        lambda p: p.step.loader_workers if p.step and p.step.data_wait_s is None else None,
+        "workers of the loader",
+    ),
     "step.data_wait_fraction": Signal(
         _step("data_wait_s"), "step spent waiting for data", FRACTION
     ),
