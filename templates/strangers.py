@@ -7,6 +7,9 @@ HTML escape every value (jinja2's autoescape).
 
 import dataclasses
 import re
+from decimal import Decimal
+from operator import is_not
+from types import NoneType
 from typing import TypeVar
 
 import msgspec
@@ -20,6 +23,8 @@ _IN_MARKDOWN = (
     (re.compile(r"<(?=[A-Za-z/!?])"), "&lt;"),
     (re.compile(r"\[(?=[^\]]*\]\s*[\[(:])"), "&#91;"),  # after numbers: its own is not apart
 )
+_SUSPECT = re.compile(f"{_CONTROL.pattern[:-1]}|[@#<\\[]")  # no other text is changed
+_WITHOUT_TEXT = frozenset((bool, int, float, Decimal, NoneType))
 _NOT_IN_FILES = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"
 )
@@ -30,25 +35,28 @@ def for_markdown(value: _T) -> _T:
 
     Texts without any of that stay as they are, and so do values that hold none.
     """
+    if type(value) in _WITHOUT_TEXT:
+        return value
     if isinstance(value, str):
-        return _plain(value)  # type: ignore[return-value] # of the type that came
+        return _plain(value) if _SUSPECT.search(value) else value  # type: ignore[return-value] # of the type that came
     if isinstance(value, msgspec.Struct):
         changes = _changes({name: getattr(value, name) for name in value.__struct_fields__})
         return msgspec.structs.replace(value, **changes) if changes else value
+    if isinstance(value, tuple | list):
+        plain = [for_markdown(inner) for inner in value]
+        return type(value)(plain) if any(map(is_not, plain, value)) else value
+    if isinstance(value, dict):
+        return {for_markdown(key): for_markdown(inner) for key, inner in value.items()}  # type: ignore[return-value] # the same
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         changes = _changes(fields)
         return dataclasses.replace(value, **changes) if changes else value
-    if isinstance(value, tuple | list):
-        return type(value)(map(for_markdown, value))
-    if isinstance(value, dict):
-        return {for_markdown(key): for_markdown(inner) for key, inner in value.items()}  # type: ignore[return-value] # the same
     return value
 
 
 def _changes(fields: dict[str, object]) -> dict[str, object]:
     plain = {name: for_markdown(field) for name, field in fields.items()}
-    return {name: field for name, field in plain.items() if field != fields[name]}
+    return {name: field for name, field in plain.items() if field is not fields[name]}
 
 
 def _plain(text: str) -> str:

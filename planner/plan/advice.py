@@ -309,6 +309,8 @@ def steady_use(context: JobContext, choice: Option | None) -> str | None:
     offer = today.offer if choice is None else choice.offer
     if offer is None or offer.purchase != "on_demand" or today.owed or not month:
         return None
+    if must_end(context.findings):
+        return None
     hours = (today.hours if choice is None else choice.hours).mid
     ways = tuple(context.catalog.bought_otherwise(offer))
     most = offer.usd_per_hour * Decimal(repr(hours))

@@ -264,6 +264,11 @@ def idle_phases(profile: Profile) -> float | None:
     return share if idle else None
 
 
+def hung(profile: Profile) -> float | None:
+    """Return the share of the recording in which kernels only spun; None where none was seen."""
+    return sum(p.time_fraction or 0.0 for p in profile.phases if p.kind == "hang") or None
+
+
 def idle_after_s(profile: Profile) -> float:
     """Return how much of the idle phases lies after the job, s; 0 where it is short."""
     window = profile.window if profile.idle_around_fraction else None
@@ -322,6 +327,7 @@ SIGNALS: dict[str, Signal] = {
     "window.idle_around_h": Signal(idle_around_h, "hours idle before and after the job", "h"),
     "window.recorded_h": Signal(recorded_h, "hours recorded", "h"),
     "phases.idle": Signal(idle_phases, "time in idle phases", FRACTION),
+    "phases.hang": Signal(hung, "time in which kernels only spin", FRACTION),
     "generation.share": Signal(generation_share, "time generating samples", FRACTION),
     "job.ended": Signal(lambda profile: profile.job.ended, "how the job ended"),
     **{

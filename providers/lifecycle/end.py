@@ -191,7 +191,7 @@ class _EndingPart:
             if watch.elapsed_s >= patience.gone_s:
                 return
             self._tell_of_waiting(watch)
-            watch.pause(patience.pause_s)
+            watch.pause(patience.pause_after(watch.elapsed_s))
 
     def _know(self) -> None:
         """Take everything open that the journal knows, by id, or by name where it has none."""

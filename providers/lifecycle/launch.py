@@ -290,7 +290,7 @@ def _await_running(session: Session, spec: LaunchSpec) -> tuple[Resource, ...]:
             return tuple(shown)
         if watch.elapsed_s >= patience.running_s:
             break
-        watch.pause(patience.pause_s)
+        watch.pause(patience.pause_after(watch.elapsed_s))
     why = next((entry.why for entry in answers if entry.why), "they do not run")
     raise ProviderError(f"the machines did not start within {patience.running_s:g} s: {why}.")
 
@@ -370,7 +370,7 @@ def await_nodes(session: Session, spec: LaunchSpec) -> None:
                 raise ProviderError(f"{pool.resource.name} was not handed over: {endless}.")
         if watch.elapsed_s >= patience.running_s:
             break
-        watch.pause(patience.pause_s)
+        watch.pause(patience.pause_after(watch.elapsed_s))
     running = sum(node.state == "running" for node in nodes)
     fault = pool.why if pool.resource is None else pool.resource.fault
     doubts = (fault, *(node.why for node in listing.unasked))

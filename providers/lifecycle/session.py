@@ -60,7 +60,7 @@ class Patience:
     """How long each wait may take; in seconds, so that lost answers in a row end none early.
 
     Attributes:
-        pause_s: between two looks.
+        pause_s: between two looks, at first; see `pause_after`.
         running_s: until a machine runs.
         bootstrap_s: until it says that it is ready.
         gone_s: until everything of a run is gone.
@@ -76,6 +76,14 @@ class Patience:
     unasked_s: float = 30.0
     calls: int = 5
     longest_wait_s: float = 60.0
+
+    def pause_after(self, waited_s: float) -> float:
+        """Return the seconds until the next look: a tenth of the wait so far, six pauses at most.
+
+        A provider that keeps one waiting for minutes is not asked every few seconds meanwhile: each
+        look is a call to every region.
+        """
+        return max(self.pause_s, min(waited_s / 10, 6 * self.pause_s))
 
 
 def skew_told(provider: str, skew_s: float) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ Pauses that the probe timed (evaluation, checkpoint, stall) are taken from it, e
 in which it lies. Apart from them, a stretch is steady where steps run or a GPU is busy; a quiet
 stretch (every GPU under 5 % busy for 10 s and 5 readings) is data preparation where the host works
 meanwhile, and idle otherwise. Before the first work it is start-up, unless the host works for half
-a minute: libraries load faster than that. What follows the last step is teardown.
+a minute: libraries load faster than that. What follows the last step is teardown. A hang is the
+end of a recording in which the kernels of several GPUs only spin.
 """
 
 from __future__ import annotations
@@ -31,21 +32,29 @@ if TYPE_CHECKING:
 
 _BUSY_FRACTION = 0.05
 _QUIET_S, _QUIET_READINGS, _PREPARES_S = 10.0, 5, 30.0
+# A collective that waits for a lost rank reads as 100 % busy and draws a fraction of what the job
+# drew. PyTorch gives it up no sooner than after ten minutes (the default timeout of NCCL there).
+_SPINS, _SPINNING_POWER, _HANGS_S = 0.99, 0.4, 600.0
 # A quarter of the cores at work is a job that prepares data, not one that waits.
 HOST_WORKS = 0.25
 _LOADS = ("util.kernel_time", "util.sm_active")
+_POWER = "power.board_w"
 _TIMED = ("evaluation", "checkpoint", "stall")
 _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class _Ticks:
-    """Readings on one clock: when, for how long, how busy the busiest GPU and the host were."""
+    """Readings on one clock: when, for how long, how busy the busiest GPU and the host were.
+
+    `spins` is where the GPUs, of several, are busy all the time at a fraction of the usual power.
+    """
 
     t_s: NDArray[np.float64]
     stood_s: NDArray[np.float64]
     busy: NDArray[np.float64]
     host: NDArray[np.float64]
+    spins: NDArray[np.bool_]
 
 
 def phases(merged: Recording) -> tuple[Phase, ...]:
@@ -92,18 +101,34 @@ def _ticks(
     if len(np.unique(clock)) < 2:  # noqa: PLR2004 - one instant has no phases
         return None
     busy = [_at(clock, times, values) for times, values in loads]
+    power = [_at(clock, *read) for _, rows in by_gpu(samples) if (read := _read_of(rows, _POWER))]
     return _Ticks(
         t_s=clock,
         stood_s=durations(clock),
         busy=np.max(busy, axis=0) if busy else np.full(len(clock), np.nan),
         host=_host(clock, host),
+        spins=_spins(busy, power, len(clock)),
     )
 
 
+def _spins(
+    busy: list[NDArray[np.float64]], power: list[NDArray[np.float64]], readings: int
+) -> NDArray[np.bool_]:
+    if len(busy) < 2 or len(power) < len(busy):  # noqa: PLR2004 - one GPU waits for no other
+        return np.zeros(readings, dtype=bool)
+    drawn_w, loads = np.sum(power, axis=0), np.array(busy)
+    waiting, lost = loads >= _SPINS, loads <= 1.0 - _SPINS  # the rank that died runs no kernel
+    all_wait = (waiting | lost).all(axis=0) & waiting.any(axis=0)
+    return np.asarray(all_wait & (drawn_w < _SPINNING_POWER * np.quantile(drawn_w, 0.95)))
+
+
 def _load(rows: Columns) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    for slot in _LOADS:
-        if slot in rows and (known := np.isfinite(rows[slot])).any():
-            return rows["t_s"][known], rows[slot][known]
+    return next((read for slot in _LOADS if (read := _read_of(rows, slot))), None)
+
+
+def _read_of(rows: Columns, slot: str) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    if slot in rows and (known := np.isfinite(rows[slot])).any():
+        return rows["t_s"][known], rows[slot][known]
     return None
 
 
@@ -154,6 +179,9 @@ def _by_load(ticks: _Ticks) -> list[str]:
             continue
         for i in run:
             labels[i] = _quiet(ticks, run, started=started)
+    begun = int(np.flatnonzero(np.append(True, ~ticks.spins))[-1])  # after the last other reading
+    if ticks.stood_s[begun:].sum() >= _HANGS_S:
+        labels[begun:] = ["hang"] * (len(labels) - begun)
     return labels
 
 

@@ -527,7 +527,8 @@ def _launchable(job: JobPlan) -> str:
 
 def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
     """Yield what would settle the answer, and what a full screen leaves out."""
-    is_open = job.kind == "unknown" and job.answer.next is None and not ends_machine(job)
+    ends = job.answer.now is not None and job.answer.now.kind == "end"
+    is_open = job.kind == "unknown" and job.answer.next is None and not ends
     if is_open and plan.period == "month":
         ask = _("--kind training, if the job ends by itself: speed then saves hours")
         yield Line(label=_("Settle it"), text=ask)
