@@ -45,6 +45,7 @@ class SourceReading:
         hints: what the sources do not say themselves.
         live: which part of a server's metrics is read.
         sizes: returns the GPUs of each machine on a bill; None: bills are refused.
+        machine: PROVIDER/TYPE/REGION of jobs that do not say what they run on.
         on_price: takes what a bill says that the only job's machine costs an hour.
     """
 
@@ -52,6 +53,7 @@ class SourceReading:
     hints: Hints = NO_HINTS
     live: LiveOptions = LAST_DAY
     sizes: Callable[[], MachineSizes] | None = None
+    machine: str | None = None
     on_price: Callable[[Decimal], None] = lambda _: None
 
 
@@ -121,7 +123,7 @@ def _billed(
     if not bill_of:
         return profiles
     billed = review(tuple(bill_of.values()), how.sizes(), zone=UTC)
-    placed, notes, price = with_machines(profiles, billed)
+    placed, notes, price = with_machines(profiles, billed, how.machine)
     for note in notes:
         say(f"{', '.join(bill_of)}: {note}")
     if price is not None:

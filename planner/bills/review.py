@@ -2,9 +2,9 @@
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 
 import msgspec
@@ -356,66 +356,115 @@ _PRICE_DIGITS = 6
 
 
 def with_machines(
-    profiles: Sequence[Profile], billed: Review
+    profiles: Sequence[Profile], billed: Review, stated: str | None = None
 ) -> tuple[tuple[Profile, ...], tuple[str, ...], Decimal | None]:
     """Return the profiles with the machine, purchase and hours that a bill has for them.
 
     A job that does not say what it runs on is matched where the bill has one kind of machine with
     its GPU model, and as many or more of them.
 
+    Args:
+        profiles: what was measured.
+        billed: what was paid.
+        stated: PROVIDER/TYPE/REGION of jobs that do not say what they run on.
+
     Returns:
-        The profiles; notes on what was matched, and on what is billed and not measured; dollars an
-        hour of one machine, where there is one job and it was matched.
+        The profiles, the first with a note on what is billed and not measured; notes on what was
+        matched; dollars an hour of one machine, where there is one job and it was matched.
     """
     placed, notes = [], []
     price: Decimal | None = None
-    matched: set[ReviewedMachine] = set()
+    measured_h: defaultdict[ReviewedMachine, float] = defaultdict(float)
     for profile in profiles:
-        machine = None if profile.hardware.instance_type else _billed(profile, billed.machines)
-        if machine is None:
+        hardware = profile.hardware
+        place = stated or f"{hardware.provider}/{hardware.instance_type}"
+        is_stated = bool(stated or hardware.instance_type)
+        machine = _billed(profile, billed.machines, place if is_stated else None)
+        if machine is not None:
+            measured_h[machine] += _machine_hours(profile, billed)
+        if machine is None or is_stated:
             placed.append(profile)
             continue
-        matched.add(machine)
         if len(profiles) == 1 and machine.hours:
             price = round(machine.usd / Decimal(repr(machine.hours)), _PRICE_DIGITS)
         place = f"{machine.provider}/{machine.instance_type}"
         what = {"job": profile.job.name, "gpu": machine.gpu or ""}
         notes.append(Message("invoice.only-machine", place=place, **what))
-        hardware = replace(
-            profile.hardware,
-            provider=machine.provider,
-            instance_type=machine.instance_type,
-            region=machine.region,
-            purchase=machine.purchase if machine.purchase in PURCHASES else "on_demand",
-        )
-        usage = profile.usage or MonthlyUse()
-        hours = usage.hours_per_month or _hours_a_month(machine, billed)
-        placed.append(
-            replace(profile, hardware=hardware, usage=replace(usage, hours_per_month=hours))
-        )
-    unmeasured = [m for m in billed.machines if m not in matched and m.usd > 0]
-    if unmeasured:
-        usd = show(sum_exactly(machine.usd for machine in unmeasured))
-        names = [f"{m.provider}/{m.instance_type or m.gpu}" for m in unmeasured]
-        machines = listed(names, _SHOWN)
-        notes.append(Message("invoice.unmeasured", usd=usd, machines=machines))
+        placed.append(_on(profile, machine, billed))
+    placed[0] = _noting(placed[0], _not_covered(measured_h, billed))
     return tuple(placed), tuple(notes), price
 
 
-def _billed(profile: Profile, machines: Iterable[ReviewedMachine]) -> ReviewedMachine | None:
-    """Return the only machine on a bill that a job can be on; None where there are several."""
+def _on(profile: Profile, machine: ReviewedMachine, billed: Review) -> Profile:
+    """Return a profile of a job on a machine of a bill."""
+    hardware = replace(
+        profile.hardware,
+        provider=machine.provider,
+        instance_type=machine.instance_type,
+        region=machine.region,
+        purchase=machine.purchase if machine.purchase in PURCHASES else "on_demand",
+    )
+    usage = profile.usage or MonthlyUse()
+    hours = usage.hours_per_month or _hours_a_month(machine, billed)
+    return replace(profile, hardware=hardware, usage=replace(usage, hours_per_month=hours))
+
+
+def _noting(profile: Profile, note: str) -> Profile:
+    notes = (*profile.provenance.notes, *([note] if note else []))
+    return replace(profile, provenance=replace(profile.provenance, notes=notes))
+
+
+def _machine_hours(profile: Profile, billed: Review) -> float:
+    """Return the machine hours of a recording that lie in the days of a bill."""
+    window, start, end = profile.window, billed.bill.start, billed.bill.end
+    if window is None or not window.duration_s:
+        return 0.0
+    seconds = window.duration_s + window.idle_around_s
+    if window.start and start and end:
+        begin = window.start - timedelta(seconds=window.idle_before_s or 0.0)
+        until = min(end, begin + timedelta(seconds=seconds))
+        seconds = max(0.0, (until - max(start, begin)).total_seconds())
+    return seconds / _SECONDS_PER_HOUR * (profile.hardware.nodes or 1)
+
+
+def _not_covered(measured_h: Mapping[ReviewedMachine, float], billed: Review) -> str:
+    """Return what of the GPU machines of a bill no telemetry covers; empty where all is covered."""
+    usd, rest, names = Decimal(0), Decimal(0), dict[str, float]()
+    for machine in sorted(billed.machines, key=lambda m: -m.usd):
+        hours = machine.hours or 0.0
+        part = min(1.0, measured_h.get(machine, 0.0) / hours) if hours else 0.0
+        left = machine.usd * (1 - Decimal(repr(part)))
+        usd, rest = usd + machine.usd, rest + left
+        if cents(left) > 0:
+            name = f"{machine.provider}/{machine.instance_type or machine.gpu}"
+            names[name] = names.get(name, 0.0) + (1 - part) * hours
+    if not names:
+        return ""
+    params = {"usd": show(usd), "covered": show(usd - rest), "rest": show(rest)}
+    machines = [f"{name} {hours:,.0f} h" if hours else name for name, hours in names.items()]
+    return Message("invoice.covered", **params, machines=listed(machines, _SHOWN))
+
+
+def _billed(
+    profile: Profile, machines: Iterable[ReviewedMachine], place: str | None
+) -> ReviewedMachine | None:
+    """Return the machine on a bill that a job is on, or the only kind of one that it can be on."""
     model = find(profile.hardware.gpu)
     count = profile.gpu_count / (profile.hardware.nodes or 1)
     sizes = [
         (machine.gpu_hours / machine.hours, machine)
         for machine in machines
-        if model and machine.gpu == model.name and machine.instance_type
-        if machine.gpu_hours and machine.hours
+        if machine.instance_type and machine.gpu_hours and machine.hours
+        if (place or "").startswith(f"{machine.provider}/{machine.instance_type}")
+        or (not place and model and machine.gpu == model.name)
     ]
-    exact = [machine for gpus, machine in sizes if round(gpus) == count]
+    exact = [machine for gpus, machine in sizes if place or round(gpus) == count]
     larger = [machine for gpus, machine in sizes if gpus >= count]
     fitting = exact or larger
-    return fitting[0] if len(fitting) == 1 else None
+    if len({(m.provider, m.instance_type, m.region) for m in fitting}) != 1:
+        return None
+    bought = profile.hardware.purchase or "on_demand"
+    return next((m for m in fitting if m.purchase == bought), fitting[0])
 
 
 def _hours_a_month(machine: ReviewedMachine, billed: Review) -> float | None:

@@ -212,7 +212,9 @@ def _warnings(job: JobPlan, plan: Plan) -> list[str]:
     return texts
 
 
-_FIRST = frozenset(("note.other-gpu", "note.gaps", "read.no-seconds", "read.rows-as-gpus"))
+_FIRST = frozenset(
+    ("note.other-gpu", "note.gaps", "read.no-seconds", "read.rows-as-gpus", "invoice.covered")
+)
 """Codes of warnings that change what every figure of a screen means."""
 
 

@@ -294,15 +294,16 @@ def _measured(
     meanwhile.
     """
     billed: list[Decimal] = []
+    if typed["current"] is not None:
+        typed["current"] = load().full_place(typed["current"])
     how = SourceReading(
         folders=folder_options(jobs_by, output),
         hints=Hints(**{name: typed.pop(name) for name in HINTS}),
         sizes=lambda: gpu_sizes(load()),
+        machine=typed["current"],
         on_price=billed.append,
     )
     profiles = read_sources(sources, output.say, how)
-    if typed["current"] is not None:
-        typed["current"] = load().full_place(typed["current"])
     if typed["price_usd_per_hour"] is None and typed["current"] is None and billed:
         typed["price_usd_per_hour"] = billed[0]
     return _with_gpus(profiles, output)
