@@ -24,6 +24,7 @@ from typing import Literal, get_args
 from msgspec import Struct, structs
 
 from planner.choice.baseline import OWN, bill_of_work, seconds, usage_of_work, use_of_work
+from planner.choice.offers import Sizing
 from planner.choice.requirements import Reason
 from planner.choice.workload import Tenancy, Workload
 from planner.models.copies import Scaling
@@ -199,6 +200,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         offer: what is rented.
+        sizing: the machines of one copy.
         count: machines, of all replicas together.
         actions: codes of actions applied.
         speed: speed-up over today.
@@ -220,6 +222,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     """
 
     offer: Offer
+    sizing: Sizing
     count: int
     actions: tuple[str, ...]
     speed: Estimate

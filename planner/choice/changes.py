@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from planner.actions import ACTIONS
 from planner.choice.candidate import Candidate
-from planner.choice.context import JobContext, gpus_used, idle_gpus
+from planner.choice.context import JobContext
 from planner.choice.feasibility import unproven
 from planner.choice.workload import Tenancy
 from planner.models.copies import Scaling
@@ -71,7 +71,7 @@ def _is_other(candidate: Candidate, context: JobContext) -> bool:
 def _structural(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
     """Return the codes for what the choice of machine changes against today."""
     offer, today = candidate.offer, context.baseline.offer
-    before, after = context.profile.gpu_count, gpus_used(offer, context)
+    before, after = context.profile.gpu_count, candidate.sizing.used
     found = []
     if offer.gpu != context.gpu.name:
         slower = context.kernel_speed(gpus()[offer.gpu]).mid < 1.0
@@ -97,13 +97,11 @@ def why(candidate: Candidate, context: JobContext) -> str:
         said.append(Message("why.speed", times=_times(candidate.speed), gpu=offer.gpu))
     if (each := candidate.count // candidate.copies) > 1:
         said.append(Message("why.machines", n=each))
-    if idle := idle_gpus(offer, context):
+    if idle := candidate.sizing.idle:
         said.append(Message("why.idle-gpus", n=idle, of=offer.gpu_count))
-    if offer.cpu_architecture != (
-        today.cpu_architecture if today else context.gpu.host_architecture
-    ):
+    if offer.cpu_architecture != context.cpu_architecture:
         said.append(Message("why.architecture", arch=offer.cpu_architecture))
-    if doubt := unproven(offer, context):
+    if doubt := unproven(offer, candidate.sizing, context):
         said.append(doubt)
     if candidate.scaling is not None:
         said.append(_copies(candidate.scaling, context))

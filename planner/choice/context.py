@@ -1,9 +1,9 @@
 """All that the checks of one job need: its host, and how many machines of a size it would take."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from planner.actions import Action
 from planner.choice.baseline import Baseline, where
@@ -179,6 +179,12 @@ class JobContext:
         return source_gpu(self.profile)
 
     @cached_property
+    def cpu_architecture(self) -> str:
+        """Of today's host, else of the hosts that the profiled GPU is sold on."""
+        today = self.baseline.offer
+        return today.cpu_architecture if today else self.gpu.host_architecture
+
+    @cached_property
     def market(self) -> Market:
         """What all jobs of the plan share."""
         return self.shared or Market(catalog=self.catalog, asked=self.asked)
@@ -188,10 +194,12 @@ class JobContext:
         """How many of the plan's periods the horizon holds: months, or the one run."""
         return self.asked.horizon if self.work.storage_h is not None else Decimal(1)
 
-    @cached_property
-    def sizing(self) -> Callable[[Offer], Sizing]:
-        """What machines of an offer one copy of the job would take, and their GPUs."""
-        return lru_cache(maxsize=None)(lambda offer: _sizing(offer, self))
+    def sizing(self, offer: Offer) -> Sizing:
+        """Return what machines of an offer one copy of the job would take, and their GPUs."""
+        count, idle = _machines(offer, self), _idle(offer, self)
+        today = self.baseline.has_size(offer)
+        used = self.profile.gpu_count if today or idle else round(offer.gpu_count) * count
+        return Sizing(machines=count, used=used, idle=idle, today=today)
 
     def work_cost(self, cost: Decimal | None) -> WorkCost | None:
         """Return what an amount of the job's work costs, of a bill of the period."""
@@ -262,28 +270,6 @@ def measured_cores(offer: Offer, context: JobContext) -> float | None:
     if cores is None or not context.baseline.has_size(offer):
         return None
     return cores / (context.profile.hardware.nodes or 1)
-
-
-def machines(offer: Offer, context: JobContext) -> int:
-    """Return how many machines of a size one copy of the job would take."""
-    return context.sizing(offer).machines
-
-
-def gpus_used(offer: Offer, context: JobContext) -> int:
-    """Return the GPUs at work: all of them, but what the job wants where more must be paid."""
-    return context.sizing(offer).used
-
-
-def idle_gpus(offer: Offer, context: JobContext) -> int:
-    """Return the GPUs that would be paid for and not used, in the next larger machine sold."""
-    return context.sizing(offer).idle
-
-
-def _sizing(offer: Offer, context: JobContext) -> Sizing:
-    count, idle = _machines(offer, context), _idle(offer, context)
-    today = context.baseline.has_size(offer)
-    used = context.profile.gpu_count if today or idle else round(offer.gpu_count) * count
-    return Sizing(machines=count, used=used, idle=idle, today=today)
 
 
 def _machines(offer: Offer, context: JobContext) -> int:

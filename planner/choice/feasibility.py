@@ -7,12 +7,10 @@ from planner.choice.candidate import Candidate
 from planner.choice.context import (
     HostNeed,
     JobContext,
-    gpus_used,
     host_lacks,
     host_unknown,
-    machines,
 )
-from planner.choice.offers import OnSale
+from planner.choice.offers import OnSale, Sizing
 from planner.choice.requirements import Reason, Rejected
 from planner.prediction.kernels import missing
 from planner.profile.model import Profile
@@ -29,26 +27,25 @@ BUSIEST = 0.9  # of a GPU's time: the contract's compute share
 _NOT_SOLD = frozenset(("rent.retired", "rent.network"))
 """Why nobody could rent it; the other reasons are to be asked about: listed, never recommended."""
 Why = tuple[Reason, str]
-Check = Callable[[Offer, JobContext], Iterable[Why]]
-JobCheck = Callable[[OnSale, JobContext], Why | None]
+Check = Callable[[OnSale, JobContext], Why | None]
 
 FAST_LINKS = ("nvlink", "xgmi")
 _HOURS_PER_MONTH = float(HOURS_PER_MONTH)
 
 
-def checks_of(context: JobContext) -> tuple[JobCheck, ...]:
-    """Return the checks of an offer by what was measured, without those that cannot fail."""
+def checks_of(context: JobContext) -> tuple[Check, ...]:
+    """Return the checks of an offer, the plainest first, without those that cannot fail."""
     splits, gpus_wanted = context.profile.job.splits_a_step, context.profile.gpu_count
-    needed: dict[JobCheck, bool] = {
+    needed: dict[Check, bool] = {
         _carried: context.host.is_known,
         _connected: splits or gpus_wanted > 1 or (context.profile.hardware.nodes or 1) > 1,
         _started: context.asked.launchable_only,
     }
-    return tuple(check for check in _FOR_THE_JOB if needed.get(check, True))
+    return tuple(check for check in _CHECKS if needed.get(check, True))
 
 
-def refusal(size: OnSale, context: JobContext, checks: Iterable[JobCheck]) -> Rejected | None:
-    """Return why the offer cannot run the job, by what was measured; None where it can."""
+def refusal(size: OnSale, context: JobContext, checks: Iterable[Check]) -> Rejected | None:
+    """Return why the offer cannot run the job; None where it can."""
     for check in checks:
         found = check(size, context)
         if found is not None:
@@ -56,86 +53,73 @@ def refusal(size: OnSale, context: JobContext, checks: Iterable[JobCheck]) -> Re
     return None
 
 
-def refusal_of_alike(offer: Offer, context: JobContext) -> Rejected | None:
-    """Return why no job on such machines can take the offer, the plainest reason first."""
-    for check in _FOR_ALL_ALIKE:
-        for reason, detail in check(offer, context):
-            return Rejected(offer=offer.name, reason=reason, detail=detail)
-    return None
-
-
-def _who(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
-    asked, gpu = context.asked, gpus().get(offer.gpu)
-    named = offer.gpu in asked.gpus
+def _who(size: OnSale, context: JobContext) -> Why | None:
+    offer, asked, gpu = size.offer, context.asked, gpus().get(size.offer.gpu)
     if gpu is None or gpu.memory_bandwidth_gb_s is None:
-        yield "unknown-gpu", Message("no.specifications", gpu=offer.gpu)
-        return
+        return "unknown-gpu", Message("no.specifications", gpu=offer.gpu)
     if offer.gpu_count < 1:
-        yield "capability", Message("no.slice", n=offer.gpu_count)
-    sale = offer.not_for_rent_reason(context.catalog.as_of)
-    here = context.baseline.has_size(offer)
-    if sale and sale.code in _NOT_SOLD and not here:
-        yield "unavailable", sale
+        return "capability", Message("no.slice", n=offer.gpu_count)
+    here, named = size.sizing.today, offer.gpu in asked.gpus
+    sale = None if here else offer.not_for_rent_reason(context.catalog.as_of)
+    if sale and sale.code in _NOT_SOLD:
+        return "unavailable", sale
     if offer.is_community and not (
         "community" in asked.include or offer.provider in asked.providers
     ):
-        yield "unavailable", Message("no.community")
-    if offer.minimum_gpus > 1 and not here:
-        ordered = offer.gpu_count * machines(offer, context) * context.work.replicas
-        if ordered < offer.minimum_gpus:
-            yield "unavailable", Message("no.minimum", least=offer.minimum_gpus, n=ordered)
+        return "unavailable", Message("no.community")
+    least = 1 if here else offer.minimum_gpus
+    if least > 1:
+        ordered = offer.gpu_count * size.sizing.machines * context.work.replicas
+        if ordered < least:
+            return "unavailable", Message("no.minimum", least=least, n=ordered)
     if gpu.vendor != context.gpu.vendor and not (named or "any-vendor" in asked.include):
         vendor = context.gpu.vendor
-        yield "capability", Message("no.vendor", vendor=gpu.vendor, today=vendor)
-    today = (
-        context.baseline.offer.cpu_architecture
-        if context.baseline.offer
-        else context.gpu.host_architecture
-    )
-    if offer.cpu_architecture != today and not (named or "any-arch" in asked.include):
-        arch = offer.cpu_architecture
-        yield "capability", Message("no.architecture", arch=arch, today=today)
+        return "capability", Message("no.vendor", vendor=gpu.vendor, today=vendor)
+    today = context.cpu_architecture
+    if gpu.host_architecture != today and not (named or "any-arch" in asked.include):
+        arch = gpu.host_architecture
+        return "capability", Message("no.architecture", arch=arch, today=today)
+    return None
 
 
-def _how_many(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
-    wanted, total = context.profile.gpu_count, gpus_used(offer, context)
+def _how_many(size: OnSale, context: JobContext) -> Why | None:
+    wanted, total = context.profile.gpu_count, size.sizing.used
     if context.asked.gpu_counts:
         least, most = context.asked.gpu_counts
-        if not least <= total <= most:
-            code = "no.gpus-asked" if least == most else "no.gpus-asked-range"
-            yield "gpu-count", Message(code, n=total, least=least, most=most)
-        return
+        if least <= total <= most:
+            return None
+        code = "no.gpus-asked" if least == most else "no.gpus-asked-range"
+        return "gpu-count", Message(code, n=total, least=least, most=most)
     if total == wanted:
-        return
+        return None
     if not context.profile.job.kind.trains:
         code = "no.gpus-idle" if total > wanted else "no.gpus-too-few"
-        yield "gpu-count", Message(code, n=total, used=wanted, idle=total - wanted)
-    elif total > wanted and context.asked.objective != "time" and context.asked.deadline_h is None:
-        yield "gpu-count", Message("no.gpus-too-many", n=total, used=wanted)
+        return "gpu-count", Message(code, n=total, used=wanted, idle=total - wanted)
+    if total > wanted and context.asked.objective != "time" and context.asked.deadline_h is None:
+        return "gpu-count", Message("no.gpus-too-many", n=total, used=wanted)
+    return None
 
 
-def _region(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
-    if context.there(offer) is not None:
-        return
-    asked, there = context.asked.regions, continent_of(offer)
+def _region(size: OnSale, context: JobContext) -> Why | None:
+    if context.there(size.offer) is not None:
+        return None
+    asked, area = context.asked.regions, context.stays_on or ""
     if asked:
-        code = "no.not-sold" if regions_of(offer) else "no.region-unknown"
-        yield "region", Message(code, regions=asked)
-        return
-    area = context.stays_on or ""
-    if there:
-        yield "region", Message("no.too-far", place=there, area=area)
-    else:
-        yield "region", Message("no.place-unknown", area=area)
+        code = "no.not-sold" if regions_of(size.offer) else "no.region-unknown"
+        return "region", Message(code, regions=asked)
+    if there := continent_of(size.offer):
+        return "region", Message("no.too-far", place=there, area=area)
+    return "region", Message("no.place-unknown", area=area)
 
 
-def _purchase(offer: Offer, context: JobContext) -> Iterable[tuple[Reason, str]]:
-    today = context.baseline.offer
+def _purchase(size: OnSale, context: JobContext) -> Why | None:
+    purchase, today = size.offer.purchase, context.baseline.offer
     allowed = context.asked.purchases or ("on_demand", today.purchase if today else "on_demand")
-    if offer.purchase not in allowed:
-        yield "purchase", Message("no.purchase", purchase=offer.purchase)
-    elif offer.purchase == "spot" and not context.profile.job.kind.has_fixed_work:
-        yield "purchase", Message("no.spot", kind=str(context.profile.job.kind))
+    if purchase not in allowed:
+        return "purchase", Message("no.purchase", purchase=purchase)
+    if purchase == "spot" and not context.profile.job.kind.has_fixed_work:
+        return "purchase", Message("no.spot", kind=str(context.profile.job.kind))
+    return None
 
 
 def _takes(size: OnSale, context: JobContext) -> Why | None:
@@ -213,12 +197,11 @@ def _carried(size: OnSale, context: JobContext) -> Why | None:
     )
 
 
-def unproven(offer: Offer, context: JobContext) -> str | None:
+def unproven(offer: Offer, sizing: Sizing, context: JobContext) -> str | None:
     """Return what only the seller can say of an offer, or what it states too little of for the job.
 
     A machine that has as little as the least one sold with that GPU would do: then nothing is said.
     """
-    sizing = context.sizing(offer)
     if sizing.today:
         return None
     sale = offer.not_for_rent_reason(context.catalog.as_of)
@@ -272,9 +255,7 @@ def _started(size: OnSale, context: JobContext) -> Why | None:
     return None
 
 
-# Of the machine, the GPUs wanted and the kind of job alone: what `the first pass` tells apart.
-_FOR_ALL_ALIKE: tuple[Check, ...] = (_who, _how_many, _region, _purchase)
-_FOR_THE_JOB: tuple[JobCheck, ...] = (_takes, _carried, _connected, _started)
+_CHECKS = (_who, _how_many, _region, _purchase, _takes, _carried, _connected, _started)
 
 
 def _why_not(offer: Offer) -> str:
@@ -296,7 +277,7 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
     latency, target = context.latency_ms, context.profile.job.latency_slo_ms
     same = candidate.offer.gpu == context.gpu.name
     if context.work.service is not None and not same:
-        return _overloaded(candidate, context, context.work.service)
+        return _overloaded(candidate, context.work.service)
     if latency is not None and target is not None:
         worst = latency / speed.low
         if worst > target and (not same or latency > target):
@@ -315,14 +296,11 @@ def too_slow(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | 
     return None
 
 
-def _overloaded(
-    candidate: Candidate, context: JobContext, service: MeasuredService
-) -> tuple[Reason, str] | None:
+def _overloaded(candidate: Candidate, service: MeasuredService) -> tuple[Reason, str] | None:
     """Return why as many copies of a language model as today would not keep its targets."""
     if candidate.scaling is not None:
         return None  # as many as keep them
-    gpus = gpus_used(candidate.offer, context)
-    limit = service.limit_on(service.layout_on(candidate.offer, gpus))
+    limit = service.limit_on(service.layout_on(candidate.offer, candidate.sizing.used))
     if limit is None or limit.rate >= service.rate:
         return None
     stop, wanted = limit.stopped_by, service.rate

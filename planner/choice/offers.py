@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import structs
 
-from planner.choice.requirements import Rejected, Requirements
+from planner.choice.requirements import Requirements
 from planner.prediction.layout import Layout
 from pricing.billing.quote import dearest, places
 from pricing.billing.usage import Usage
@@ -24,6 +25,7 @@ from pricing.money import HOURS_PER_MONTH
 
 _OF_EACH_MACHINE = ("boot-disk", "address")
 _MONTH_S = HOURS_PER_MONTH * 3600
+_PRICE = attrgetter("usd_per_hour")
 
 
 class Sizing(NamedTuple):
@@ -46,20 +48,14 @@ class Sizing(NamedTuple):
         return Layout.of(offer, self.machines, self.used)
 
 
-Refused = tuple[float, int, Rejected]
-"""How far over a limit an offer is, its place among the offers, and what is said."""
-
-
 class OnSale(NamedTuple):
     """An offer that a job may take, as far as can be said without a measurement.
 
     Attributes:
-        number: its place among the offers.
         offer: what is rented.
         sizing: the machines that a job would take.
     """
 
-    number: int
     offer: Offer
     sizing: Sizing
 
@@ -107,7 +103,10 @@ class Market:
         anywhere = continent is None and not self.asked.regions
         for offers in self._sizes:
             allowed = offers if anywhere else [o for x in offers if (o := self.there(x, continent))]
-            yield min(allowed or offers, key=lambda o: (o.usd_per_hour, o.region != home, o.region))
+            least = min(allowed or offers, key=_PRICE)  # of equal ones the first, by region
+            at_home = (o for o in allowed or offers if o.region == home)
+            tied = (o for o in at_home if o.usd_per_hour == least.usd_per_hour)
+            yield next(tied, least)
 
     @cached_property
     def _sizes(self) -> tuple[tuple[Offer, ...], ...]:

@@ -30,7 +30,7 @@ from planner.actions.settings import (
 )
 from planner.choice.baseline import gpu_memory_gib
 from planner.choice.candidate import Candidate
-from planner.choice.context import JobContext, gpus_used, idle_gpus, measured_cores
+from planner.choice.context import JobContext, measured_cores
 from planner.choice.requirements import Site
 from planner.models.communication import link_class
 from planner.models.copies import Scaling
@@ -123,7 +123,7 @@ def _boards(candidate: Candidate, context: JobContext) -> _Boards | None:
         return _Boards(working=context.profile.gpu_count * replicas)
     if offer.gpu_count < 1:
         return None
-    working, idle = gpus_used(offer, context), idle_gpus(offer, context)
+    working, idle = candidate.sizing.used, candidate.sizing.idle
     gpu = find(offer.gpu)
     idles_at_w = 0.0 if not idle else None if gpu is None else idle_w(gpu)
     if idles_at_w is None:
@@ -308,7 +308,7 @@ def how_it_runs_today(context: JobContext) -> MachineSettings:
 
 
 def _run(candidate: Candidate, context: JobContext) -> PlannedRun:
-    working = max(1, gpus_used(candidate.offer, context))
+    working = max(1, candidate.sizing.used)
     interrupted = candidate.interruptions
     spot_up_s = None if interrupted is None else interrupted.mean_s
     held = 1.0 if candidate.tenancy is None else candidate.tenancy.held / candidate.tenancy.of

@@ -9,10 +9,9 @@ start is paid for.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -24,19 +23,16 @@ from planner.choice.baseline import over_limits
 from planner.choice.candidate import Candidate, Interruptions, check_ends, misses_deadline, rate
 from planner.choice.context import (
     JobContext,
-    gpus_used,
-    machines,
     measured_cores,
 )
 from planner.choice.feasibility import (
     BUSIEST,
     checks_of,
     refusal,
-    refusal_of_alike,
     too_slow,
     unproven,
 )
-from planner.choice.offers import OnSale, Refused
+from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected, Requirements
 from planner.choice.workload import END_WHEN_IDLE, IDLE_END_S, Tenancy, kept_idle
 from planner.diagnosis.diagnose import SWITCH_HOURS
@@ -73,95 +69,41 @@ _NOTHING_DONE = _Way()
 def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[Rejected, ...]]:
     """Return the candidates that keep every limit, and one rejection per size and reason."""
     candidates: list[Candidate] = []
-    taken, unfit = _sifted(_Standing(context))
-    rejected = dict(unfit)
+    rejected: dict[tuple[str, str], Rejected] = {}
     checks, ways = checks_of(context), tuple(map(_way, _action_sets(context)))
     ways_on = {True: ways, False: _elsewhere(ways)}  # by whether it is the size of today
-    why_not = [refusal(size, context, checks) for size in taken]
-    fit = [size for size, unable in zip(taken, why_not, strict=True) if unable is None]
-    layouts = {(_layout(size, context), size.sizing.today) for size in fit}
-    speeds = {
-        (layout, today): _speeds(layout, context, ways_on[today]) for layout, today in layouts
-    }
-    for size, unable in zip(taken, why_not, strict=True):
+    speeds: dict[tuple[Layout, bool], _Speeds | InputError] = {}
+    for offer in _offered(context):
+        size = OnSale(offer, context.sizing(offer))
+        unable, today = refusal(size, context, checks), size.sizing.today
         made, refused = (
-            ([], [unable])
-            if unable
-            else _consider(size, speeds, context, ways_on[size.sizing.today])
+            ([], [unable]) if unable else _consider(size, speeds, context, ways_on[today])
         )
         candidates.extend(made)
         # Why the copies of today are all needed is told beside what else the machine can do.
         for why in refused:
-            if made and why.offer == size.offer.name:
+            if made and why.offer == offer.name:
                 continue
-            key, found = (why.offer, why.reason), (why.excess, size.number, why)
-            if key not in rejected or found[:2] < rejected[key][:2]:
-                rejected[key] = found
+            before = rejected.setdefault((why.offer, why.reason), why)
+            if why.excess < before.excess:
+                rejected[why.offer, why.reason] = why
     names = {candidate.offer.name for candidate in candidates}
-    kept = (one for (name, _), (_, _, one) in rejected.items() if name not in names)
+    kept = (one for (name, _), one in rejected.items() if name not in names)
     return tuple(candidates), tuple(sorted(kept, key=attrgetter("offer", "reason")))
 
 
-class _Standing:
-    """A job, equal to those for which the same machines are on sale: nothing of it was measured."""
+def _offered(context: JobContext) -> Iterator[Offer]:
+    """Yield today's machine as it is paid for, where that is known and was asked for.
 
-    def __init__(self, context: JobContext) -> None:
-        hardware, job, today = context.profile.hardware, context.profile.job, context.baseline
-        self.context = context
-        self._parts = (
-            context.market,
-            today.offer,
-            today.assumed,
-            today.count,
-            today.replicas,
-            context.gpu.name,
-            context.profile.gpu_count,
-            hardware.nodes,
-            context.work.replicas,
-            job.kind,
-            job.splits_the_model,
-            context.stays_on,
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._parts)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Standing) and self._parts == other._parts
-
-
-@lru_cache(maxsize=64)
-def _sifted(job: _Standing) -> tuple[list[OnSale], dict[tuple[str, str], Refused]]:
-    """Return the offers that such jobs can take, and by offer and reason why not the others."""
-    context = job.context
-    paid, taken = _paid(context), []
-    refused: dict[tuple[str, str], Refused] = {}
-    offers = (*((paid,) if paid else ()), *_cheapest_region(paid, context))
-    for number, offer in enumerate(offers):
-        problem = refusal_of_alike(offer, context)
-        if problem is None:
-            taken.append(OnSale(number, offer, context.sizing(offer)))
-        else:
-            key = (problem.offer, problem.reason)
-            refused.setdefault(key, (problem.excess, number, problem))
-    return taken, refused
-
-
-def _paid(context: JobContext) -> Offer | None:
-    """Return today's machine as it is paid for, where that is known and was asked for."""
-    today = context.baseline.offer
-    known = today is not None and not context.baseline.assumed and context.market.named(today)
-    return today if known else None
-
-
-def _cheapest_region(paid: Offer | None, context: JobContext) -> Iterator[Offer]:
-    """Yield one offer per size and purchase: the cheapest region, today's region on a tie.
-
-    Today's machine, which is offered as it is paid for, is yielded in a cheaper region alone.
+    Then one offer per size and purchase: the cheapest region, today's region on a tie; of today's
+    machine a cheaper region alone.
     """
-    today = context.baseline.offer
-    home = today.region if today else None
-    for cheapest in context.market.cheapest(home, context.stays_on):
+    today, market = context.baseline.offer, context.market
+    is_paid = today is not None and not context.baseline.assumed and market.named(today)
+    paid = today if is_paid else None
+    if paid:
+        yield paid
+    for cheapest in market.cheapest(today.region if today else None, context.stays_on):
         if paid is None or (cheapest.place, cheapest.purchase) != (paid.place, paid.purchase):
             yield cheapest
 
@@ -181,7 +123,7 @@ def _speeds(layout: Layout, context: JobContext, ways: tuple[_Way, ...]) -> _Spe
 
 def _consider(
     size: OnSale,
-    predicted: Mapping[tuple[Layout, bool], _Speeds | InputError],
+    predicted: dict[tuple[Layout, bool], _Speeds | InputError],
     context: JobContext,
     ways: tuple[_Way, ...],
 ) -> tuple[list[Candidate], list[Rejected]]:
@@ -189,7 +131,10 @@ def _consider(
     made: list[Candidate] = []
     over: list[Rejected] = []
     offer, layout = size.offer, _layout(size, context)
-    speeds = predicted[layout, size.sizing.today]
+    here = (layout, size.sizing.today)
+    if here not in predicted:
+        predicted[here] = _speeds(layout, context, ways)
+    speeds = predicted[here]
     if isinstance(speeds, InputError):
         return [], [Rejected(offer=offer.name, reason="unknown-gpu", detail=speeds.problems[0])]
     place = _place(size, layout, context)
@@ -199,7 +144,7 @@ def _consider(
             continue  # that is o0
         candidate = _candidate(place, speeds, context, way)
         if SCALE_DOWN in candidate.actions and candidate.scaling is None:
-            reason, detail = all_needed(offer, context, candidate.speed)
+            reason, detail = all_needed(size, context, candidate.speed)
             if size.sizing.today:
                 told = Message("no.fewer-copies", machine=offer.name)
                 over.append(Rejected(offer=told, reason=reason, detail=detail))
@@ -256,8 +201,7 @@ def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
 class _Taken(NamedTuple):
     """An offer that can run the job: what of a candidate no action changes."""
 
-    offer: Offer
-    machines: int
+    size: OnSale
     layout: Layout
     doubt: str | None
     interruptions: Interruptions | None
@@ -292,7 +236,7 @@ def price_change(
     context: JobContext, actions: tuple[Action, ...], today: Offer, cost: Decimal
 ) -> Saved:
     """Return what actions together save on today's machine in the period, of what it costs."""
-    size, way = OnSale(0, today, context.sizing(today)), _way(actions)
+    size, way = OnSale(today, context.sizing(today)), _way(actions)
     layout = _layout(size, context)
     speeds = _speeds(layout, context, (way,))
     if isinstance(speeds, InputError):
@@ -307,10 +251,9 @@ def price_change(
 def _place(size: OnSale, layout: Layout, context: JobContext) -> _Taken:
     offer = size.offer
     return _Taken(
-        offer=offer,
-        machines=size.sizing.machines,
+        size=size,
         layout=layout,
-        doubt=unproven(offer, context),
+        doubt=unproven(offer, size.sizing, context),
         interruptions=_interruptions(size, context) if offer.purchase == "spot" else None,
         # Today's price is the same on both sides.
         moved=UNMOVED if offer == context.baseline.offer else moved(offer, context.catalog.as_of),
@@ -335,19 +278,20 @@ def _layout(size: OnSale, context: JobContext) -> Layout:
 
 
 def _candidate(place: _Taken, speeds: _Speeds, context: JobContext, way: _Way) -> Candidate:
-    offer, (actions, codes) = place.offer, way
+    (offer, sizing), (actions, codes) = place.size, way
     unchanged, speed = speeds[()], speeds[codes]
     if place.doubt:
         speed = msgspec.structs.replace(speed, basis=join((speed.basis, place.doubt)), weak=True)
-    scaled = scaling(offer, context, speed) if SCALE_DOWN in codes else None
+    scaled = scaling(place.size, context, speed) if SCALE_DOWN in codes else None
     hours = (
         _hours(context, place.layout, unchanged, speed, actions)
         if scaled is None
-        else scaled_hours(scaled, offer, context, speed)
+        else scaled_hours(scaled, place.size, context, speed)
     )
     return Candidate(
         offer=offer,
-        count=place.machines * (context.work.replicas if scaled is None else scaled.peak),
+        sizing=sizing,
+        count=sizing.machines * (context.work.replicas if scaled is None else scaled.peak),
         actions=codes,
         speed=speed,
         hours_of_work=context.work.hours_at_work,
@@ -387,10 +331,9 @@ def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, 
         endless = check_ends(candidate.interruptions, work_h)
         if endless is not None:
             return endless
-    count = machines(candidate.offer, context)
+    count, gpus = candidate.sizing.machines, max(1, candidate.sizing.used)
     if asked.deadline_h is not None and count > 1:
         return "deadline", Message("no.trace-of-one", n=count)
-    gpus = max(1, gpus_used(candidate.offer, context))
     return misses_deadline(work_h, asked.spot_trace, asked.checkpoints, asked.deadline_h, gpus)
 
 
@@ -535,20 +478,21 @@ class _Copy:
 
 
 def scaling(
-    offer: Offer, context: JobContext, speed: Estimate, margin: float = 1.0
+    size: OnSale, context: JobContext, speed: Estimate, margin: float = 1.0
 ) -> Scaling | None:
     """Return the fewest copies that answer the demand; None where no fewer hours are paid for.
 
     Args:
-        offer: whose machines run them.
+        size: whose machines run them.
         context: of a service.
         speed: of the job there, over today.
         margin: what a copy can take over what is expected.
     """
     if not may_scale(context):
         return None
+    offer, sizing = size
     copy = _copy(offer, context, speed)
-    least = min(_limits(offer, context, speed, copy), default=_UNMEASURED)
+    least = min(_limits(size, context, speed, copy), default=_UNMEASURED)
     if least.times <= 0.0:
         return None
     demand, by_hour = _demand(context), _by_hour(offer, context, least.times * margin)
@@ -563,21 +507,19 @@ def scaling(
         busiest_fraction=busy / least.times if service else (copy.share or 0.0) * busy,
         latency_ms=copy.latency_at(busy)
         if service is None
-        else service.latency_ms(
-            service.layout_on(offer, gpus_used(offer, context)), busy * service.rate
-        ),
+        else service.latency_ms(service.layout_on(offer, sizing.used), busy * service.rate),
         limit=least.words,
     )
-    ordered = offer.gpu_count * machines(offer, context) * found.peak
+    ordered = offer.gpu_count * sizing.machines * found.peak
     paid = found.paid * period_h(context)
     fewer = paid < context.work.replicas * context.work.hours.mid - _ROUNDING
     return found if fewer and ordered >= offer.minimum_gpus else None
 
 
-def all_needed(offer: Offer, context: JobContext, speed: Estimate) -> tuple[Reason, str]:
+def all_needed(size: OnSale, context: JobContext, speed: Estimate) -> tuple[Reason, str]:
     """Return why no fewer copies are enough on the machines of an offer."""
-    copies = context.work.replicas
-    least = min(_limits(offer, context, speed, _copy(offer, context, speed)), default=_UNMEASURED)
+    copies, offer = context.work.replicas, size.offer
+    least = min(_limits(size, context, speed, _copy(offer, context, speed)), default=_UNMEASURED)
     if least.times <= 0.0:
         return least.reason, Message("no.fewer", n=copies, why=least.words)
     times = Message("no.one-answers", times=least.times, why=least.words)
@@ -587,7 +529,7 @@ def all_needed(offer: Offer, context: JobContext, speed: Estimate) -> tuple[Reas
     return least.reason, Message("no.fewer", n=copies, why=times)
 
 
-def scaled_hours(found: Scaling, offer: Offer, context: JobContext, speed: Estimate) -> _Hours:
+def scaled_hours(found: Scaling, size: OnSale, context: JobContext, speed: Estimate) -> _Hours:
     """Return the hours of each of the peak's machines: machine hours of the period over them.
 
     The ends are those of the copies that the ends of the speed ask for; at most today's.
@@ -597,16 +539,16 @@ def scaled_hours(found: Scaling, offer: Offer, context: JobContext, speed: Estim
     margins = (1.0, 1.0, 1.0)
     if context.work.service is not None:
         speeds, margins = (speed.mid,) * 3, (RATE_SPREAD, 1.0, 1.0 / RATE_SPREAD)
-    elif offer.gpu == context.gpu.name:
+    elif size.offer.gpu == context.gpu.name:
         speeds = (speed.mid,) * 3  # what was measured there
     shares = []
     for end, margin in zip(speeds, margins, strict=True):
         expected = end == speed.mid and margin == 1.0
-        there = found if expected else scaling(offer, context, exactly(end, speed.basis), margin)
+        there = found if expected else scaling(size, context, exactly(end, speed.basis), margin)
         hours = most if there is None else there.paid * period_h(context)
         shares.append(hours / found.peak / held)
     low, mid, high = shares
-    cause = Cause("use", f"copies/{offer.gpu}", min(low, mid), mid, max(mid, high))
+    cause = Cause("use", f"copies/{size.offer.gpu}", min(low, mid), mid, max(mid, high))
     return _Hours((cause,), Message("hours.copies", limit=found.limit))
 
 
@@ -704,12 +646,13 @@ def _peak(context: JobContext) -> float:
     return max((value for value in seen if value is not None), default=0.0)
 
 
-def _limits(offer: Offer, context: JobContext, speed: Estimate, copy: _Copy) -> Iterator[_Limit]:
-    cores, vcpus = context.host.cores, _cores(offer, context)
+def _limits(size: OnSale, context: JobContext, speed: Estimate, copy: _Copy) -> Iterator[_Limit]:
+    cores, each = context.host.cores, size.offer.vcpus
+    vcpus = None if each is None else each * size.sizing.machines
     if cores and vcpus:
         yield _Limit(vcpus / cores, Message("limit.cores"), "capability")
     if context.work.service is not None:
-        yield from _by_serving(offer, context, context.work.service)
+        yield from _by_serving(size, context.work.service)
         return
     if copy.share is None:
         return  # what was not measured may be full
@@ -722,9 +665,9 @@ def _limits(offer: Offer, context: JobContext, speed: Estimate, copy: _Copy) -> 
     yield from _by_parts(context.profile, speed)
 
 
-def _by_serving(offer: Offer, context: JobContext, service: MeasuredService) -> Iterator[_Limit]:
+def _by_serving(size: OnSale, service: MeasuredService) -> Iterator[_Limit]:
     """Yield how many times its measured requests a copy of a language model can take at most."""
-    limit = service.limit_on(service.layout_on(offer, gpus_used(offer, context)))
+    limit = service.limit_on(service.layout_on(size.offer, size.sizing.used))
     if limit is None:
         yield _Limit(0.0, Message("limit.gpu-unknown"), "unknown-gpu")
     elif limit.rate <= 0.0:
@@ -757,7 +700,3 @@ def _by_parts(profile: Profile, speed: Estimate) -> Iterator[_Limit]:
     if serving is not None and serving.kv_cache_fraction:
         most = BUSIEST / serving.kv_cache_fraction
         yield _Limit(most, Message("limit.kv-cache", share=BUSIEST), "memory")
-
-
-def _cores(offer: Offer, context: JobContext) -> float | None:
-    return None if offer.vcpus is None else offer.vcpus * machines(offer, context)

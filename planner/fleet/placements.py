@@ -10,6 +10,7 @@ from planner.choice.baseline import Baseline
 from planner.choice.candidate import Candidate
 from planner.choice.changes import effort_hours
 from planner.choice.context import JobContext
+from planner.choice.offers import Sizing
 from planner.choice.ranking import may_move
 from planner.choice.workload import Workload
 from planner.choice.worth import data_bytes, move
@@ -303,6 +304,7 @@ class Away(Elsewhere):
     def _bill(self) -> Candidate:
         return Candidate(
             offer=self.offer,
+            sizing=Sizing(machines=1, used=1, idle=0, today=False),
             count=1,
             actions=(),
             speed=self.speed,

@@ -104,12 +104,7 @@ class Catalog:
     @property
     def count(self) -> int:
         """How many offers have a current row, whatever the day; a refreshed price counts once."""
-        last: dict[tuple[str, ...], Offer] = {}
-        for row in self.rows:
-            other = last.setdefault(_offer_order(row), row)
-            if other is not row:
-                last[_offer_order(row)] = max(row, other, key=_precedence)
-        return sum(row.current for row in last.values())
+        return len({_offer_order(row) for row in self.rows if row.current})
 
     @property
     def newest(self) -> date:

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from planner.choice.context import gpus_used
 from planner.choice.search import find_candidates
 from planner.diagnosis.diagnose import diagnose
 from planner.models.estimate import Estimate
@@ -96,7 +95,7 @@ def _uncarried(profile: Profile, offer: Offer) -> Iterator[str]:
     )  # fmt: skip
     for candidate in find_candidates(context)[0]:
         if candidate.offer.name == offer.name:
-            used = gpus_used(offer, context)
+            used = candidate.sizing.used
             yield from cannot_carry(profile, offer, candidate.count, used, candidate.speed)
 
 
