@@ -1,6 +1,7 @@
 """Where the console script starts: our own folder first on the path, and errors for people."""
 
 import gc
+import os
 import sys
 from io import TextIOWrapper
 from pathlib import Path
@@ -18,6 +19,9 @@ def main() -> None:
     """
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     gc.set_threshold(_OBJECTS_A_COLLECTION)
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller (2>&-)
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 still gets text

@@ -18,10 +18,11 @@ _T = TypeVar("_T")
 _APART = "\N{COMBINING GRAPHEME JOINER}"  # unseen, and no part of a name of GitHub
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _IN_MARKDOWN = (
-    (re.compile(r"(?<!\w)@(?=\w)"), f"@{_APART}"),
+    (re.compile(r"(?<![^\W_])@(?=\w)|@(?=[\w-]+\.\w)"), f"@{_APART}"),
     (re.compile(r"#(?=\d)"), f"#{_APART}"),
+    (re.compile(r"(?i)(GH(?=-\d)|www(?=\.)|(?:https?|ftp)(?=://))"), rf"\1{_APART}"),
     (re.compile(r"<(?=[A-Za-z/!?])"), "&lt;"),
-    (re.compile(r"\[(?=[^\]]*\]\s*[\[(:])"), "&#91;"),  # after numbers: its own is not apart
+    (re.compile(r"\](?=\s*[\[(:])"), "&#93;"),  # after numbers: its own is not apart
 )
 _SUSPECT = re.compile(f"{_CONTROL.pattern[:-1]}|[@#<\\[]")  # no other text is changed
 _WITHOUT_TEXT = frozenset((bool, int, float, Decimal, NoneType))

@@ -31,6 +31,8 @@ from tests.templates.documents import CASES, planned
 EVIL = (
     "x <img src=http://e.example/a onerror=e()> ![i](http://e.example/b) [l](http://e.example/c) "
     "[r]: http://e.example/d\n# head\n\n<script>e()</script> @everyone #1 a/b#2 | ` "
+    "![[n]](http://e.example/e) [[n]](http://e.example/f) _www.e.example "
+    "a@e.example GH-1 _@everyone "
     "\x1b]0;owned\x07\x9b2J\x00 ${e} %{e} $(e) '\"\u2028evil: 1\x85evil: 2"
 )
 
@@ -174,17 +176,23 @@ def alive_in_markdown(text: str) -> Iterator[str]:
     """Yield what a Markdown reader, and GitHub after it, would make of the payload."""
     markdown = pytest.importorskip("markdown_it", reason="no Markdown reader is installed")
     reader = markdown.MarkdownIt("gfm-like", {"linkify": False, "html": True})
-    html = reader.render(text)
+    yield from _alive_in_html(reader.render(text))
+    github = pytest.importorskip("cmarkgfm", reason="GitHub's own Markdown reader is not installed")
+    unsafe = github.cmark.Options.CMARK_OPT_UNSAFE
+    yield from _alive_in_html(github.github_flavored_markdown_to_html(text, unsafe))
+    if re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028]", text):
+        yield "a control character"
+
+
+def _alive_in_html(html: str) -> Iterator[str]:
     yield from _Tags(html).evil
     if re.search(r"<(script|img|h\d>head)", html):
         yield "an element of its own"
     shown = re.sub(r"<code>.*?</code>|<[^>]*>", "", html, flags=re.DOTALL)
-    if re.search(r"(?<![\w`])@everyone", shown):
+    if re.search(r"@everyone", shown):
         yield "a mention"
-    if re.search(r"(?<![\w&])#[12]\b|a/b#2", shown):
+    if re.search(r"(?<![\w&])#[12]\b|a/b#2|GH-1", shown):
         yield "a reference to an issue"
-    if re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028]", text):
-        yield "a control character"
 
 
 @pytest.mark.parametrize("case", ["visual-search", "fleet"])

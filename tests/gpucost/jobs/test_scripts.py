@@ -1,5 +1,6 @@
 """What runs on the machine: scripts that shellcheck has nothing against, for every sort of job."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -19,6 +20,10 @@ from templates.job_scripts import (
     sent_script,
     task_script,
 )
+from tests.gpucost.full_disk import full
+from tests.waiting import until
+
+__all__ = ["full"]  # a fixture
 
 ODD = '/scratch/it\'s "odd" $(reboot) `x`'
 
@@ -117,3 +122,20 @@ def test_nothing_is_fetched_and_run_unseen() -> None:
     assert "sha256sum --check" in uv
     unpinned = re.compile(r"pip install(?![^\n]*(?:--require-hashes|--requirements|\{\{ wheel))")
     assert not [name for name, text in texts.items() if unpinned.search(text)]
+
+
+def test_a_job_that_fills_the_disk_of_its_machine_keeps_its_exit_status(full: Path) -> None:
+    """What it ended with is told, and so its results are fetched, though not a byte is left."""
+    (full / "filler").unlink()
+    (full / "task").write_text(task_script(), encoding="utf-8")
+    fill = f"cat /dev/zero >{full}/fill; exit 7\n"
+
+    def task(*words: str, **more: str) -> str:
+        line = ("sh", str(full / "task"), *words)
+        env = {**os.environ, "GPUCOST_ROOT": str(full)}
+        ran = subprocess.run(line, env=env, capture_output=True, text=True, check=True, **more)
+        return ran.stdout
+
+    task("start", "job", str(len(fill)), "once", input=fill)
+    until(lambda: not task("read", "job", "0", "1").startswith("running"))
+    assert task("read", "job", "0", "0").split()[:2] == ["ended", "7"]

@@ -1,17 +1,17 @@
 """The last interval of a measurement and a full disk: measured, left out or named, never zero."""
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from telemetry.measure.recorder import _full_disk
 from telemetry.probe import events_folder
+from tests.gpucost.full_disk import full
 
+__all__ = ["full"]  # a fixture
 GPUCOST = str(Path(sys.executable).parent / "gpucost")
 BURN = """
 import os, sys, time
@@ -48,21 +48,6 @@ def test_a_short_burner_reads_what_its_own_clock_says(tmp_path: Path, seconds: s
     assert 0.6 <= cores / float(ran.stdout) <= 1.12
 
 
-@pytest.fixture
-def full(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a full disk of its own."""
-    folder = tmp_path / "full"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("a full disk can be made by root alone")
-    try:
-        (folder / "filler").write_bytes(bytes(64 << 10))
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 def test_a_full_disk_is_named_and_avoided(full: Path, tmp_path: Path) -> None:
     """The probe writes where there is room; where its folder fills up, that is what is said."""
     elsewhere = events_folder({"TMPDIR": str(full), "TEMP": str(tmp_path)})
@@ -70,3 +55,12 @@ def test_a_full_disk_is_named_and_avoided(full: Path, tmp_path: Path) -> None:
     (sentence,) = _full_disk(full / "events" / "..")
     assert "No space left on device" in sentence
     assert _full_disk(tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&-", "<&- >&- 2>&-"])
+def test_a_stream_that_the_caller_closed_changes_no_exit_code(closed: str, tmp_path: Path) -> None:
+    """The code of the job is its own where a standard stream is closed."""
+    words = f"profile --no-gpu --no-metadata -o {tmp_path}/p.json -- sh -c 'exit 7'"
+    ran = subprocess.run(["sh", "-c", f"exec {GPUCOST} {words} {closed}"], check=False)
+    assert ran.returncode == 7
