@@ -422,6 +422,7 @@ SIGNALS: dict[str, Signal] = {
     "mem.used_fraction.max": Signal(_memory_share, "GPU memory held", FRACTION),
     "mem.used_gib.max": Signal(_memory_held_gib, "GPU memory held, GiB", "GiB"),
     "power.fraction.mean": Signal(_power_share, "power of limit", FRACTION),
+    "phases.pause_s": Signal(idle_pause_s, "mean idle pause, s"),
     "power.over_idle": Signal(_power_over_idle, "power over idle power"),
     "power.cap_fraction": Signal(_cap, "power limit of the board's own", FRACTION),
     "throttle.fraction.most": Signal(_worst_throttled, "clocks held down", FRACTION),
