@@ -205,6 +205,9 @@ def _written(path: Path) -> Iterator[None]:
 RESULTS = "gpucost-runs"
 """Folder of all runs, in the one that `provision` was typed in."""
 
+_UNREAD = {".gitignore": "*\n", "conftest.py": 'collect_ignore_glob = ["*"]\n'}
+"""What keeps tools of the user from reading, or running, what machines sent."""
+
 PROFILE = "after.json"
 PROFILE_FILES = (f"after{SAMPLES}", f"after{STEPS}", PROFILE)
 """All that comes back unasked; the profile is the last."""
@@ -274,15 +277,16 @@ def claim_profile(folder: Path, run: str) -> None:
 
 
 def _made_folder(job: RunningJob, machine: JobMachine) -> Path:
-    """Make that folder; git, and so `--sync`, ignores all that lies there."""
+    """Make that folder; git (so `--sync`, too) and pytest ignore all that lies there."""
     folder = _folder_of(job, machine)
     root = Path(job.request.folder) / RESULTS
     for part in (root, root / job.run, folder):
         if part.is_symlink():
             raise UnfitResultsError(f"{part}: a link, which is not followed; remove it.")
         part.mkdir(exist_ok=True)
-    with contextlib.suppress(FileExistsError), (root / ".gitignore").open("x") as file:
-        file.write("*\n")
+    for name, text in _UNREAD.items():
+        with contextlib.suppress(FileExistsError), (root / name).open("x") as file:
+            file.write(text)
     return folder
 
 

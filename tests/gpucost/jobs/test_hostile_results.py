@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -71,6 +72,18 @@ def test_ten_more_ways_in_a_folder_that_is_collected(
     assert "\x1b" not in ran.err + ran.out.replace("\\u001b", "")
     git = subprocess.run(["git", "status"], cwd=came / "bare", check=False, capture_output=True)
     assert not (came / "bare" / "owned").exists(), git.stderr
+
+
+def test_no_test_of_a_stranger_runs(quick_machine: Machine, project: Path, call: Call) -> None:
+    """`pytest`, typed in the folder of the code afterwards, runs nothing that a job wrote."""
+    attack = "mkdir outputs; cd outputs; echo 'assert 0' | tee conftest.py test_evil.py"
+    ran = call(*provision(quick_machine, project, attack))
+    assert ran.code == 0, ran.err
+    assert (results() / "outputs" / "test_evil.py").is_file()
+    (project.parent / "test_mine.py").write_text("def test_mine(): pass", encoding="utf-8")
+    words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(project.parent))
+    tested = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert (tested.returncode, "1 passed" in tested.stdout) == (0, True), tested.stdout
 
 
 def test_renames_that_race_with_the_fetch(
