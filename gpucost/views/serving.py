@@ -89,12 +89,13 @@ def _asked_percent(metric: str, answer: ServingPlan) -> int:
 def _print_fit(answer: ServingFit, output: Output, lang: str) -> None:
     times = (answer.ttft_p50_ms, answer.tpot_p50_ms)
     ttft, tpot = ("-" if ms is None else f"{ms:.3g} ms" for ms in times)
+    running = "-" if answer.requests_running is None else f"{answer.requests_running:.3g}"
     rows = (
         ("model", answer.model),
         ("gpu", f"{_gpus(answer.layout)}, {answer.layout.precision}"),
         ("rate", f"{answer.rate:.3g}/s, {answer.prompt_tokens:.0f} + {answer.output_tokens:.0f}"),
         ("times", f"{ttft}, {tpot}"),
-        ("running", f"{answer.requests_running or 0:.3g}, {answer.expected_running:.3g}"),
+        ("running", f"{running}, {answer.expected_running:.3g}"),
         ("steps", f"{answer.step_factor:.2f}"),
         ("load", f"{answer.load_fraction:.0%}, {answer.saturated_rate:.3g}/s"),
     )

@@ -10,6 +10,7 @@ from planner.serving.simulation import simulate
 from planner.serving.traffic import Requests, Traffic, requests
 
 _TRIES = 6
+_DRAWN = 200  # requests of a simulation without a trace
 _CLOSE = 0.002
 _NOT_COMPUTED = ("weight_s", "kv_s", "fixed_s", "sequence_s", "prompt_s", "link_s", "link_token_s")
 _SCALED = (*_NOT_COMPUTED, "token_s", "pair_s")
@@ -24,13 +25,13 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
         traffic: that it answered.
         first_token_s: median to the first token, s; None where not measured.
         token_s: median from token to token, s.
-        requests: how many it rests on.
+        requests: how many it rests on; None where not known.
     """
 
     traffic: Traffic
     first_token_s: float | None
     token_s: float
-    requests: int = 200
+    requests: int | None = None
 
 
 def scaled(server: Server, factor: float, names: Sequence[str] = _SCALED) -> Server:
@@ -53,7 +54,7 @@ def anchored(server: Server, run: MeasuredRun, seed: int = 0) -> tuple[Server, f
     First tokens that come sooner than the scaled prompts could be computed say that computing is as
     fast as the law has it: then the factor is of memory and the engine's own work alone.
     """
-    drawn = requests(run.traffic, run.traffic.rate, run.requests, seed)
+    drawn = requests(run.traffic, run.traffic.rate, len(run.traffic.trace) or _DRAWN, seed)
     for names in (_SCALED, _NOT_COMPUTED):
         copy, factor = _slowed(server, run, drawn, names)
         if run.first_token_s is None:

@@ -8,6 +8,7 @@ from msgspec import Struct, structs
 
 from planner.profile.model import Profile
 from planner.serving.anchor import anchored
+from planner.serving.language_model import model_named
 from planner.serving.load import Target, copies_for, saturated_rate, served
 from planner.serving.measured_service import MeasuredService, measured_service
 from planner.serving.search import Layout, Question, copy_of, usd_per_million
@@ -143,6 +144,7 @@ def fit_run(
             f"{job.name}: {serving.requests_waiting:.3g} requests wait all the time: the copy is "
             "saturated and its TTFT is that of a queue. Measure a lower rate."
         )
+    _check_model(profile)
     notes: list[str] = []
     service = measured_service(profile, notes, targets)
     copy = copy_of(service.question, service.layout) if service else None
@@ -156,7 +158,6 @@ def fit_run(
     traffic, running = question.traffic, serving.requests_running if serving else None
     law = copy_of(structs.replace(question, measured=None), service.layout) or copy
     saturated = saturated_rate(copy, traffic)
-    window_s = profile.window.duration_s if profile.window else None
     duration_s = fmean(served(copy, traffic, service.rate, 400).request_s)
     fit = ServingFit(
         model=question.model.name,
@@ -166,7 +167,7 @@ def fit_run(
         output_tokens=traffic.output,
         ttft_p50_ms=1000.0 * run.first_token_s if run and run.first_token_s else None,
         tpot_p50_ms=1000.0 * run.token_s if run else None,
-        requests=round(service.rate * window_s) if window_s else None,
+        requests=run.requests if run else None,
         requests_running=running,
         expected_running=service.rate * duration_s,
         step_factor=anchored(law, run)[1] if run else 1.0,
@@ -178,6 +179,19 @@ def fit_run(
     if problems:
         raise InputError(f"{job.name}: {problem}" for problem in problems)
     return service, fit
+
+
+def _check_model(profile: Profile) -> None:
+    """Refuse a run of a model that has no size: how full a copy is would be a guess."""
+    serving, job = profile.job.serving, profile.job
+    if serving is None or job.parameters is not None:
+        return
+    if not serving.model:
+        raise InputError(
+            f"{job.name}: it does not name its model: add --model NAME, --model config.json, or "
+            "--params 8e9."
+        )
+    model_named(serving.model)
 
 
 def _problems(

@@ -174,7 +174,11 @@ def _question(
     model = _model(profile, gpu, precision, notes)
     precision = precision or (model.native_precision if job.precision is None else "bf16")
     first = _seconds(job.serving.first_token_ms) if job.serving else None
-    run = token_s and MeasuredRun(traffic=traffic, first_token_s=first, token_s=token_s)
+    window_s = profile.window.duration_s if profile.window else None
+    requests = round(traffic.rate * window_s) if window_s else None
+    run = token_s and MeasuredRun(
+        traffic=traffic, first_token_s=first, token_s=token_s, requests=requests
+    )
     return Question(
         model=model,
         traffic=traffic,

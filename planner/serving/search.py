@@ -445,11 +445,18 @@ def option_of(
         usd_per_million_tokens_full=usd_per_million(usd_per_hour, most * tokens),
         headroom_fraction=1.0 - traffic.rate / most,
         odds_fraction=None if question.batch else _odds(question.targets, latencies, kind),
-        basis=Message("serving.basis-run", n=run.requests) if run else Message("serving.basis-law"),
+        basis=_basis(run),
         weak=tuple(_weak(question, layout, limit, rate / copies)),
         batch_hours=question.batch / traffic.rate / _HOUR_S if question.batch else None,
         batch_usd=usd if question.batch else None,
     )
+
+
+def _basis(run: MeasuredRun | None) -> str:
+    if run is None:
+        return Message("serving.basis-law")
+    counted = run.requests
+    return Message("serving.basis-run", n=counted) if counted else Message("serving.basis-one-run")
 
 
 def _times_ms(latencies: Latencies, metric: str, kind: str) -> tuple[Estimate, ...]:

@@ -432,6 +432,7 @@ def _serve_run(result: Mapping[str, object]) -> Served | None:
         return None
     generated = _figure(result, "total_output_tokens")
     rate, at_a_time = result.get("request_rate"), _figure(result, "max_concurrency")
+    model = result.get("model_id")
     load = f"{rate} requests a second" if rate not in (None, "inf") else "all requests at once"
     load += "" if at_a_time is None else f", at most {at_a_time:g} at a time"
     failed = _figure(result, "failed")
@@ -439,11 +440,12 @@ def _serve_run(result: Mapping[str, object]) -> Served | None:
         framework=_framework(result),
         kind=JobKind.INFERENCE_ONLINE,
         serving=Serving(
+            model=model if isinstance(model, str) and model else None,
             prompt_tokens_per_s=_per(_figure(result, "total_input_tokens"), length),
             generated_tokens_per_s=_per(generated, length),
             failures_per_s=_per(failed, length),
             first_token_ms=_percentiles(result, "ttft_ms") or _measured(_numbers(result, "ttfts")),
-            token_ms=_percentiles(result, "itl_ms") or _percentiles(result, "tpot_ms"),
+            token_ms=_percentiles(result, "tpot_ms", "itl_ms"),
         ),
         requests_per_s=_per(answered, length),
         latency_ms=_percentiles(result, "e2el_ms", "e2e_latency_ms") or _measured(_whole(result)),

@@ -298,6 +298,39 @@ def test_a_benchmark_is_a_run(call: Call, write: Write) -> None:
     assert json.loads(ran.out)["tpot_p50_ms"] == 8.0
 
 
+def bench(**figures: Any) -> dict[str, Any]:
+    """A result of `vllm bench serve`: 1,000 requests in 171.42 s, medians of two kinds."""
+    return {
+        "backend": "vllm", "request_throughput": 5.834, "duration": 171.42, "completed": 1000,
+        "total_input_tokens": 1_200_000, "total_output_tokens": 249_731, "median_ttft_ms": 84.1,
+        "p99_ttft_ms": 268.7,
+        "median_tpot_ms": 11.6, "p99_tpot_ms": 16.8, "median_itl_ms": 9.2, "p99_itl_ms": 71.3,
+    } | figures  # fmt: skip
+
+
+LIMITS_P95 = ("--ttft-p95", "500ms", "--tpot-p95", "40ms")
+
+
+def test_a_benchmark_is_of_the_model_that_it_names(call: Call, write: Write) -> None:
+    """By hand: 1,000 / 171.42 s is 5.83/s at TPOT 11.6 ms, well under 40 ms: one copy takes 6/s."""
+    name = write("bench.json", bench(model_id="meta-llama/Llama-3.1-8B-Instruct"))
+    copies = ("--copies", "2", "--rate", "6", "--price", "3.49", *LIMITS_P95)
+    ran = call("serve", "copies", name, "--gpu", "H100-SXM-80GB", *copies, "-f", "json")
+    found = json.loads(ran.out)
+    assert found["copies"] == 1
+    assert (found["fit"]["tpot_p50_ms"], found["fit"]["requests"]) == (11.6, 1000)
+    assert found["fit"]["model"] == "meta-llama/Meta-Llama-3.1-8B"
+    on = ("--measured", name, "--measured-on", "H100-SXM-80GB")
+    planned = call("serve", "plan", *on, "--rate", "6", *LIMITS_P95, *DAY)
+    assert "one measured run (1,000 requests)" in " ".join(planned.out.split())
+
+
+def test_a_run_that_names_no_model_asks_for_it(call: Call, write: Write) -> None:
+    """How full a copy is depends on the model: none is assumed, and --model is named."""
+    name = write("bench.json", bench())
+    refused(call("serve", "fit", name, "--gpu", "H100-SXM-80GB"), "add --model NAME")
+
+
 def refused(ran: Ran, *words: str) -> None:
     """It exits 2 with a sentence that has the words."""
     assert ran.code == 2, ran.out + ran.err

@@ -163,7 +163,7 @@ def test_an_anchor_gives_back_its_own_run() -> None:
     """Median times of the run are those that were measured, to a percent."""
     run = MeasuredRun(traffic=CHAT, first_token_s=0.080, token_s=0.020)
     anchor, factor = anchored(copy(), run)
-    seen = simulate(anchor, requests(CHAT, CHAT.rate, run.requests, 0))
+    seen = simulate(anchor, requests(CHAT, CHAT.rate, 200, 0))
     assert seen.percentile("tpot", 50) == pytest.approx(0.020, rel=0.01)
     assert seen.percentile("ttft", 50) == pytest.approx(0.080, rel=0.01)
     assert factor > 1.5
