@@ -69,7 +69,6 @@ def _is_abandoned(job: JobDraft) -> bool:
     cores = profile.hardware.cpu_cores or 1
     return (
         job.does_nothing
-        and job.findings[0].confidence != "possible"
         and not must_end(job.findings)
         and not profile.job.kind.answers
         and window is not None

@@ -9,7 +9,7 @@ import pytest
 from planner.documents.selection import select
 from planner.plan.making import to_plan
 from planner.plan.plan import Plan
-from planner.profile.model import Profile, Statistics
+from planner.profile.model import Profile, Provenance, Source, Statistics
 from templates.reports.first_screen import first_screen
 from templates.reports.fleet_rows import group_alike
 from tests.planner.factories import a_profile, running, sold
@@ -106,3 +106,10 @@ def test_a_node_of_idle_pods_alone_goes() -> None:
     assert plan.recommended is not None
     assert plan.recommended.saves.usd == NODE_USD
     assert first_screen(plan).actions[0].figures == ("frees 4 GPUs", "$800 a month")
+
+
+def test_one_instant_stops_nothing() -> None:
+    """Who is idle cannot be told from a single reading: the same pods, read once, all go on."""
+    read_once = Provenance(sources=(Source(path="now.json", format="prometheus-json"),))
+    plan = planned(*(replace(one, provenance=read_once) for one in fleet(2)))
+    assert not [job.name for job in plan.jobs if job.ended]
