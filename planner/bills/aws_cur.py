@@ -176,7 +176,8 @@ def _unused(row: _Row, rates: Rates) -> BillLine | None:
         [dollars(cell) for column in columns if (cell := present(row.get(column)))]
         for columns in (more, less)
     )
-    usd = sum(added, Decimal(0)) - sum(subtracted, Decimal(0))
+    unused = sum(added, Decimal(0)) - sum(subtracted, Decimal(0))
+    usd = in_dollars(unused, present(row["line_item_currency_code"]), rates)
     if usd <= 0 or len(subtracted) < len(less):
         return None
     return replace(
