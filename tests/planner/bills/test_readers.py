@@ -403,7 +403,7 @@ def test_a_gpu_machine_in_focus_is_named_by_what_its_row_says(
 def test_what_a_commitment_left_unused_is_in_dollars() -> None:
     """Of EUR 0.736 an hour EUR 0.6072 was used: the other EUR 0.1288 are $0.14 at 1.087."""
     head, use, *_ = text_of("aws_cur_2.csv").splitlines()
-    fees = "savings_plan_recurring_commitment_for_billing_period,savings_plan_used_commitment"
+    fees = "savings_plan_total_commitment_to_date,savings_plan_used_commitment"
     row = use.replace("Usage,", "SavingsPlanRecurringFee,", 1).replace(",USD,", ",EUR,")
     bill = read_bill("a.csv", f"{head},{fees}\n{row},0.736,0.6072\n", {"EUR": Decimal("1.087")})
     (fee,) = bill.lines
