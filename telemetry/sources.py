@@ -178,7 +178,7 @@ def _open(
         opened.ready += [FileProfile(path=Path(path), profile=profile) for profile in of_table]
     elif _is_folder(path):
         contents = open_folder(path, hints, options)
-        opened.folders[path] = contents
+        opened.folders[str(Path(path))] = contents  # as its files name it: `runs/` is `runs`
         opened.ready += contents.ready
         opened.files += contents.telemetry
     else:

@@ -18,6 +18,7 @@ from planner.models.estimate import Estimate, exactly
 from planner.prediction.profiled_step import rate_per_s
 from planner.profile.join import by_shared_gpus, devices_of
 from planner.profile.model import Profile
+from planner.profile.source import part_measured
 from planner.serving.measured_service import MeasuredService, measured_service
 from planner.signals.compute_share import compute_share
 from pricing.catalog.offer import Offer
@@ -29,6 +30,7 @@ GIB = 2**30
 _LONGEST_H = 1e7  # a thousand years
 END_WHEN_IDLE = "idle-shutdown"
 IDLE_END_S = 600.0  # a machine that did nothing for so long is ended; as the action says
+_MOST_SLICES = 64  # of one GPU; MIG has 7
 _LEAST_KEPT = 0.05  # other days may be less idle than the one recorded
 
 
@@ -338,14 +340,16 @@ class Tenancy:
     """A job's part in the bill of a machine.
 
     Attributes:
-        held: GPUs that it holds.
-        of: GPUs that the bill is split over, >= `held`.
+        held: GPUs that it holds, in parts of a GPU.
+        of: those that the bill is split over, >= `held`, in the same parts.
+        parts: of each GPU: 1, or as many as its smallest slice is a part of.
         beside: names of the other jobs on the machine.
         hours: how long the others hold it, h; the machine is paid for as long as anyone does.
     """
 
     held: int
     of: int
+    parts: int = 1
     beside: tuple[str, ...] = ()
     hours: float = 0.0
 
@@ -431,12 +435,21 @@ def _part(
 
 def _beside(one: Resident, group: list[Resident]) -> Tenancy:
     others = [other for other in group if other is not one]
+    shares = {job.name: _share(job) for job in group}
+    parts = math.lcm(*(share.denominator for share in shares.values()))
     return Tenancy(
-        held=gpus_held(one.profile, one.offer),
-        of=sum(gpus_held(other.profile, other.offer) for other in group),
+        held=int(shares[one.name] * parts),
+        of=int(sum(shares.values()) * parts),
+        parts=parts,
         beside=tuple(sorted(other.name for other in others)),
         hours=max(other.hours for other in others),
     )
+
+
+def _share(job: Resident) -> Fraction:
+    """Return the GPUs of one machine that a job holds, a slice as its part of one."""
+    part = Fraction(part_measured(job.profile)).limit_denominator(_MOST_SLICES)
+    return gpus_held(job.profile, job.offer) * part
 
 
 def assumption(name: str, tenancy: Tenancy, offer: Offer) -> str:
@@ -444,7 +457,7 @@ def assumption(name: str, tenancy: Tenancy, offer: Offer) -> str:
     held, of = tenancy.held, tenancy.of
     if not tenancy.beside:
         return Message("note.part-of-machine", job=name, machine=offer.name, held=held, of=of)
-    free = round(offer.gpu_count) - of
+    free = round(offer.gpu_count - of / tenancy.parts)
     return Message(
         "note.shares-machine" if free <= 0 else "note.shares-machine-with-free-gpus",
         job=name,

@@ -36,6 +36,7 @@ from planner.fleet.tenant import (
 from planner.models.estimate import exactly
 from planner.profile.join import devices_of
 from planner.profile.model import Profile
+from planner.profile.source import source_slice
 from pricing.billing.lines import QuoteLine
 from pricing.billing.quote import Quote, Usage, part_of, quote
 from pricing.catalog.catalog import Catalog
@@ -177,6 +178,10 @@ def _holds(tenants: list[Tenant]) -> Iterator[int]:
         size = round(offer.gpu_count) if offer else 0
         devices = frozenset[str]().union(*(devices_of(t.profile) for t in group))
         has, each = max(size, len(devices), 1), [t.profile.gpu_count for t in group]
+        if any(source_slice(t.profile) for t in group) and all(
+            devices_of(t.profile) for t in group
+        ):
+            has = len(devices)  # slices of one GPU hold it together
         yield from each if sum(each) <= has else [has]
 
 

@@ -7,6 +7,7 @@ from decimal import ROUND_FLOOR, Decimal
 from planner.models.costs import BillUse, TeamShare
 from planner.models.estimate import digits, digits_of
 from planner.plan.draft import JobDraft, PlanDraft
+from planner.profile.source import part_measured
 from pricing.billing.quote import OF_THE_DATA
 from pricing.money import EXACT, cents
 
@@ -54,7 +55,7 @@ class JobUse:
 def job_use(job: JobDraft) -> JobUse:
     """Return what a job's bill of today is for."""
     count, hours = job.profile.hardware.gpu_count or 0, job.baseline.hours.mid
-    gpus = float(count * job.work.replicas)
+    gpus = count * job.work.replicas * part_measured(job.profile)
     of_gpus, of_hours = _own_parts(job)
     busy, part = job.profile.paid_busy_fraction, of_gpus * of_hours
     lines = job.baseline.quote.lines if job.baseline.quote else ()
@@ -81,7 +82,7 @@ def _own_parts(job: JobDraft) -> tuple[float, float]:
     if tenancy is None or offer is None or not tenancy.beside:
         return 1.0, 1.0
     hours = job.baseline.hours.mid
-    return min(1.0, tenancy.of / offer.gpu_count), (
+    return min(1.0, tenancy.of / tenancy.parts / offer.gpu_count), (
         hours / max(hours, tenancy.hours) if hours else 0.0
     )
 

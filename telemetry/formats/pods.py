@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _PREFIX = "label_"
 _POD = ("exported_pod", "pod")
+# Prometheus' name of the scrape, and a workload's where nothing else names one. What stands beside
+# a pod's name in one series is the scrape in all; those with it alone are of GPUs of no pod.
+_SCRAPE = "job"
 _UNFIT = re.compile(r"[^a-z0-9_]")  # of which Kubernetes' labels lose it in Prometheus
 _PROCESS_MEMORY = "dcgm_fi_dev_fb_used"
 PROCESS_MEMORY_METRIC = "gpucost_process_fb_used"
@@ -87,7 +90,10 @@ def by_job(
     labels_of_pods = _labels_of_pods(about)
     pod_labels = [labels_of_pods.get((_namespace(m), str(m.job)), {}) for m in members]
     pairs = list(zip(members, pod_labels, strict=True))
+    scrapes = {m.labels.get(_SCRAPE) for m in members if m.job != m.labels.get(_SCRAPE)}
     names = [_job_name(member, own, job_label) for member, own in pairs]
+    scraped = [m.labels.get(_SCRAPE) if m.labels.get(_SCRAPE) in scrapes else None for m in members]
+    names = [n if n != scrape else None for n, scrape in zip(names, scraped, strict=True)]
     spaces: dict[str, set[str]] = defaultdict(set)
     for member, name in zip(members, names, strict=True):
         if name is not None and job_label is None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,6 +35,7 @@ from telemetry.measure.capture_file import CaptureFile
 from telemetry.readers.hints import Hints
 from telemetry.recording.recording import GpuIdentity
 from telemetry.sources import read_source, read_telemetry
+from tests.conftest import ROOT
 from tests.telemetry.captures import path
 
 START = datetime(2026, 11, 1, 10, tzinfo=UTC)
@@ -290,6 +292,17 @@ def test_nodes_in_folders_of_their_own_are_joined(tmp_path: Path) -> None:
         _write(tmp_path / node / "profile.json", _part(node))
     (profile,) = name_apart(read_source(str(tmp_path), Hints()))
     assert (profile.job.name, profile.gpu_count) == ("train", 16)
+
+
+@pytest.mark.parametrize("end", ["/", "/.", "//"])
+def test_a_folder_may_end_in_a_slash(tmp_path: Path, end: str) -> None:
+    """What a shell completes is the same folder, with a log, a profile or both in it."""
+    log = "timestamp, name, utilization.gpu [%]\n"
+    rows = (f"2026/11/20 08:00:{at:02}.000, Tesla T4, 90 %\n" for at in range(10))
+    (tmp_path / "smi.csv").write_text(log + "".join(rows), "utf-8")
+    assert read_source(f"{tmp_path}{end}", Hints()) == read_source(str(tmp_path), Hints())
+    shutil.copy(ROOT / "examples/visual-search.json", tmp_path / "profile.json")
+    assert len(read_source(f"{tmp_path}{end}", Hints())) == 2
 
 
 def test_an_unreadable_folder_is_an_error(tmp_path: Path) -> None:

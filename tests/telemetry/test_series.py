@@ -159,6 +159,22 @@ def test_a_machine_that_no_job_held_is_a_profile_of_its_own(tmp_path: Path) -> N
     assert [p.job.name for p in alone] == ["one"]
 
 
+def test_the_name_of_a_scrape_is_no_job_of_free_gpus(tmp_path: Path) -> None:
+    """GPUs of two machines with nothing but the scrape's label are free, each on its machine."""
+    util, told, scrape = "DCGM_FI_DEV_GPU_UTIL", list[str](), {"job": "gpu-metrics"}
+    found = [
+        series(util, [40, 60], gpu="0", UUID="GPU-a", exported_pod="one", Hostname="n1", **scrape),
+        series(util, [0, 0], gpu="1", UUID="GPU-b", Hostname="n1", **scrape),
+        series(util, [10, 30], gpu="0", UUID="GPU-c", exported_pod="two", Hostname="n2", **scrape),
+        series(util, [0, 0], gpu="1", UUID="GPU-d", Hostname="n2", **scrape),
+    ]
+    imported(tmp_path, *found)
+    options = replace(BY_FILE, on_join=told.append)
+    profiles = read_source(str(tmp_path / "range.json"), Hints(), options=options)
+    assert [profile.job.name for profile in profiles] == ["one", "two"]
+    assert told == [f"n{n}: 1 of its 2 GPUs were held by no job." for n in (1, 2)]
+
+
 def test_one_label_does_not_hide_the_other_gpus(tmp_path: Path) -> None:
     """With one job named, all GPUs are counted and the note says how to read that job alone."""
     util = "DCGM_FI_DEV_GPU_UTIL"

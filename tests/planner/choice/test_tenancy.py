@@ -71,6 +71,15 @@ def test_the_split_is_by_gpus_held() -> None:
     assert costs(found) == [Decimal("400.00"), Decimal("1200.00")]
 
 
+def test_a_slice_bears_its_part_of_a_gpu() -> None:
+    """A seventh of a GPU beside a whole one bears an eighth of the bill, not half."""
+    machine = CATALOG.find("gcp", "a2-ultragpu-8g", "us-central1")
+    part = pod("part", machine, slice="1g.10gb")
+    found = plan(pod("whole", machine), part, offers=(machine,))
+    whole, seventh = sorted(costs(found), reverse=True)
+    assert cents(whole) == cents(7 * seventh)
+
+
 def test_a_machine_is_paid_for_as_long_as_anyone_holds_it() -> None:
     """200 h beside 100 h: the machine is billed for 200 h, half to each."""
     found = plan(pod("a", hours=200.0), pod("b", hours=100.0), offers=(EIGHT,))
