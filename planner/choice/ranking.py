@@ -25,7 +25,8 @@ from planner.choice.worth import Worth, spends_at_least, weigh
 from planner.models.costs import saving
 from planner.models.draws import Source
 from planner.signals.signals import is_snapshot, saw_no_gpu
-from pricing.message import Message
+from planner.signals.thresholds import STARVED
+from pricing.message import Message, join
 from pricing.money import whole_dollars
 
 STAY = "o0"
@@ -217,7 +218,7 @@ def _why_kept(ranked: list[Candidate], worth: Weighing, context: JobContext) -> 
         return Message("keep.none-faster")
     cheaper = [candidate for candidate in ranked if candidate.comparable < today * _SAME]
     if not cheaper:
-        return Message("keep.none-cheaper")
+        return _why_owed(context) if context.baseline.owed else Message("keep.none-cheaper")
     if _is_blind(context):
         return Message("keep.too-little-seen")
     if worth.candidates:
@@ -232,6 +233,16 @@ def _why_kept(ranked: list[Candidate], worth: Weighing, context: JobContext) -> 
     doubt = unproven(least.offer, least.sizing, context)
     why = doubt or Message(dated if least.offer.dated else "keep.no-date")
     return Message("keep.unknown", machine=machine, usd=usd, why=why)
+
+
+def _why_owed(context: JobContext) -> str:
+    """Return that today's machine is paid whatever runs, until when, and how much of it is free."""
+    until = context.asked.paid_until or context.profile.hardware.paid_until
+    busy = context.profile.paid_busy_fraction
+    paid = Message("keep.paid-until", day=str(until)) if until else Message("keep.paid")
+    if busy is None or busy >= STARVED:
+        return paid
+    return join((paid, Message("keep.free", percent=100 - 100 * busy)), "sentences")
 
 
 def _why_not_sure(worth: Weighing, context: JobContext, today: Decimal) -> str:

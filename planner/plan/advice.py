@@ -242,8 +242,10 @@ def _cure(cause: Finding, context: JobContext, priced: Mapping[str, Saved]) -> A
     paid = context.baseline.owed > 0
     weighed = {c for c, saves in priced.items() if not paid or (saves.time_factor or 0.0) >= 1.0}
     codes = [code for code in cause.actions if code not in weighed and code not in _ELSEWHERE]
-    one_copy = not may_scale(context)  # of which nothing is left to take away
-    found = [action(code, signals) for code in codes if not (one_copy and code == SCALE_DOWN)]
+    useless = {END_WHEN_IDLE} if paid else set()  # what is owed is owed while it is off, too
+    if not may_scale(context):
+        useless.add(SCALE_DOWN)  # of one copy nothing is left to take away
+    found = [action(code, signals) for code in codes if code not in useless]
     known = [one for one in found if one.effect is not None]
     helping = [one for one in known if one.gain and one.gain[1] >= _GAINS] if known else found
     if at_stake is None:

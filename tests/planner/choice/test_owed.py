@@ -1,6 +1,6 @@
 """What is paid already is owed in every option; asked-for actions are in every option."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.choice.requirements import Requirements
+from planner.profile.model import Statistics
 from pricing.errors import InputError
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 from tests.pricing.factories import ASKED_ON
@@ -67,3 +68,22 @@ def test_actions_that_are_asked_for_are_in_every_option() -> None:
     assert not named & {code for option in left.options for code in option.actions}
     with pytest.raises(InputError, match="--without"):
         Requirements(without=("nonsense",))
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"owned": True}, "its price is owed whatever runs"),
+        ({"paid_until": date(2027, 6, 30)}, "it is paid until 2027-06-30"),
+    ],
+    ids=["owned", "until a day"],
+)
+def test_what_is_paid_is_kept_for_that_reason(asked: dict[str, Any], words: str) -> None:
+    """Not for want of a cheaper machine; what is free of it is said, and no shut-down advised."""
+    idle = a_profile({"util.kernel_time": Statistics(mean=0.4, p95=0.9)}, kind="unknown")
+    (job,) = plan(running(idle), offers=(TODAY, sold("same", "2.00")), **asked).jobs
+    assert words in (job.reason or "")
+    assert "idle for 60 % of the time" in (job.reason or "")
+    nothing = a_profile({"util.kernel_time": 0.0, "mem.used_gib": 0.0}, kind="unknown")
+    (job,) = plan(running(nothing), offers=(TODAY,), **asked).jobs
+    assert job.now is None or "idle-shutdown" not in job.now.actions
