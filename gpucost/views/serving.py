@@ -87,14 +87,17 @@ def _asked_percent(metric: str, answer: ServingPlan) -> int:
 
 
 def _print_fit(answer: ServingFit, output: Output, lang: str) -> None:
-    times = (answer.ttft_p50_ms, answer.tpot_p50_ms)
-    ttft, tpot = ("-" if ms is None else f"{ms:.3g} ms" for ms in times)
+    medians = (answer.ttft_p50_ms, answer.tpot_p50_ms)
+    times = (
+        f"p50 {median:.3g} ms" if median else _text("mean", lang, ms=mean) if mean else "-"
+        for median, mean in zip(medians, (answer.ttft_mean_ms, answer.tpot_mean_ms), strict=True)
+    )
     running = "-" if answer.requests_running is None else f"{answer.requests_running:.3g}"
     rows = (
         ("model", answer.model),
         ("gpu", f"{_gpus(answer.layout)}, {answer.layout.precision}"),
         ("rate", f"{answer.rate:.3g}/s, {answer.prompt_tokens:.0f} + {answer.output_tokens:.0f}"),
-        ("times", f"{ttft}, {tpot}"),
+        ("times", ", ".join(times)),
         ("running", f"{running}, {answer.expected_running:.3g}"),
         ("steps", f"{answer.step_factor:.2f}"),
         ("load", f"{answer.load_fraction:.0%}, {answer.saturated_rate:.3g}/s"),

@@ -111,6 +111,11 @@ def fractions(doc: str, *, counts: tuple[int, ...]) -> Any:  # noqa: ANN401
     return _declare(FieldRule(kind="numbers", doc=doc, low=0.0, high=1.0, counts=counts), ())
 
 
+def bounds(doc: str) -> Any:  # noqa: ANN401
+    """Declare at most six numbers."""
+    return _declare(FieldRule(kind="numbers", doc=doc, low=0.0, counts=tuple(range(7))), ())
+
+
 def anything(doc: str, *, default: object = None) -> Any:  # noqa: ANN401
     """Declare JSON that is kept as it is."""
     return _declare(FieldRule(kind="any", doc=doc), default)

@@ -1,8 +1,9 @@
 """What became of an action that a recipe asked for."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.profile.fields import fraction, integer, number, record, records, text, texts
+from planner.profile.fields import bounds, fraction, integer, number, record, records, text, texts
 from planner.profile.kinds import OUTCOMES
 
 
@@ -163,6 +164,22 @@ class Latency:
     p50: float | None = number("milliseconds")
     p95: float | None = number("milliseconds")
     p99: float | None = number("milliseconds")
+    bounds: tuple[float, ...] = bounds(
+        "milliseconds: of the histogram's buckets that hold the percentiles; empty: no histogram"
+    )
+
+    @classmethod
+    def of(cls, figures: Mapping[str, float], bounds: tuple[float, ...] = ()) -> "Latency":
+        """Return a latency of milliseconds by name: mean, p50, p95, p99."""
+        mean, p50, p95, p99 = (figures.get(name) for name in ("mean", "p50", "p95", "p99"))
+        return cls(mean=mean, p50=p50, p95=p95, p99=p99, bounds=bounds)
+
+    def bucket(self, value: float) -> tuple[float, float]:
+        """Return between what a percentile may lie: the bounds of its bucket."""
+        if not self.bounds:
+            return value, value
+        low = max((bound for bound in self.bounds if bound < value), default=0.0)
+        return low, min((bound for bound in self.bounds if bound >= value), default=value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from statistics import fmean
 
 from msgspec import Struct, structs
 
 from planner.serving.server import Server
-from planner.serving.simulation import simulate
+from planner.serving.simulation import Latencies, simulate
 from planner.serving.traffic import Requests, Traffic, requests
 
 _TRIES = 6
@@ -25,6 +26,7 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
         traffic: that it answered.
         first_token_s: median to the first token, s; None where not measured.
         token_s: median from token to token, s.
+        means: metrics, ttft or tpot, whose time is a mean instead.
         requests: how many it rests on; None where not known.
     """
 
@@ -32,6 +34,14 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
     first_token_s: float | None
     token_s: float
     requests: int | None = None
+    means: frozenset[str] = frozenset()
+
+    def seen_s(self, metric: str, latencies: Latencies) -> float:
+        """Return what a simulation has in place of the run's time of a metric."""
+        if metric in self.means:
+            values = latencies.first_token_s if metric == "ttft" else latencies.token_s
+            return fmean(values)
+        return latencies.percentile(metric, 50.0)
 
 
 def scaled(server: Server, factor: float, names: Sequence[str] = _SCALED) -> Server:
@@ -48,7 +58,7 @@ def transferred(copy: Server, law: Server, anchor: Server) -> Server:
 
 @lru_cache(maxsize=256)
 def anchored(server: Server, run: MeasuredRun, seed: int = 0) -> tuple[Server, float]:
-    """Return the copy with the run's median times at the run's rate, and the factor on its steps.
+    """Return the copy with the run's times at the run's rate, and the factor on its steps.
 
     The factor is searched through the simulation, for it also changes how many requests a step has.
     First tokens that come sooner than the scaled prompts could be computed say that computing is as
@@ -59,7 +69,7 @@ def anchored(server: Server, run: MeasuredRun, seed: int = 0) -> tuple[Server, f
         copy, factor = _slowed(server, run, drawn, names)
         if run.first_token_s is None:
             break
-        simulated = simulate(copy, drawn).percentile("ttft", 50.0)
+        simulated = run.seen_s("ttft", simulate(copy, drawn))
         constant = copy.first_token_s + run.first_token_s - simulated
         copy = structs.replace(copy, first_token_s=constant)
         if constant >= 0.0:
@@ -73,7 +83,7 @@ def _slowed(
     factor, copy = 1.0, server
     for _ in range(_TRIES):
         copy = scaled(server, factor, names)
-        ratio = run.token_s / simulate(copy, drawn).percentile("tpot", 50.0)
+        ratio = run.token_s / run.seen_s("tpot", simulate(copy, drawn))
         if abs(ratio - 1.0) < _CLOSE:
             break
         factor = min(_FURTHEST, max(1.0 / _FURTHEST, factor * ratio))

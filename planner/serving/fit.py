@@ -7,7 +7,7 @@ from statistics import fmean
 from msgspec import Struct, structs
 
 from planner.profile.model import Profile
-from planner.serving.anchor import anchored
+from planner.serving.anchor import MeasuredRun, anchored
 from planner.serving.language_model import model_named
 from planner.serving.load import Target, copies_for, saturated_rate, served
 from planner.serving.measured_service import MeasuredService, measured_service
@@ -36,8 +36,10 @@ class ServingFit(Struct, frozen=True, kw_only=True):
         rate: requests a second that it answered.
         prompt_tokens: mean.
         output_tokens: mean.
-        ttft_p50_ms: to the first token; None where not measured.
-        tpot_p50_ms: of a token; None where not measured.
+        ttft_p50_ms: to the first token; None where not measured, or not but in buckets.
+        tpot_p50_ms: of a token, likewise.
+        ttft_mean_ms: to the first token, where its median is not told.
+        tpot_mean_ms: of a token, likewise.
         requests: that the run rests on; None where not known.
         requests_running: in the batch, as measured; None where not.
         expected_running: rate times duration (Little's law).
@@ -62,6 +64,8 @@ class ServingFit(Struct, frozen=True, kw_only=True):
     saturated_rate: float
     load_fraction: float
     notes: tuple[str, ...] = ()
+    ttft_mean_ms: float | None = None
+    tpot_mean_ms: float | None = None
 
 
 class CopiesAnswer(Struct, frozen=True, kw_only=True):
@@ -159,14 +163,19 @@ def fit_run(
     law = copy_of(structs.replace(question, measured=None), service.layout) or copy
     saturated = saturated_rate(copy, traffic)
     duration_s = fmean(served(copy, traffic, service.rate, 400).request_s)
+    if job.latency_ms is not None and job.latency_ms.mean:
+        duration_s = job.latency_ms.mean / 1000.0
+    times_ms = _times_ms(run) if run else {}
     fit = ServingFit(
         model=question.model.name,
         layout=service.layout,
         rate=service.rate,
         prompt_tokens=traffic.prompt,
         output_tokens=traffic.output,
-        ttft_p50_ms=1000.0 * run.first_token_s if run and run.first_token_s else None,
-        tpot_p50_ms=1000.0 * run.token_s if run else None,
+        ttft_p50_ms=times_ms.get(("ttft", False)),
+        tpot_p50_ms=times_ms.get(("tpot", False)),
+        ttft_mean_ms=times_ms.get(("ttft", True)),
+        tpot_mean_ms=times_ms.get(("tpot", True)),
         requests=run.requests if run else None,
         requests_running=running,
         expected_running=service.rate * duration_s,
@@ -179,6 +188,12 @@ def fit_run(
     if problems:
         raise InputError(f"{job.name}: {problem}" for problem in problems)
     return service, fit
+
+
+def _times_ms(run: MeasuredRun) -> dict[tuple[str, bool], float]:
+    """Return the times of a run by metric and whether they are means."""
+    times = (("ttft", run.first_token_s), ("tpot", run.token_s))
+    return {(name, name in run.means): 1000.0 * time_s for name, time_s in times if time_s}
 
 
 def _check_model(profile: Profile) -> None:
@@ -203,13 +218,12 @@ def _problems(
 ) -> Iterable[str]:
     """Yield why a run says nothing of the GPU."""
     latencies = served(law, service.question.traffic, fit.rate, 400)
-    late = fit.ttft_p50_ms is not None and (
-        fit.ttft_p50_ms > _LATE * 1000.0 * latencies.percentile("ttft", 50.0)
-    )
+    first_ms = fit.ttft_mean_ms or fit.ttft_p50_ms or 0.0
+    late = first_ms > _LATE * 1000.0 * latencies.percentile("ttft", 50.0)
     calm = fit.rate < saturated_rate(law, service.question.traffic) / 2.0
     if late and calm and (profile.busy_fraction or 0.0) < _IDLE:
         yield (
-            f"its first tokens take {fit.ttft_p50_ms:,.0f} ms at half of what the GPU takes, or "
+            f"its first tokens take {first_ms:,.0f} ms at half of what the GPU takes, or "
             "less: the API server or the client is the limit. More CPU or --api-server-count "
             "helps, more GPUs do not."
         )

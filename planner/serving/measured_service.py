@@ -50,8 +50,8 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
         percent: percentile of the measured latency.
         measured_over_simulated: measured latency [ms] over a whole simulated request [s]; None
             where latency was not measured.
-        keeps_targets: whether the run itself did: then the copy takes its rate at least, whatever
-            the law says.
+        kept: where the run did not break the targets, that in words: then the copy takes its rate
+            at least, whatever the law says; None where it did.
     """
 
     question: Question
@@ -59,7 +59,7 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
     rate: float
     percent: float = 99.0
     measured_over_simulated: float | None = None
-    keeps_targets: bool = False
+    kept: str | None = None
 
     def layout_on(self, offer: Offer, gpus: int) -> Layout:
         """Return the layout of a copy on GPUs of an offer."""
@@ -73,9 +73,8 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
         if not fits(copy, traffic):
             return CopyLimit(rate=0.0, saturated_rate=0.0, stopped_by="memory")
         limit = copy_limit(copy, traffic, self.question.targets, _COUNT)
-        if self.keeps_targets and layout == self.layout and limit.rate < self.rate:
-            words = Message("serving.kept-in-run")
-            return structs.replace(limit, rate=self.rate, stopped_by=words, least=None)
+        if self.kept and layout == self.layout and limit.rate < self.rate:
+            return structs.replace(limit, rate=self.rate, stopped_by=self.kept, least=None)
         return limit
 
     def spare_fraction(self, copies: int, demand: Sequence[float] | None) -> float | None:
@@ -146,22 +145,40 @@ def measured_service(
         rate=rate,
         percent=percent,
         measured_over_simulated=ratio,
-        keeps_targets=all(_is_kept(profile, serving, target) for target in targets),
+        kept=_kept(profile, serving, targets),
     )
 
 
-def _is_kept(profile: Profile, serving: Serving, target: Target) -> bool:
-    """Return whether the measured percentile, or a stricter one, keeps a target."""
-    measured = {
-        "ttft": serving.first_token_ms,
-        "tpot": serving.token_ms,
-        "e2e": profile.job.latency_ms,
-    }[target.metric]
-    limit_ms = target.stated_ms if target.stated_ms is not None else 1000.0 * target.limit_s
-    stricter = [] if measured is None else [(99, measured.p99), (95, measured.p95)]
-    stricter += [] if measured is None else [(50, measured.p50)]
-    values = [value for percent, value in stricter if value and percent >= target.percent]
-    return bool(values) and values[-1] <= limit_ms
+def _kept(profile: Profile, serving: Serving, targets: Sequence[Target]) -> str | None:
+    """Return that the run kept its targets, or that its histograms cannot tell; None: it did not.
+
+    Of each the measured percentile, or a stricter one, is held against the limit.
+    """
+    words: str = Message("serving.kept-in-run")
+    for target in targets:
+        measured = {
+            "ttft": serving.first_token_ms,
+            "tpot": serving.token_ms,
+            "e2e": profile.job.latency_ms,
+        }[target.metric]
+        value = _percentile(measured, target.percent)
+        if measured is None or value is None:
+            return None
+        limit_ms = target.stated_ms if target.stated_ms is not None else 1000.0 * target.limit_s
+        low, high = measured.bucket(value)
+        if low > limit_ms or low == limit_ms < high:
+            return None
+        if high > limit_ms:
+            words = Message("serving.bucket-in-run", target=target.words, low=low, high=high)
+    return words
+
+
+def _percentile(measured: Latency | None, percent: float) -> float | None:
+    """Return the measured percentile, or the next stricter one; None where there is none."""
+    if measured is None:
+        return None
+    pairs = ((50, measured.p50), (95, measured.p95), (99, measured.p99))
+    return next((value for at, value in pairs if value and at >= percent), None)
 
 
 def _question(
@@ -173,11 +190,16 @@ def _question(
     precision = _PRECISIONS.get(job.precision or "")
     model = _model(profile, gpu, precision, notes)
     precision = precision or (model.native_precision if job.precision is None else "bf16")
-    first = _seconds(job.serving.first_token_ms) if job.serving else None
+    serving = job.serving or Serving()
+    times = {"ttft": serving.first_token_ms, "tpot": serving.token_ms}
     window_s = profile.window.duration_s if profile.window else None
     requests = round(traffic.rate * window_s) if window_s else None
     run = token_s and MeasuredRun(
-        traffic=traffic, first_token_s=first, token_s=token_s, requests=requests
+        traffic=traffic,
+        first_token_s=_seconds(serving.first_token_ms),
+        token_s=token_s,
+        requests=requests,
+        means=frozenset(metric for metric, latency in times.items() if _is_mean(latency)),
     )
     return Question(
         model=model,
@@ -200,7 +222,14 @@ def _seconds(latency: Latency | None, *, tail: bool = False) -> float | None:
     if latency is None:
         return None
     values = (latency.p99, latency.p95) if tail else (latency.p50, latency.mean)
+    if _is_mean(latency) and not tail:
+        values = (latency.mean, None)
     return next((value / 1000.0 for value in values if value), None)
+
+
+def _is_mean(latency: Latency | None) -> bool:
+    """Return whether the mean stands for a latency: buckets tell the median in part only."""
+    return latency is not None and bool(latency.mean and (latency.bounds or not latency.p50))
 
 
 def _traffic(

@@ -220,7 +220,9 @@ def _latency(members: Sequence[_Member], *, several: bool, notes: list[str]) -> 
     """Return a latency by its histogram, else by the quantiles that a server tells itself."""
     to_ms = members[0].metric.to_ms if members else 1.0
     buckets = _ending(members, "_bucket")
-    quantiles = _by_histogram(buckets, several=several) if buckets else _by_quantile(members)
+    quantiles, edges = (
+        _by_histogram(buckets, several=several) if buckets else (_by_quantile(members), [])
+    )
     timed, total = (_total(_ending(members, end), several=several) for end in ("_count", "_sum"))
     if timed and total is not None:
         quantiles["mean"] = total / timed
@@ -234,7 +236,8 @@ def _latency(members: Sequence[_Member], *, several: bool, notes: list[str]) -> 
         )
     if not several:
         notes.append(f"{stem(members[0].name)}: since the server's start, as one reading is given.")
-    return Latency(**{name: round(value * to_ms, _DIGITS) for name, value in quantiles.items()})
+    figures = {name: round(value * to_ms, _DIGITS) for name, value in quantiles.items()}
+    return Latency.of(figures, tuple(round(edge * to_ms, _DIGITS) for edge in edges))
 
 
 def _mean_of(total: Sequence[_Member], answered: float | None) -> Latency | None:
@@ -256,10 +259,13 @@ def _bounds(buckets: Sequence[_Member]) -> list[float]:
     return sorted({bound for bound in bounds if bound is not None and np.isfinite(bound)})
 
 
-def _by_histogram(buckets: Sequence[_Member], *, several: bool) -> dict[str, float]:
-    """Return quantiles, straight lines inside a bucket as in Prometheus' `histogram_quantile`.
+def _by_histogram(
+    buckets: Sequence[_Member], *, several: bool
+) -> tuple[dict[str, float], list[float]]:
+    """Return quantiles, and the bounds of the buckets that they are in.
 
-    A quantile beyond the last bound is left out.
+    Inside a bucket they are on a straight line as in Prometheus' `histogram_quantile`; one beyond
+    the last bound is left out.
     """
     count: dict[float, float] = defaultdict(float)
     for member in buckets:
@@ -271,21 +277,17 @@ def _by_histogram(buckets: Sequence[_Member], *, several: bool) -> dict[str, flo
     bounds = sorted(count)
     counts: list[float] = np.maximum.accumulate([count[bound] for bound in bounds]).tolist()
     if not counts or counts[-1] <= 0:
-        return {}
-    quantiles = {name: _quantile(bounds, counts, share) for name, share in _QUANTILES.items()}
-    return {name: value for name, value in quantiles.items() if value is not None}
-
-
-def _quantile(bounds: Sequence[float], counts: Sequence[float], share: float) -> float | None:
-    rank = share * counts[-1]
-    place = int(np.searchsorted(counts, rank))
-    if not np.isfinite(bounds[place]):
-        return None
-    low = 0.0 if place == 0 else bounds[place - 1]
-    below = 0.0 if place == 0 else counts[place - 1]
-    within = counts[place] - below
-    part = (rank - below) / within if within > 0 else 1.0
-    return float(low + (bounds[place] - low) * part)
+        return {}, []
+    quantiles, edges = dict[str, float](), set[float]()
+    for name, share in _QUANTILES.items():
+        place = int(np.searchsorted(counts, share * counts[-1]))
+        if np.isfinite(bounds[place]):
+            low, below = (bounds[place - 1], counts[place - 1]) if place else (0.0, 0.0)
+            within = counts[place] - below
+            part = (share * counts[-1] - below) / within if within > 0 else 1.0
+            quantiles[name] = float(low + (bounds[place] - low) * part)
+            edges |= {low, bounds[place]}
+    return quantiles, sorted(edges)
 
 
 def _by_quantile(members: Sequence[_Member]) -> dict[str, float]:
@@ -346,7 +348,7 @@ def _guidellm_run(item: Mapping[str, object]) -> Served | None:
         told = figures(name)
         parts = {"mean": told.get("mean"), **mapping_of(told.get("percentiles"))}
         known = {p: v * scale for p in _P if isinstance(v := parts.get(p), int | float)}
-        return Latency(**known) if known else None
+        return Latency.of(known) if known else None
 
     rate, tokens = (
         _figure(figures(name), "mean")
@@ -405,7 +407,7 @@ def read_genai_perf(builder: RecordingBuilder, hints: Hints) -> Recording:
             what, _, unit = name.partition(" (")
             if what in _GENAI and known:
                 scale = 1e-6 if unit == "ns)" else 1.0
-                latencies[_GENAI[what]] = Latency(**{p: v * scale for p, v in known.items()})
+                latencies[_GENAI[what]] = Latency.of({p: v * scale for p, v in known.items()})
             elif (value := told.get("value", told.get("avg"))) is not None:
                 rates[what] = value
     tokens, answered = rates.get("output token throughput"), rates.get("request throughput")
@@ -505,7 +507,7 @@ def _percentiles(result: Mapping[str, object], *endings: str) -> Latency | None:
             if (value := _figure(result, f"{word}_{ending}")) is not None
         }
         if any(percentiles.values()):
-            return Latency(**percentiles)
+            return Latency.of(percentiles)
     return None
 
 
@@ -530,7 +532,7 @@ def _measured(seconds: Iterable[float]) -> Latency | None:
         "mean": values.mean(),
         **{f"p{p}": np.percentile(values, p) for p in (50, 95, 99)},
     }
-    return Latency(**{part: round(float(value), _DIGITS) for part, value in percentiles.items()})
+    return Latency.of({part: round(float(value), _DIGITS) for part, value in percentiles.items()})
 
 
 def _numbers(result: Mapping[str, object], name: str) -> list[float]:

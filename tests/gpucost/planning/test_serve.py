@@ -1,7 +1,7 @@
 """`gpucost serve`: copies and tokens of language models under a latency target."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -218,10 +218,14 @@ def test_a_copy_on_a_listed_machine_has_its_price(call: Call, write: Write) -> N
     assert "lambda/gpu_1x_h100_sxm5" in ran.err
 
 
+FINE = tuple(0.001 * 1.2**step for step in range(60))
+COARSE = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)  # s, as vLLM's
+
+
 class Vllm:
     """A page with vLLM's names, written by the library that vLLM writes it with."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: Sequence[float] = FINE) -> None:
         self.registry = CollectorRegistry()
         self.counters = {
             name: Counter(f"vllm:{name}", "-", ["model_name"], registry=self.registry).labels(
@@ -235,7 +239,6 @@ class Vllm:
             )
             for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc")
         }
-        bounds = [0.001 * 1.2**step for step in range(60)]
         self.times = {
             name: Histogram(
                 f"vllm:{name}", "-", ["model_name"], registry=self.registry, buckets=bounds
@@ -247,8 +250,8 @@ class Vllm:
             )
         }
 
-    def serve(self, requests: int) -> None:
-        """Count requests of 500 + 300 tokens at 8 ms a token."""
+    def serve(self, requests: int, token_s: float = 0.008) -> None:
+        """Count requests of 500 + 300 tokens, the first after 35 ms."""
         for name, each in (
             ("request_success", 1),
             ("prompt_tokens", 500),
@@ -257,8 +260,8 @@ class Vllm:
             self.counters[name].inc(each * requests)
         for _ in range(requests):
             self.times["time_to_first_token_seconds"].observe(0.035)
-            self.times["time_per_output_token_seconds"].observe(0.008)
-            self.times["e2e_request_latency_seconds"].observe(2.43)
+            self.times["time_per_output_token_seconds"].observe(token_s)
+            self.times["e2e_request_latency_seconds"].observe(0.035 + 299 * token_s)
 
     def page(self) -> str:
         """The page as it is now."""
@@ -296,6 +299,34 @@ def test_a_benchmark_is_a_run(call: Call, write: Write) -> None:
     ran = call("serve", "fit", name, "--gpu", "H100-SXM-80GB", *LLAMA, "-f", "json")
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["tpot_p50_ms"] == 8.0
+
+
+@pytest.mark.parametrize(
+    ("token_s", "running", "words"),
+    [
+        (0.028, 12.6, "TPOT p95 40 ms."),  # 1.5/s x (0.035 + 299 x 0.028 s)
+        (0.039, 17.5, "TPOT p95 40 ms may have been kept, its histogram says 25-50 ms."),
+    ],
+)
+def test_means_are_of_sums_and_a_coarse_bucket_condemns_nobody(
+    token_s: float, running: float, words: str, call: Call, write: Write
+) -> None:
+    """By hand: 1.5/s of e2e's sum over its count are running; all in 25-50 ms, 4 copies suffice."""
+    vllm = Vllm(COARSE)
+    vllm.gauges["num_requests_running"].set(running)
+    pages = []
+    for number, requests in enumerate((100, 900)):
+        vllm.serve(requests, token_s)
+        pages.append(write(f"{number}.prom", vllm.page()))
+    more = ("--gpu", "L40S", "--window", "10m", "--copies", "4", "--price", "1.86", *LIMITS_P95)
+    ran = call("serve", "copies", *pages, *more, "-f", "json")
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert found["copies"] <= 4
+    assert found["fit"]["expected_running"] == pytest.approx(running, rel=0.01)
+    assert found["fit"]["tpot_mean_ms"] == pytest.approx(1000 * token_s)
+    assert found["fit"]["tpot_p50_ms"] is None
+    assert words in " ".join(call("serve", "copies", *pages, *more).out.split())
 
 
 def bench(**figures: Any) -> dict[str, Any]:
