@@ -15,7 +15,8 @@ from pricing.money import show, whole_dollars
 ServingAnswer = ServingPlan | ServingFit | CopiesAnswer | ServingCurve
 _SHOWN = 8
 _PERCENTS = (50, 95, 99)
-_COLUMNS = ("where", "gpu", "copies", "most", "ttft", "tpot", "month", "token", "full")
+_COLUMNS = ("where", "gpu", "copies", "most", "ttft", "tpot", "odds", "month", "token", "full")
+_LITTLE_USED = 0.8  # of a copy is idle: then tokens by the piece are worth a look
 
 
 def print_answer(answer: ServingAnswer, output: Output, lang: str) -> None:
@@ -55,6 +56,7 @@ def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
             f"{option.limit.rate:.3g}/s",
             _range(option.ttft_ms[_PERCENTS.index(percentiles["ttft"])]),
             _range(option.tpot_ms[_PERCENTS.index(percentiles["tpot"])]),
+            "-" if option.odds_fraction is None else f"{option.odds_fraction:.0%}",
             f"${whole_dollars(option.usd)}",
             f"${show(option.usd_per_million_output)}",
             f"${show(option.usd_per_million_output_full)}",
@@ -64,20 +66,31 @@ def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
     best = answer.options[0]
     say = print_prose if output.format == "table" else output.say
     say(_text("title-batch" if batch else "title", lang, answer))
+    bought = answer.tokens[0] if answer.tokens else None
+    if bought is not None and bought.usd_per_month < best.usd:
+        say(_token_text("tokens-buy", lang, answer))
     usd = {"usd": show(best.usd), "where": best.offer.name, "gpu": _gpus(best.layout)}
     code = "answer-batch" if batch else "answer"
     say(_text(code, lang, best, stopped=best.limit.stopped_by, **usd))
     if best.odds_fraction is not None:
-        say(_text("odds", lang, best))
+        say(_text("odds-measured" if best.tpot_ms[0].basis == "measured" else "odds", lang, best))
     if not batch and best.copies + best.spare == 1:
         say(_text("alone", lang))
     say(_text("basis", lang, best, layouts=answer.layouts, weak=join(best.weak) or "-"))
-    for tokens in answer.tokens[:1]:
-        say(_text("tokens", lang, tokens, month=show(tokens.usd_per_month)))
-        never = tokens.break_even_rate is None
-        say(_text("host-never" if never else "host-from", lang, tokens))
-    right, spare = frozenset(columns[2:]), (columns[8], columns[3], columns[1], columns[7])
+    if bought is not None and bought.usd_per_month >= best.usd:
+        say(_token_text("tokens", lang, answer))
+    elif bought is None and not batch and best.headroom_fraction > _LITTLE_USED:
+        say(_text("little-used", lang, used=1.0 - best.headroom_fraction))
+    right, spare = frozenset(columns[2:]), (columns[9], columns[3], columns[1], columns[8])
     print_table(Table(columns=columns, rows=rows, right=right, spare=spare), output)
+
+
+def _token_text(code: str, lang: str, answer: ServingPlan) -> str:
+    """Return what an API's tokens cost beside the cheapest option, and from which rate on not."""
+    tokens, usd = answer.tokens[0], show(answer.options[0].usd)
+    even = "host-never" if tokens.break_even_rate is None else "host-from"
+    bought = _text(code, lang, tokens, month=show(tokens.usd_per_month), usd=usd)
+    return f"{bought} {_text(even, lang, tokens)}"
 
 
 def _asked_percent(metric: str, answer: ServingPlan) -> int:

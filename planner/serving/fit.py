@@ -12,9 +12,10 @@ from planner.serving.language_model import model_named
 from planner.serving.load import Target, copies_for, saturated_rate, served
 from planner.serving.measured_service import MeasuredService, measured_service
 from planner.serving.search import Layout, Question, copy_of, usd_per_million
-from planner.serving.server import Server
+from planner.serving.server import Server, runs_in
 from planner.serving.traffic import Traffic
 from pricing.errors import InputError
+from pricing.hardware import find
 from pricing.money import HOURS_PER_MONTH
 
 _HIGHEST_LOAD = 0.85  # of saturation: above, TTFT is that of a queue (x/÷5 in published runs)
@@ -315,10 +316,13 @@ def curve(question: Question, layout: Layout, usd_per_hour: Decimal | None) -> S
         InputError: the model does not fit, or the GPU's figures are not known.
     """
     copy = copy_of(question, layout)
+    gpu = find(layout.gpu)
+    if gpu is not None and not runs_in(gpu, layout.precision):
+        raise InputError(f"{layout.gpu} has no bfloat16: give --weights fp16, int8 or int4.")
     if copy is None or copy.kv_tokens < 4 * question.traffic.context:
         raise InputError(
             f"{question.model.name} and 4 requests do not fit {layout.tensor_parallel}x "
-            f"{layout.gpu}: give more GPUs (--tp) or fewer bits (--precision fp8)."
+            f"{layout.gpu}: give more GPUs (--tp) or fewer bits (--weights fp8)."
         )
     saturated = _most_answered(copy, question.traffic)
     points = []

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pricing.errors import InputError
 
@@ -28,7 +28,16 @@ WEIGHT_BYTES: Mapping[str, float] = {
     "int4": 0.5,
 }
 """Bytes of a weight by precision; scales of quantized blocks (2-6 %) are left out."""
-_LIKE = re.compile(r"^meta-|-(instruct|chat|it|base|hf|bf16|fp8|nvfp4)\b|-v\d[\d.]*$")
+_LIKE = re.compile(r"^meta-|-(instruct|chat|it|base|hf|bf16)\b|-v0[\d.]*$")
+_QUANTIZED = re.compile(r"-(fp8|nvfp4|mxfp4|int8|w8a8|int4|w4a16|awq|gptq)\b.*$", re.IGNORECASE)
+_KINDS = {
+    "nvfp4": "fp4",
+    "mxfp4": "fp4",
+    "w8a8": "int8",
+    "w4a16": "int4",
+    "awq": "int4",
+    "gptq": "int4",
+}
 _DOWN_AND_UP = 3  # matrices of a gated feed-forward block
 
 
@@ -108,34 +117,51 @@ def _of_row(row: Mapping[str, str]) -> LanguageModel:
         experts=int(row["experts"] or 1),
         experts_per_token=int(row["experts_per_token"] or 1),
         context=int(row["context"]) if row["context"] else None,
-        native_precision={"fp8": "fp8", "modelopt": "fp4", "mxfp4": "fp4"}.get(
-            row["weights"].lower(), "bf16"
-        ),
+        native_precision=_quantized(row["model"])
+        or {"fp8": "fp8", "modelopt": "fp4", "mxfp4": "fp4"}.get(row["weights"].lower(), "bf16"),
         basis=row["source"],
         weak=row["confidence"] != "high",
     )
 
 
+def _own(name: str) -> str:
+    return name.rpartition("/")[2].lower()
+
+
 def _plain(name: str) -> str:
-    return _LIKE.sub("", _LIKE.sub("", name.rpartition("/")[2].lower()))
+    return _LIKE.sub("", _LIKE.sub("", _own(name)))
+
+
+def _quantized(name: str) -> str | None:
+    """Return the precision that a name ends with, such as fp8 of `-FP8-dynamic`; None of none."""
+    ending = _QUANTIZED.search(name)
+    return None if ending is None else _KINDS.get(ending[1].lower(), ending[1].lower())
 
 
 def model_named(name: str) -> LanguageModel:
     """Return a model by its name, with or without its owner, or by the path of its config.json.
 
-    Tuned variants (-Instruct, -Chat) have the shape of their base.
+    Tuned variants (-Instruct, -Chat) have the shape of their base, quantized ones (-FP8, -AWQ) too;
+    a name without such an ending never means one.
 
     Raises:
-        InputError: the table has no such model, or the file is not a config.json of a decoder.
+        InputError: the table has no such model or several, or the file is no config.json of a
+            decoder.
     """
     if name.endswith(".json"):
         return model_of_config(_read(Path(name)), name)
     table = models()
-    matches = [model for model in table.values() if _plain(model.name) == _plain(name)]
-    if name in table or matches:
-        return table.get(name) or min(matches, key=lambda model: model.native_precision != "bf16")
+    matches = [model for model in table.values() if _own(model.name) == _own(name)]
+    matches = matches or [model for model in table.values() if _plain(model.name) == _plain(name)]
+    if name in table or len(matches) == 1:
+        return table.get(name) or matches[0]
+    quantized = _quantized(name)
+    if quantized and not matches:
+        base = model_named(_QUANTIZED.sub("", name))
+        return structs.replace(base, name=name, native_precision=quantized)
+    near = [full for full in table if _QUANTIZED.sub("", _plain(full)) == _plain(name)]
     short = {_plain(full_name): full_name for full_name in table}
-    near = [short[key] for key in difflib.get_close_matches(_plain(name), short, 3, 0.5)]
+    near = near or [short[key] for key in difflib.get_close_matches(_plain(name), short, 3, 0.5)]
     hint = f" Near: {', '.join(near)}." if near else ""
     raise InputError(
         f"no shape of a model {name!r} is known: give the path of its config.json as --model, or "

@@ -29,7 +29,7 @@ from planner.serving.load import (
     saturated_rate,
     served,
 )
-from planner.serving.server import Server, server
+from planner.serving.server import Server, runs_in, server
 from planner.serving.simulation import Latencies
 from planner.serving.traffic import Traffic
 from pricing.catalog.offer import Offer
@@ -43,6 +43,9 @@ RANKS = (1, 2, 4, 8)
 _NVLINK = frozenset({"nvlink", "nvlink-bridge", "xgmi"})
 _SIMULATED = 6  # layouts, at least; more only while a best case is cheaper than what was found
 _MOST_SIMULATED = 10
+_FEWEST_OPTIONS = 3  # to choose from, of layouts up to `_MOST_SIMULATED`
+_LEAST_ODDS = 0.5  # of an option: below, its times as simulated break a target
+_DEAREST = 5  # times the cheapest option: what costs more is no choice
 _MILLION = Decimal(1_000_000)
 _HOUR_S = 3600
 _PERCENTS = (50, 95, 99)
@@ -161,7 +164,7 @@ class Unfit(Struct, frozen=True):
 
     Attributes:
         layout: which.
-        reason: memory, latency, or unknown: its figures are.
+        reason: memory, latency, precision, or unknown: its figures are.
         detail: in words.
         least_s: of the target that no rate keeps: its metric at almost no load, s.
     """
@@ -251,6 +254,7 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
         dear = number >= _SIMULATED and lower_bound > min(
             (o.usd for o in options), default=lower_bound
         )
+        dear = dear and len(options) >= _FEWEST_OPTIONS
         if dear or (options and number >= _MOST_SIMULATED):
             break
         limit = copy_limit(copy, question.traffic, question.targets)
@@ -261,13 +265,18 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
             unfit.append(Unfit(layout, "latency", detail, limit.least))
             continue
         offer = min(sold[layout], key=lambda o: _cost(o, layout, question, limit.rate))
-        options.append(option_of(question, layout, copy, limit, offer))
-    options.sort(key=lambda option: (option.usd, option.copies))
+        option = option_of(question, layout, copy, limit, offer)
+        if option.odds_fraction is None or option.odds_fraction >= _LEAST_ODDS:
+            options.append(option)
+        else:
+            detail = f"{limit.stopped_by} broken at {question.traffic.rate:g}/s"
+            unfit.append(Unfit(layout, "latency", detail, 0.0))
+    options.sort(key=_rank)
     if not options:
         raise InputError(_nothing_serves(question, unfit))
     _check_budget(question, options[0])
-    most = question.budget_usd
-    options = [option for option in options if most is None or option.usd <= most]
+    most = min(question.budget_usd or _DEAREST * options[0].usd, _DEAREST * options[0].usd)
+    options = [option for option in options if option.usd <= most]
     return ServingPlan(
         as_of=as_of,
         model=question.model.name,
@@ -283,14 +292,24 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
     )
 
 
+def _rank(option: ServingOption) -> tuple[Decimal, bool, float, int]:
+    """Return the order of options: by dollars; of the same, no split over PCIe, better odds."""
+    layout = option.layout
+    split = layout.tensor_parallel > 1 and not layout.nvlink
+    return option.usd, split, -(option.odds_fraction or 0.0), option.copies
+
+
 def _best_cases(
     question: Question, sold: Mapping[Layout, Sequence[Offer]], unfit: list[Unfit]
 ) -> list[tuple[Decimal, Layout, Server]]:
     best_case = []
     for layout, its_offers in sold.items():
         copy = copy_of(question, layout)
-        if copy is None:
+        gpu = find(layout.gpu)
+        if copy is None or gpu is None:
             unfit.append(Unfit(layout, "unknown", "its peak or bandwidth is not known"))
+        elif not runs_in(gpu, layout.precision):
+            unfit.append(Unfit(layout, "precision", "it has no bfloat16"))
         elif not fits(copy, question.traffic):
             unfit.append(Unfit(layout, "memory", _no_room(copy, question.traffic)))
         else:
@@ -319,13 +338,19 @@ def _nothing_serves(question: Question, unfit: Sequence[Unfit]) -> str:
         where = f"{best.layout.tensor_parallel}x {best.layout.gpu}"
         return (
             f"{name}: no GPU on sale keeps the targets: the best is {where} with {best.detail}. "
-            "Raise that target, shorten the prompts, or allow fewer bits (--precision fp8)."
+            "Raise that target, shorten the prompts, or allow fewer bits (--weights fp8)."
         )
     if any(why.reason == "memory" for why in unfit):
         return (
             f"{name}: its weights and the keys and values of 4 requests of "
             f"{question.traffic.context:,.0f} tokens fit no machine that was looked at. Allow "
-            "larger machines, or fewer bits (--precision fp8)."
+            "larger machines, or fewer bits (--weights fp8; int4 on a T4 or V100)."
+        )
+    if unfit:
+        gpus = ", ".join(sorted({why.layout.gpu for why in unfit}))
+        return (
+            f"{name}: {gpus} cannot run it: {unfit[0].detail}. Name another GPU, or give --weights "
+            "fp16 or int4, where such weights are published."
         )
     return f"{name}: no GPU that was asked for is on sale; gpucost prices lists what is."
 
@@ -446,7 +471,7 @@ def option_of(
         headroom_fraction=1.0 - traffic.rate / most,
         odds_fraction=None if question.batch else _odds(question.targets, latencies, kind),
         basis=_basis(run),
-        weak=tuple(_weak(question, layout, limit, rate / copies)),
+        weak=tuple(_weak(question, offer, layout, limit, rate / copies)),
         batch_hours=question.batch / traffic.rate / _HOUR_S if question.batch else None,
         batch_usd=usd if question.batch else None,
     )
@@ -487,10 +512,14 @@ def usd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:
     return usd_per_hour * _MILLION / (Decimal(str(tokens_per_s)) * _HOUR_S)
 
 
-def _weak(question: Question, layout: Layout, limit: CopyLimit, copy_rate: float) -> Iterable[str]:
+def _weak(
+    question: Question, offer: Offer, layout: Layout, limit: CopyLimit, copy_rate: float
+) -> Iterable[str]:
     gpu = find(layout.gpu)
     if question.measured is None and any(t.metric == "ttft" for t in question.targets):
         yield Message("serving.weak-ttft")
+    if offer.is_community:
+        yield Message("serving.weak-community")
     if layout.tensor_parallel > 1 and not layout.nvlink:
         yield Message("serving.weak-pcie")
     if gpu is not None and gpu.vendor != "NVIDIA":

@@ -22,6 +22,8 @@ from pricing.hardware import Gpu
 _GIB = 2**30
 _BYTES_16BIT = 2.0
 _LATENCY_BYTES = 2.0**14  # of a decode's all-reduce: latency, whatever the size
+_WITHOUT_BF16 = frozenset({"fp16", "int8", "int4"})
+_BF16_CAPABILITY = 8.0
 _PROMPT_TOKENS = 2048.0  # of a step with prompts in it
 
 
@@ -159,6 +161,16 @@ def _room_bytes(model: LanguageModel, gpu: Gpu, ranks: int, precision: str) -> f
     room = limits["memory_fraction"] * (gpu.usable_memory_gib or gpu.memory_gib) * _GIB
     room -= 1e9 * limits["workspace_gb"]
     return float(room * ranks - model.parameters * WEIGHT_BYTES[precision])
+
+
+def runs_in(gpu: Gpu, precision: str) -> bool:
+    """Return whether engines run weights of a precision there.
+
+    Those of bf16, and of fp8 and fp4, which are multiplied by bf16, need bfloat16: compute
+    capability 8.0 and up (vLLM refuses them below; docs.vllm.ai, 2026-11).
+    """
+    capability = gpu.compute_capability
+    return precision in _WITHOUT_BF16 or capability is None or float(capability) >= _BF16_CAPABILITY
 
 
 def peak_tflops(gpu: Gpu, precision: str) -> float | None:

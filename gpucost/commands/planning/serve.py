@@ -204,6 +204,8 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     answer = search(question, _offers(typed, day, output.say), day)
     if typed["tokens"] and not batch:
         answer = structs.replace(answer, tokens=token_offers(answer))
+    if not typed["providers"]:
+        output.say(Message("serving.no-community").translate_to(lang))
     print_answer(answer, output, lang)
 
 

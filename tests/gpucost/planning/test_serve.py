@@ -1,6 +1,7 @@
 """`gpucost serve`: copies and tokens of language models under a latency target."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -8,13 +9,14 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from planner.serving.language_model import model_named
+from planner.serving.language_model import model_named, models
 from planner.serving.server import server
 from pricing.hardware import gpus
 from tests.gpucost.conftest import Call, Ran, Write
 
 LLAMA = ("--model", "meta-llama/Llama-3.1-8B-Instruct")
 TARGETS = ("--ttft-p99", "500ms", "--tpot-p99", "50ms")
+LIMITS_P95 = ("--ttft-p95", "500ms", "--tpot-p95", "40ms")
 DAY = ("--as-of", "2026-11-20")
 PLAN = ("serve", "plan", *LLAMA, "--rate", "20", *TARGETS, *DAY)
 
@@ -222,6 +224,60 @@ FINE = tuple(0.001 * 1.2**step for step in range(60))
 COARSE = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)  # s, as vLLM's
 
 
+def test_tokens_that_cost_less_are_the_first_advice(call: Call) -> None:
+    """By hand: 248 M tokens in at $0.02 and 52 M out at $0.05 are under $9, a GPU is over $800."""
+    little = ("serve", "plan", *LLAMA, "--rate", "0.0787", "--prompt", "1200", "--answer", "250")
+    lines = call(*little, *DAY, "--tokens").out.split("Rent ")[0]
+    assert re.search(r"Buy tokens: \$[3-9]\.\d\d a month", " ".join(lines.split()))
+    assert "Hosting costs $" in " ".join(lines.split())
+    unasked = " ".join(call(*little, *DAY).out.split())
+    assert re.search(r"would be 1?\d% used: .* --tokens .*gpucost\[tokens\]", unasked)
+    assert "--tokens" not in call(*PLAN).out
+
+
+def test_a_short_name_is_the_plain_release() -> None:
+    """No name without such an ending means a quantized upload; one with it has its precision."""
+    for name, model in models().items():
+        short = name.rpartition("/")[2].lower()
+        assert model_named(short) == model
+        assert ("nvfp4" in short) <= (model.native_precision == "fp4")
+    assert model_named("deepseek-v3").name == "deepseek-ai/DeepSeek-V3"
+    tuned = model_named("RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic")
+    assert (tuned.native_precision, tuned.layers) == ("fp8", 32)
+
+
+def test_bf16_weights_run_on_gpus_that_have_it(call: Call) -> None:
+    """Below compute capability 8.0 is no bfloat16: no V100, no T4 but for other weights."""
+    sizes = ("--prompt", "1200", "--answer", "250", "--rate", "6", *LIMITS_P95, *DAY, "-f", "json")
+    mixtral = json.loads(call("serve", "plan", "--model", "mixtral-8x7b", *sizes).out)
+    gpus = {option["layout"]["gpu"] for option in mixtral["options"]}
+    assert not any(gpu.startswith(("V100", "T4")) for gpu in gpus)
+    slow = ("--ttft-p99", "9s", "--tpot-p99", "200ms", "--rate", "0.1", *DAY, "-f", "json")
+    int4 = call("serve", "plan", *LLAMA, "--gpu", "T4", "--weights", "int4", *slow)
+    assert json.loads(int4.out)["options"]
+    refused(call("serve", "curve", *LLAMA, "--gpu", "T4"), "no bfloat16", "--weights fp16")
+
+
+def test_rows_keep_the_targets_cost_no_fortune_and_split_over_pcie_last(call: Call) -> None:
+    """Of 4 L40S at one price the single copies come first; no row is over 5 times the best."""
+    sizes = ("--prompt", "1200", "--answer", "250", "--rate", "6", *LIMITS_P95, *DAY, "-f", "json")
+    same = json.loads(call("serve", "plan", *LLAMA, "--gpu", "L40S", *sizes).out)["options"]
+    assert len({option["usd_per_month"] for option in same}) == 1
+    assert [option["layout"]["tensor_parallel"] for option in same] == [1, 2]
+    options = json.loads(call("serve", "plan", *LLAMA, *sizes).out)["options"]
+    most = 5 * Decimal(options[0]["usd_per_month"])
+    assert all(Decimal(option["usd_per_month"]) <= most for option in options)
+    assert all(option["odds_fraction"] >= 0.5 for option in options)
+
+
+def test_hosts_of_third_parties_are_said(call: Call) -> None:
+    """Left out, a line says so; let in by their provider's name, the option says so."""
+    assert "community hosts) are left out" in call(*PLAN).err
+    ran = call(*PLAN, "--provider", "runpod", "--gpu", "L40S", "--ttft-p99", "2s")
+    assert "community hosts) are left out" not in ran.err
+    assert "third party's machine" in " ".join(ran.out.split())
+
+
 class Vllm:
     """A page with vLLM's names, written by the library that vLLM writes it with."""
 
@@ -339,9 +395,6 @@ def bench(**figures: Any) -> dict[str, Any]:
     } | figures  # fmt: skip
 
 
-LIMITS_P95 = ("--ttft-p95", "500ms", "--tpot-p95", "40ms")
-
-
 def test_a_benchmark_is_of_the_model_that_it_names(call: Call, write: Write) -> None:
     """By hand: 1,000 / 171.42 s is 5.83/s at TPOT 11.6 ms, well under 40 ms: one copy takes 6/s."""
     name = write("bench.json", bench(model_id="meta-llama/Llama-3.1-8B-Instruct"))
@@ -374,7 +427,10 @@ def refused(ran: Ran, *words: str) -> None:
     ("more", "words"),
     [
         (("--model", "nobody/knows-9B"), ("--params 8e9", "config.json")),
-        (("--gpu", "T4", "--model", "Llama-2-70b-chat"), ("fit no machine", "--precision fp8")),
+        (("--gpu", "RTX-4090", "--model", "deepseek-v3"), ("fit no machine", "--weights fp8")),
+        (("--gpu", "T4", *LLAMA), ("T4 cannot run it", "no bfloat16", "--weights fp16 or int4")),
+        (("--model", "deepseek-v3.1"), ("Near: nvidia/DeepSeek-V3.1-NVFP4.",)),
+        (("--model", "mixtral"), ("Near: mistralai/Mixtral-8x7B-v0.1",)),
         (("--ttft-p99", "5ms", *LLAMA), ("no GPU on sale keeps", "TTFT p99 5 ms", "Raise")),
         (("--tpot-p99", "1ms", *LLAMA), ("TPOT p99 1 ms", "ms at almost no load")),
         (("--shape", "agent", *LLAMA), ("bursts", "--request-log", "--peak")),
@@ -485,7 +541,9 @@ def test_a_curve_rises(call: Call) -> None:
     assert usd == sorted(usd, reverse=True)
     first = Decimal("1.90") / Decimal(str(points[0]["rate"] * 300 * 3600)) * 1_000_000
     assert usd[0] == pytest.approx(first)
-    refused(call("serve", "curve", *LLAMA, "--gpu", "T4"), "--tp", "--precision fp8")
+    refused(
+        call("serve", "curve", *LLAMA, "--gpu", "T4", "--weights", "fp16"), "--tp", "--weights fp8"
+    )
 
 
 def test_a_curve_ends_where_the_memory_of_a_copy_is_full(call: Call) -> None:
