@@ -477,11 +477,9 @@ def _assumed(
         if o.gpu == gpu.name and o.purchase == "on_demand" and o.gpu_count >= (each if nodes else 1)
         if (o.provider == provider if provider else not o.is_community)
     ]
-    for narrower in (
-        [o for o in sold if o.not_for_rent_reason(catalog.as_of) is None],
-        [o for o in sold if o.provider in asked.providers],
-    ):
-        sold = narrower or sold
+    sold = [o for o in sold if o.not_for_rent_reason(catalog.as_of) is None] or sold
+    sold = [o for o in sold if o.provider in asked.providers] or sold
+    sold = [o for o in sold if placed(o, asked.regions) is not None] or sold
     count = min((o.gpu_count for o in sold), key=lambda n: (n < each, abs(n - each)), default=0)
     sold = [o for o in sold if o.gpu_count == count]
     if not sold:

@@ -420,7 +420,7 @@ def _part(
     Of a GPU that several jobs held, together or in turns, each bears the same part.
     """
     held = gpus_held(job.profile, job.offer)
-    of = held if whole_machine or job.assumed else max(held, round(job.offer.gpu_count))
+    of = held if whole_machine else max(held, round(job.offer.gpu_count))
     if not neighbors:
         return Tenancy(held=held, of=of)
     not_paid = (1 - Fraction(1, users[device]) for device in devices_of(job.profile))

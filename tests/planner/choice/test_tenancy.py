@@ -56,6 +56,14 @@ def test_a_lone_job_bears_its_part(held: int, bears: str) -> None:
     assert costs(plan(job, offers=(EIGHT,), whole_machine=True)) == [Decimal("1600.00")]
 
 
+def test_an_assumed_machine_has_no_gpus_that_nobody_saw() -> None:
+    """Two GPUs of which only fours are sold pay for two; a region that was asked for is kept to."""
+    job = a_profile(HALF_USED, name="two", gpu=EIGHT.gpu, gpu_count=2, kind="inference_online")
+    dear = sold("dear", "40.00", gpu_count=8, region="eu-west-1")
+    assert costs(plan(job, offers=(EIGHT, dear))) == [Decimal("400.00")]
+    assert costs(plan(job, offers=(EIGHT, dear), regions=("eu-west-1",))) == [Decimal("1000.00")]
+
+
 def test_without_an_id_jobs_are_no_neighbours() -> None:
     """Two jobs on the same size of machine are on two machines unless an id says otherwise."""
     apart = plan(pod("a", machine=None), pod("b", machine=None), offers=(EIGHT,))

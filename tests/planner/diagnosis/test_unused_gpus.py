@@ -18,8 +18,8 @@ def job(*busy: float) -> Profile:
 @pytest.mark.parametrize(
     ("busy", "words", "first"),
     [
-        ((0.97,) * 5 + (0.0,) + (0.97,) * 2, "GPU 5 ran no kernel; the other 7", "use-every-gpu"),
-        ((0.94, 0.0, 0.0, 0.0), "GPU 1, 2, 3 ran no kernel; the other 1", "fewer-gpus"),
+        ((0.97,) * 5 + (0.0,) + (0.97,) * 2, "GPU 5 ran no kernel; 7 more", "use-every-gpu"),
+        ((0.94, 0.0, 0.0, 0.0), "GPU 1, 2, 3 ran no kernel; 1 more", "fewer-gpus"),
         ((0.9, 0.9, 0.9, 0.3), "do unequal work", "fewer-gpus"),
     ],
 )
