@@ -30,6 +30,7 @@ _MOST_BINARY = 0.1
 _READING = re.compile(r"[-+]?[\d.]+\s*(%|[kMG]?i?B|m?W|MHz|C)?")
 _FEWEST_READINGS = 3
 _SHOWN_CHARACTERS = 80
+_ENOUGH_BYTES = 4096
 # A schema of ours settles it: a profile's provenance names columns of every other format.
 _says_profile = re.compile(r'\s*\[?\s*\{\s*"schema"\s*:\s*"gpucost\.profile/').match
 _OURS = r'^\s*\[?\s*\{\s*"schema"\s*:\s*"gpucost\.'
@@ -150,7 +151,7 @@ def recognize(name: str, head: bytes, hints: Hints) -> Format | None:
     """
     if hints.format is not None:
         return _named(hints.format)
-    text = decode(head)
+    head, text = _enough(head)
     if _says_profile(text):
         return None
     if (binary := _fitting(head.decode("latin-1"), binary=True)) is not None:
@@ -170,6 +171,14 @@ def recognize(name: str, head: bytes, hints: Hints) -> Format | None:
             return _named("nvidia-smi-csv")
     _refuse(name, text, late=True)
     raise UnknownFormatError(_unknown_format(name, head, text), "not telemetry that gpucost knows")
+
+
+def _enough(head: bytes) -> tuple[bytes, str]:
+    """Return a head and its text, less of it where the first line heads columns: rows follow."""
+    text = decode(head)
+    if csv_header([text.partition("\n")[0]], Hints()) is None:
+        return head, text
+    return head[:_ENOUGH_BYTES], text[:_ENOUGH_BYTES]
 
 
 def _fitting(head: str, *, binary: bool) -> Format | None:

@@ -57,7 +57,8 @@ def merge(recordings: Sequence[Recording]) -> Recording:
     devices = placed([recording.gpus for recording in recordings], places)
     names = device_names(devices, places)
     frames = [_renamed(recording, names[i]) for i, recording in enumerate(recordings)]
-    samples = _in_order(pd.concat([f for f in frames if len(f)] or frames, ignore_index=True))
+    filled = [frame for frame in frames if len(frame)] or frames
+    samples = _in_order(pd.concat(filled, ignore_index=True) if len(filled) > 1 else filled[0])
     gpus = identities(devices, names)
     samples = _resolved(samples, gpus)
     hosts = [recording.host for recording in recordings if recording.host is not None]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SMI_MILLIS, _SMI_SECONDS = "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"
+_SMI_TIME = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d+$")
 _DATE_COMMAND = "%b %d %H:%M:%S %Y"
 # nvidia-smi's own, the same to the second, `date`, ISO 8601, and what file names use.
 _FORMS = (
@@ -88,6 +89,17 @@ class TimeTexts:
         """
         codes, unique = distinct(texts)
         cells = unique.astype(object).str.strip()
+        seconds = _of_smi(cells) if self._spelling in {"", _SMI_MILLIS} else None
+        if seconds is None:
+            seconds = self._spelled(codes, unique, cells)
+        else:
+            self._spelling = _SMI_MILLIS
+        self._parts.append(seconds[codes])
+
+    def _spelled(
+        self, codes: NDArray[np.int64], unique: pd.Series, cells: pd.Series
+    ) -> NDArray[np.float64]:
+        """Return the seconds of distinct texts; of the first block the spelling is found out."""
         numbers = np.empty(0)
         if self._spelling in {"", "number"}:
             read = pd.to_numeric(unique, errors="coerce")
@@ -108,17 +120,15 @@ class TimeTexts:
             elif cells.str.contains(_ZONED)[codes].sum() > mostly:
                 self._spelling = "zoned"
         if self._spelling == "number":
-            seconds = numbers
-        elif self._spelling == "of day":
-            seconds = _of_day(cells)
-        elif self._spelling == "zoned":
+            return numbers
+        if self._spelling == "of day":
+            return _of_day(cells)
+        if self._spelling == "zoned":
             zoned = cells.where(cells.str.contains(_ZONED))
             zoned = zoned.str.replace(r"\s*(UTC|GMT)$", "Z", regex=True)
-            seconds = _seconds(pd.to_datetime(zoned, utc=True, format="ISO8601", errors="coerce"))
-        else:
-            times, self._spelling = _local(cells, self._spelling, day_first=self.day_first)
-            seconds = _seconds(times)
-        self._parts.append(seconds[codes])
+            return _seconds(pd.to_datetime(zoned, utc=True, format="ISO8601", errors="coerce"))
+        times, self._spelling = _local(cells, self._spelling, day_first=self.day_first)
+        return _seconds(times)
 
     @property
     def any(self) -> bool:
@@ -147,6 +157,14 @@ class TimeTexts:
             order=self._spelling if self._spelling in _ORDERS else "",
             to_the_minute=self._to_the_minute,
         )
+
+
+def _of_smi(cells: pd.Series) -> NDArray[np.float64] | None:
+    """Return times that nvidia-smi wrote, as most are; None where some are spelled otherwise."""
+    if not len(cells) or not _SMI_TIME.match(str(cells.iloc[0])):
+        return None
+    seconds = _seconds(pd.to_datetime(cells, format=_SMI_MILLIS, errors="coerce"))
+    return seconds if np.isfinite(seconds).all() else None
 
 
 def parse(texts: pd.Series, zone: tzinfo | None) -> SourceClock:

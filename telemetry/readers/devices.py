@@ -220,16 +220,19 @@ def table_recording(
 def _identities(sheet: pd.DataFrame, keys: pd.Series) -> tuple[GpuIdentity, ...]:
     """Return what the first rows of each device say of it."""
     devices, names = clock.distinct(keys)
+    named = np.flatnonzero(devices >= 0)
+    first_devices, first_rows = np.unique(devices[named], return_index=True)
     firsts: dict[str, dict[object, object]] = {}
     for name in (name for name in (*_IDENTITY, _MEMORY) if name in sheet):
-        rows = np.flatnonzero(sheet[name].notna() & (devices >= 0))
-        first_devices, first_rows = np.unique(devices[rows], return_index=True)
-        cells = sheet[name].iloc[rows[first_rows]].tolist()
-        firsts[name] = dict(zip(names[first_devices], cells, strict=True))
+        which, rows, column = first_devices, named[first_rows], sheet[name].array
+        if pd.isna(column.take(rows)).any():  # what the first row of one does not say
+            known = named[~pd.isna(column.take(named))]
+            which, rows = np.unique(devices[known], return_index=True)
+            rows = known[rows]
+        firsts[name] = dict(zip(names.array[which], column.take(rows).tolist(), strict=True))
 
     def first(name: str, key: str) -> Any:  # noqa: ANN401 - of whichever type the field is
-        value = firsts.get(name, {}).get(key)
-        return None if value is None or value != value else value  # noqa: PLR0124 - NaN
+        return firsts.get(name, {}).get(key)
 
     gpus = []
     for key in sorted(keys.unique()):
