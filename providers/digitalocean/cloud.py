@@ -4,6 +4,7 @@ Lists of Droplets leave GPU Droplets out unless they are asked for by tag or by 
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
@@ -106,7 +107,17 @@ class DigitalOceanCloud(TokenCloud):
             "quota"
         )
         spec = self._placed(spec, regions, why)
+        notes += tuple(self._image_doubts(spec))
         return replace(spec, ssh_key=self._key_id(spec.ssh_key) if spec.ssh_key else ""), notes
+
+    def _image_doubts(self, spec: LaunchSpec) -> Iterator[str]:
+        """Yield a note of each image that this account is not shown; who is not told has none."""
+        types = dict.fromkeys(place.instance_type for place in spec.places)
+        for image in dict.fromkeys(spec.image or resources.image_of(name) for name in types):
+            with suppress(ProviderError):
+                if self.api.find(f"/v2/images/{quote(image, safe='')}", "looking at the image"):
+                    continue
+                yield f"DigitalOcean shows no image {image}; where it refuses it, give --image"
 
     def account(self) -> str:
         """Return the id of the team that the token is of, else of its user; asked once."""

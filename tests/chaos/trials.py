@@ -241,7 +241,8 @@ class Stage:
         machines, rest = self.account.left()
         gone = self.before - self.account.foreign()
         count.machines += len(machines)
-        rest = rest if side else []
+        keys = (f"private key of {path.name}" for path in self.state.glob("keys/*"))
+        rest = [*rest, *keys] if side else []
         count.side_resources += len(rest)
         count.foreign += len(gone)
         for what, names in (("left: machines", machines), ("left", rest), ("foreign", gone)):

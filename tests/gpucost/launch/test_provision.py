@@ -121,6 +121,17 @@ def test_the_next_region_is_tried(cloud: DigitalOcean, call: Call) -> None:
     assert ran.json["region"] == "tor1"
 
 
+@pytest.mark.parametrize(("image", "is_told"), [("gpu-h100x8-base", False), ("no-such", True)])
+def test_an_image_that_is_not_shown_is_told(
+    cloud: DigitalOcean, call: Call, image: str, *, is_told: bool
+) -> None:
+    """DigitalOcean is asked for the image before anything is made; the preview has its doubt."""
+    ran = call(*LAUNCH, "--image", image)
+    assert (f"shows no image {image}" in ran.out + ran.err) is is_told
+    first = next(n for n, one in enumerate(cloud.requests) if one.startswith("POST"))
+    assert f"GET /v2/images/{image}" in cloud.requests[:first]
+
+
 def test_a_lost_answer_makes_no_second_machine(cloud: DigitalOcean, call: Call) -> None:
     """The work is done and the connection cut: the machine is found by name, not made again."""
     cloud.faults.append(Fault(path="/v2/droplets", method="POST", drop=True))

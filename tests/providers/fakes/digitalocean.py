@@ -206,6 +206,8 @@ class DigitalOcean:
             return _told(HTTPStatus.FORBIDDEN)
         if request.path == "/v2/sizes":
             return HTTPStatus.OK, paged("sizes", self.sizes, request, World())
+        if request.path.startswith("/v2/images/"):
+            return _image(request.path.removeprefix("/v2/images/"))
         if request.path == "/v2/monitoring/metrics/droplet/cpu":
             return self.estate.watched(request)
         self.estate.clusters.settle()
@@ -227,6 +229,14 @@ class DigitalOcean:
             self.violations.append(f"{self.requests[-1]}: {error!r}: {error.__cause__!r}")
         else:
             _KEPT.add((*exchange, response.data))
+
+
+def _image(slug: str) -> Answer:
+    """A public image; one whose name begins with no- there is not."""
+    if slug.startswith("no-"):
+        return _told(HTTPStatus.NOT_FOUND)
+    told = {"id": 1, "name": slug, "slug": slug, "type": "base", "public": True, "regions": []}
+    return HTTPStatus.OK, {"image": told}
 
 
 _KINDS = {
