@@ -17,7 +17,6 @@ from threading import Event
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from pricing.errors import InputError, ProviderError, UnreachableError
 from pricing.refresh.reading import Answer, Feed, Question
@@ -272,6 +271,8 @@ def _connections(url: str) -> "PoolManager":
     from urllib3 import PoolManager, ProxyManager  # noqa: PLC0415 - only where a server is asked
 
     parts = urlsplit(url)
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - a plan asks nobody
+
     proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
     return ProxyManager(proxy) if proxy else PoolManager()
 

@@ -1,13 +1,12 @@
 """Where the jobs of a plan are worked out: processes of this machine, or a cluster's workers."""
 
-import multiprocessing
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager
 
 from pricing.errors import InputError, UnreachableError
@@ -45,6 +44,9 @@ def planning_executor(jobs: int, dask: str | None = None) -> Iterator[Executor |
     if several == 1:
         yield None
         return
+    import multiprocessing  # noqa: PLC0415 - of large fleets alone
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - the same
+
     pool = ProcessPoolExecutor(
         several,
         mp_context=multiprocessing.get_context("fork"),

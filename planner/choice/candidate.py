@@ -203,6 +203,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         sizing: the machines of one copy.
         count: machines, of all replicas together.
         actions: codes of actions applied.
+        codes: of all that changes: those, and what the machine adds.
+        effort_hours: of engineering, our estimate.
         speed: speed-up over today.
         hours_of_work: hours of useful work in the period, were all as it is today.
         idle_hours: for which the machines stay on before and after it.
@@ -225,6 +227,8 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     sizing: Sizing
     count: int
     actions: tuple[str, ...]
+    codes: tuple[str, ...]
+    effort_hours: float
     speed: Estimate
     hours_of_work: float
     causes: tuple[Cause, ...]
@@ -279,7 +283,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     def _hours_of(self, factors: Iterable[Row]) -> Row:
         """Return the machine hours in each draw, of what multiplies those of work."""
         work = times((*factors, (self.hours_of_work,) * DRAWS))
-        return tuple(hours + self.idle_hours for hours in work)
+        return tuple([hours + self.idle_hours for hours in work]) if self.idle_hours else work
 
     @cached_property
     def hours(self) -> Estimate:
@@ -338,8 +342,11 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _bills(self) -> tuple[tuple[float, float], ...]:
         """Hours and bill with every cause at its low end, as expected, and at its high end."""
-        found = {self._machine_hours(e): float(self._sums_at(e).exact) for e in get_args(End)}
-        return tuple(sorted(found.items()))
+        other: tuple[End, ...] = ("low", "high")
+        hours = {self._machine_hours(end): end for end in other}
+        found = {h: self._sums_at(end).exact for h, end in hours.items() if h != self.hours_mid}
+        found[self.hours_mid] = self._sums.exact
+        return tuple(sorted((h, float(usd)) for h, usd in found.items()))
 
     def _usd(self, hours: Row) -> list[float]:
         """Return the bill in each draw of the hours, at the price as it was read."""
@@ -367,9 +374,10 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     def _with_owed(self, bills: list[float]) -> Row:
         """Return bills with what is owed for today's machines: theirs is never less."""
         if not self.stays:
-            return tuple(usd + float(self.owed) for usd in bills)
+            owed = float(self.owed)
+            return tuple([usd + owed for usd in bills] if owed else bills)
         least = float(self._sums.exact) - self._by_time + float(self.owed)
-        return tuple(max(usd, least) for usd in bills)
+        return tuple([max(usd, least) for usd in bills])
 
     @cached_property
     def _by_time(self) -> float:

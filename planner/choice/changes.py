@@ -3,15 +3,16 @@
 from decimal import Decimal
 from functools import lru_cache
 
-from planner.actions import ACTIONS
+from planner.actions import ACTIONS, Action
 from planner.choice.candidate import Candidate
 from planner.choice.context import JobContext
 from planner.choice.feasibility import unproven
+from planner.choice.offers import OnSale
 from planner.choice.workload import Tenancy
 from planner.models.copies import Scaling
 from planner.models.estimate import Estimate
 from planner.signals.finding import Finding
-from pricing.hardware import gpus
+from pricing.catalog.offer import Offer
 from pricing.message import Message, join
 from pricing.money import usd
 
@@ -26,11 +27,6 @@ _TEN = 10
 _OTHER_MACHINE_H = 1.0
 
 
-def codes(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
-    """Return everything that has to be done: the actions on the job, and what the machine adds."""
-    return (*candidate.actions, *_structural(candidate, context))
-
-
 def size(candidate: Candidate, context: JobContext) -> tuple[bool, bool, int]:
     """Return how large a change it is, to compare: another provider, another machine, actions.
 
@@ -39,16 +35,8 @@ def size(candidate: Candidate, context: JobContext) -> tuple[bool, bool, int]:
     """
     today, offer = context.baseline.offer, candidate.offer
     away = today is None or today.provider != offer.provider
-    return (away, _is_other(candidate, context), len(codes(candidate, context)))
-
-
-def effort_hours(candidate: Candidate, context: JobContext) -> float:
-    """Return the engineering hours of a change: each action's own, and another machine's.
-
-    All of them are our estimates, one for each action (`planner/actions`).
-    """
-    structural = _structural(candidate, context)
-    return _effort_h(candidate.actions, structural, _is_other(candidate, context))
+    other = not context.baseline.has_size_bought_alike(offer)
+    return (away, other, len(candidate.codes))
 
 
 @lru_cache(maxsize=256)
@@ -57,25 +45,31 @@ def effort_usd(hours: float, usd_per_hour: Decimal) -> Decimal:
     return usd(str(hours)) * usd_per_hour
 
 
-@lru_cache(maxsize=4096)
-def _effort_h(actions: tuple[str, ...], structural: tuple[str, ...], other: bool) -> float:  # noqa: FBT001 - a key
-    moves = sum(ACTIONS[code].effort_hours for code in structural)
-    machine = _OTHER_MACHINE_H if other else 0.0
-    return sum(ACTIONS[code].effort_hours for code in actions) + max(moves, machine)
+def effort_hours(
+    offer: Offer, actions: tuple[Action, ...], changes: tuple[str, ...], context: JobContext
+) -> float:
+    """Return the engineering hours of a change: each action's own, and another machine's.
+
+    All of them are our estimates, one for each action (`planner/actions`).
+    """
+    moves = sum([ACTIONS[code].effort_hours for code in changes])
+    machine = 0.0 if context.baseline.has_size_bought_alike(offer) else _OTHER_MACHINE_H
+    return sum([one.effort_hours for one in actions]) + max(moves, machine)
 
 
-def _is_other(candidate: Candidate, context: JobContext) -> bool:
-    return not context.baseline.has_size_bought_alike(candidate.offer)
+def structural(size: OnSale, kernels: Estimate, context: JobContext) -> tuple[str, ...]:
+    """Return the codes for what the choice of machine changes against today.
 
-
-def _structural(candidate: Candidate, context: JobContext) -> tuple[str, ...]:
-    """Return the codes for what the choice of machine changes against today."""
-    offer, today = candidate.offer, context.baseline.offer
-    before, after = context.profile.gpu_count, candidate.sizing.used
+    Args:
+        size: the machines.
+        kernels: how much faster the job's kernels run on their GPUs.
+        context: of the job.
+    """
+    offer, today = size.offer, context.baseline.offer
+    before, after = context.profile.gpu_count, size.sizing.used
     found = []
     if offer.gpu != context.gpu.name:
-        slower = context.kernel_speed(gpus()[offer.gpu]).mid < 1.0
-        found.append("smaller-gpu" if slower else "newer-gpu")
+        found.append("smaller-gpu" if kernels.mid < 1.0 else "newer-gpu")
     if after > before:
         found.extend(("more-gpus", "data-parallel") if before == 1 else ("more-gpus",))
     if after < before:

@@ -1,6 +1,6 @@
 """All that the checks of one job need: its host, and how many machines of a size it would take."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -12,6 +12,7 @@ from planner.choice.requirements import Reason, Requirements
 from planner.choice.workload import Workload
 from planner.models.costs import WorkCost, work_cost
 from planner.models.estimate import Estimate
+from planner.prediction.kernels import lacks_of
 from planner.prediction.layout import GPUS_PER_NODE
 from planner.prediction.predict import Predictions, Split
 from planner.profile.model import Profile
@@ -185,6 +186,11 @@ class JobContext:
         return today.cpu_architecture if today else self.gpu.host_architecture
 
     @cached_property
+    def lacks(self) -> Callable[[Gpu], str | None]:
+        """What the job uses of its GPU that another one lacks."""
+        return lacks_of(self.profile, self.gpu)
+
+    @cached_property
     def market(self) -> Market:
         """What all jobs of the plan share."""
         return self.shared or Market(catalog=self.catalog, asked=self.asked)
@@ -196,10 +202,12 @@ class JobContext:
 
     def sizing(self, offer: Offer) -> Sizing:
         """Return what machines of an offer one copy of the job would take, and their GPUs."""
-        count, idle = _machines(offer, self), _idle(offer, self)
-        today = self.baseline.has_size(offer)
-        used = self.profile.gpu_count if today or idle else round(offer.gpu_count) * count
-        return Sizing(machines=count, used=used, idle=idle, today=today)
+        wanted, today = self.profile.gpu_count, self.baseline.has_size(offer)
+        each = self.baseline.count // self.baseline.replicas
+        count = each if today else _machines(offer, wanted, each, self)
+        idle = _idle(offer, wanted, self)
+        used = wanted if today or idle else round(offer.gpu_count) * count
+        return Sizing(count, used, idle, today)
 
     def work_cost(self, cost: Decimal | None) -> WorkCost | None:
         """Return what an amount of the job's work costs, of a bill of the period."""
@@ -272,36 +280,31 @@ def measured_cores(offer: Offer, context: JobContext) -> float | None:
     return cores / (context.profile.hardware.nodes or 1)
 
 
-def _machines(offer: Offer, context: JobContext) -> int:
-    """Return as many nodes as today, or whole large machines.
+def _machines(offer: Offer, wanted: int, today: int, context: JobContext) -> int:
+    """Return as many nodes as today, or whole large machines, of another size than today's.
 
     Where a provider sells a GPU by ones and by eights and the job wants a number between, training
     takes as many single ones as it wants.
     """
-    each = context.baseline.count // context.baseline.replicas
-    if context.baseline.has_size(offer):
-        return each
-    wanted, nodes = context.profile.gpu_count, context.profile.hardware.nodes or each
+    nodes = context.profile.hardware.nodes or today
     if nodes > 1 and offer.gpu_count * nodes == wanted:
         return nodes
     if offer.gpu_count >= GPUS_PER_NODE and wanted % offer.gpu_count == 0:
         return max(1, int(wanted // offer.gpu_count))
     job = context.profile.job
     spreads = job.kind.trains and not job.splits_the_model  # else it needs the links of one machine
-    if offer.gpu_count == 1 and spreads and _not_sold(offer, context):
+    if offer.gpu_count == 1 and spreads and _not_sold(offer, wanted, context):
         return wanted
     return 1
 
 
-def _idle(offer: Offer, context: JobContext) -> int:
-    wanted = context.profile.gpu_count
-    if wanted == 1 or not _not_sold(offer, context):
+def _idle(offer: Offer, wanted: int, context: JobContext) -> int:
+    if not _not_sold(offer, wanted, context):
         return 0
     larger = [n for n in context.catalog.gpu_counts(offer) if n > wanted]
     return round(offer.gpu_count) - wanted if larger and offer.gpu_count == larger[0] else 0
 
 
-def _not_sold(offer: Offer, context: JobContext) -> bool:
+def _not_sold(offer: Offer, wanted: int, context: JobContext) -> bool:
     """Return whether the provider sells this GPU, but no machine with as many as the job wants."""
-    wanted = context.profile.gpu_count
     return 1 < wanted < GPUS_PER_NODE and wanted not in context.catalog.gpu_counts(offer)

@@ -12,7 +12,6 @@ from planner.choice.context import (
 )
 from planner.choice.offers import OnSale, Sizing
 from planner.choice.requirements import Reason, Rejected
-from planner.prediction.kernels import missing
 from planner.profile.model import Profile
 from planner.serving.measured_service import MeasuredService
 from planner.signals.signals import holds_in_advance
@@ -124,7 +123,7 @@ def _purchase(size: OnSale, context: JobContext) -> Why | None:
 
 def _takes(size: OnSale, context: JobContext) -> Why | None:
     """Return why the GPUs cannot run the job."""
-    lack = next(missing(context.profile, context.gpu, gpus()[size.offer.gpu]), None)
+    lack = context.lacks(gpus()[size.offer.gpu])
     return ("capability", lack) if lack else _fits(size, context)
 
 
@@ -214,7 +213,7 @@ def unproven(offer: Offer, sizing: Sizing, context: JobContext) -> str | None:
         stated * sizing.machines if stated else least and least * sizing.used
         for stated, least in zip(
             (offer.vcpus, offer.ram_gib),
-            context.market.least_host.get(offer.gpu, (None, None)),
+            context.catalog.least_host.get(offer.gpu, (None, None)),
             strict=True,
         )
     )

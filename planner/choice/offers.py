@@ -4,7 +4,6 @@ What is worked out here depends on the catalog, on what was asked and on the use
 job's measurements: what does is worked out for the job (`planner.choice.context`).
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +15,7 @@ from msgspec import structs
 
 from planner.choice.requirements import Requirements
 from planner.prediction.layout import Layout
-from pricing.billing.quote import dearest, places
+from pricing.billing.quote import dearest
 from pricing.billing.usage import Usage
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.offer import Offer
@@ -104,9 +103,8 @@ class Market:
         for offers in self._sizes:
             allowed = offers if anywhere else [o for x in offers if (o := self.there(x, continent))]
             least = min(allowed or offers, key=_PRICE)  # of equal ones the first, by region
-            at_home = (o for o in allowed or offers if o.region == home)
-            tied = (o for o in at_home if o.usd_per_hour == least.usd_per_hour)
-            yield next(tied, least)
+            at_home = [o for o in allowed or offers if o.region == home]
+            yield min((*at_home, least), key=_PRICE) if at_home else least
 
     @cached_property
     def _sizes(self) -> tuple[tuple[Offer, ...], ...]:
@@ -132,30 +130,9 @@ class Market:
 
     @cached_property
     def _dearest(self) -> Callable[[str, Usage], Decimal | None]:
-        return lru_cache(maxsize=1024)(lambda what, usage: dearest(what, usage, self._places))
-
-    @cached_property
-    def _places(self) -> tuple[Offer, ...]:
-        """One offer for each provider, region and way of buying."""
-        return places(self.catalog.offers)
-
-    @cached_property
-    def least_host(self) -> dict[str, tuple[float | None, float | None]]:
-        """The least vCPUs and memory (GiB) for each GPU that is sold with a model.
-
-        None where no machine with it states them.
-        """
-        sold: dict[str, list[Offer]] = defaultdict(list)
-        for offer in self.catalog.offers:
-            if offer.gpu_count >= 1:
-                sold[offer.gpu].append(offer)
-        return {
-            gpu: (
-                min((o.vcpus / o.gpu_count for o in offers if o.vcpus), default=None),
-                min((o.ram_gib / o.gpu_count for o in offers if o.ram_gib), default=None),
-            )
-            for gpu, offers in sold.items()
-        }
+        return lru_cache(maxsize=1024)(
+            lambda what, usage: dearest(what, usage, self.catalog.places)
+        )
 
 
 def _month_of_one(usage: Usage) -> Usage:

@@ -89,12 +89,11 @@ def energy_today(profile: Profile, hours: Estimate, site: Site, replicas: int = 
     )
 
 
-def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContext) -> EnergyUse:
+def energy_of(candidate: Candidate, context: JobContext) -> EnergyUse:
     """Return the energy of the period on a candidate.
 
     Args:
         candidate: its GPU, machines, speed and hours.
-        actions: codes of all that changes.
         context: what was measured, where it runs today, what is known of the place.
     """
     profile, site, hours = context.profile, context.asked.site, candidate.hours
@@ -104,7 +103,7 @@ def energy_of(candidate: Candidate, actions: tuple[str, ...], context: JobContex
     copies = candidate.scaling
     busier = copies is not None or any(
         code == _LESS_IDLE or (ACTIONS[code].kind != "structural" and code not in _SPREADING)
-        for code in actions
+        for code in candidate.codes
     )
     today = find(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)
     there = find(candidate.offer.gpu)
@@ -279,19 +278,18 @@ def _sharded(layout: Layout) -> tuple[Parallelism, str]:
 
 
 def how_it_runs(
-    candidate: Candidate, context: JobContext, actions: tuple[str, ...]
+    candidate: Candidate, context: JobContext
 ) -> tuple[Distribution | None, MachineSettings]:
     """Return how one copy of the job spreads over the machines, and what to set on each.
 
     Args:
         candidate: the candidate.
         context: of the job.
-        actions: codes that the option names.
     """
     run = _run(candidate, context)
     spread = _spread(candidate, context, run)
     found = machine_settings(
-        actions,
+        candidate.codes,
         context.signals,
         gpus()[candidate.offer.gpu],
         run,

@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import get_args
 
 from planner.choice.candidate import Candidate
-from planner.choice.changes import codes, must_end, size, why
+from planner.choice.changes import must_end, size, why
 from planner.choice.context import JobContext
 from planner.choice.feasibility import unproven
 from planner.choice.option import Option, energy_of, how_it_runs
@@ -340,14 +340,13 @@ def _machine(candidate: Candidate) -> object:
 def _option(
     id_: str, candidate: Candidate, context: JobContext, worth: Worth, *, told_most: bool
 ) -> Option:
-    actions = codes(candidate, context)
-    spread, machine = how_it_runs(candidate, context, actions)
+    spread, machine = how_it_runs(candidate, context)
     return Option(
         id=id_,
         offer=candidate.offer,
         count=candidate.count,
         provisionable=context.asked.can_launch(candidate.offer),
-        actions=actions,
+        actions=candidate.codes,
         speed=candidate.speed,
         hours=candidate.hours,
         quote=candidate.quote,
@@ -359,7 +358,7 @@ def _option(
         else {},
         saves=saving(context.baseline.cost, candidate.quote.exact),
         work_cost=context.work_cost(candidate.quote.exact),
-        energy=energy_of(candidate, actions, context),
+        energy=energy_of(candidate, context),
         benefit=worth.benefit,
         move=worth.move,
         why=why(candidate, context),

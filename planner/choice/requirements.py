@@ -304,8 +304,10 @@ def check_sold(asked: Requirements, catalog: Catalog) -> None:
     Raises:
         InputError: names every unknown one, with the nearest known ones.
     """
-    providers = (offer.provider for offer in catalog.offers)
-    problems = unknown_names("--provider", asked.providers, providers)
+    problems: list[str] = []
+    if asked.providers:
+        sellers = (offer.provider for offer in catalog.offers)
+        problems += unknown_names("--provider", asked.providers, sellers)
     if asked.regions:
         problems += unknown_names("--region", asked.regions, known_regions(catalog.offers))
     if problems:

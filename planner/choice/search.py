@@ -21,6 +21,7 @@ from planner.actions import ACTIONS, Action, action
 from planner.actions.action import compatible
 from planner.choice.baseline import over_limits
 from planner.choice.candidate import Candidate, Interruptions, check_ends, misses_deadline, rate
+from planner.choice.changes import effort_hours, structural
 from planner.choice.context import (
     JobContext,
     measured_cores,
@@ -40,6 +41,7 @@ from planner.models.copies import Scaling, busiest, on_gpu_ms, stretch
 from planner.models.draws import Cause
 from planner.models.estimate import Estimate, digits, exactly
 from planner.prediction.layout import Layout
+from planner.prediction.predict import Way
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice
 from planner.serving.measured_service import RATE_SPREAD, MeasuredService
@@ -50,40 +52,42 @@ from pricing.billing.provider_rules import rules_of
 from pricing.catalog.offer import BOUGHT, Offer
 from pricing.catalog.price_age import UNMOVED, PriceRange, moved
 from pricing.errors import InputError
+from pricing.hardware import gpus
 from pricing.message import Message, join
 from pricing.money import HOURS_PER_MONTH, cents
 
 SCALE_DOWN = "scale-down"
+_SALE = attrgetter("provider", "instance_type", "region", "purchase")
 
 
-class _Way(NamedTuple):
-    """A way to run a job: actions, and their codes."""
-
-    actions: tuple[Action, ...] = ()
-    codes: tuple[str, ...] = ()
-
-
-_NOTHING_DONE = _Way()
+_NOTHING_DONE = Way.of(())
 
 
 def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[Rejected, ...]]:
     """Return the candidates that keep every limit, and one rejection per size and reason."""
     candidates: list[Candidate] = []
     rejected: dict[tuple[str, str], Rejected] = {}
-    checks, ways = checks_of(context), tuple(map(_way, _action_sets(context)))
+    checks, ways = checks_of(context), tuple(map(Way.of, _action_sets(context)))
     ways_on = {True: ways, False: _elsewhere(ways)}  # by whether it is the size of today
-    speeds: dict[tuple[Layout, bool], _Speeds | InputError] = {}
-    for offer in _offered(context):
-        size = OnSale(offer, context.sizing(offer))
-        unable, today = refusal(size, context, checks), size.sizing.today
-        made, refused = (
-            ([], [unable]) if unable else _consider(size, speeds, context, ways_on[today])
-        )
-        candidates.extend(made)
-        # Why the copies of today are all needed is told beside what else the machine can do.
+    sizes = [OnSale(offer, context.sizing(offer)) for offer in _offered(context)]
+    why_not = [refusal(size, context, checks) for size in sizes]
+    fit = [size for size, unable in zip(sizes, why_not, strict=True) if unable is None]
+    kernels = {gpu: _kernels(gpu, context) for gpu in {size.offer.gpu for size in fit}}
+    layouts = {(_layout(size, context), size.sizing.today) for size in fit}
+    speeds = {
+        (layout, today): _speeds(layout, context, ways_on[today], kernels[layout.chip.name])
+        for layout, today in layouts
+    }
+    for size, unable in zip(sizes, why_not, strict=True):
+        refused = [unable] if unable else []
+        if unable is None:
+            layout, today = _layout(size, context), size.sizing.today
+            found = speeds[layout, today]
+            made, refused = _consider(size, layout, found, context, ways_on[today])
+            candidates.extend(made)
+            if made:  # why all copies of today are needed is told beside what else it can do
+                refused = [why for why in refused if why.offer != size.offer.name]
         for why in refused:
-            if made and why.offer == offer.name:
-                continue
             before = rejected.setdefault((why.offer, why.reason), why)
             if why.excess < before.excess:
                 rejected[why.offer, why.reason] = why
@@ -104,40 +108,53 @@ def _offered(context: JobContext) -> Iterator[Offer]:
     if paid:
         yield paid
     for cheapest in market.cheapest(today.region if today else None, context.stays_on):
-        if paid is None or (cheapest.place, cheapest.purchase) != (paid.place, paid.purchase):
+        if paid is None or _SALE(cheapest) != _SALE(paid):
             yield cheapest
 
 
-_Speeds = dict[tuple[str, ...], Estimate]
-"""The speed-up on a layout by the codes of what is done there; without any, too."""
+class _Speeds(NamedTuple):
+    """The speed-up of the kernels on one GPU of a layout; of the job there, by what is done."""
+
+    kernels: Estimate
+    done: dict[tuple[str, ...], Estimate]
 
 
-def _speeds(layout: Layout, context: JobContext, ways: tuple[_Way, ...]) -> _Speeds | InputError:
-    """Return the speed-ups on a layout; an error where a specification is missing."""
-    done = {way.codes: way.actions for way in (_NOTHING_DONE, *ways)}
+def _kernels(gpu: str, context: JobContext) -> Estimate | InputError:
+    """Return the speed-up of the kernels on a GPU; an error where a specification is missing."""
     try:
-        return dict(zip(done, context.predictions.speeds(layout, done.values()), strict=True))
+        return context.kernel_speed(gpus()[gpu])
     except InputError as error:
         return error
 
 
+def _speeds(
+    layout: Layout, context: JobContext, ways: tuple[Way, ...], kernels: Estimate | InputError
+) -> _Speeds | InputError:
+    """Return the speed-ups on a layout; an error where a specification is missing."""
+    if isinstance(kernels, InputError):
+        return kernels
+    done = {way.codes: way for way in (_NOTHING_DONE, *ways)}
+    try:
+        found = context.predictions.speeds(layout, done.values(), kernels)
+    except InputError as error:
+        return error
+    return _Speeds(kernels, dict(zip(done, found, strict=True)))
+
+
 def _consider(
     size: OnSale,
-    predicted: dict[tuple[Layout, bool], _Speeds | InputError],
+    layout: Layout,
+    speeds: _Speeds | InputError,
     context: JobContext,
-    ways: tuple[_Way, ...],
+    ways: tuple[Way, ...],
 ) -> tuple[list[Candidate], list[Rejected]]:
     """Return the candidates of an offer that the job fits, and why other ways to run it fail."""
     made: list[Candidate] = []
     over: list[Rejected] = []
-    offer, layout = size.offer, _layout(size, context)
-    here = (layout, size.sizing.today)
-    if here not in predicted:
-        predicted[here] = _speeds(layout, context, ways)
-    speeds = predicted[here]
+    offer = size.offer
     if isinstance(speeds, InputError):
         return [], [Rejected(offer=offer.name, reason="unknown-gpu", detail=speeds.problems[0])]
-    place = _place(size, layout, context)
+    place = _place(size, layout, speeds.kernels, context)
     limited = context.asked.limits_a_job
     for way in ways:
         if place.stays and not way.actions:
@@ -161,19 +178,15 @@ def _consider(
     return made, over
 
 
-def _elsewhere(ways: tuple[_Way, ...]) -> tuple[_Way, ...]:
+def _elsewhere(ways: tuple[Way, ...]) -> tuple[Way, ...]:
     """Return the ways to run a job on another machine: without what mends today's alone."""
-    moved = (_way(tuple(cure for cure in way.actions if not cure.stays)) for way in ways)
+    moved = (Way.of(tuple(cure for cure in way.actions if not cure.stays)) for way in ways)
     return tuple({way.codes: way for way in moved}.values())
 
 
 def _is_paid(size: OnSale, context: JobContext) -> bool:
     """Return whether that is the machines that are paid today."""
     return context.baseline.is_paid(size.offer, size.sizing.machines * context.work.replicas)
-
-
-def _way(actions: tuple[Action, ...]) -> _Way:
-    return _Way(actions, tuple(cure.code for cure in actions))
 
 
 def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
@@ -203,6 +216,7 @@ class _Taken(NamedTuple):
 
     size: OnSale
     layout: Layout
+    changes: tuple[str, ...]
     doubt: str | None
     interruptions: Interruptions | None
     moved: PriceRange
@@ -220,39 +234,46 @@ def price_cures(context: JobContext, actions: Iterable[Action]) -> dict[str, Sav
     today, cost = context.baseline.offer, context.baseline.cost
     if today is None or cost is None:
         return {}
-    priced = {}
+    work, gains, cures = context.work, dict[str, bool](), []
     for one in actions:
         ends_idle = one.code == END_WHEN_IDLE and context.idle_share is not None
-        gains = context.work.fixed_work and one.gain is not None and one.gain[2] > 1.0
-        if one.code in context.asked.without:
-            continue
-        if gains or (ends_idle and (context.work.idle_hours or not context.work.fixed_work)):
-            saved = price_change(context, (one,), today, cost)
-            priced[one.code] = saved if gains else msgspec.structs.replace(saved, time_factor=None)
-    return priced
+        gain = bool(work.fixed_work and one.gain and one.gain[2] > 1.0)
+        pays = gain or (ends_idle and (work.idle_hours or not work.fixed_work))
+        if pays and one.code not in context.asked.without:
+            gains[one.code] = gain
+            cures.append((one,))
+    saves = price_changes(context, cures, today, cost)
+    return {
+        code: saved if gain else msgspec.structs.replace(saved, time_factor=None)
+        for (code, gain), saved in zip(gains.items(), saves, strict=True)
+    }
 
 
-def price_change(
-    context: JobContext, actions: tuple[Action, ...], today: Offer, cost: Decimal
-) -> Saved:
+def price_changes(
+    context: JobContext, changes: Iterable[tuple[Action, ...]], today: Offer, cost: Decimal
+) -> list[Saved]:
     """Return what actions together save on today's machine in the period, of what it costs."""
-    size, way = OnSale(today, context.sizing(today)), _way(actions)
+    size, ways = OnSale(today, context.sizing(today)), tuple(map(Way.of, changes))
     layout = _layout(size, context)
-    speeds = _speeds(layout, context, (way,))
+    speeds = _speeds(layout, context, ways, _kernels(today.gpu, context))
     if isinstance(speeds, InputError):
         raise speeds
-    bill = _candidate(_place(size, layout, context), speeds, context, way)
-    low, high = bill.usd_range.low, bill.usd_range.high
-    least, mid, most = (cents(cost - usd) for usd in (high, bill.expected, low))
-    factor = digits(context.work.time_factor(bill.hours_mid, way.codes))
-    return Saved(low=least, mid=mid, high=most, time_factor=factor)
+    place, found = _place(size, layout, speeds.kernels, context), []
+    for way in ways:
+        bill = _candidate(place, speeds, context, way)
+        low, high = bill.usd_range.low, bill.usd_range.high
+        least, mid, most = (cents(cost - usd) for usd in (high, bill.expected, low))
+        factor = digits(context.work.time_factor(bill.hours_mid, way.codes))
+        found.append(Saved(low=least, mid=mid, high=most, time_factor=factor))
+    return found
 
 
-def _place(size: OnSale, layout: Layout, context: JobContext) -> _Taken:
+def _place(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext) -> _Taken:
     offer = size.offer
     return _Taken(
         size=size,
         layout=layout,
+        changes=structural(size, kernels, context),
         doubt=unproven(offer, size.sizing, context),
         interruptions=_interruptions(size, context) if offer.purchase == "spot" else None,
         # Today's price is the same on both sides.
@@ -277,9 +298,9 @@ def _layout(size: OnSale, context: JobContext) -> Layout:
     return layout
 
 
-def _candidate(place: _Taken, speeds: _Speeds, context: JobContext, way: _Way) -> Candidate:
-    (offer, sizing), (actions, codes) = place.size, way
-    unchanged, speed = speeds[()], speeds[codes]
+def _candidate(place: _Taken, speeds: _Speeds, context: JobContext, way: Way) -> Candidate:
+    (offer, sizing), (actions, codes, _) = place.size, way
+    unchanged, speed = speeds.done[()], speeds.done[codes]
     if place.doubt:
         speed = msgspec.structs.replace(speed, basis=join((speed.basis, place.doubt)), weak=True)
     scaled = scaling(place.size, context, speed) if SCALE_DOWN in codes else None
@@ -293,6 +314,8 @@ def _candidate(place: _Taken, speeds: _Speeds, context: JobContext, way: _Way) -
         sizing=sizing,
         count=sizing.machines * (context.work.replicas if scaled is None else scaled.peak),
         actions=codes,
+        codes=(*codes, *place.changes),
+        effort_hours=effort_hours(offer, actions, place.changes, context),
         speed=speed,
         hours_of_work=context.work.hours_at_work,
         idle_hours=context.work.idle_hours_with(codes),

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from planner.choice.baseline import Baseline
 from planner.choice.candidate import Candidate
-from planner.choice.changes import effort_hours, effort_usd
+from planner.choice.changes import effort_usd
 from planner.choice.context import JobContext
 from planner.choice.workload import GIB, Workload
 from planner.models.costs import Benefit, Move
@@ -113,14 +113,14 @@ class Worth:
 
 def spends_at_least(candidate: Candidate, context: JobContext) -> Decimal:
     """Return what a candidate spends at least: its expected bill and its work, without the move."""
-    effort = effort_usd(effort_hours(candidate, context), context.asked.engineer_usd_per_hour)
+    effort = effort_usd(candidate.effort_hours, context.asked.engineer_usd_per_hour)
     return candidate.comparable * context.periods + effort
 
 
 def weigh(candidate: Candidate, context: JobContext) -> Worth:
     """Return what a candidate is worth against today, over the horizon that was asked for."""
     periods, today, high = context.periods, context.baseline.cost, candidate.usd_range.high
-    hours = effort_hours(candidate, context)
+    hours = candidate.effort_hours
     effort = effort_usd(hours, context.asked.engineer_usd_per_hour)
     moved = _move(candidate, context)
     once = effort + ((moved.once_usd if moved else None) or _ZERO)

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from planner.choice.baseline import Baseline
 from planner.choice.candidate import Candidate
-from planner.choice.changes import effort_hours
 from planner.choice.context import JobContext
 from planner.choice.offers import Sizing
 from planner.choice.ranking import may_move
@@ -149,7 +148,7 @@ def find_home(context: JobContext, candidates: Iterable[Candidate]) -> "Home | N
         moved=True,
         low=best.usd_range.low,
         high=best.usd_range.high,
-        effort_hours=effort_hours(best, context),
+        effort_hours=best.effort_hours,
         moving_usd=moving_usd(
             context.profile, context.baseline, context.work, best.offer, context.catalog
         ),
@@ -190,7 +189,7 @@ def find_elsewhere(
             speed=item.speed,
             factor=_busier(context, item),
             price=item.moved,
-            effort_hours=effort_hours(item, context),
+            effort_hours=item.effort_hours,
         )
         for item in candidates
         if not item.actions
@@ -307,6 +306,8 @@ class Away(Elsewhere):
             sizing=Sizing(machines=1, used=1, idle=0, today=False),
             count=1,
             actions=(),
+            codes=(),
+            effort_hours=self.effort_hours,
             speed=self.speed,
             hours_of_work=self.job.work.hours.mid,
             causes=self.causes,

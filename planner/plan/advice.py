@@ -16,7 +16,7 @@ from planner.choice.baseline import bill_of_work
 from planner.choice.changes import END, effort_usd, must_end
 from planner.choice.context import JobContext
 from planner.choice.option import Option
-from planner.choice.search import SCALE_DOWN, may_scale, price_change
+from planner.choice.search import SCALE_DOWN, may_scale, price_changes
 from planner.choice.workload import END_WHEN_IDLE, Workload
 from planner.diagnosis.diagnose import SWITCH_HOURS
 from planner.models.coefficients import coefficients
@@ -150,8 +150,10 @@ def _together(
     for longest, adds in ((SWITCH_HOURS, Decimal(1)), (_SWITCH_H, Decimal(0))):
         quick = (c for c in of_finding if c.effort_hours <= longest and c.code != best)
         cures = compatible((first, *quick))
-        saves = price_change(context, cures, today, cost) if len(cures) > 1 else None
-        if saves is not None and saves.mid >= priced[best].mid + adds:
+        if len(cures) == 1:
+            continue
+        (saves,) = price_changes(context, (cures,), today, cost)
+        if saves.mid >= priced[best].mid + adds:
             hours = sum(cure.effort_hours for cure in cures)
             return _step(tuple(cure.code for cure in cures), _way(first), saves, hours, context)
     return None
@@ -174,9 +176,9 @@ def _try_with_end(code: str, context: JobContext, priced: Mapping[str, Saved]) -
     if not pays or code == END_WHEN_IDLE or today is None or cost is None:
         return _try(cure, context, priced[code])
     end = ACTIONS[END_WHEN_IDLE]
-    saves, effort_hours = price_change(context, (cure, end), today, cost), cure.effort_hours
-    codes = (END_WHEN_IDLE, code)
-    return _step(codes, _way(cure), saves, effort_hours + end.effort_hours, context)
+    (saves,) = price_changes(context, ((cure, end),), today, cost)
+    codes, hours = (END_WHEN_IDLE, code), cure.effort_hours + end.effort_hours
+    return _step(codes, _way(cure), saves, hours, context)
 
 
 def _try(cure: Action, context: JobContext, saves: Saved | None) -> Now:

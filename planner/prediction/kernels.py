@@ -15,7 +15,7 @@ GPUs and precisions alone, so what they answer is kept for all jobs.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,13 +53,23 @@ _FULL_FP64 = 0.25
 _USES_FP64 = 0.05  # of the cycles: above what index arithmetic and stray kernels take
 
 
-def missing(profile: Profile, today: Gpu, target: Gpu) -> Iterator[str]:
-    """Yield what the job uses of today's GPU and the target does not have, or is not known to."""
-    yield from _format(profile, today, target)
-    for used, has, lack in _NEEDS:
-        if used(profile) and has(today) is not False and not has(target):
-            lacks = lack(target)
-            yield Message("lacks.unknown", what=lacks) if has(target) is None else lacks
+def lacks_of(profile: Profile, today: Gpu) -> Callable[[Gpu], str | None]:
+    """Return what says of a GPU what the job uses of today's that it lacks, or may lack."""
+    row = coefficients("precisions").get(profile.job.precision or "", {})
+    first, name = row.get("capability", 0.0), row.get("name", "")
+    least = min(first, float(today.compute_capability or first))
+    needs = [(has, lack) for used, has, lack in _NEEDS if used(profile) and has(today) is not False]
+
+    def lacks(gpu: Gpu) -> str | None:
+        if float(gpu.compute_capability or first) < least:
+            return Message("lacks.precision", gpu=gpu.name, precision=name, cc=first)
+        lacking = ((has(gpu), lack) for has, lack in needs if not has(gpu))
+        for is_known, lack in lacking:
+            what = lack(gpu)
+            return Message("lacks.unknown", what=what) if is_known is None else what
+        return None
+
+    return lacks
 
 
 def uses_fp64(profile: Profile) -> bool:
@@ -73,16 +83,6 @@ def has_full_fp64(gpu: Gpu) -> bool | None:
     if gpu.fp64_tflops is None or not gpu.fp32_tflops:
         return None
     return gpu.fp64_tflops / gpu.fp32_tflops >= _FULL_FP64
-
-
-def _format(profile: Profile, today: Gpu, target: Gpu) -> Iterator[str]:
-    row = coefficients("precisions").get(profile.job.precision or "", {})
-    first, name = row.get("capability", 0.0), row.get("name", "")
-    source_capability, target_capability = (
-        float(gpu.compute_capability or first) for gpu in (today, target)
-    )
-    if target_capability < min(first, source_capability):
-        yield Message("lacks.precision", gpu=target.name, precision=name, cc=first)
 
 
 def _video(slot: str) -> Callable[[Profile], bool]:

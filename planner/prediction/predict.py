@@ -111,6 +111,19 @@ def gains_of(actions: tuple[Action, ...]) -> Gains:
     )
 
 
+class Way(NamedTuple):
+    """A way to run a job: actions, their codes, and what they gain together."""
+
+    actions: tuple[Action, ...]
+    codes: tuple[str, ...]
+    gains: Gains
+
+    @classmethod
+    def of(cls, actions: tuple[Action, ...]) -> "Way":
+        """Return the way with some actions."""
+        return cls(actions, tuple([one.code for one in actions]), gains_of(actions))
+
+
 UnboundedSpeed = tuple[Estimate, tuple[Estimate, ...]]
 """The speed-up of all parts of the time; what one GPU for one gains, each part by itself."""
 
@@ -263,15 +276,24 @@ class Predictions:
 
     def speed(self, target: Layout, actions: tuple[Action, ...] = ()) -> Estimate:
         """Return the speed-up, started from the measurement that tells most about the target."""
-        return self.speeds(target, (actions,))[0]
+        return self.speeds(target, (Way.of(actions),))[0]
 
-    def speeds(self, target: Layout, ways: Iterable[tuple[Action, ...]]) -> list[Estimate]:
-        """Return the speed-up with each of some sets of actions."""
+    def speeds(
+        self, target: Layout, ways: Iterable[Way], faster: Estimate | None = None
+    ) -> list[Estimate]:
+        """Return the speed-up with each of some sets of actions.
+
+        Args:
+            target: where the job would run.
+            ways: the sets.
+            faster: what its kernels gain on one such GPU (`kernels`); None: it is worked out.
+        """
         if self.probes:
-            return [self._by_probes(target, actions) for actions in ways]
-        faster = kernels_on(self._read, target.chip, target.slice)
+            return [self._by_probes(target, way.actions) for way in ways]
+        if faster is None or target.slice is not None:
+            faster = kernels_on(self._read, target.chip, target.slice)
         count = self._scaled(target, faster)
-        return [self._by_profile(target, actions, faster, count) for actions in ways]
+        return [self._by_profile(target, way, faster, count) for way in ways]
 
     def kernels(self, gpu: hardware.Gpu) -> Estimate:
         """Return how much faster one such GPU runs the job's kernels."""
@@ -309,29 +331,29 @@ class Predictions:
             for anchor in anchors(self.profile, self.probes)
         )
 
-    def _by_profile(
-        self, target: Layout, actions: tuple[Action, ...], faster: Estimate, count: Estimate
-    ) -> Estimate:
+    def _by_profile(self, target: Layout, way: Way, faster: Estimate, count: Estimate) -> Estimate:
         """Return the speed-up started from the profile alone: by the formulas, within bounds.
 
         Args:
             target: where it would run.
-            actions: applied there.
+            way: what is done there.
             faster: what the kernels gain on one GPU.
             count: what they gain by the number of GPUs.
         """
-        gains = gains_of(actions)
-        speed, alone = self._by_formulas(target, gains, faster, count)
-        corrected = self._corrected(speed, target, actions)
-        return bounded(corrected, self._limits, target, gains.relaxed, alone)
+        speed, alone = self._by_formulas(target, way.gains, faster, count)
+        if self.record is not None:
+            speed = self._corrected(speed, target, way.actions, self.record)
+        return bounded(speed, self._limits, target, way.gains.relaxed, alone)
 
-    def _corrected(self, speed: Estimate, target: Layout, actions: tuple[Action, ...]) -> Estimate:
+    def _corrected(
+        self, speed: Estimate, target: Layout, actions: tuple[Action, ...], record: TrackRecord
+    ) -> Estimate:
         """Return a speed-up as far as the record bears it out."""
         today = (self._read.source.name, self.profile.gpu_count)
         moved = (target.chip.name, target.gpu_count) != today
-        if self.record is None or not (moved or actions):
+        if not (moved or actions):
             return speed
-        return self.record.of(moved=moved).applied_to(speed)
+        return record.of(moved=moved).applied_to(speed)
 
     def _by_formulas(
         self, target: Layout, gains: Gains, faster: Estimate, count: Estimate

@@ -237,8 +237,22 @@ def dearest(category: str, usage: Usage, offers: Iterable[Offer]) -> Decimal | N
     Returns:
         None where nobody's price is known.
     """
-    amounts = (_usd_of_part(category, offer, usage) for offer in offers)
+    unlike = {_price_terms(category, offer, usage): offer for offer in offers}
+    amounts = (_usd_of_part(category, offer, usage) for offer in unlike.values())
     return max((usd for usd in amounts if usd is not None), default=None)
+
+
+_RULES = {"boot-disk": ("boot_disk", "volume_storage"), "address": ("ipv4", "nat_gateway_hour")}
+"""The rules that alone say what a part of a use costs at a place, while its machines run."""
+
+
+def _price_terms(category: str, offer: Offer, usage: Usage) -> object:
+    """Return what a place's price of a part of a use follows from: places alike ask the same."""
+    if category not in _RULES or usage.boot_disk_h is not None:
+        return offer.provider, offer.region, offer.purchase
+    rules, at = rules_of(offer.provider, usage.as_of, offer.instance_type), offer.region
+    terms = [rules.terms(name, region=at, purchase=offer.purchase) for name in _RULES[category]]
+    return (offer.boot_disk_gib, *terms)
 
 
 def _usd_of_part(category: str, offer: Offer, usage: Usage) -> Decimal | None:
@@ -257,13 +271,6 @@ def _usd_of_part(category: str, offer: Offer, usage: Usage) -> Decimal | None:
         amounts = [item.usd(usage.life_s, usage.start) for item in items if item.what == category]
     priced = [usd for usd in amounts if usd is not None]
     return sum(priced, Decimal(0)) if priced and len(priced) == len(amounts) else None
-
-
-def places(offers: Iterable[Offer]) -> tuple[Offer, ...]:
-    """Return one offer for each provider, region and way of buying: its last."""
-    return tuple(
-        {(offer.provider, offer.region, offer.purchase): offer for offer in offers}.values()
-    )
 
 
 _DAY = timedelta(days=1)

@@ -2,6 +2,7 @@
 
 import difflib
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -101,7 +102,7 @@ class Catalog:
             )
         return {key: tuple(sorted(sizes)) for key, sizes in counts.items()}
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many offers have a current row, whatever the day; a refreshed price counts once."""
         return len({_offer_order(row) for row in self.rows if row.current})
@@ -109,12 +110,39 @@ class Catalog:
     @property
     def newest(self) -> date:
         """Latest day on which a price in force was read."""
-        return max(offer.as_of for offer in self.offers)
+        return max(self._read_on)
 
     @property
     def oldest(self) -> date:
         """Earliest day on which a price in force was read."""
-        return min(offer.as_of for offer in self.offers)
+        return min(self._read_on)
+
+    @cached_property
+    def _read_on(self) -> set[date]:
+        return {offer.as_of for offer in self.offers}
+
+    @cached_property
+    def places(self) -> tuple[Offer, ...]:
+        """One offer for each provider, region and way of buying: its last."""
+        return tuple({(o.provider, o.region, o.purchase): o for o in self.offers}.values())
+
+    @cached_property
+    def least_host(self) -> dict[str, tuple[float | None, float | None]]:
+        """The least vCPUs and memory (GiB) for each GPU that is sold with a model.
+
+        None where no machine with it states them.
+        """
+        sold: dict[str, list[Offer]] = defaultdict(list)
+        for offer in self.offers:
+            if offer.gpu_count >= 1:
+                sold[offer.gpu].append(offer)
+        return {
+            gpu: (
+                min((o.vcpus / o.gpu_count for o in offers if o.vcpus), default=None),
+                min((o.ram_gib / o.gpu_count for o in offers if o.ram_gib), default=None),
+            )
+            for gpu, offers in sold.items()
+        }
 
     def at(self, as_of: date) -> "Catalog":
         """Return the same rows seen from another day."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from pricing.billing.quote import Usage, in_sums, quote, sums_of
+from pricing.billing.quote import Usage, dearest, in_sums, quote, sums_of
 from pricing.catalog.catalog import load_catalog
 from pricing.catalog.offer import Offer
 
@@ -87,3 +87,13 @@ def test_a_use_for_another_time_is_as_if_made_for_it(
             offer, structs.replace(alone, lost_work_s=0)
         )
     assert [quote(offer, use).exact for offer in some] == known
+
+
+@settings(max_examples=20, deadline=None)
+@given(use=USES, what=st.sampled_from(("boot-disk", "address", "disk", "egress")))
+def test_the_dearest_of_all_places_is_the_dearest_of_each_alone(use: Usage, what: str) -> None:
+    """No place that asks another price is left out where places that ask the same are."""
+    alone = [dearest(what, use, (offer,)) for offer in PLACES]
+    assert dearest(what, use, PLACES) == max(
+        (usd for usd in alone if usd is not None), default=None
+    )
