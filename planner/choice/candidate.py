@@ -24,7 +24,7 @@ from typing import Literal, get_args
 from msgspec import Struct, structs
 
 from planner.choice.baseline import OWN, bill_of_work, seconds, usage_of_work, use_of_work
-from planner.choice.offers import Sizing
+from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason
 from planner.choice.workload import Tenancy, Workload
 from planner.models.copies import Scaling
@@ -199,8 +199,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     by `moved`. Between the exact bills at the least, the expected and the most hours it is linear.
 
     Attributes:
-        offer: what is rented.
-        sizing: the machines of one copy.
+        size: what is rented for one copy.
         count: machines, of all replicas together.
         actions: codes of actions applied.
         codes: of all that changes: those, and what the machine adds.
@@ -223,8 +222,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         scaling: copies by the hour; None where as many run as today, all the time.
     """
 
-    offer: Offer
-    sizing: Sizing
+    size: OnSale
     count: int
     actions: tuple[str, ...]
     codes: tuple[str, ...]
@@ -244,6 +242,11 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
     unknown_today: tuple[str, ...] = ()
     scaling: Scaling | None = None
     idle_hours: float = 0.0
+
+    @property
+    def offer(self) -> Offer:
+        """What is rented."""
+        return self.size.offer
 
     @property
     def copies(self) -> int:
@@ -344,9 +347,9 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         """Hours and bill with every cause at its low end, as expected, and at its high end."""
         other: tuple[End, ...] = ("low", "high")
         hours = {self._machine_hours(end): end for end in other}
-        found = {h: self._sums_at(end).exact for h, end in hours.items() if h != self.hours_mid}
-        found[self.hours_mid] = self._sums.exact
-        return tuple(sorted((h, float(usd)) for h, usd in found.items()))
+        bills = {h: self._sums_at(end).exact for h, end in hours.items() if h != self.hours_mid}
+        bills[self.hours_mid] = self._sums.exact
+        return tuple(sorted((h, float(usd)) for h, usd in bills.items()))
 
     def _usd(self, hours: Row) -> list[float]:
         """Return the bill in each draw of the hours, at the price as it was read."""

@@ -54,7 +54,7 @@ def effort_hours(
     """
     moves = sum([ACTIONS[code].effort_hours for code in changes])
     machine = 0.0 if context.baseline.has_size_bought_alike(offer) else _OTHER_MACHINE_H
-    return sum([one.effort_hours for one in actions]) + max(moves, machine)
+    return sum([cure.effort_hours for cure in actions]) + max(moves, machine)
 
 
 def structural(size: OnSale, kernels: Estimate, context: JobContext) -> tuple[str, ...]:
@@ -66,19 +66,19 @@ def structural(size: OnSale, kernels: Estimate, context: JobContext) -> tuple[st
         context: of the job.
     """
     offer, today = size.offer, context.baseline.offer
-    before, after = context.profile.gpu_count, size.sizing.used
-    found = []
+    before, after = context.profile.gpu_count, size.used
+    changes = []
     if offer.gpu != context.gpu.name:
-        found.append("smaller-gpu" if kernels.mid < 1.0 else "newer-gpu")
+        changes.append("smaller-gpu" if kernels.mid < 1.0 else "newer-gpu")
     if after > before:
-        found.extend(("more-gpus", "data-parallel") if before == 1 else ("more-gpus",))
+        changes.extend(("more-gpus", "data-parallel") if before == 1 else ("more-gpus",))
     if after < before:
-        found.append("fewer-gpus")
+        changes.append("fewer-gpus")
     if today is not None and today.provider != offer.provider:
-        found.append("move-provider")
+        changes.append("move-provider")
     if offer.purchase in _BY_PURCHASE and (today is None or today.purchase != offer.purchase):
-        found.append(_BY_PURCHASE[offer.purchase])
-    return tuple(found)
+        changes.append(_BY_PURCHASE[offer.purchase])
+    return tuple(changes)
 
 
 def why(candidate: Candidate, context: JobContext) -> str:
@@ -91,11 +91,11 @@ def why(candidate: Candidate, context: JobContext) -> str:
         said.append(Message("why.speed", times=_times(candidate.speed), gpu=offer.gpu))
     if (each := candidate.count // candidate.copies) > 1:
         said.append(Message("why.machines", n=each))
-    if idle := candidate.sizing.idle:
+    if idle := candidate.size.idle:
         said.append(Message("why.idle-gpus", n=idle, of=offer.gpu_count))
     if offer.cpu_architecture != context.cpu_architecture:
         said.append(Message("why.architecture", arch=offer.cpu_architecture))
-    if doubt := unproven(offer, candidate.sizing, context):
+    if doubt := unproven(candidate.size, context):
         said.append(doubt)
     if candidate.scaling is not None:
         said.append(_copies(candidate.scaling, context))

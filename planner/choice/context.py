@@ -7,7 +7,7 @@ from functools import cached_property
 
 from planner.actions import Action
 from planner.choice.baseline import Baseline, where
-from planner.choice.offers import Market, Sizing
+from planner.choice.offers import Market, OnSale
 from planner.choice.requirements import Reason, Requirements
 from planner.choice.workload import Workload
 from planner.models.costs import WorkCost, work_cost
@@ -200,14 +200,14 @@ class JobContext:
         """How many of the plan's periods the horizon holds: months, or the one run."""
         return self.asked.horizon if self.work.storage_h is not None else Decimal(1)
 
-    def sizing(self, offer: Offer) -> Sizing:
+    def sized(self, offer: Offer) -> OnSale:
         """Return what machines of an offer one copy of the job would take, and their GPUs."""
         wanted, today = self.profile.gpu_count, self.baseline.has_size(offer)
         each = self.baseline.count // self.baseline.replicas
         count = each if today else _machines(offer, wanted, each, self)
         idle = _idle(offer, wanted, self)
         used = wanted if today or idle else round(offer.gpu_count) * count
-        return Sizing(count, used, idle, today)
+        return OnSale(offer, count, used, idle, today)
 
     def work_cost(self, cost: Decimal | None) -> WorkCost | None:
         """Return what an amount of the job's work costs, of a bill of the period."""

@@ -10,7 +10,7 @@ from planner.choice.context import (
     host_lacks,
     host_unknown,
 )
-from planner.choice.offers import OnSale, Sizing
+from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason, Rejected
 from planner.profile.model import Profile
 from planner.serving.measured_service import MeasuredService
@@ -58,7 +58,7 @@ def _who(size: OnSale, context: JobContext) -> Why | None:
         return "unknown-gpu", Message("no.specifications", gpu=offer.gpu)
     if offer.gpu_count < 1:
         return "capability", Message("no.slice", n=offer.gpu_count)
-    here, named = size.sizing.today, offer.gpu in asked.gpus
+    here, named = size.today, offer.gpu in asked.gpus
     sale = None if here else offer.not_for_rent_reason(context.catalog.as_of)
     if sale and sale.code in _NOT_SOLD:
         return "unavailable", sale
@@ -68,7 +68,7 @@ def _who(size: OnSale, context: JobContext) -> Why | None:
         return "unavailable", Message("no.community")
     least = 1 if here else offer.minimum_gpus
     if least > 1:
-        ordered = offer.gpu_count * size.sizing.machines * context.work.replicas
+        ordered = offer.gpu_count * size.machines * context.work.replicas
         if ordered < least:
             return "unavailable", Message("no.minimum", least=least, n=ordered)
     if gpu.vendor != context.gpu.vendor and not (named or "any-vendor" in asked.include):
@@ -82,7 +82,7 @@ def _who(size: OnSale, context: JobContext) -> Why | None:
 
 
 def _how_many(size: OnSale, context: JobContext) -> Why | None:
-    wanted, total = context.profile.gpu_count, size.sizing.used
+    wanted, total = context.profile.gpu_count, size.used
     if context.asked.gpu_counts:
         least, most = context.asked.gpu_counts
         if least <= total <= most:
@@ -128,11 +128,11 @@ def _takes(size: OnSale, context: JobContext) -> Why | None:
 
 
 def _fits(size: OnSale, context: JobContext) -> Why | None:
-    offer, total = size.offer, size.sizing.used
+    offer, total = size.offer, size.used
     room, each = gpu_memory_gib(offer), shares_held(context.profile, total)
     today = (context.profile.hardware.gpu_memory_gib or context.gpu.memory_gib) * each
     ran_out = (context.profile.job.ended or "").startswith("gpu-out-of-memory")
-    if ran_out and not size.sizing.today and room <= today:
+    if ran_out and not size.today and room <= today:
         return "memory", Message("no.memory-ran-out", room=room, today=today)
     if context.memory_gib is None and context.work.service is not None:
         service = context.work.service
@@ -185,32 +185,32 @@ def _host_need_on(gpus_at_work: int, context: JobContext) -> HostNeed:
 
 
 def _carried(size: OnSale, context: JobContext) -> Why | None:
-    offer, sizing = size.offer, size.sizing
-    if sizing.today:
+    if size.today:
         return None
-    count = sizing.machines
+    offer, count = size.offer, size.machines
     return host_lacks(
-        _host_need_on(sizing.used, context),
+        _host_need_on(size.used, context),
         None if offer.vcpus is None else offer.vcpus * count,
         None if offer.ram_gib is None else offer.ram_gib * count,
     )
 
 
-def unproven(offer: Offer, sizing: Sizing, context: JobContext) -> str | None:
+def unproven(size: OnSale, context: JobContext) -> str | None:
     """Return what only the seller can say of an offer, or what it states too little of for the job.
 
     A machine that has as little as the least one sold with that GPU would do: then nothing is said.
     """
-    if sizing.today:
+    if size.today:
         return None
+    offer = size.offer
     sale = offer.not_for_rent_reason(context.catalog.as_of)
     if sale is not None or not context.host.is_known:
         return sale
     if offer.vcpus and offer.ram_gib:
         return None
-    need = _host_need_on(sizing.used, context)
+    need = _host_need_on(size.used, context)
     vcpus, ram_gib = (
-        stated * sizing.machines if stated else least and least * sizing.used
+        stated * size.machines if stated else least and least * size.used
         for stated, least in zip(
             (offer.vcpus, offer.ram_gib),
             context.catalog.least_host.get(offer.gpu, (None, None)),
@@ -229,7 +229,7 @@ def _unseen_need(context: JobContext) -> str:
 
 
 def _connected(size: OnSale, context: JobContext) -> Why | None:
-    offer, count, today = size.offer, size.sizing.machines, context.profile.hardware
+    offer, count, today = size.offer, size.machines, context.profile.hardware
     splits = context.profile.job.splits_a_step
     fast = today.interconnect in FAST_LINKS or (
         today.interconnect is None and context.profile.gpu_count > 1 and "SXM" in context.gpu.name
@@ -237,7 +237,7 @@ def _connected(size: OnSale, context: JobContext) -> Why | None:
     if splits and fast and offer.gpu_count > 1 and offer.interconnect not in FAST_LINKS:
         link = {"pcie": "PCIe"}.get(offer.interconnect or "", offer.interconnect)
         return "interconnect", Message("no.nvlink", link=link or Message("no.links-unknown"))
-    if count == 1 or size.sizing.today:
+    if count == 1 or size.today:
         return None
     network = offer.network_gbps
     if network is None:
@@ -299,7 +299,7 @@ def _overloaded(candidate: Candidate, service: MeasuredService) -> tuple[Reason,
     """Return why as many copies of a language model as today would not keep its targets."""
     if candidate.scaling is not None:
         return None  # as many as keep them
-    limit = service.limit_on(service.layout_on(candidate.offer, candidate.sizing.used))
+    limit = service.limit_on(service.layout_on(candidate.offer, candidate.size.used))
     if limit is None or limit.rate >= service.rate:
         return None
     stop, wanted = limit.stopped_by, service.rate

@@ -27,41 +27,27 @@ _MONTH_S = HOURS_PER_MONTH * 3600
 _PRICE = attrgetter("usd_per_hour")
 
 
-class Sizing(NamedTuple):
-    """The machines of a size that one copy of a job would take.
+class OnSale(NamedTuple):
+    """An offer, and the machines of it that one copy of a job would take.
 
     Attributes:
+        offer: what is rented.
         machines: as many as today, whole large ones, or one.
         used: their GPUs at work: all of them, but what the job wants where more must be paid.
         idle: GPUs that would be paid for and not used.
         today: whether it is the size that runs the job today.
     """
 
+    offer: Offer
     machines: int
     used: int
     idle: int
     today: bool
 
-    def layout(self, offer: Offer) -> Layout:
-        """Return the GPUs at work on so many machines of an offer."""
-        return Layout.of(offer, self.machines, self.used)
-
-
-class OnSale(NamedTuple):
-    """An offer that a job may take, as far as can be said without a measurement.
-
-    Attributes:
-        offer: what is rented.
-        sizing: the machines that a job would take.
-    """
-
-    offer: Offer
-    sizing: Sizing
-
     @property
     def layout(self) -> Layout:
         """Their GPUs at work."""
-        return self.sizing.layout(self.offer)
+        return Layout.of(self.offer, self.machines, self.used)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -122,7 +122,7 @@ def _boards(candidate: Candidate, context: JobContext) -> _Boards | None:
         return _Boards(working=context.profile.gpu_count * replicas)
     if offer.gpu_count < 1:
         return None
-    working, idle = candidate.sizing.used, candidate.sizing.idle
+    working, idle = candidate.size.used, candidate.size.idle
     gpu = find(offer.gpu)
     idles_at_w = 0.0 if not idle else None if gpu is None else idle_w(gpu)
     if idles_at_w is None:
@@ -306,7 +306,7 @@ def how_it_runs_today(context: JobContext) -> MachineSettings:
 
 
 def _run(candidate: Candidate, context: JobContext) -> PlannedRun:
-    working = max(1, candidate.sizing.used)
+    working = max(1, candidate.size.used)
     interrupted = candidate.interruptions
     spot_up_s = None if interrupted is None else interrupted.mean_s
     held = 1.0 if candidate.tenancy is None else candidate.tenancy.held / candidate.tenancy.of

@@ -230,7 +230,7 @@ def _why_kept(ranked: list[Candidate], worth: Weighing, context: JobContext) -> 
         times = context.work.time_factor(least.hours_mid, least.actions)
         return Message("keep.slower", machine=machine, usd=usd, times=times)
     dated = "keep.no-speed" if least.speed.weak else "keep.no-interruptions"
-    doubt = unproven(least.offer, least.sizing, context)
+    doubt = unproven(least.size, context)
     why = doubt or Message(dated if least.offer.dated else "keep.no-date")
     return Message("keep.unknown", machine=machine, usd=usd, why=why)
 

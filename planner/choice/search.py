@@ -69,11 +69,11 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     rejected: dict[tuple[str, str], Rejected] = {}
     checks, ways = checks_of(context), tuple(map(Way.of, _action_sets(context)))
     ways_on = {True: ways, False: _elsewhere(ways)}  # by whether it is the size of today
-    sizes = [OnSale(offer, context.sizing(offer)) for offer in _offered(context)]
+    sizes = [context.sized(offer) for offer in _offered(context)]
     why_not = [refusal(size, context, checks) for size in sizes]
     fit = [size for size, unable in zip(sizes, why_not, strict=True) if unable is None]
     kernels = {gpu: _kernels(gpu, context) for gpu in {size.offer.gpu for size in fit}}
-    layouts = {(_layout(size, context), size.sizing.today) for size in fit}
+    layouts = {(_layout(size, context), size.today) for size in fit}
     speeds = {
         (layout, today): _speeds(layout, context, ways_on[today], kernels[layout.chip.name])
         for layout, today in layouts
@@ -81,9 +81,9 @@ def find_candidates(context: JobContext) -> tuple[tuple[Candidate, ...], tuple[R
     for size, unable in zip(sizes, why_not, strict=True):
         refused = [unable] if unable else []
         if unable is None:
-            layout, today = _layout(size, context), size.sizing.today
-            found = speeds[layout, today]
-            made, refused = _consider(size, layout, found, context, ways_on[today])
+            layout, today = _layout(size, context), size.today
+            here = speeds[layout, today]
+            made, refused = _consider(size, layout, here, context, ways_on[today])
             candidates.extend(made)
             if made:  # why all copies of today are needed is told beside what else it can do
                 refused = [why for why in refused if why.offer != size.offer.name]
@@ -135,10 +135,10 @@ def _speeds(
         return kernels
     done = {way.codes: way for way in (_NOTHING_DONE, *ways)}
     try:
-        found = context.predictions.speeds(layout, done.values(), kernels)
+        speeds = context.predictions.speeds(layout, done.values(), kernels)
     except InputError as error:
         return error
-    return _Speeds(kernels, dict(zip(done, found, strict=True)))
+    return _Speeds(kernels, dict(zip(done, speeds, strict=True)))
 
 
 def _consider(
@@ -162,7 +162,7 @@ def _consider(
         candidate = _candidate(place, speeds, context, way)
         if SCALE_DOWN in candidate.actions and candidate.scaling is None:
             reason, detail = all_needed(size, context, candidate.speed)
-            if size.sizing.today:
+            if size.today:
                 told = Message("no.fewer-copies", machine=offer.name)
                 over.append(Rejected(offer=told, reason=reason, detail=detail))
             continue
@@ -186,7 +186,7 @@ def _elsewhere(ways: tuple[Way, ...]) -> tuple[Way, ...]:
 
 def _is_paid(size: OnSale, context: JobContext) -> bool:
     """Return whether that is the machines that are paid today."""
-    return context.baseline.is_paid(size.offer, size.sizing.machines * context.work.replicas)
+    return context.baseline.is_paid(size.offer, size.machines * context.work.replicas)
 
 
 def _action_sets(context: JobContext) -> Iterator[tuple[Action, ...]]:
@@ -235,13 +235,13 @@ def price_cures(context: JobContext, actions: Iterable[Action]) -> dict[str, Sav
     if today is None or cost is None:
         return {}
     work, gains, cures = context.work, dict[str, bool](), []
-    for one in actions:
-        ends_idle = one.code == END_WHEN_IDLE and context.idle_share is not None
-        gain = bool(work.fixed_work and one.gain and one.gain[2] > 1.0)
+    for cure in actions:
+        ends_idle = cure.code == END_WHEN_IDLE and context.idle_share is not None
+        gain = bool(work.fixed_work and cure.gain and cure.gain[2] > 1.0)
         pays = gain or (ends_idle and (work.idle_hours or not work.fixed_work))
-        if pays and one.code not in context.asked.without:
-            gains[one.code] = gain
-            cures.append((one,))
+        if pays and cure.code not in context.asked.without:
+            gains[cure.code] = gain
+            cures.append((cure,))
     saves = price_changes(context, cures, today, cost)
     return {
         code: saved if gain else msgspec.structs.replace(saved, time_factor=None)
@@ -253,19 +253,19 @@ def price_changes(
     context: JobContext, changes: Iterable[tuple[Action, ...]], today: Offer, cost: Decimal
 ) -> list[Saved]:
     """Return what actions together save on today's machine in the period, of what it costs."""
-    size, ways = OnSale(today, context.sizing(today)), tuple(map(Way.of, changes))
+    size, ways = context.sized(today), tuple(map(Way.of, changes))
     layout = _layout(size, context)
     speeds = _speeds(layout, context, ways, _kernels(today.gpu, context))
     if isinstance(speeds, InputError):
         raise speeds
-    place, found = _place(size, layout, speeds.kernels, context), []
+    place, saves = _place(size, layout, speeds.kernels, context), []
     for way in ways:
         bill = _candidate(place, speeds, context, way)
         low, high = bill.usd_range.low, bill.usd_range.high
         least, mid, most = (cents(cost - usd) for usd in (high, bill.expected, low))
         factor = digits(context.work.time_factor(bill.hours_mid, way.codes))
-        found.append(Saved(low=least, mid=mid, high=most, time_factor=factor))
-    return found
+        saves.append(Saved(low=least, mid=mid, high=most, time_factor=factor))
+    return saves
 
 
 def _place(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext) -> _Taken:
@@ -274,7 +274,7 @@ def _place(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext)
         size=size,
         layout=layout,
         changes=structural(size, kernels, context),
-        doubt=unproven(offer, size.sizing, context),
+        doubt=unproven(size, context),
         interruptions=_interruptions(size, context) if offer.purchase == "spot" else None,
         # Today's price is the same on both sides.
         moved=UNMOVED if offer == context.baseline.offer else moved(offer, context.catalog.as_of),
@@ -286,8 +286,8 @@ def _place(size: OnSale, layout: Layout, kernels: Estimate, context: JobContext)
 
 def _layout(size: OnSale, context: JobContext) -> Layout:
     """Return the layout on machines; those of today's size have its cores, network and slice."""
-    layout, count = size.layout, size.sizing.machines
-    if not size.sizing.today:
+    layout, count = size.layout, size.machines
+    if not size.today:
         return layout
     if (network := context.profile.hardware.network_gbps) is not None:
         layout = replace(layout, network_gbps=network)
@@ -299,7 +299,8 @@ def _layout(size: OnSale, context: JobContext) -> Layout:
 
 
 def _candidate(place: _Taken, speeds: _Speeds, context: JobContext, way: Way) -> Candidate:
-    (offer, sizing), (actions, codes, _) = place.size, way
+    (actions, codes, _), size = way, place.size
+    offer = size.offer
     unchanged, speed = speeds.done[()], speeds.done[codes]
     if place.doubt:
         speed = msgspec.structs.replace(speed, basis=join((speed.basis, place.doubt)), weak=True)
@@ -310,9 +311,8 @@ def _candidate(place: _Taken, speeds: _Speeds, context: JobContext, way: Way) ->
         else scaled_hours(scaled, place.size, context, speed)
     )
     return Candidate(
-        offer=offer,
-        sizing=sizing,
-        count=sizing.machines * (context.work.replicas if scaled is None else scaled.peak),
+        size=size,
+        count=size.machines * (context.work.replicas if scaled is None else scaled.peak),
         actions=codes,
         codes=(*codes, *place.changes),
         effort_hours=effort_hours(offer, actions, place.changes, context),
@@ -341,8 +341,8 @@ def _unknown_today(offer: Offer, context: JobContext) -> tuple[str, ...]:
 
 
 def _interruptions(size: OnSale, context: JobContext) -> Interruptions | None:
-    gpus, asked = max(1, size.sizing.used), context.asked
-    return rate(size.offer, asked.spot_trace, asked.checkpoints, gpus, size.sizing.machines)
+    gpus, asked = max(1, size.used), context.asked
+    return rate(size.offer, asked.spot_trace, asked.checkpoints, gpus, size.machines)
 
 
 def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, str] | None:
@@ -354,7 +354,7 @@ def _unfit_for_spot(candidate: Candidate, context: JobContext) -> tuple[Reason, 
         endless = check_ends(candidate.interruptions, work_h)
         if endless is not None:
             return endless
-    count, gpus = candidate.sizing.machines, max(1, candidate.sizing.used)
+    count, gpus = candidate.size.machines, max(1, candidate.size.used)
     if asked.deadline_h is not None and count > 1:
         return "deadline", Message("no.trace-of-one", n=count)
     return misses_deadline(work_h, asked.spot_trace, asked.checkpoints, asked.deadline_h, gpus)
@@ -513,7 +513,7 @@ def scaling(
     """
     if not may_scale(context):
         return None
-    offer, sizing = size
+    offer = size.offer
     copy = _copy(offer, context, speed)
     least = min(_limits(size, context, speed, copy), default=_UNMEASURED)
     if least.times <= 0.0:
@@ -530,10 +530,10 @@ def scaling(
         busiest_fraction=busy / least.times if service else (copy.share or 0.0) * busy,
         latency_ms=copy.latency_at(busy)
         if service is None
-        else service.latency_ms(service.layout_on(offer, sizing.used), busy * service.rate),
+        else service.latency_ms(service.layout_on(offer, size.used), busy * service.rate),
         limit=least.words,
     )
-    ordered = offer.gpu_count * sizing.machines * found.peak
+    ordered = offer.gpu_count * size.machines * found.peak
     paid = found.paid * period_h(context)
     fewer = paid < context.work.replicas * context.work.hours.mid - _ROUNDING
     return found if fewer and ordered >= offer.minimum_gpus else None
@@ -671,7 +671,7 @@ def _peak(context: JobContext) -> float:
 
 def _limits(size: OnSale, context: JobContext, speed: Estimate, copy: _Copy) -> Iterator[_Limit]:
     cores, each = context.host.cores, size.offer.vcpus
-    vcpus = None if each is None else each * size.sizing.machines
+    vcpus = None if each is None else each * size.machines
     if cores and vcpus:
         yield _Limit(vcpus / cores, Message("limit.cores"), "capability")
     if context.work.service is not None:
@@ -690,7 +690,7 @@ def _limits(size: OnSale, context: JobContext, speed: Estimate, copy: _Copy) -> 
 
 def _by_serving(size: OnSale, service: MeasuredService) -> Iterator[_Limit]:
     """Yield how many times its measured requests a copy of a language model can take at most."""
-    limit = service.limit_on(service.layout_on(size.offer, size.sizing.used))
+    limit = service.limit_on(service.layout_on(size.offer, size.used))
     if limit is None:
         yield _Limit(0.0, Message("limit.gpu-unknown"), "unknown-gpu")
     elif limit.rate <= 0.0:

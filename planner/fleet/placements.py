@@ -9,7 +9,7 @@ from typing import ClassVar
 from planner.choice.baseline import Baseline
 from planner.choice.candidate import Candidate
 from planner.choice.context import JobContext
-from planner.choice.offers import Sizing
+from planner.choice.offers import OnSale
 from planner.choice.ranking import may_move
 from planner.choice.workload import Workload
 from planner.choice.worth import data_bytes, move
@@ -302,8 +302,7 @@ class Away(Elsewhere):
     @cached_property
     def _bill(self) -> Candidate:
         return Candidate(
-            offer=self.offer,
-            sizing=Sizing(machines=1, used=1, idle=0, today=False),
+            size=OnSale(self.offer, machines=1, used=1, idle=0, today=False),
             count=1,
             actions=(),
             codes=(),

@@ -121,7 +121,7 @@ class Way(NamedTuple):
     @classmethod
     def of(cls, actions: tuple[Action, ...]) -> "Way":
         """Return the way with some actions."""
-        return cls(actions, tuple([one.code for one in actions]), gains_of(actions))
+        return cls(actions, tuple([action.code for action in actions]), gains_of(actions))
 
 
 UnboundedSpeed = tuple[Estimate, tuple[Estimate, ...]]

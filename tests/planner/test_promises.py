@@ -95,7 +95,7 @@ def _uncarried(profile: Profile, offer: Offer) -> Iterator[str]:
     )  # fmt: skip
     for candidate in find_candidates(context)[0]:
         if candidate.offer.name == offer.name:
-            used = candidate.sizing.used
+            used = candidate.size.used
             yield from cannot_carry(profile, offer, candidate.count, used, candidate.speed)
 
 

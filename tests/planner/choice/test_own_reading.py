@@ -43,7 +43,7 @@ def _with_workers(job: JobContext, size: str) -> tuple[Estimate, MachineSettings
     candidates, _ = find_candidates(job)
     found = [one for one in candidates if one.offer.instance_type == size]
     one = next(one for one in found if one.actions and "gpu-preprocessing" not in one.actions)
-    _, settings = how_it_runs(one, job, one.actions)
+    _, settings = how_it_runs(one, job)
     return one.speed, settings
 
 
