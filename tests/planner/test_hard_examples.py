@@ -20,6 +20,7 @@ from pricing.catalog.catalog import load_catalog
 from pricing.money import cents
 from tests.pricing.factories import ASKED_ON
 
+CATALOG = load_catalog(ASKED_ON)
 HARD = Path(__file__).parents[2] / "examples" / "hard"
 Harm = Callable[[Option, JobDraft], bool]
 
@@ -187,7 +188,7 @@ def planned(name: str, regions: tuple[str, ...] = ()) -> PlanDraft:
     files = sorted(folder.glob("*.json")) if folder.is_dir() else [HARD / f"{name}.json"]
     profiles = tuple(p for f in files for p in parse_profiles(f.read_bytes(), f.name))
     asked = Requirements(regions=regions)
-    return draft_plan(profiles, load_catalog(ASKED_ON), asked, as_of=ASKED_ON)
+    return draft_plan(profiles, CATALOG, asked, as_of=ASKED_ON)
 
 
 def job_of(name: str) -> JobDraft:

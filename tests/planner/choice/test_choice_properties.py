@@ -20,6 +20,7 @@ from tests.planner.factories import TODAY, a_profile, plan, running, sold
 from tests.planner.jobs_drawn import Rolled, job
 from tests.pricing.factories import ASKED_ON
 
+CATALOG = load_catalog(ASKED_ON)
 MONTHS, RATE = 6, 100
 
 
@@ -68,7 +69,7 @@ def test_a_cure_that_cannot_hurt_makes_no_draw_dearer(seed: int) -> None:
     """
     profile, asked = job(Rolled(seed)), Requirements(max_slowdown=9.0)
     period = choose_period((profile,), asked)
-    context = assess(profile, load_catalog(ASKED_ON), asked, period)
+    context = assess(profile, CATALOG, asked, period)
     # Preprocessing on the GPU adds to the GPU's own work.
     may_hurt = {"gpu-preprocessing"}
     harmless = {one.code for one in context.fixes if one.gain and one.gain[0] >= 1.0} - may_hurt

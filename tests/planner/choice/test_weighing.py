@@ -17,6 +17,7 @@ from pricing.catalog.catalog import load_catalog
 from tests.planner.jobs_drawn import Rolled, job
 from tests.pricing.factories import ASKED_ON
 
+CATALOG = load_catalog(ASKED_ON)
 SEEDS = range(24)
 ASKED = {
     "as it comes": Requirements(),
@@ -33,7 +34,7 @@ ASKED = {
 def drawn(seed: int, asked: Requirements) -> tuple[JobContext, tuple[Candidate, ...]]:
     """A job of that seed, and what it could run on."""
     profile = job(Rolled(seed))
-    context = assess(profile, load_catalog(ASKED_ON), asked, choose_period((profile,), asked))
+    context = assess(profile, CATALOG, asked, choose_period((profile,), asked))
     return context, find_candidates(context)[0]
 
 

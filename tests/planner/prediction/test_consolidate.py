@@ -20,7 +20,8 @@ from tests.planner.factories import TODAY, a_baseline, a_case, a_profile, runnin
 from tests.pricing.factories import ASKED_ON
 
 BUSY = "util.kernel_time"
-DROPLET = load_catalog(ASKED_ON).find("digitalocean", "gpu-h100x1-80gb")
+CATALOG = load_catalog(ASKED_ON)
+DROPLET = CATALOG.find("digitalocean", "gpu-h100x1-80gb")
 ROOM = 0.95 * gpu_memory_gib(DROPLET)
 EIGHT = sold("eight", "16.00", gpu_count=8)
 
@@ -152,7 +153,7 @@ def test_another_machine_is_another_pool() -> None:
 def test_without_a_price_a_job_stays() -> None:
     """An unknown price is not a free GPU."""
     job = a_profile(name="k80", gpu="Tesla K80")
-    baseline = a_case(job, load_catalog(ASKED_ON), providers=("digitalocean",)).baseline
+    baseline = a_case(job, CATALOG, providers=("digitalocean",)).baseline
     unknown = Baseline(offer=None, count=1, hours=baseline.hours, quote=None, assumed=True)
     fleet = consolidate(
         [(job, unknown), *[(p, a_baseline(p, DROPLET)) for p in four()]], Requirements()
