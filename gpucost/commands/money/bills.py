@@ -9,7 +9,7 @@ from decimal import Decimal
 import click
 from msgspec import structs
 
-from gpucost.arguments.parameters import TYPES, options
+from gpucost.arguments.parameters import TYPES, options, today
 from gpucost.files.plan_file import is_plan, load_plan
 from gpucost.live.sources import read_sources
 from gpucost.prices.cache import load_catalog
@@ -97,9 +97,10 @@ def read_bills(paths: tuple[str, ...], rates: Rates = NO_RATES) -> tuple[Bill, .
 def _shown(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[Rates, ExchangeRate | None]:
-    """Return the rates of the bill, which name no day, and the one that totals are shown in."""
-    rates = _rates(context, parameter, tuple(text for text in texts if "@" not in text))
-    shown = [TYPES["rate"].convert(text, parameter, context) for text in texts if "@" in text]
+    """Return rates for the bill, and the one that totals are shown in; today's without a day."""
+    dated = (text if "@" in text else f"{text}@{today()}" for text in texts)
+    shown = [TYPES["rate"].convert(text, parameter, context) for text in dated]
+    rates = {rate.currency: 1 / rate.per_usd for rate in shown}
     return rates, shown[-1] if shown else None
 
 
@@ -145,7 +146,7 @@ def bill(
     sizes = gpu_sizes(load_catalog(say=output.say))
     document = review(bills, sizes, zone=zone, measured=_measured(profiles, output))
     given = (
-        Message("invoice.given-rate", currency=currency, rate=str(rate))
+        Message("invoice.given-rate", currency=currency, rate=f"{rate:.6g}")
         for currency, rate in rates.items()
     )
     document = structs.replace(document, notes=(*given, *document.notes))
