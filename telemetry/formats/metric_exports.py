@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from planner.profile.kinds import SLOTS
-from pricing.errors import InputError
 from telemetry.formats.serving import recording_by_job
 from telemetry.formats.sniff import delimiter_of, is_filled, reading_columns, wide_column
 from telemetry.readers import clock, series
@@ -48,10 +47,7 @@ def read_otlp(builder: RecordingBuilder, hints: Hints) -> Recording:
         for labels, metric in _metrics(request):
             _take_metric(metric, labels, points, builder)
     if not points:
-        raise InputError(
-            f"{builder.name}: OpenTelemetry data without a gauge or a sum, so no GPU was measured. "
-            "Export metrics (hw.gpu.*), not traces or logs."
-        )
+        raise builder.nothing()
     return recording_by_job(builder, points.series(), hints)
 
 
@@ -123,10 +119,7 @@ def read_cloudwatch(builder: RecordingBuilder, hints: Hints) -> Recording:
     answers = documents(builder)
     results = [result for answer in answers for result in _results(answer)]
     if not results:
-        raise InputError(
-            f"{builder.name}: the answer holds no results. Ask for nvidia_smi_utilization_gpu, "
-            "nvidia_smi_memory_used and nvidia_smi_power_draw of namespace CWAgent."
-        )
+        raise builder.nothing()
     if any(answer.get("NextToken") for answer in answers):
         builder.notes.append("the answer goes on on another page (NextToken), which is not here.")
     builder.notes.append("each value is the mean of a period: peaks inside a period are not seen.")
@@ -202,10 +195,7 @@ def read_readings(builder: RecordingBuilder, hints: Hints) -> Recording:
     lines = [line for line in builder.text.splitlines() if is_filled(line)]
     columns = reading_columns(lines[0]) if lines else None
     if columns is None or len(lines) == 1:
-        raise InputError(
-            f"{builder.name}: a table without a row under columns of a time, a name and a value, "
-            "so nothing was measured. Export it again."
-        )
+        raise builder.nothing()
     table = _table(lines)
     builder.leave_out("row that is not complete", len(lines) - 1 - len(table))
     table = table[table[columns[2]] != columns[2]]  # InfluxDB writes its header again
@@ -308,10 +298,7 @@ def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
     whole = [row for row in rows if len(row) == len(header)]
     builder.leave_out("wrong number of fields", len(rows) - len(whole))
     if not whole:
-        raise InputError(
-            f"{builder.name}: a header and no whole row under it, so nothing was measured. "
-            "Export it again."
-        )
+        raise builder.nothing()
     table = pd.DataFrame(whole, columns=range(len(header)), dtype=object)
     names = [cell.strip().lower() for cell in header]
     place = next((names.index(name) for name in _TIME_COLUMNS if name in names), None)

@@ -355,10 +355,7 @@ def read_processes(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     processes = list(_processes(builder))
     if not processes:
-        raise InputError(
-            f"{builder.name}: a header and no process under it, so nothing was measured. "
-            "Query it while the job runs; accounting mode must be on before the job starts."
-        )
+        raise builder.nothing()
     accounts = "max_memory_usage" in processes[0] or "gpu_utilization" in processes[0]
     return device_recording(
         builder,

@@ -184,10 +184,7 @@ def read_kineto(builder: RecordingBuilder, hints: Hints) -> Recording:
         builder.rows_read += 1
         _take(event, trace)
     if not trace.device.begins and not trace.steps:
-        raise InputError(
-            f"{payload.name}: a trace with neither work of a GPU nor a step, so nothing was "
-            "measured. Profile with ProfilerActivity.CUDA, and call prof.step() in the loop."
-        )
+        raise builder.nothing()
     steps = _steps(trace)
     begin_s, end_s = (
         (float(steps["t_s"].iloc[0]), float(steps["t_s"].iloc[-1]))
@@ -385,10 +382,7 @@ def read_nsys(builder: RecordingBuilder, hints: Hints) -> Recording:
             "it can be trusted. Run `nsys export --type sqlite` again."
         ) from None
     if not device_time.begins:
-        raise InputError(
-            f"{builder.name}: a report without work of a GPU, so nothing was measured. Profile "
-            "with `nsys profile --trace=cuda`."
-        )
+        raise builder.nothing()
     begin_s = min(min(begins) for begins in device_time.begins.values())
     end_s = max(
         begin + length

@@ -49,10 +49,7 @@ def read_answers(builder: RecordingBuilder, hints: Hints) -> Recording:
     if problems:
         raise InputError(problems)
     if not series:
-        raise InputError(
-            f"{builder.name}: the query found no series that can be read, so nothing was measured. "
-            "Check the metric's name and the time range of the query."
-        )
+        raise builder.nothing()
     return recording_by_job(builder, series, hints)
 
 

@@ -130,10 +130,7 @@ def read_steps(builder: RecordingBuilder, hints: Hints) -> Recording:
     builder.rows_read += len(rows)
     builder.leave_out("no step", len(lines) - len(rows))
     if not rows:
-        raise InputError(
-            f"{builder.name}: no step in it, so it tells nothing. Measure again: gpucost profile "
-            "-- COMMAND."
-        )
+        raise builder.nothing()
     rows.sort(key=lambda row: row["t_s"])
     return builder.recording(no_samples(), (), observed=_observed(rows))
 

@@ -329,10 +329,7 @@ def read_benchmark(builder: RecordingBuilder, hints: Hints) -> Recording:
         return builder.recording(series.no_samples(), (), served=tuple(runs[-1:]), absolute=False)
     run = _latency_run(result) or _throughput_run(result) or _serve_run(result)
     if run is None:
-        raise InputError(
-            f"{builder.name}: no result of a benchmark of a server with its duration and requests. "
-            "Give the file of `vllm bench serve --save-result`."
-        )
+        raise builder.nothing()
     return builder.recording(series.no_samples(), (), served=(run,), absolute=False)
 
 

@@ -295,10 +295,7 @@ def read_sacct_json(builder: RecordingBuilder, hints: Hints) -> Recording:
         row for answer in answers for job in mappings_in(answer.get("jobs")) for row in _rows(job)
     ]
     if not rows:
-        raise InputError(
-            f"{builder.name}: no job in it, so nothing was measured. Ask for "
-            "`sacct --json --starttime 2026-07-01 --allusers`."
-        )
+        raise builder.nothing()
     return _recording(rows, builder, hints, local_time=False)
 
 
@@ -371,10 +368,7 @@ def read_jobstats(builder: RecordingBuilder, hints: Hints) -> Recording:
     del hints
     job = _decoded(builder.text)
     if job is None or not job.gpus:
-        raise InputError(
-            f"{builder.name}: Jobstats kept nothing of a GPU in it (a short job, or one without "
-            "GPUs). Give the AdminComment of another job, or its nvidia-smi log."
-        )
+        raise builder.nothing()
     builder.rows_read = len(job.gpus)
     builder.notes.append(_MEANS)
     samples = pd.DataFrame(list(_jobstats_samples(job, 0.0))).drop(columns=JOB)

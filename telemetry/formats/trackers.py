@@ -126,10 +126,7 @@ def read_comet(builder: RecordingBuilder, hints: Hints) -> Recording:
         for point in rows:
             points.add(f"sys.gpu.n.{gpu[2]}", {"gpu": gpu[1]}, point)
     if not points:
-        raise InputError(
-            f"{builder.name}: no sys.gpu metric among those of the experiment, so no GPU was "
-            "measured. Comet logs them with nvidia-ml-py installed (`log_env_gpu`)."
-        )
+        raise builder.nothing()
     return series.recording(builder, points.series(), hints)
 
 

@@ -359,10 +359,7 @@ def read_log(builder: RecordingBuilder, hints: Hints) -> Recording:
             rows.append(row)
     builder.rows_read += len(rows)
     if not rows:
-        raise InputError(
-            f"{builder.name}: a W&B log without a statistic that can be read, so nothing was "
-            "measured. It is written while the run lives: copy it again after the run."
-        )
+        raise builder.nothing()
     return replace(_events(builder, rows), settings=settings_of(config.items()))
 
 

@@ -24,7 +24,7 @@ _OF_GPU = re.compile(
     r"gpu|dcgm|nvidia|nvml|cuda|vram|rocm|amd|xpu|hami|mig|_fb_|smi", re.IGNORECASE
 )
 
-_VENDOR = re.compile(r"^(dcgm_fi_(dev|prof)|nvidia_smi|amd)_")
+_VENDOR = re.compile(r"^dcgm_fi_(dev|prof)_")
 
 
 @dataclass(slots=True)

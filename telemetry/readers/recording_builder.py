@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.profile.kinds import SLOTS
 from planner.profile.model import Column, Health, Source
+from pricing.errors import InputError
 from pricing.message import Message
 from telemetry.readers.csv_text import MOST
 from telemetry.readers.ledger import Ledger
@@ -99,6 +100,10 @@ class RecordingBuilder:
     def text(self) -> str:
         """The file as text."""
         return self.payload.text
+
+    def nothing(self) -> InputError:
+        """Return the error of a source without a row that can be read."""
+        return InputError(f"{self.name}: {self.empty}")
 
     def leave_out(self, reason: str, count: int = 1) -> None:
         """Count rows that were found and cannot be used."""
