@@ -60,7 +60,9 @@ def read_telemetry(
     profiles = read([str(path) for path in several], Hints(**hints))
     if len(profiles) != 1:
         names = listed([profile.job.name for profile in profiles], 10)
-        raise InputError(f"several jobs are in there: {names}; choose one with job=NAME.")
+        raise InputError(
+            f"several jobs are in there: {names}; give the files of one (in Python: job=NAME)."
+        )
     return profiles[0]
 
 

@@ -212,6 +212,8 @@ def refreshing_prices(run: Callable[_Params, _Result]) -> Callable[_Params, _Res
     @wraps(run)
     def refreshing(*args: _Params.args, **typed: _Params.kwargs) -> _Result:
         offline, refresh = bool(typed.pop("offline")), bool(typed.pop("refresh"))
+        if offline and refresh:
+            raise InputError("--offline and --refresh contradict each other: give one of them.")
         day_is_given = any(typed.get(name) is not None for name in ("as_of", "start"))
         with pulled_prices(offline=offline or day_is_given, refresh=refresh):
             return run(*args, **typed)

@@ -76,6 +76,11 @@ def read_bill(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
             if all(column in head for column in table["columns"]):
                 title, mend = table["title"], table["mend"]
                 raise InputError(f"{name}: {title}, which names no machine hours; {mend}.")
+        if head.startswith("%PDF"):
+            raise InputError(
+                f"{name}: a PDF is not read: download the CSV of the same invoice, on the billing "
+                "page of the provider."
+            )
         titles = ", ".join(form.title for form in FORMATS)
         raise InputError(f"{name}: no bill that is known here; known are: {titles}.")
     bill = matching.read(name, text, rates)

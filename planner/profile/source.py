@@ -21,10 +21,11 @@ def source_gpu(profile: Profile) -> Gpu:
         UnknownGpuError: it is not in the hardware table; the nearest are named.
     """
     if profile.hardware.gpu is None:
+        scrapes = " Two scrapes of a server: `gpucost serve copies`." if profile.job.serving else ""
         raise InputError(
             f"{profile.job.name}: hardware.gpu is missing, so no other GPU can be compared. Say "
             "what it runs on, such as --machine g5.xlarge, or name the GPU: `gpucost import SOURCE "
-            "--gpu MODEL`."
+            f"--gpu MODEL`.{scrapes}"
         )
     try:
         return hardware.resolve(profile.hardware.gpu, memory_gib=profile.hardware.gpu_memory_gib)

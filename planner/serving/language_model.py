@@ -38,6 +38,7 @@ _KINDS = {
     "awq": "int4",
     "gptq": "int4",
 }
+_NO_GENERATOR = re.compile(r"\b(bge|e5|gte|clip|flux|sdxl|whisper\w*|embed\w*|rerank\w*)\b")
 _DOWN_AND_UP = 3  # matrices of a gated feed-forward block
 
 
@@ -159,6 +160,11 @@ def model_named(name: str) -> LanguageModel:
     if quantized and not matches:
         base = model_named(_QUANTIZED.sub("", name))
         return structs.replace(base, name=name, native_precision=quantized)
+    if _NO_GENERATOR.search(_own(name)):
+        raise InputError(
+            f"{name} is no text generator, and only those are planned unmeasured: measure it "
+            "(gpucost profile), then gpucost plan FILE --kind inference_online."
+        )
     near = [full for full in table if _QUANTIZED.sub("", _plain(full)) == _plain(name)]
     short = {_plain(full_name): full_name for full_name in table}
     near = near or [short[key] for key in difflib.get_close_matches(_plain(name), short, 3, 0.5)]

@@ -340,6 +340,13 @@ def _one_price(name: str, offers: Sequence[Offer]) -> Offer:
 
 _LISTED = 25  # more names than these are not printed
 _NEAR = 5
+_OWNERS = {
+    "amazon": "aws",
+    "google": "gcp",
+    "microsoft": "azure",
+    "oracle": "oci",
+    "do": "digitalocean",
+}
 
 
 def unknown_names(flag: str, values: Iterable[str], valid: Iterable[str]) -> list[str]:
@@ -363,6 +370,7 @@ def unknown_names(flag: str, values: Iterable[str], valid: Iterable[str]) -> lis
 def _suggestion(name: str, names: list[str]) -> str:
     """Return which known name was meant, if one is near, and what there is."""
     near = difflib.get_close_matches(name.lower(), names, _NEAR, 0.5)
+    near = [owned] if (owned := _OWNERS.get(name.lower(), "")) in names else near
     if len(names) <= _LISTED:
         near = near[:1]
     suggestion = f"; did you mean {' or '.join(near)}?" if near else "."

@@ -261,7 +261,8 @@ def nothing_left(sources: Iterable[Source]) -> str:
     )
     return (
         f"{names}: recognised, but no reading is left ({'; '.join(reasons) or 'no rows'}), so "
-        "nothing was measured. Record again, or give another part of the log."
+        "nothing was measured. Record again, or give another part of the log; two scrapes of a "
+        "server's /metrics are for gpucost serve fit."
     )
 
 

@@ -24,6 +24,7 @@ from planner.serving.load import METRICS, Target
 from planner.serving.measured_service import CHAT_TARGETS
 from planner.serving.search import Layout, Question, is_socketed, search
 from planner.serving.traffic import SHAPES, Traffic, check_traffic
+from pricing.catalog.catalog import unknown_names
 from pricing.catalog.offer import Offer
 from pricing.catalog.regions import placed
 from pricing.errors import InputError
@@ -132,8 +133,10 @@ def _instant(text: str) -> float:
 def _offers(typed: dict[str, Any], day: date, say: Callable[[str], None]) -> Iterable[Offer]:
     """Yield the offers that may be rented and that the typed let in."""
     named = {gpu.name for name in typed["gpu_names"] for gpu in matching(name)}
-    providers = typed["providers"]
-    for offer in load_catalog(day, say=say).offers:
+    providers, offers = typed["providers"], load_catalog(day, say=say).offers
+    if unknown := unknown_names("--provider", providers, {offer.provider for offer in offers}):
+        raise InputError(unknown)
+    for offer in offers:
         usual = offer.vendor == "NVIDIA" and offer.cpu_architecture == "x86_64"
         if (
             offer.purchase == typed["purchase"]
@@ -183,6 +186,8 @@ def plan(output: Output, as_of: date | None, lang: str, **typed: Any) -> None:
     batch = typed["requests"]
     if typed["deadline"] and not batch:
         raise InputError("--deadline is of a batch: add --requests N.")
+    if batch and typed["rate"]:
+        raise InputError("--rate is of a service and --requests of a batch: give one of them.")
     if not (targets or batch):
         targets = CHAT_TARGETS
         output.say(Message("serving.chat-assumed").translate_to(lang))

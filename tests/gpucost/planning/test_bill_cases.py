@@ -110,6 +110,14 @@ def test_semicolons_and_decimal_commas_are_a_bill_like_any_other() -> None:
     assert [str(line.usd) for line in english.lines] == ["1008.00"]
 
 
+def test_a_pdf_is_sent_back_for_its_csv(call: Call, tmp_path: Path) -> None:
+    """A PDF of an invoice exits 2 with the name of what to download instead."""
+    bill = tmp_path / "invoice.pdf"
+    bill.write_bytes(b"%PDF-1.4\n%abc\n")
+    ran = call("bill", str(bill))
+    assert (ran.code, "a PDF is not read: download the CSV" in ran.err) == (2, True)
+
+
 def test_fx_is_units_for_a_dollar_with_a_day_and_without(call: Call, tmp_path: Path) -> None:
     """By hand: 1,008 EUR at 0.8 a dollar are $1,260; shown in EUR they are 1,008 again."""
     bill = tmp_path / "bill.csv"

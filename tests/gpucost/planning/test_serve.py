@@ -430,6 +430,10 @@ def refused(ran: Ran, *words: str) -> None:
         (("--gpu", "RTX-4090", "--model", "deepseek-v3"), ("fit no machine", "--weights fp8")),
         (("--gpu", "T4", *LLAMA), ("T4 cannot run it", "no bfloat16", "--weights fp16 or int4")),
         (("--model", "deepseek-v3.1"), ("Near: nvidia/DeepSeek-V3.1-NVFP4.",)),
+        (("--model", "bge-m3"), ("no text generator", "gpucost profile")),
+        (("--requests", "1000", *LLAMA), ("--rate is of a service and --requests of a batch",)),
+        (("--offline", "--refresh", *LLAMA), ("--offline and --refresh contradict",)),
+        (("--provider", "amazon", *LLAMA), ("--provider amazon", "did you mean aws?")),
         (("--model", "mixtral"), ("Near: mistralai/Mixtral-8x7B-v0.1",)),
         (("--ttft-p99", "5ms", *LLAMA), ("no GPU on sale keeps", "TTFT p99 5 ms", "Raise")),
         (("--tpot-p99", "1ms", *LLAMA), ("TPOT p99 1 ms", "ms at almost no load")),
@@ -487,6 +491,14 @@ def test_a_p99_of_few_requests_is_refused(call: Call, write: Write) -> None:
     refused(call("serve", "copies", name, "--copies", "8", *TARGETS), "100 requests is noise")
     ran = call("serve", "copies", name, "--copies", "8", "--ttft-p95", "500ms", "-f", "json")
     assert ran.code == 0, ran.err
+
+
+def test_scrapes_that_import_has_no_use_for_are_sent_to_serve(call: Call, write: Write) -> None:
+    """`import` of two pages names the command that reads them."""
+    vllm = Vllm()
+    vllm.serve(10)
+    pages = [write(f"{number}.prom", vllm.page()) for number in range(2)]
+    refused(call("import", *pages, "--gpu", "L40S"), "gpucost serve fit")
 
 
 def test_one_scrape_has_no_rates(call: Call, write: Write) -> None:
