@@ -215,14 +215,10 @@ def _files() -> Iterator[tuple[str, bytes]]:
     info = f"gpucost-{__version__}.dist-info"
     yield (
         f"{info}/METADATA",
-        (distribution.read_text("METADATA") or _pkg_info(distribution)).encode(),
+        (distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or "").encode(),
     )
     yield f"{info}/entry_points.txt", (distribution.read_text("entry_points.txt") or "").encode()
     yield f"{info}/WHEEL", _WHEEL.encode()
-
-
-def _pkg_info(distribution: metadata.Distribution) -> str:
-    return distribution.read_text("PKG-INFO") or ""
 
 
 def _folder(package: str) -> Path:

@@ -140,7 +140,7 @@ def choose_type(
     _check_launchable(provider)
     offer = catalog.find(provider, instance_type, chosen_region, purchase or "on_demand")
     machine = plain_settings(max(1, int(offer.gpu_count)), count, offer.vcpus)
-    region = _region(offer, chosen_region)
+    region = chosen_region or _region_text(offer.region)
     return LaunchChoice(offers=(offer,), region=region, count=count, machines=(machine,))
 
 
@@ -159,7 +159,8 @@ def choose_option(plan_path: str, name: str | None, catalog: Catalog) -> LaunchC
         raise InputError(_instead(selected.job, option))
     options = selected.job.options
     later = options[options.index(option) + 1 :]
-    fallbacks = [o for o in later if _can_launch(o) and _is_fallback(o, option)]
+    key = _fallback_key(option)
+    fallbacks = [o for o in later if _can_launch(o) and _fallback_key(o) == key]
     return LaunchChoice(
         offers=tuple(
             _offer(choice_option.offer, catalog) for choice_option in (option, *fallbacks)
@@ -296,12 +297,8 @@ def _can_launch(option: Option) -> bool:
     return option.offer.provider in launchable() and option.offer.purchase in BOUGHT
 
 
-def _is_fallback(candidate: Option, option: Option) -> bool:
-    """Return whether an option may stand in: same provider, purchase and number of machines."""
-    return _fallback_key(candidate) == _fallback_key(option)
-
-
 def _fallback_key(option: Option) -> tuple[object, ...]:
+    """Return what an option that may stand in has as well: provider, purchase, machines."""
     offer = option.offer
     return option.count, offer.provider, offer.purchase, offer.gpu_count
 
@@ -343,10 +340,6 @@ def _offer(rented: RentedOffer, catalog: Catalog) -> Offer:
     region = None if rented.region == EVERYWHERE else rented.region
     offer = catalog.find(rented.provider, rented.instance_type, region, rented.purchase)
     return structs.replace(offer, usd_per_hour=rented.usd_per_hour)
-
-
-def _region(offer: Offer, region: str | None) -> str:
-    return region or _region_text(offer.region)
 
 
 def _region_text(region: str) -> str:

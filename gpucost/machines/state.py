@@ -285,8 +285,9 @@ def sessions(
     Where nothing of ours may be, nobody is asked: pools of clusters that were never named here,
     unless what was named here may be `forgotten`.
     """
-    open_at = frozenset(run.provider for run in journal.open_deployments())
-    used = [name for name in providers if forgotten or name in open_at or _is_used(name)]
+    open_at, state = frozenset(run.provider for run in journal.open_deployments()), state_folder()
+    is_used = {name: CLOUDS[name].is_used(os.environ, state) for name in providers}
+    used = [name for name in providers if forgotten or name in open_at or is_used[name]]
     opened: list[Session] = []
     unreached: list[UnreachableProvider] = []
     for provider in used:
@@ -298,10 +299,6 @@ def sessions(
             unreached.append(UnreachableProvider(provider=provider, why=why, is_set_up=is_set_up))
     _tell_unreached([session.cloud.name for session in opened], journal, output)
     return ReachableProviders(sessions=tuple(opened), unreached=tuple(unreached), open_at=open_at)
-
-
-def _is_used(provider: str) -> bool:
-    return CLOUDS[provider].is_used(os.environ, state_folder())
 
 
 def _price(machine: Resource) -> Offer | None:

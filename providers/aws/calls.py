@@ -192,7 +192,7 @@ def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Json]:
     marks = spec.marks
     kinds = [KINDS[MACHINE].tagged, VOLUME]
     body: dict[str, Json] = {
-        "ImageId": spec.image or _image_of(place),
+        "ImageId": spec.image or _IMAGE.format(architecture=place.cpu_architecture),
         "InstanceType": place.instance_type,
         "MinCount": 1,
         "MaxCount": 1,
@@ -260,10 +260,6 @@ def _spot(spec: LaunchSpec, place: Place) -> dict[str, Json]:
         most = price_within(place.offer, spec.count, spec.most_s, start, spec.max_usd)
         options["MaxPrice"] = plain(most)
     return {"MarketType": "spot", "SpotOptions": options}
-
-
-def _image_of(place: Place) -> str:
-    return _IMAGE.format(architecture=place.cpu_architecture)
 
 
 def client_token(name: str, instance_type: str, purchase: str, where: str) -> str:
