@@ -125,6 +125,11 @@ def load_setting(section: str, key: str) -> object:
     return next((value for value in values if value is not None), None)
 
 
+def is_offline() -> bool:
+    """Return whether GPUCOST_OFFLINE says that no network is to be asked."""
+    return os.environ.get("GPUCOST_OFFLINE", "0") not in ("", "0")
+
+
 def is_address(value: object, *, with_key: bool = True) -> bool:
     """Return whether a `--url` is the address of the published catalog, and not FEED=ADDRESS.
 

@@ -22,7 +22,7 @@ from typing import ParamSpec, TypeVar
 import msgspec
 
 from gpucost.arguments.parameters import options
-from gpucost.arguments.settings import is_address, load_setting
+from gpucost.arguments.settings import is_address, is_offline, load_setting
 from gpucost.files.writing import CACHE, cache_folder, write_file, write_pieces
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.catalog import load_catalog as load_bundled
@@ -191,7 +191,7 @@ def pulled_prices(*, offline: bool, refresh: bool) -> Iterator[None]:
         offline: fetch nothing, as GPUCOST_OFFLINE says, too.
         refresh: fetch it though it is not due, or though this is a CI job.
     """
-    off = offline or os.environ.get("GPUCOST_OFFLINE", "0") not in ("", "0")
+    off = offline or is_offline()
     pull = None
     if not off and (refresh or not os.environ.get("CI")):
         address, key = catalog_address()

@@ -415,8 +415,9 @@ def _ended_when_idle(profile: Profile, idle: float, asked: Requirements) -> _Hou
     saved, within = around * (1.0 - kept_idle(profile, asked)), max(0.0, idle - around)
     parts = (0.95, min(0.95, expected), least)
     low, mid, high = (1.0 - saved - within * part for part in parts)
-    if (people := open_hours(profile)) is not None and people.share > mid:
-        mid, high = (mid + people.share) / 2, max(high, people.share)
+    *_, share = open_hours(profile) or (0.0,)
+    if share > mid:
+        mid, high = (mid + share) / 2, max(high, share)
     return _Hours((Cause("use", "idle", low, mid, max(mid, high)),), basis)
 
 

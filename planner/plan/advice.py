@@ -336,15 +336,14 @@ def close_at_night(context: JobContext, priced: Mapping[str, Saved]) -> str | No
 
     That ends nobody's session; ending in each pause saves no less (`planner.choice.search`).
     """
-    people, saves, cost = (
-        open_hours(context.profile),
-        priced.get(END_WHEN_IDLE),
-        context.baseline.cost,
-    )
+    people, saves = open_hours(context.profile), priced.get(END_WHEN_IDLE)
+    cost = context.baseline.cost
     if people is None or saves is None or not cost or saves.low <= 0 or saves.low == saves.high:
         return None
+    days, begin, end, _ = people
     usd, percent = whole_dollars(cost - saves.low), saves.low / cost * 100
-    return Message("first.off-hours", **people._asdict() | {"usd": usd, "percent": percent})
+    hours = {"days": days, "begin": begin, "end": end}
+    return Message("first.off-hours", **hours, usd=usd, percent=percent)
 
 
 def _roll_back(option: Option, context: JobContext) -> float | None:

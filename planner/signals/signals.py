@@ -5,7 +5,6 @@ A signal that was not measured is None, and no test on it can hold.
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from planner.profile.frameworks import decodes, family, preallocates
 from planner.profile.model import Profile, Statistics
@@ -232,26 +231,12 @@ def idle_pause_s(profile: Profile) -> float | None:
     return 1.0 / rate if rate else None
 
 
-class OpenHours(NamedTuple):
-    """When people work on a machine: on some days of a week, from one hour of the day to another.
-
-    Attributes:
-        days: of a week.
-        begin: hour of the day, UTC.
-        end: hour of the day, UTC.
-        share: of the week.
-    """
-
-    days: int
-    begin: int
-    end: int
-    share: float
-
-
-def open_hours(profile: Profile) -> OpenHours | None:
+def open_hours(profile: Profile) -> tuple[int, int, int, float] | None:
     """Return the hours in which people work on it, those between two pieces of work among them.
 
-    None where it has no night of its own: eight hours of the day in which nothing ever ran.
+    They are the days of a week, the hours of the day at which work begins and ends, UTC, and the
+    share of the week that this is. None where it has no night of its own: eight hours of the day in
+    which nothing ever ran.
     """
     use = profile.by_hour.mean if profile.by_hour else ()
     used = sorted({hour % DAY_H for hour, share in enumerate(use) if share > 0})
@@ -265,7 +250,7 @@ def open_hours(profile: Profile) -> OpenHours | None:
         return None
     begin, open_h = (last + 1 + night_h) % DAY_H, DAY_H - night_h
     days = len({(hour - begin) % WEEK_H // DAY_H for hour, share in enumerate(use) if share > 0})
-    return OpenHours(days, begin, (last + 1) % DAY_H or DAY_H, days * open_h / WEEK_H)
+    return days, begin, (last + 1) % DAY_H or DAY_H, days * open_h / WEEK_H
 
 
 def _idle_floor(profile: Profile) -> float | None:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _SAME_TIME = 1.05
 _ZERO = Decimal(0)
 _NO_SHARE = Decimal("0.005")  # shown as 0 %
-_LEFT_ON, _END_IDLE = "left-on", "idle-shutdown"
+_LEFT_ON, _END_IDLE, _TOO_LARGE = "left-on", "idle-shutdown", "memory-pressure"
 _MONTH_H = 744.0
 
 
@@ -238,16 +238,16 @@ def _what_is_noted(warning: str) -> tuple[str, Message | None]:
     return job or str(note.params.get("job", "")), note
 
 
-def _job_died(job: JobPlan, plan: Plan) -> tuple[str, Decimal | None] | None:
-    """Return that the job left its GPU and nothing ran for long, and what that costs."""
+def _job_died(job: JobPlan, plan: Plan) -> tuple[str, str, Decimal | None] | None:
+    """Return why the job left its GPU, as code and in words, and what nothing running costs."""
     for warning in plan.warnings:
         name, note = _what_is_noted(warning)
         if note is None or name != job.name or note.code not in _DIED:
             continue
         paid = job.baseline.cost.total
         if paid is None or any(finding.code == _LEFT_ON for finding in job.findings):
-            return translate_text(note), None
-        return translate_text(note), paid * Decimal(str(note.params["share"]))
+            return note.code, translate_text(note), None
+        return note.code, translate_text(note), paid * Decimal(str(note.params["share"]))
     return None
 
 
@@ -306,11 +306,13 @@ _WAITS = frozenset(
 """Codes of findings whose waste, where it is not timed, is all time in which no kernel runs."""
 
 
-def _wasted(job: JobPlan, died: tuple[str, Decimal | None] | None) -> Iterator[Line]:
+def _wasted(job: JobPlan, died: tuple[str, str, Decimal | None] | None) -> Iterator[Line]:
     """Yield the verdict, and beside it that the job left its GPU or its machine."""
     first, paid, within = job.verdict, job.baseline.cost.total, _ZERO
+    is_same = False
     if died is not None:
-        text, lost = died
+        code, text, lost = died
+        is_same = code != "read.job-ended" and first is not None and first.code == _TOO_LARGE
         within = _part_of_waste(lost, first)
         if lost is not None:
             amount = whole_dollars(lost)
@@ -321,7 +323,7 @@ def _wasted(job: JobPlan, died: tuple[str, Decimal | None] | None) -> Iterator[L
     if first is None or (first.code == "unmeasured" and first.waste_usd is None):
         text = _("Not enough was measured to say how much of it is wasted.")
         yield Line(label=_("Wasted"), text=text)
-    else:
+    elif not is_same:  # else the line above says it
         yield _waste(first, paid, within, _wasted_usd(job))
     for finding in _idle_beside(job):
         usd, cause = whole_dollars(finding.waste_usd), translate_text(finding.cause)
@@ -492,6 +494,24 @@ def _doubts(way: Way, option: Option, now: Now | None) -> list[str]:
     return doubts
 
 
+def _less_but(job: JobPlan) -> Iterator[Line]:
+    """Yield why an option that is listed for less than the cheapest is not called that."""
+    way, least = job.answer.cheapest, min(job.options, key=lambda o: o.cost.mid, default=None)
+    if way is None or least is None or not _saves(way) or least.cost.mid >= way.usd.mid:
+        return
+    why = _("its price has no date")  # what else keeps an option from being called the cheapest
+    if least.offer.purchase == "spot":
+        why = _("it may be taken back")
+    elif least.speed is not None and least.speed.weak:
+        why = _("its speed or its machine is not sure")
+    elif least.cost.at_least:
+        why = _("a part of its bill is unknown")
+    text = _(
+        "{id} is listed at {usd} but {why}", id=least.id, usd=whole_dollars(least.cost.mid), why=why
+    )
+    yield Line(label=_("For less"), text=text, kind="spare")
+
+
 def _pays_sooner(way: Way, now: Now) -> str:
     """Return why an option is recommended though the cure here leaves a smaller bill."""
     if way.effort_hours < (now.effort_hours or 0):
@@ -535,6 +555,7 @@ def _spare(job: JobPlan, plan: Plan) -> Iterator[Line]:
     if is_open and plan.period == "month":
         ask = _("--kind training, if the job ends by itself: a faster GPU then takes fewer hours")
         yield Line(label=_("Settle it"), text=ask)
+    yield from _less_but(job)
     if steady := job.answer.steady:
         yield Line(label=_("Steady use"), text=translate_text(steady), kind="spare")
     if (proof := job.answer.proof) is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import click
 
 from gpucost.arguments.parameters import options
+from gpucost.arguments.settings import is_offline
 from gpucost.files.writing import state_folder
 from gpucost.machines.ending import recover as rebuild
 from gpucost.machines.ending import tell_of_lost
@@ -63,7 +64,7 @@ def list_(
         return
     with open_journal(go_on=output.say) as journal:
         doubts = rebuild(journal, output) if recover else []
-        answers = _ProviderAnswers() if offline else _ask_all(journal, output)
+        answers = _ProviderAnswers() if offline or is_offline() else _ask_all(journal, output)
         answers.doubts += (*doubts, *journal.doubts)
         runs = journal.deployments() if everything else journal.open_deployments()
         show_list(

@@ -42,3 +42,13 @@ def test_what_programs_read_has_all_runs(names: list[str], call: Call, form: str
     ran = call("list", "--all", "--offline", "-f", form)
     assert all(name in ran.out for name in names)
     assert "more that ended" not in ran.err
+
+
+@pytest.mark.usefixtures("names")
+def test_offline_asks_nobody(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GPUCOST_OFFLINE is heeded as --offline is, whatever credentials are set."""
+    monkeypatch.setenv("GPUCOST_OFFLINE", "1")
+    monkeypatch.setenv("DIGITALOCEAN_TOKEN", "t")
+    monkeypatch.setattr("gpucost.commands.machines.runs.sessions", pytest.fail)
+    ran = call("list")
+    assert ran.code == 0, ran.err

@@ -1,0 +1,34 @@
+"""The first screen of a job says why what it names is not the least, and nothing twice."""
+
+from dataclasses import replace
+
+from planner.plan.making import to_plan
+from planner.profile.model import Provenance
+from pricing.message import Message
+from templates.reports.first_screen import first_screen
+from tests.planner.factories import TODAY, a_profile, plan, running, sold
+
+_BUSY = {"util.kernel_time": 0.95, "util.sm_active": 0.9, "mem.used_gib": 60.0}
+
+
+def test_the_cheapest_says_why_a_lower_price_is_not_it() -> None:
+    """o1 is listed for $40, 200 h at $0.20; its price has no date, so o2 is the cheapest."""
+    offers = (
+        TODAY,
+        sold("same", "1.20"),
+        sold("less", "1.15", provider="elsewhere"),
+        sold("undated", "0.20", provider="third", dated=False),
+    )
+    screen = first_screen(to_plan(plan(running(a_profile(_BUSY, hours=200.0)), offers=offers)))
+    cheapest = screen.actions[-1]
+    assert (cheapest.label, cheapest.id) == ("Cheapest", "o2")
+    assert "o1 is listed at $40 but its price has no date" in [line.text for line in screen.notes]
+
+
+def test_running_out_of_memory_is_said_once() -> None:
+    """The line of what it cost says why; the verdict below it would say the same again."""
+    again = Message("read.out-of-memory-again", last=79.2, n=4, share=0.13, minutes=24.0)
+    job = replace(a_profile(_BUSY), provenance=Provenance(notes=(again,)))
+    job = replace(job, job=replace(job.job, ended="gpu-out-of-memory-likely"))
+    texts = [line.text for line in first_screen(to_plan(plan(running(job)))).lines]
+    assert len([text for text in texts if "ran out of" in text]) == 1
