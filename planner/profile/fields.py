@@ -106,14 +106,9 @@ def texts(doc: str) -> Any:  # noqa: ANN401
     return _declare(FieldRule(kind="texts", doc=doc), ())
 
 
-def fractions(doc: str, *, counts: tuple[int, ...]) -> Any:  # noqa: ANN401
-    """Declare a list of numbers from 0 to 1, of one of these lengths."""
-    return _declare(FieldRule(kind="numbers", doc=doc, low=0.0, high=1.0, counts=counts), ())
-
-
-def bounds(doc: str) -> Any:  # noqa: ANN401
-    """Declare at most six numbers."""
-    return _declare(FieldRule(kind="numbers", doc=doc, low=0.0, counts=tuple(range(7))), ())
+def numbers(doc: str, *, counts: tuple[int, ...], high: float | None = None) -> Any:  # noqa: ANN401
+    """Declare a list of numbers from 0 up, of one of these lengths."""
+    return _declare(FieldRule(kind="numbers", doc=doc, low=0.0, high=high, counts=counts), ())
 
 
 def anything(doc: str, *, default: object = None) -> Any:  # noqa: ANN401

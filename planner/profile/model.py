@@ -10,9 +10,9 @@ from planner.profile.fields import (
     anything,
     flag,
     fraction,
-    fractions,
     integer,
     number,
+    numbers,
     record,
     records,
     statistics,
@@ -342,9 +342,11 @@ class UseByHour:
     24 numbers are the hours of any day from 0 h UTC, 168 those of a week from Monday 0 h UTC.
     """
 
-    mean: tuple[float, ...] = fractions("share of the time, mean over GPUs", counts=(24, 168))
-    spread: tuple[float, ...] = fractions(
-        "standard deviation of its five-minute means in that hour", counts=(24, 168)
+    mean: tuple[float, ...] = numbers(
+        "share of the time, mean over GPUs", counts=(24, 168), high=1.0
+    )
+    spread: tuple[float, ...] = numbers(
+        "standard deviation of its five-minute means in that hour", counts=(24, 168), high=1.0
     )
 
 

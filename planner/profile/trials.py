@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.profile.fields import bounds, fraction, integer, number, record, records, text, texts
+from planner.profile.fields import fraction, integer, number, numbers, record, records, text, texts
 from planner.profile.kinds import OUTCOMES
 
 
@@ -164,8 +164,9 @@ class Latency:
     p50: float | None = number("milliseconds")
     p95: float | None = number("milliseconds")
     p99: float | None = number("milliseconds")
-    bounds: tuple[float, ...] = bounds(
-        "milliseconds: of the histogram's buckets that hold the percentiles; empty: no histogram"
+    bounds: tuple[float, ...] = numbers(
+        "milliseconds: of the histogram's buckets that hold the percentiles; empty: no histogram",
+        counts=tuple(range(7)),
     )
 
     @classmethod

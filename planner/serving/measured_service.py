@@ -50,8 +50,8 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
         percent: percentile of the measured latency.
         measured_over_simulated: measured latency [ms] over a whole simulated request [s]; None
             where latency was not measured.
-        kept: where the run did not break the targets, that in words: then the copy takes its rate
-            at least, whatever the law says; None where it did.
+        unbroken: where the run did not break the targets, that in words: then the copy takes its
+            rate at least, whatever the law says; None where it did.
     """
 
     question: Question
@@ -59,7 +59,7 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
     rate: float
     percent: float = 99.0
     measured_over_simulated: float | None = None
-    kept: str | None = None
+    unbroken: str | None = None
 
     def layout_on(self, offer: Offer, gpus: int) -> Layout:
         """Return the layout of a copy on GPUs of an offer."""
@@ -73,8 +73,8 @@ class MeasuredService(Struct, frozen=True, kw_only=True):
         if not fits(copy, traffic):
             return CopyLimit(rate=0.0, saturated_rate=0.0, stopped_by="memory")
         limit = copy_limit(copy, traffic, self.question.targets, _COUNT)
-        if self.kept and layout == self.layout and limit.rate < self.rate:
-            return structs.replace(limit, rate=self.rate, stopped_by=self.kept, least=None)
+        if self.unbroken and layout == self.layout and limit.rate < self.rate:
+            return structs.replace(limit, rate=self.rate, stopped_by=self.unbroken, least=None)
         return limit
 
     def spare_fraction(self, copies: int, demand: Sequence[float] | None) -> float | None:
@@ -145,11 +145,11 @@ def measured_service(
         rate=rate,
         percent=percent,
         measured_over_simulated=ratio,
-        kept=_kept(profile, serving, targets),
+        unbroken=_unbroken(profile, serving, targets),
     )
 
 
-def _kept(profile: Profile, serving: Serving, targets: Sequence[Target]) -> str | None:
+def _unbroken(profile: Profile, serving: Serving, targets: Sequence[Target]) -> str | None:
     """Return that the run kept its targets, or that its histograms cannot tell; None: it did not.
 
     Of each the measured percentile, or a stricter one, is held against the limit.
