@@ -20,11 +20,12 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 _IN_MARKDOWN = (
     (re.compile(r"(?<![^\W_])@(?=\w)|@(?=[\w-]+\.\w)"), f"@{_APART}"),
     (re.compile(r"#(?=\d)"), f"#{_APART}"),
-    (re.compile(r"(?i)(GH(?=-\d)|www(?=\.)|(?:https?|ftp)(?=://))"), rf"\1{_APART}"),
+    (re.compile(r"((?i:GH)(?=-\d)|(?i:www)(?=\.)|(?i:https?|ftp)(?=://))"), rf"\1{_APART}"),
     (re.compile(r"<(?=[A-Za-z/!?])"), "&lt;"),
     (re.compile(r"\](?=\s*[\[(:])"), "&#93;"),  # after numbers: its own is not apart
 )
-_SUSPECT = re.compile(f"{_CONTROL.pattern[:-1]}|[@#<\\[]")  # no other text is changed
+# No other text is changed; one look at most texts in place of six.
+_SUSPECT = re.compile(f"{_CONTROL.pattern[:-1]}|[@#<\\]:]|[Ww]{{3}}\\.|[Gg][Hh]-")
 _WITHOUT_TEXT = frozenset((bool, int, float, Decimal, NoneType))
 _NOT_IN_FILES = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"

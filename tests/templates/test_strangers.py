@@ -14,6 +14,8 @@ from unittest.mock import patch
 import hcl2
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpucost.commands.planning.export import TOOLS, task_text
 from gpucost.views.output import Output, Table, print_table
@@ -25,6 +27,7 @@ from pricing.errors import GpucostError
 from pricing.tables import for_csv
 from providers.redaction import RedactedStream
 from templates.render import render_report
+from templates.strangers import _plain, for_markdown
 from tests.conftest import ROOT
 from tests.templates.documents import CASES, planned
 
@@ -193,6 +196,13 @@ def _alive_in_html(html: str) -> Iterator[str]:
         yield "a mention"
     if re.search(r"(?<![\w&])#[12]\b|a/b#2|GH-1", shown):
         yield "a reference to an issue"
+
+
+@given(st.lists(st.sampled_from([*"@#<[]():/ aB1-.\n", "\u202e", "gh", "WWW", "ftp", "HTTPS"])))
+def test_the_quick_look_misses_nothing(pieces: list[str]) -> None:
+    """A text that is passed on unread is one that no pattern would change."""
+    text = "".join(pieces)
+    assert for_markdown(text) == _plain(text)
 
 
 @pytest.mark.parametrize("case", ["visual-search", "fleet"])
