@@ -429,18 +429,18 @@ def _machine_hours(profile: Profile, billed: Review) -> float:
 
 def _not_covered(measured_h: Mapping[ReviewedMachine, float], billed: Review) -> str:
     """Return what of the GPU machines of a bill no telemetry covers; empty where all is covered."""
-    usd, rest, names = Decimal(0), Decimal(0), dict[str, float]()
+    usd, uncovered, names = Decimal(0), Decimal(0), dict[str, float]()
     for machine in sorted(billed.machines, key=lambda m: -m.usd):
         hours = machine.hours or 0.0
         part = min(1.0, measured_h.get(machine, 0.0) / hours) if hours else 0.0
-        left = machine.usd * (1 - Decimal(repr(part)))
-        usd, rest = usd + machine.usd, rest + left
-        if cents(left) > 0:
+        unseen = machine.usd * (1 - Decimal(repr(part)))
+        usd, uncovered = usd + machine.usd, uncovered + unseen
+        if cents(unseen) > 0:
             name = f"{machine.provider}/{machine.instance_type or machine.gpu}"
             names[name] = names.get(name, 0.0) + (1 - part) * hours
     if not names:
         return ""
-    params = {"usd": show(usd), "covered": show(usd - rest), "rest": show(rest)}
+    params = {"usd": show(usd), "covered": show(usd - uncovered), "rest": show(uncovered)}
     machines = [f"{name} {hours:,.0f} h" if hours else name for name, hours in names.items()]
     return Message("invoice.covered", **params, machines=listed(machines, _SHOWN))
 

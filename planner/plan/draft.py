@@ -125,8 +125,8 @@ class JobDraft:
     def does_nothing(self) -> bool:
         """Whether no kernel of it ran in all of its recording, so that it can be ended."""
         verdict = self.findings[0] if self.findings else None
-        seen = verdict and verdict.code in _NOTHING_RAN and verdict.confidence != "possible"
-        return self.profile.paid_busy_fraction == 0 and bool(seen)
+        idle = verdict and verdict.code in _NOTHING_RAN and verdict.confidence != "possible"
+        return self.profile.paid_busy_fraction == 0 and bool(idle)
 
     @property
     def remaining_usd(self) -> Decimal | None:

@@ -84,7 +84,7 @@ def _with_machine(job: JobDraft) -> JobDraft:
     ended, profile = _ended(job, {job.name: job}), job.profile
     window, cost = profile.window, cents(job.baseline.cost or Decimal(0))
     days = ((window.duration_s or 0.0) + window.idle_around_s) / 86400 if window else 0.0
-    nothing, host, kept_gib = (
+    zero, host, kept_gib = (
         Decimal("0.00"),
         profile.host,
         profile.usage.storage_gib if profile.usage else None,
@@ -98,7 +98,7 @@ def _with_machine(job: JobDraft) -> JobDraft:
         kind="end",
         what=join(words),
         actions=(END,),
-        usd=CostRange(low=nothing, mid=nothing, high=nothing),
+        usd=CostRange(low=zero, mid=zero, high=zero),
         saves=Saved(low=cost, mid=cost, high=cost),
         pays_back_periods=0,
     )

@@ -47,7 +47,7 @@ def read_otlp(builder: RecordingBuilder, hints: Hints) -> Recording:
         for labels, metric in _metrics(request):
             _take_metric(metric, labels, points, builder)
     if not points:
-        raise builder.nothing()
+        raise builder.empty_error()
     return recording_by_job(builder, points.series(), hints)
 
 
@@ -119,7 +119,7 @@ def read_cloudwatch(builder: RecordingBuilder, hints: Hints) -> Recording:
     answers = documents(builder)
     results = [result for answer in answers for result in _results(answer)]
     if not results:
-        raise builder.nothing()
+        raise builder.empty_error()
     if any(answer.get("NextToken") for answer in answers):
         builder.notes.append("the answer goes on on another page (NextToken), which is not here.")
     builder.notes.append("each value is the mean of a period: peaks inside a period are not seen.")
@@ -195,7 +195,7 @@ def read_readings(builder: RecordingBuilder, hints: Hints) -> Recording:
     lines = [line for line in builder.text.splitlines() if is_filled(line)]
     columns = reading_columns(lines[0]) if lines else None
     if columns is None or len(lines) == 1:
-        raise builder.nothing()
+        raise builder.empty_error()
     table = _table(lines)
     builder.leave_out("row that is not complete", len(lines) - 1 - len(table))
     table = table[table[columns[2]] != columns[2]]  # InfluxDB writes its header again
@@ -298,7 +298,7 @@ def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
     whole = [row for row in rows if len(row) == len(header)]
     builder.leave_out("wrong number of fields", len(rows) - len(whole))
     if not whole:
-        raise builder.nothing()
+        raise builder.empty_error()
     table = pd.DataFrame(whole, columns=range(len(header)), dtype=object)
     names = [cell.strip().lower() for cell in header]
     place = next((names.index(name) for name in _TIME_COLUMNS if name in names), None)

@@ -355,7 +355,7 @@ def read_processes(builder: RecordingBuilder, hints: Hints) -> Recording:
     """
     processes = list(_processes(builder))
     if not processes:
-        raise builder.nothing()
+        raise builder.empty_error()
     accounts = "max_memory_usage" in processes[0] or "gpu_utilization" in processes[0]
     return device_recording(
         builder,

@@ -184,7 +184,7 @@ def read_kineto(builder: RecordingBuilder, hints: Hints) -> Recording:
         builder.rows_read += 1
         _take(event, trace)
     if not trace.device.begins and not trace.steps:
-        raise builder.nothing()
+        raise builder.empty_error()
     steps = _steps(trace)
     begin_s, end_s = (
         (float(steps["t_s"].iloc[0]), float(steps["t_s"].iloc[-1]))
@@ -382,7 +382,7 @@ def read_nsys(builder: RecordingBuilder, hints: Hints) -> Recording:
             "it can be trusted. Run `nsys export --type sqlite` again."
         ) from None
     if not device_time.begins:
-        raise builder.nothing()
+        raise builder.empty_error()
     begin_s = min(min(begins) for begins in device_time.begins.values())
     end_s = max(
         begin + length

@@ -49,7 +49,7 @@ def read_answers(builder: RecordingBuilder, hints: Hints) -> Recording:
     if problems:
         raise InputError(problems)
     if not series:
-        raise builder.nothing()
+        raise builder.empty_error()
     return recording_by_job(builder, series, hints)
 
 

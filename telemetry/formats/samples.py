@@ -130,7 +130,7 @@ def read_steps(builder: RecordingBuilder, hints: Hints) -> Recording:
     builder.rows_read += len(rows)
     builder.leave_out("no step", len(lines) - len(rows))
     if not rows:
-        raise builder.nothing()
+        raise builder.empty_error()
     rows.sort(key=lambda row: row["t_s"])
     return builder.recording(no_samples(), (), observed=_observed(rows))
 

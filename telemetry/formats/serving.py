@@ -329,7 +329,7 @@ def read_benchmark(builder: RecordingBuilder, hints: Hints) -> Recording:
         return builder.recording(series.no_samples(), (), served=tuple(runs[-1:]), absolute=False)
     run = _latency_run(result) or _throughput_run(result) or _serve_run(result)
     if run is None:
-        raise builder.nothing()
+        raise builder.empty_error()
     return builder.recording(series.no_samples(), (), served=(run,), absolute=False)
 
 

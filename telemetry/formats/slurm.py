@@ -295,7 +295,7 @@ def read_sacct_json(builder: RecordingBuilder, hints: Hints) -> Recording:
         row for answer in answers for job in mappings_in(answer.get("jobs")) for row in _rows(job)
     ]
     if not rows:
-        raise builder.nothing()
+        raise builder.empty_error()
     return _recording(rows, builder, hints, local_time=False)
 
 
@@ -368,7 +368,7 @@ def read_jobstats(builder: RecordingBuilder, hints: Hints) -> Recording:
     del hints
     job = _decoded(builder.text)
     if job is None or not job.gpus:
-        raise builder.nothing()
+        raise builder.empty_error()
     builder.rows_read = len(job.gpus)
     builder.notes.append(_MEANS)
     samples = pd.DataFrame(list(_jobstats_samples(job, 0.0))).drop(columns=JOB)

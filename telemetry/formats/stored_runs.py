@@ -164,10 +164,10 @@ def settings_beside(path: Path) -> RunSettings:
 
 def settings_of(pairs: Iterable[tuple[str, object]]) -> RunSettings:
     """Return what names and values of a configuration say; nothing of a name with two values."""
-    told: dict[str, set[str]] = defaultdict(set)
+    texts_by_name: dict[str, set[str]] = defaultdict(set)
     for name, value in _flat(pairs):
-        told[name.lower().rpartition("/")[2].replace("-", "_")].add(str(value).lower())
-    values = {name: next(iter(texts)) for name, texts in told.items() if len(texts) == 1}
+        texts_by_name[name.lower().rpartition("/")[2].replace("-", "_")].add(str(value).lower())
+    values = {name: next(iter(texts)) for name, texts in texts_by_name.items() if len(texts) == 1}
     own = {f"{name}={value}" for name, value in values.items()}
     precisions = (
         word

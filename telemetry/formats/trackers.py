@@ -126,7 +126,7 @@ def read_comet(builder: RecordingBuilder, hints: Hints) -> Recording:
         for point in rows:
             points.add(f"sys.gpu.n.{gpu[2]}", {"gpu": gpu[1]}, point)
     if not points:
-        raise builder.nothing()
+        raise builder.empty_error()
     return series.recording(builder, points.series(), hints)
 
 

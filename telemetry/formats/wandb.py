@@ -359,7 +359,7 @@ def read_log(builder: RecordingBuilder, hints: Hints) -> Recording:
             rows.append(row)
     builder.rows_read += len(rows)
     if not rows:
-        raise builder.nothing()
+        raise builder.empty_error()
     return replace(_events(builder, rows), settings=settings_of(config.items()))
 
 

@@ -78,10 +78,10 @@ def _of_no_job(merged: Recording, hints: Hints, say: Callable[[str], None]) -> I
     count = 0
     for host, gpus in sorted(machines.items()):
         free = [gpu for gpu in gpus if gpu.key not in job_gpus]
-        held = boards_of([gpu for gpu in gpus if gpu.key in job_gpus])  # in part, too
+        in_use = boards_of([gpu for gpu in gpus if gpu.key in job_gpus])  # in part, too
         boards: dict[str, str | int] = {
             "host": host,
-            "free": len(set(boards_of(free)) - set(held)),
+            "free": len(set(boards_of(free)) - in_use),
             "gpus": len(boards_of(gpus)),
         }
         if host and len(free) == len(gpus):

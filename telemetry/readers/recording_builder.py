@@ -101,7 +101,7 @@ class RecordingBuilder:
         """The file as text."""
         return self.payload.text
 
-    def nothing(self) -> InputError:
+    def empty_error(self) -> InputError:
         """Return the error of a source without a row that can be read."""
         return InputError(f"{self.name}: {self.empty}")
 

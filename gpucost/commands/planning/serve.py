@@ -134,8 +134,8 @@ def _offers(typed: dict[str, Any], day: date, say: Callable[[str], None]) -> Ite
     """Yield the offers that may be rented and that the typed let in."""
     named = {gpu.name for name in typed["gpu_names"] for gpu in matching(name)}
     providers, offers = typed["providers"], load_catalog(day, say=say).offers
-    if unknown := unknown_names("--provider", providers, {offer.provider for offer in offers}):
-        raise InputError(unknown)
+    if problems := unknown_names("--provider", providers, {offer.provider for offer in offers}):
+        raise InputError(problems)
     for offer in offers:
         usual = offer.vendor == "NVIDIA" and offer.cpu_architecture == "x86_64"
         if (

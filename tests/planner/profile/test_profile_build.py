@@ -217,13 +217,13 @@ def named(tmp_path: Path, models: list[str], gpu: str | None) -> Profile:
         (["Tesla T4", "NVIDIA L40S"], "L40S", "L40S", "different GPU models"),
         (["[N/A]"], "L40S", "L40S", None),
         (["Quantum Z9"], None, "Quantum Z9", None),
-        (["Quantum Z9"], "H100", "Quantum Z9", "not used"),
+        (["Quantum Z9"], "H100", "H100", "Quantum Z9), taken as H100"),
     ],
 )
 def test_the_file_names_the_gpu_and_a_hint_fills_gaps(
     models: list[str], hint: str | None, gpu: str | None, note: str | None, tmp_path: Path
 ) -> None:
-    """The file wins over a contradicting hint; unknown models are kept as they are."""
+    """The file wins over a contradicting hint where its model is known; else the hint counts."""
     profile = named(tmp_path, models, hint)
     assert profile.hardware.gpu == gpu
     assert profile.hardware.gpu_count == len(models)
