@@ -235,8 +235,8 @@ class JobDevices:
                 "own (CUDA_DEVICE_ORDER=PCI_BUS_ID makes it the driver's)"
             )
         if not counted:
-            return f"{sentence}, so none is counted. --gpus 0,1 says which are the job's."
-        return f"{sentence}; counted is what it may use: {counted}. --gpus 0,1 says it better."
+            return f"{sentence}, so none is counted. --gpu-index 0,1 says which are the job's."
+        return f"{sentence}; counted is what it may use: {counted}. --gpu-index 0,1 says it better."
 
     @property
     def _hidden(self) -> bool:

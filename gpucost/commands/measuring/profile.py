@@ -47,7 +47,7 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **option
         target=None if target is None else Path(target),
         interval_s=interval_s,
         duration_s=None if duration is None else float(duration),
-        gpus=_indices(gpus),
+        gpus=gpu_indices(gpus),
         no_gpu=no_gpu,
         metadata=not options.pop("no_metadata"),
         metrics=metrics,
@@ -83,11 +83,15 @@ def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(metrics_address(text) for text in texts))
 
 
-def _indices(text: str | None) -> tuple[int, ...] | None:
-    """Return the GPUs that are the job's, as asked; None has them found."""
+def gpu_indices(text: str | None) -> tuple[int, ...] | None:
+    """Return the GPUs that are the job's, as asked; None has them found.
+
+    Raises:
+        InputError: the text is no list of indices.
+    """
     if text is None:
         return None
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() for word in words):
-        raise InputError(f"--gpus {text}: give the driver's indices, such as 0,1.")
+        raise InputError(f"--gpu-index {text}: give the driver's indices, such as 0,1.")
     return tuple(dict.fromkeys(int(word) for word in words))

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from gpucost.arguments.parameters import options
+from gpucost.commands.measuring.profile import gpu_indices
 from gpucost.profiling.run_request import (
     DEFAULT_TARGET,
     applied_to,
@@ -40,7 +41,7 @@ class _BeforeTheCommand(click.Command):
 )
 @click.argument("plan_path", required=False, metavar="[PLAN] -- COMMAND ...")
 @options(
-    "recipe option.run numeric output.run no-gpu no-metadata ab find-batch",
+    "recipe option.run numeric output.run gpu-index no-gpu no-metadata ab find-batch",
     output={"default": DEFAULT_TARGET},
 )
 @common_options
@@ -75,6 +76,7 @@ def command(
     task = Task(
         command=applied.command,
         target=Path(target),
+        gpus=gpu_indices(options["gpus"]),
         no_gpu=options["no_gpu"],
         metadata=not options["no_metadata"],
     )

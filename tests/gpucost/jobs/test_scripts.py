@@ -139,3 +139,23 @@ def test_a_job_that_fills_the_disk_of_its_machine_keeps_its_exit_status(full: Pa
     task("start", "job", str(len(fill)), "once", input=fill)
     until(lambda: not task("read", "job", "0", "1").startswith("running"))
     assert task("read", "job", "0", "0").split()[:2] == ["ended", "7"]
+
+
+@pytest.mark.parametrize("gpus", [("0", "1"), ()], ids=["two GPUs", "none"])
+def test_every_gpu_of_a_rented_machine_is_measured(tmp_path: Path, gpus: tuple[str, ...]) -> None:
+    """Those of a job in a container, too, whose processes are another's; without any, the host."""
+    work, programs = tmp_path / "work", tmp_path / "bin"
+    (work / "code").mkdir(parents=True)
+    programs.mkdir()
+    lists = "".join(f"echo {index}; " for index in gpus)
+    for path, text in (
+        (work / "gpucost", f'echo "$@" >{tmp_path}/words'),
+        (programs / "nvidia-smi", f"{lists}true" if gpus else "exit 9"),
+    ):
+        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        path.chmod(0o755)
+    job = JobScript(run="k3f9", work=str(work), command="true", container="", recipe=False)
+    places = {"PATH": f"{programs}:{os.environ['PATH']}", "GPUCOST_ROOT": str(tmp_path)}
+    subprocess.run(["sh", "-c", job_script(job)], check=True, env=os.environ | places)
+    asked = (tmp_path / "words").read_text(encoding="utf-8")
+    assert ("--gpu-index 0,1" if gpus else "--no-gpu") in asked
