@@ -224,7 +224,7 @@ def _say_review(document: Review, output: Output) -> None:
         ask = _(" Ask: {command}", command=item.look_up) if item.look_up else ""
         output.say(
             _(
-                "the bill does not show whether {provider}'s {what}s of USD {usd} are used.",
+                "{provider}: the bill does not show whether its {what} (USD {usd}) is in use.",
                 what=word("leftover", item.what),
                 provider=item.provider,
                 usd=show(item.usd),
