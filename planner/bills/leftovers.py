@@ -20,6 +20,7 @@ import msgspec
 from planner.bills.bill import APART, MACHINE, WORDS, BillLine, may_host
 from pricing import hardware
 from pricing.catalog.catalog import Catalog
+from pricing.message import Message
 from pricing.money import EXACT, Amount, sum_exactly, without_zeros
 
 # Families of sizes that have GPUs, for sizes that the catalog does not list: the providers' own
@@ -239,7 +240,6 @@ _ATTACHED = {"address": ADDRESS, "disk": DISK}
 LONGEST_PAUSE = timedelta(days=7)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _ALWAYS = datetime.max.replace(tzinfo=UTC)
-_SAID = "the bill itself says that nothing used it"
 _Host = tuple[str, str | None, str | None, str | None]
 
 
@@ -324,7 +324,7 @@ def leftovers(
     open_: list[tuple[_Thing, list[BillLine]]] = []
     for thing, its in _things(lines).items():
         if thing.idle:
-            findings.append(_leftover(thing, its, _SAID))
+            findings.append(_leftover(thing, its, Message("bill.unused-as-it-says")))
             continue
         near = ends[thing.kind]
         shows = thing.provider in whole or any(host[0] == thing.provider for host in near)
@@ -398,10 +398,11 @@ def _split(
 
 
 def _proof(thing: _Thing, last: datetime) -> str:
-    where = f" in {thing.zone or thing.region}" if thing.zone or thing.region else ""
+    where = thing.zone or thing.region or ""
     if last == _NEVER:
-        return f"no machine of its account ran{where} on this bill"
-    return f"no machine of its account ran{where} after {last:%Y-%m-%d %H:%M} UTC"
+        return Message("bill.no-machine-ran-in" if where else "bill.no-machine-ran", where=where)
+    code = "bill.no-machine-after-in" if where else "bill.no-machine-after"
+    return Message(code, where=where, time=f"{last:%Y-%m-%d %H:%M}")
 
 
 def _leftover(thing: _Thing, its: Sequence[BillLine], proof: str) -> ReviewFinding:

@@ -279,7 +279,7 @@ def _finding(finding: ReviewFinding) -> tuple[str, ...]:
         "/".join(part for part in (finding.provider, finding.region) if part),
         show(finding.usd),
         _lines(finding.lines),
-        finding.proof,
+        translate_text(finding.proof),
     )
 
 

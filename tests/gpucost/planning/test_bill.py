@@ -88,7 +88,9 @@ def test_what_is_printed(format_: str, call: Call) -> None:
         assert row["USD"] == "3219.3"
     else:
         assert "used it" in ran.out  # a table wraps the sentence between words
-        assert "whether digitalocean's disks of USD 50.00 are used" in ran.err
+        assert (
+            "digitalocean: the bill does not show whether its disk (USD 50.00) is in use" in ran.err
+        )
 
 
 def test_nights_are_in_the_readers_zone(call: Call) -> None:
