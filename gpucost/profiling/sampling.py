@@ -19,6 +19,7 @@ from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pricing.errors import InputError
 from telemetry.measure.command import inherited
 from telemetry.readers.hints import Hints
 
@@ -260,6 +261,20 @@ def _started(channel: int, *, errors: bool) -> int:
         )
     finally:
         os.close(spare)
+
+
+def gpu_indices(text: str | None) -> tuple[int, ...] | None:
+    """Return the GPUs that are the job's, as asked; None has them found.
+
+    Raises:
+        InputError: the text is not a list of indices.
+    """
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() for word in words):
+        raise InputError(f"--gpu-index {text}: give the driver's indices, such as 0,1.")
+    return tuple(dict.fromkeys(int(word) for word in words))
 
 
 def next_step(file: str, *, no_gpu: bool) -> str:

@@ -349,7 +349,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         hours = {self._machine_hours(end): end for end in other}
         bills = {h: self._sums_at(end).exact for h, end in hours.items() if h != self.hours_mid}
         bills[self.hours_mid] = self._sums.exact
-        return tuple(sorted((h, float(usd)) for h, usd in bills.items()))
+        return tuple(sorted((h, float(bill)) for h, bill in bills.items()))
 
     def _usd(self, hours: Row) -> list[float]:
         """Return the bill in each draw of the hours, at the price as it was read."""

@@ -144,11 +144,7 @@ def fit_run(
         InputError: the run cannot be believed as an anchor, and why, all reasons at once.
     """
     serving, job = profile.job.serving, profile.job
-    if serving is not None and (serving.requests_waiting or 0.0) >= 1.0:
-        raise InputError(
-            f"{job.name}: {serving.requests_waiting:.3g} requests wait all the time: the copy is "
-            "saturated and its TTFT is that of a queue. Measure a lower rate."
-        )
+    _check_queue(profile)
     _check_model(profile)
     notes: list[str] = []
     service = measured_service(profile, notes, targets)
@@ -163,9 +159,6 @@ def fit_run(
     traffic, running = question.traffic, serving.requests_running if serving else None
     law = copy_of(structs.replace(question, measured=None), service.layout) or copy
     saturated = saturated_rate(copy, traffic)
-    duration_s = fmean(served(copy, traffic, service.rate, 400).request_s)
-    if job.latency_ms is not None and job.latency_ms.mean:
-        duration_s = job.latency_ms.mean / 1000.0
     times_ms = _times_ms(run) if run else {}
     fit = ServingFit(
         model=question.model.name,
@@ -179,7 +172,7 @@ def fit_run(
         tpot_mean_ms=times_ms.get(("tpot", True)),
         requests=run.requests if run else None,
         requests_running=running,
-        expected_running=service.rate * duration_s,
+        expected_running=service.rate * _request_s(profile, service, copy),
         step_factor=anchored(law, run)[1] if run else 1.0,
         saturated_rate=saturated,
         load_fraction=service.rate / saturated,
@@ -189,6 +182,23 @@ def fit_run(
     if problems:
         raise InputError(f"{job.name}: {problem}" for problem in problems)
     return service, fit
+
+
+def _check_queue(profile: Profile) -> None:
+    waiting = profile.job.serving.requests_waiting if profile.job.serving else None
+    if (waiting or 0.0) >= 1.0:
+        raise InputError(
+            f"{profile.job.name}: {waiting:.3g} requests wait all the time: the copy is "
+            "saturated and its TTFT is that of a queue. Measure a lower rate."
+        )
+
+
+def _request_s(profile: Profile, service: MeasuredService, copy: Server) -> float:
+    """Return how long a request takes on average, s: as measured, else as simulated."""
+    latency = profile.job.latency_ms
+    if latency is not None and latency.mean:
+        return latency.mean / 1000.0
+    return fmean(served(copy, service.question.traffic, service.rate, 400).request_s)
 
 
 def _times_ms(run: MeasuredRun) -> dict[tuple[str, bool], float]:

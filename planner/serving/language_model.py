@@ -146,7 +146,7 @@ def model_named(name: str) -> LanguageModel:
     a name without such an ending never means one.
 
     Raises:
-        InputError: the table has no such model or several, or the file is no config.json of a
+        InputError: the table has no such model or several, or the file is not the config.json of a
             decoder.
     """
     if name.endswith(".json"):
@@ -162,7 +162,7 @@ def model_named(name: str) -> LanguageModel:
         return structs.replace(base, name=name, native_precision=quantized)
     if _NO_GENERATOR.search(_own(name)):
         raise InputError(
-            f"{name} is no text generator, and only those are planned unmeasured: measure it "
+            f"{name} is not a text generator, and only those are planned unmeasured: measure it "
             "(gpucost profile), then gpucost plan FILE --kind inference_online."
         )
     near = [full for full in table if _QUANTIZED.sub("", _plain(full)) == _plain(name)]

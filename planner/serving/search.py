@@ -45,7 +45,7 @@ _SIMULATED = 6  # layouts, at least; more only while a best case is cheaper than
 _MOST_SIMULATED = 10
 _FEWEST_OPTIONS = 3  # to choose from, of layouts up to `_MOST_SIMULATED`
 _LEAST_ODDS = 0.5  # of an option: below, its times as simulated break a target
-_DEAREST = 5  # times the cheapest option: what costs more is no choice
+_DEAREST = 5  # times the cheapest option: what costs more is not listed
 _MILLION = Decimal(1_000_000)
 _HOUR_S = 3600
 _PERCENTS = (50, 95, 99)
@@ -277,6 +277,12 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
     _check_budget(question, options[0])
     most = min(question.budget_usd or _DEAREST * options[0].usd, _DEAREST * options[0].usd)
     options = [option for option in options if option.usd <= most]
+    return _plan(question, as_of, len(sold), options, unfit)
+
+
+def _plan(
+    question: Question, as_of: date, layouts: int, options: list[ServingOption], unfit: list[Unfit]
+) -> ServingPlan:
     return ServingPlan(
         as_of=as_of,
         model=question.model.name,
@@ -286,7 +292,7 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
         output_tokens=question.traffic.output,
         requests=question.batch,
         targets=tuple(target.words for target in question.targets),
-        layouts=len(sold),
+        layouts=layouts,
         options=tuple(options),
         unfit=tuple(unfit),
     )

@@ -105,7 +105,12 @@ class Catalog:
     @cached_property
     def count(self) -> int:
         """How many offers have a current row, whatever the day; a refreshed price counts once."""
-        return len({_offer_order(row) for row in self.rows if row.current})
+        last: dict[tuple[str, ...], Offer] = {}
+        for row in self.rows:
+            other = last.setdefault(_offer_order(row), row)
+            if other is not row:
+                last[_offer_order(row)] = max(row, other, key=_precedence)
+        return sum(row.current for row in last.values())
 
     @property
     def newest(self) -> date:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
+from pricing.catalog.sizes import sizes
 from pricing.errors import InputError, ProviderError
 from pricing.tables import elements
 from providers.digitalocean import REAPER_TOKEN, resources
@@ -112,8 +113,9 @@ class DigitalOceanCloud(TokenCloud):
 
     def _image_doubts(self, spec: LaunchSpec) -> Iterator[str]:
         """Yield a note of each image that this account is not shown; who is not told has none."""
-        types = dict.fromkeys(place.instance_type for place in spec.places)
-        for image in dict.fromkeys(spec.image or resources.image_of(name) for name in types):
+        facts = {sizes().get((PROVIDER, place.instance_type)) for place in spec.places}
+        images = {spec.image} if spec.image else {size.image for size in facts if size}
+        for image in sorted(filter(None, images)):
             with suppress(ProviderError):
                 if self.api.find(f"/v2/images/{quote(image, safe='')}", "looking at the image"):
                     continue

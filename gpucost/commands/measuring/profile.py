@@ -31,7 +31,7 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **option
     COMMAND keeps its output, its signals and its exit code.
     """
     from gpucost.profiling.measurement import measure  # noqa: PLC0415 - not on `gpucost --help`
-    from gpucost.profiling.sampling import Task  # noqa: PLC0415 - the same
+    from gpucost.profiling.sampling import Task, gpu_indices  # noqa: PLC0415 - the same
     from telemetry.readers.hints import Hints  # noqa: PLC0415 - the same
 
     interval_s, duration = float(options.pop("interval")), options.pop("duration")
@@ -81,17 +81,3 @@ def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
     from telemetry.measure.serving_thread import metrics_address  # noqa: PLC0415 - lazy
 
     return tuple(dict.fromkeys(metrics_address(text) for text in texts))
-
-
-def gpu_indices(text: str | None) -> tuple[int, ...] | None:
-    """Return the GPUs that are the job's, as asked; None has them found.
-
-    Raises:
-        InputError: the text is no list of indices.
-    """
-    if text is None:
-        return None
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() for word in words):
-        raise InputError(f"--gpu-index {text}: give the driver's indices, such as 0,1.")
-    return tuple(dict.fromkeys(int(word) for word in words))

@@ -9,7 +9,6 @@ import click
 from click.core import ParameterSource
 
 from gpucost.arguments.parameters import options
-from gpucost.commands.measuring.profile import gpu_indices
 from gpucost.profiling.run_request import (
     DEFAULT_TARGET,
     applied_to,
@@ -64,7 +63,7 @@ def command(
     switched on and off within this one run, in blocks of steps in drawn order.
     """
     from gpucost.profiling.measurement import measure  # noqa: PLC0415 - lazy
-    from gpucost.profiling.sampling import Task  # noqa: PLC0415 - lazy
+    from gpucost.profiling.sampling import Task, gpu_indices  # noqa: PLC0415 - lazy
 
     words: tuple[str, ...] = ctx.meta[_COMMAND]
     sources = (plan_path, recipe_path, named)

@@ -99,6 +99,7 @@ def test_without_a_network_the_reason_comes_at_once(
     monkeypatch.setattr(access, "RETRIES", 0)
     monkeypatch.setattr(state, "PATIENCE", replace(state.PATIENCE, gone_s=0.0, unasked_s=0.0))
     monkeypatch.setattr(access, "READ_S", 1)
+    monkeypatch.setattr(access, "CONNECT_S", 3)  # over the 2.5 s after which the reason is said
     monkeypatch.setenv("GPUCOST_DIGITALOCEAN_ENDPOINT", nowhere)
     for words in (("list",), ("down", run, "--yes"), ("reap", "--dry-run")):
         said.clear()

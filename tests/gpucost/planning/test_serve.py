@@ -430,7 +430,7 @@ def refused(ran: Ran, *words: str) -> None:
         (("--gpu", "RTX-4090", "--model", "deepseek-v3"), ("fit no machine", "--weights fp8")),
         (("--gpu", "T4", *LLAMA), ("T4 cannot run it", "no bfloat16", "--weights fp16 or int4")),
         (("--model", "deepseek-v3.1"), ("Near: nvidia/DeepSeek-V3.1-NVFP4.",)),
-        (("--model", "bge-m3"), ("no text generator", "gpucost profile")),
+        (("--model", "bge-m3"), ("not a text generator", "gpucost profile")),
         (("--requests", "1000", *LLAMA), ("--rate is of a service and --requests of a batch",)),
         (("--offline", "--refresh", *LLAMA), ("--offline and --refresh contradict",)),
         (("--provider", "amazon", *LLAMA), ("--provider amazon", "did you mean aws?")),
