@@ -29,7 +29,7 @@ from providers.ownership_tags import (
     owns,
     restore_owner,
 )
-from providers.ssh.connection import drop_key
+from providers.ssh.connection import drop_key, runs_with_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +202,15 @@ def tell(targets: list[RunToTerminate], output: Output) -> None:
             ", ".join(f"{resource.kind} {resource.name}" for resource in things) or "nothing known"
         )
         output.say(f"{target.marks.run} ({target.session.cloud.name}): {names}")
+
+
+def drop_leftover_keys(journal: Journal) -> None:
+    """Remove key pairs of runs that ended or never began: a process died before it did so."""
+    for run in runs_with_keys(state_folder()):
+        with journal.working_on(run) as locked:
+            deployment = journal.deployment(run) if locked else None
+            if locked and (deployment is None or deployment.state == "ended"):
+                drop_key(state_folder(), run)
 
 
 def end(target: RunToTerminate, journal: Journal, output: Output) -> list[GpucostError]:

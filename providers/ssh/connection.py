@@ -432,6 +432,11 @@ def known_hosts(state: Path, run: str) -> Path:
     return state / _FOLDER / run / _KNOWN_HOSTS
 
 
+def runs_with_keys(state: Path) -> tuple[str, ...]:
+    """Return the runs of which a key pair is kept, by name."""
+    return tuple(sorted(path.name for path in (state / _FOLDER).glob("*")))
+
+
 def drop_key(state: Path, run: str) -> None:
     """Remove the key pair of a run; no error where there is none."""
     shutil.rmtree(state / _FOLDER / run, ignore_errors=True)

@@ -7,7 +7,7 @@ import msgspec
 
 from gpucost.arguments.parameters import options
 from gpucost.files.writing import state_folder
-from gpucost.machines.ending import end, find_runs, tell
+from gpucost.machines.ending import drop_leftover_keys, end, find_runs, tell
 from gpucost.machines.state import confirm, open_journal, sessions, this_owner
 from gpucost.schemas.small_documents import ReapedRun
 from gpucost.views.output import (
@@ -136,6 +136,8 @@ def reap(
         for item in reached.unreached:
             output.say(f"note: {item.text}")
         troubles = [] if dry_run else carry_out_all(pairs, output, yes=yes)
+        if not dry_run:
+            drop_leftover_keys(journal)
     if not reached.queried:
         problems_found = [item.text for item in missed] or [
             "no provider could be asked for orphans."
