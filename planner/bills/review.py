@@ -419,7 +419,7 @@ def _machine_hours(profile: Profile, billed: Review) -> float:
     window, start, end = profile.window, billed.bill.start, billed.bill.end
     if window is None or not window.duration_s:
         return 0.0
-    seconds = window.duration_s + window.idle_around_s
+    seconds = window.recorded_s
     if window.start and start and end:
         begin = window.start - timedelta(seconds=window.idle_before_s or 0.0)
         until = min(end, begin + timedelta(seconds=seconds))

@@ -403,7 +403,8 @@ def tenancies(residents: Iterable[Resident], *, whole_machine: bool) -> Mapping[
     found: dict[str, Tenancy] = {}
     for group in machines.values():
         if len(group) > 1:
-            found.update((job.name, _beside(job, group)) for job in group)
+            shares = {job.name: _share(job) for job in group}
+            found.update((job.name, _beside(job, group, shares)) for job in group)
         else:
             (job,) = group
             part = _part(job, users, neighbors[job.name], whole_machine=whole_machine)
@@ -433,9 +434,8 @@ def _part(
     )
 
 
-def _beside(one: Resident, group: list[Resident]) -> Tenancy:
+def _beside(one: Resident, group: list[Resident], shares: Mapping[str, Fraction]) -> Tenancy:
     others = [other for other in group if other is not one]
-    shares = {job.name: _share(job) for job in group}
     parts = math.lcm(*(share.denominator for share in shares.values()))
     return Tenancy(
         held=int(shares[one.name] * parts),

@@ -72,7 +72,7 @@ def _is_abandoned(job: JobDraft) -> bool:
         and not must_end(job.findings)
         and not profile.job.kind.answers
         and window is not None
-        and (window.duration_s or 0.0) + window.idle_around_s >= _LONG_H * 3600
+        and window.recorded_s >= _LONG_H * 3600
         and not (used and max(used / IDLE, used * cores) >= 1)
         and not baseline.owed
         and not (tenancy and tenancy.held < tenancy.of)
@@ -83,12 +83,9 @@ def _with_machine(job: JobDraft) -> JobDraft:
     """Return a single job as ended together with its machine, and what to look at before."""
     ended, profile = _ended(job, {job.name: job}), job.profile
     window, cost = profile.window, cents(job.baseline.cost or Decimal(0))
-    days = ((window.duration_s or 0.0) + window.idle_around_s) / 86400 if window else 0.0
-    zero, host, kept_gib = (
-        Decimal("0.00"),
-        profile.host,
-        profile.usage.storage_gib if profile.usage else None,
-    )
+    days = window.recorded_s / 86400 if window else 0.0
+    zero, host, usage = Decimal("0.00"), profile.host, profile.usage
+    kept_gib = usage.storage_gib if usage else None
     words = (
         Message("first.end-machine", days=days),
         Message("first.copy-data", gib=kept_gib) if kept_gib else Message("first.copy-disks"),
@@ -103,6 +100,5 @@ def _with_machine(job: JobDraft) -> JobDraft:
         pays_back_periods=0,
     )
     bill, sure = job.baseline.quote, job.confidence
-    if bill is not None:
-        sure = if_ended(sure, job.baseline, bill.usage.as_of)
+    sure = if_ended(sure, job.baseline, bill.usage.as_of) if bill is not None else sure
     return replace(ended, now=now, options=(), confidence=sure, steady=None, off_hours=None)

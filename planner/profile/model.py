@@ -180,10 +180,14 @@ class Window:
         return sum(around) if max(around) >= _MACHINE_LEFT_ON_S else 0.0
 
     @property
+    def recorded_s(self) -> float:
+        """Seconds of the job, and of what is idle around it where that is long."""
+        return self.idle_around_s + (self.duration_s or 0.0)
+
+    @property
     def idle_around_fraction(self) -> float:
         """Share of what was recorded that these are, 0-1; a gap in the job counts as the job's."""
-        whole_s = self.idle_around_s + (self.duration_s or 0.0)
-        share = self.idle_around_s / whole_s if whole_s else 0.0
+        share = self.idle_around_s / self.recorded_s if self.recorded_s else 0.0
         return share if share >= _LEAST_AROUND else 0.0
 
 

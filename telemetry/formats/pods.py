@@ -19,7 +19,7 @@ from telemetry.readers.column_names import LABELS, LABELS_METRIC, label_of
 from telemetry.recording.recording import JobLabels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from telemetry.readers.series import SampledSeries
 
@@ -91,9 +91,7 @@ def by_job(
     pod_labels = [labels_of_pods.get((_namespace(m), str(m.job)), {}) for m in members]
     pairs = list(zip(members, pod_labels, strict=True))
     scrapes = {m.labels.get(_SCRAPE) for m in members if m.job != m.labels.get(_SCRAPE)}
-    names = [_job_name(member, own, job_label) for member, own in pairs]
-    scraped = [m.labels.get(_SCRAPE) if m.labels.get(_SCRAPE) in scrapes else None for m in members]
-    names = [n if n != scrape else None for n, scrape in zip(names, scraped, strict=True)]
+    names = [_job_name(member, own, job_label, scrapes) for member, own in pairs]
     spaces: dict[str, set[str]] = defaultdict(set)
     for member, name in zip(members, names, strict=True):
         if name is not None and job_label is None:
@@ -114,10 +112,14 @@ def by_job(
 
 
 def _job_name(
-    member: SampledSeries, pod_labels: Mapping[str, str], job_label: str | None
+    member: SampledSeries,
+    pod_labels: Mapping[str, str],
+    job_label: str | None,
+    scrapes: Collection[str | None],
 ) -> str | None:
     if job_label is None:
-        return label_of(pod_labels, "pod-job") or member.job
+        is_scrape = member.job in scrapes and member.job == member.labels.get(_SCRAPE)
+        return label_of(pod_labels, "pod-job") or (None if is_scrape else member.job)
     label = _UNFIT.sub("_", job_label.lower())
     own = member.labels.get(job_label.lower()) or member.labels.get(label)
     return own or pod_labels.get(label) or None

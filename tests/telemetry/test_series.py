@@ -173,6 +173,8 @@ def test_the_name_of_a_scrape_is_no_job_of_free_gpus(tmp_path: Path) -> None:
     profiles = read_source(str(tmp_path / "range.json"), Hints(), options=options)
     assert [profile.job.name for profile in profiles] == ["one", "two"]
     assert told == [f"n{n}: 1 of its 2 GPUs were held by no job." for n in (1, 2)]
+    (asked,) = read_source(str(tmp_path / "range.json"), Hints(job_label="job"))
+    assert (asked.job.name, asked.gpu_count) == ("gpu-metrics", 4)
 
 
 def test_one_label_does_not_hide_the_other_gpus(tmp_path: Path) -> None:

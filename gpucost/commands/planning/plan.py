@@ -363,7 +363,7 @@ def _read_from(profiles: tuple[Profile, ...]) -> str:
     files = {Path(s.path).name: s for p in profiles for s in p.provenance.sources if s.path}
     names = list(files)
     windows = [profile.window for profile in profiles if profile.window]
-    hours = max(((w.duration_s or 0.0) + w.idle_around_s for w in windows), default=0.0) / 3600.0
+    hours = max((w.recorded_s for w in windows), default=0.0) / 3600.0
     if not names:
         return ""
     shown = names[0] if len(names) == 1 else _("{n} files", n=len(names))
