@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy serving fit replay experiments fuzz-telemetry fuzz-results prices-backtest focus-test export-test torch-test loops-test projects-test page-test loop chaos vm-test live-test mcp-test clean
+.PHONY: help demo test test-tools lint types layers unit quick docs bench golden data-given accuracy serving fit replay experiments fuzz-telemetry fuzz-results prices-backtest focus-test export-test torch-test loops-test projects-test page-test loop chaos vm-test live-test mcp-test lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -164,6 +164,9 @@ test-tools: ## install what the tests need from the system (Debian)
 	@command -v shellcheck >/dev/null && command -v cloud-init >/dev/null && command -v /usr/sbin/sshd >/dev/null && command -v rsync >/dev/null || \
 	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends shellcheck cloud-init openssh-server openssh-client rsync; } || \
 	  echo "some tools are missing; their tests skip and say so"
+
+lock: ## choose anew, with hashes, what a rented machine installs to run gpucost (needs uv)
+	uv pip compile --quiet --universal --generate-hashes --only-binary :all: --python-version 3.11 --no-annotate --no-header --upgrade pyproject.toml -o templates/jobs/requirements.txt
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .venv-focus .venv-tools .venv-torch .venv-page build dist site *.egg-info report.md

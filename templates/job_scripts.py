@@ -80,9 +80,16 @@ def environment_script(work: str, kind: str, container: str = "") -> str:
     return _render("environment.sh.j2", work=work, kind=kind, container=container)
 
 
-def gpucost_script(work: str, wheel: str, version: str) -> str:
-    """Return what installs the wheel beside the job and tries it."""
-    return _render("gpucost.sh.j2", work=work, wheel=wheel, version=version)
+def gpucost_script(work: str, wheel: str, sha256: str, version: str) -> str:
+    """Return what installs a wheel, with what its lock names, beside the job and tries gpucost.
+
+    Args:
+        work: folder of the job.
+        wheel: path of gpucost's wheel on the machine.
+        sha256: of its bytes, in hexadecimal digits.
+        version: that gpucost must say.
+    """
+    return _render("gpucost.sh.j2", work=work, wheel=wheel, sum=sha256, version=version)
 
 
 def job_script(job: JobScript) -> str:

@@ -24,7 +24,7 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # hostile results, ends, stacks from outside, flavors, ledger. From here each may only fall again,
 # but for the catalog that publishes itself, which its task gave up to 400 lines.
 LIMITS: Mapping[str, int] = {
-    "lines of code": 69_730,
+    "lines of code": 69_727,
     "files": 454,
     "modules with one importer": 69,
     "public classes": 678,

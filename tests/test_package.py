@@ -54,7 +54,10 @@ WANTED = (
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel from a copy of what is in the source tree."""
-    folder = tmp_path_factory.mktemp("wheel")
+    return _built(tmp_path_factory.mktemp("wheel"))
+
+
+def _built(folder: Path) -> Path:
     source = folder / "source"
     for name in (
         *PACKAGES,
@@ -69,6 +72,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), "."],
         cwd=source,
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1764374400"},
         capture_output=True,
         text=True,
         check=False,
@@ -85,6 +89,16 @@ def _copy(source: Path, target: Path) -> None:
     elif source.is_dir() and source.name != "__pycache__":
         for path in source.iterdir():
             _copy(path, target / path.name)
+
+
+def test_a_wheel_of_one_commit_has_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+    """Built again, elsewhere and later: whoever builds a release gets what was published.
+
+    The release says the time of its commit, as a build asks for it.
+    """
+    assert _built(tmp_path).read_bytes() == wheel.read_bytes()
+    release = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    assert 'SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" pipx run build' in release
 
 
 def _members(wheel: Path) -> set[str]:
@@ -104,7 +118,7 @@ def test_every_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
         if path.is_file()
-        and path.suffix in (".py", ".csv", ".toml", ".j2", ".typed")
+        and path.suffix in (".py", ".csv", ".toml", ".j2", ".txt", ".typed")
         and path.name != "pyproject.toml"  # of the probe, a distribution of its own
     }
     assert there - _members(wheel) == set()

@@ -14,7 +14,7 @@ import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import metadata, util
+from importlib import import_module, metadata
 from pathlib import Path
 
 from gpucost.jobs.request import JobRequest
@@ -185,8 +185,7 @@ def _sum_line(path: Path, name: str) -> str:
 
 NAME = f"gpucost-{__version__}-py3-none-any.whl"
 _PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
-_ELSEWHERE = ("gpucost.examples",)  # in a checkout it lies outside of its package
-_LEFT_OUT = ("__pycache__",)
+_EXAMPLES = "gpucost.examples"  # in a checkout they lie outside of their package
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)
 _WHEEL = "Wheel-Version: 1.0\nGenerator: gpucost\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
@@ -205,11 +204,11 @@ def own_wheel() -> bytes:
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    for package in (*_PACKAGES, *_ELSEWHERE):
-        folder = _folder(package)
+    for package in (*_PACKAGES, _EXAMPLES):
+        folder = Path(import_module(package).__path__[0])
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder).as_posix()
-            if path.is_file() and not any(part in _LEFT_OUT for part in path.parts):
+            if path.is_file() and "__pycache__" not in path.parts:
                 yield f"{package.replace('.', '/')}/{name}", path.read_bytes()
     distribution = metadata.distribution("gpucost")
     info = f"gpucost-{__version__}.dist-info"
@@ -219,12 +218,6 @@ def _files() -> Iterator[tuple[str, bytes]]:
     )
     yield f"{info}/entry_points.txt", (distribution.read_text("entry_points.txt") or "").encode()
     yield f"{info}/WHEEL", _WHEEL.encode()
-
-
-def _folder(package: str) -> Path:
-    spec = util.find_spec(package)
-    places = [] if spec is None else list(spec.submodule_search_locations or ())
-    return Path(os.fspath(places[0]))
 
 
 def _sum(data: bytes) -> str:
@@ -423,8 +416,12 @@ def _code(request: JobRequest, machine: JobMachine, _: str) -> str:
 
 
 def _send_gpucost(_: JobRequest, machine: JobMachine) -> None:
-    path = f"{machine.work}/{NAME}"
-    _upload(machine, path, own_wheel())
+    _upload(machine, f"{machine.work}/{NAME}", own_wheel())
+
+
+def _gpucost(_: JobRequest, machine: JobMachine, __: str) -> str:
+    digest = hashlib.sha256(own_wheel()).hexdigest()
+    return gpucost_script(machine.work, f"{machine.work}/{NAME}", digest, __version__)
 
 
 def _send_recipe(request: JobRequest, machine: JobMachine) -> None:
@@ -506,7 +503,7 @@ STEPS = (
         needed=lambda _: True,
         summary=lambda _: f"version {__version__}",
         send=_send_gpucost,
-        script=lambda _, machine, __: gpucost_script(machine.work, NAME, __version__),
+        script=_gpucost,
     ),
     JobStep(
         name=JOB,

@@ -7,7 +7,6 @@ import hashlib
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
 from pathlib import Path
 
@@ -27,9 +26,8 @@ MOUNTED = (
 
 def build_wheels(cache: Path) -> Path:
     """Return an ISO image of them, from the cache where it is there; else PyPI is asked."""
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    needed = told["project"]["dependencies"]
-    name = hashlib.sha256("\n".join(needed).encode()).hexdigest()[:12]
+    lock = ROOT / "templates" / "jobs" / "requirements.txt"
+    name = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     image, folder = cache / f"wheels-{name}.iso", cache / f"wheels-{name}"
     if image.exists():
         return image
@@ -41,7 +39,8 @@ def build_wheels(cache: Path) -> Path:
     )
     kinds = (*kinds, "--platform=manylinux2014_x86_64", "--only-binary=:all:")
     pip = (sys.executable, "-m", "pip", "download", "-qq", f"--dest={folder}", *kinds)
-    subprocess.run((*pip, "uv", *needed), check=True)
+    subprocess.run((*pip, "--require-hashes", f"--requirement={lock}"), check=True)
+    subprocess.run((*pip, "uv"), check=True)
     (packed,) = folder.glob("uv-*.whl")
     with zipfile.ZipFile(packed) as wheel:
         (program,) = [one for one in wheel.namelist() if one.endswith("/scripts/uv")]

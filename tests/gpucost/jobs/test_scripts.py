@@ -45,7 +45,7 @@ SCRIPTS = {
         for kind in ("uv.lock", "pyproject.toml", "requirements.txt")
     },
     "container": environment_script(ODD, "container", "ghcr.io/a/b:1"),
-    "gpucost": gpucost_script(ODD, "gpucost-0.1.0-py3-none-any.whl", "0.1.0"),
+    "gpucost": gpucost_script(ODD, f"{ODD}/gpucost-0.1.0-py3-none-any.whl", "0" * 64, "0.1.0"),
     "job": _job(),
     "job under a recipe": _job(recipe=True),
     "job in a container": _job(container="ghcr.io/a/b:1"),
@@ -120,7 +120,7 @@ def test_nothing_is_fetched_and_run_unseen() -> None:
     assert len(set(re.findall(r"sum=([0-9a-f]{64})\b", uv))) == 2
     assert "--require-hashes" in uv
     assert "sha256sum --check" in uv
-    unpinned = re.compile(r"pip install(?![^\n]*(?:--require-hashes|--requirements|\{\{ wheel))")
+    unpinned = re.compile(r"pip install(?![^\n]*(?:--require-hashes|--requirements \{\{ kind))")
     assert not [name for name, text in texts.items() if unpinned.search(text)]
 
 
