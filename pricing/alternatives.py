@@ -163,12 +163,12 @@ class Ownership:
 
     def _problem(self, name: str) -> str:
         value = getattr(self, name)
-        least, most = _AT_LEAST.get(name, _ZERO), _AT_MOST.get(name)
-        if not value.is_finite() or value < least or (name in _ABOVE_ZERO and not value):
-            above = "above 0" if name in _ABOVE_ZERO else f"at least {least}"
+        minimum, maximum = _AT_LEAST.get(name, _ZERO), _AT_MOST.get(name)
+        if not value.is_finite() or value < minimum or (name in _ABOVE_ZERO and not value):
+            above = "above 0" if name in _ABOVE_ZERO else f"at least {minimum}"
             return f"{name} is {value}; it must be {above}"
-        if most is not None and value > most:
-            return f"{name} is {value}; it must be at most {most}"
+        if maximum is not None and value > maximum:
+            return f"{name} is {value}; it must be at most {maximum}"
         return ""
 
     @property
@@ -281,6 +281,6 @@ _SPREAD = (_ONE - SPREAD_FRACTION, _ONE + SPREAD_FRACTION)
 
 
 def _clamped(own: Ownership, name: str, value: Decimal) -> Decimal:
-    most = own.capex_usd if name == "residual_usd" else _AT_MOST.get(name, value)
-    least = own.residual_usd if name == "capex_usd" else _AT_LEAST.get(name, _ZERO)
-    return max(least, min(most, value))
+    maximum = own.capex_usd if name == "residual_usd" else _AT_MOST.get(name, value)
+    minimum = own.residual_usd if name == "capex_usd" else _AT_LEAST.get(name, _ZERO)
+    return max(minimum, min(maximum, value))

@@ -119,9 +119,9 @@ class Gpu:
         profiles = {profile.profile: profile for profile in self.mig}
         if match is None or match[2] not in profiles:
             return None
-        whole = profiles[match[2]]
-        part = int(match[1][:-2]) if match[1] else whole.compute_slices
-        return replace(whole, compute_slices=part) if part <= whole.compute_slices else None
+        profile = profiles[match[2]]
+        part = int(match[1][:-2]) if match[1] else profile.compute_slices
+        return replace(profile, compute_slices=part) if part <= profile.compute_slices else None
 
     def why_not_sliced(self, profiles: Sequence[str]) -> str:
         """Return why one GPU cannot be cut so, in a sentence; empty: it can.
@@ -201,8 +201,8 @@ def _aliases() -> Mapping[str, _Alias]:
 
 def _key(name: str) -> str:
     """Return the name without case, spaces, punctuation and vendor words."""
-    words = _WORDS.findall(_MIG_SUFFIX.sub("", name).lower())
-    return "".join(word for word in words if word not in _VENDOR_WORDS)
+    name_parts = _WORDS.findall(_MIG_SUFFIX.sub("", name).lower())
+    return "".join(word for word in name_parts if word not in _VENDOR_WORDS)
 
 
 @cache

@@ -109,8 +109,8 @@ def line_text(amount: Decimal) -> str:
 
 def price_text(amount: Decimal) -> str:
     """Return a price for people, every digit kept, cents at least: "0.10", "1,024.00", "0.0035"."""
-    whole, _, decimals = f"{amount:,f}".partition(".")
-    return f"{whole}.{decimals.rstrip('0'):0<{_TWO_DIGITS}}"
+    dollars, _, decimals = f"{amount:,f}".partition(".")
+    return f"{dollars}.{decimals.rstrip('0'):0<{_TWO_DIGITS}}"
 
 
 def quantity_text(amount: Decimal) -> str:

@@ -154,10 +154,10 @@ class ScanDraft(ListingDraft):
     @contextmanager
     def asking(self, kind: str = "", region: str = "") -> Iterator[None]:
         """Note the part that the block asks about where it cannot be asked, and go on."""
-        missed = len(self.unasked)
+        missed = len(self.gaps)
         with super().asking(kind, region):
             yield
-        self.answered += len(self.unasked) == missed
+        self.answered += len(self.gaps) == missed
 
     def join(self, part: ListingDraft) -> None:
         """Take everything of another draft, as of a region."""
@@ -167,12 +167,12 @@ class ScanDraft(ListingDraft):
             self.answered += part.answered
 
 
-def command(*words: str) -> str:
+def command(*arguments: str) -> str:
     """Return a command line of words, quoted for a shell.
 
     It is empty where a word holds what a terminal would obey.
     """
-    return shlex.join(words) if all(word.isprintable() and word for word in words) else ""
+    return shlex.join(arguments) if all(word.isprintable() and word for word in arguments) else ""
 
 
 def read_instant(text: object) -> datetime | None:
@@ -334,6 +334,6 @@ def _sentences(unseen: Iterable[NotQueried]) -> tuple[str, ...]:
 
 
 def _sentence(provider: str, region: str, parts: Collection[NotQueried]) -> str:
-    place = f"{provider}{f' in {region}' if region else ''}"
+    scope = f"{provider}{f' in {region}' if region else ''}"
     names = ", ".join(dict.fromkeys(part.kind for part in parts if part.kind))
-    return f"{place}{f' ({names})' if names else ''}: {next(iter(parts)).why}"
+    return f"{scope}{f' ({names})' if names else ''}: {next(iter(parts)).why}"

@@ -204,7 +204,7 @@ class LaunchSpec:
             problems.append(f"count is {self.count}; at least 1")
         if self.ttl_s <= 0:
             problems.append(f"ttl_s is {self.ttl_s}; more than 0")
-        if len({place.provider for place in self.places}) > 1:
+        if len({target.provider for target in self.places}) > 1:
             problems.append("places of several providers; a run has one")
         if problems:
             raise InputError(f"launch: {problem}" for problem in problems)
@@ -379,12 +379,12 @@ class Listing:
 
     Attributes:
         resources: what carries our marks, or is a machine named as one of ours.
-        unasked: parts of which nothing is known.
+        gaps: parts of which nothing is known.
         strangers: what looks like ours and is not provably so; it is told and never touched.
     """
 
     resources: tuple[Resource, ...] = ()
-    unasked: tuple[NotQueried, ...] = ()
+    gaps: tuple[NotQueried, ...] = ()
     strangers: tuple[str, ...] = ()
 
 
@@ -397,14 +397,14 @@ class ListingDraft:
         runs: marks by run, as far as anything said whose it is.
         resources: what is ours so far, by kind, region and id.
         strangers: sentences about what looks like ours and is not provably so, in order.
-        unasked: parts of which nothing is known.
+        gaps: parts of which nothing is known.
     """
 
     provider: str
     runs: dict[str, OwnershipTags] = field(default_factory=dict)
     resources: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
     strangers: dict[str, None] = field(default_factory=dict)
-    unasked: list[NotQueried] = field(default_factory=list)
+    gaps: list[NotQueried] = field(default_factory=list)
 
     def add(self, resource: Resource) -> None:
         """Take a resource that is ours."""
@@ -419,7 +419,7 @@ class ListingDraft:
 
     def miss(self, why: str, *, kind: str = "", region: str = "") -> None:
         """Note a part that could not be asked; an empty kind or region is every one."""
-        self.unasked.append(NotQueried(provider=self.provider, kind=kind, region=region, why=why))
+        self.gaps.append(NotQueried(provider=self.provider, kind=kind, region=region, why=why))
 
     def owner_of_pool(self, run: str, carried: OwnershipTags | None) -> OwnershipTags | None:
         """Return whose a pool is whose name has a run: by marks of that run, else as is known.
@@ -446,13 +446,13 @@ class ListingDraft:
         """Take everything of another draft, as of a region."""
         self.resources |= part.resources
         self.strangers |= part.strangers
-        self.unasked += part.unasked
+        self.gaps += part.gaps
 
     def listing(self, kinds: Collection[str]) -> Listing:
         """Return what was found of these kinds, and everything else that must be said."""
         return Listing(
             resources=tuple(owned for owned in self.resources.values() if owned.kind in kinds),
-            unasked=tuple(self.unasked),
+            gaps=tuple(self.gaps),
             strangers=tuple(self.strangers),
         )
 
@@ -487,7 +487,7 @@ class Cloud(ABC):
 
     @staticmethod
     @abstractmethod
-    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
         """Return the calls that make the run at the place, in order; pure, no network."""
 
     @staticmethod
@@ -606,10 +606,10 @@ class Cloud(ABC):
 def in_regions(spec: "LaunchSpec", regions: Mapping[str, Iterable[str]]) -> tuple["Place", ...]:
     """Return the places of a launch in regions that have its type, by type, in their order."""
     return tuple(
-        replace(place, region=region)
-        for place in spec.places
-        for region in regions.get(place.instance_type, ())
-        if place.region in ("", region)
+        replace(target, region=region)
+        for target in spec.places
+        for region in regions.get(target.instance_type, ())
+        if target.region in ("", region)
     )
 
 
@@ -683,8 +683,8 @@ class PoolCloud(Cloud):
         run = resource.marks.run
         listing = self.list_owned((resource.region,), (POOL,), {run: resource.marks})
         pools = [pool for pool in listing.resources if pool.marks.run == run]
-        if listing.unasked:
-            raise ProviderError(f"{resource.name} ends with its pool: {listing.unasked[0].why}")
+        if listing.gaps:
+            raise ProviderError(f"{resource.name} ends with its pool: {listing.gaps[0].why}")
         if pools:
             ended = [self._end_pool(pool) for pool in pools]
             return all(ended)

@@ -50,7 +50,7 @@ class FeedServer:
         feed: what is asked, with its limits.
         url: its address.
         folder: where documents are put.
-        known: what is known of documents that were read before.
+        cached: what is known of documents that were read before.
         learnt: the same of documents that came now.
         pause_s: between tries, doubled each time.
         stop: set from outside: nothing more is asked.
@@ -59,7 +59,7 @@ class FeedServer:
     feed: Feed
     url: str
     folder: Path
-    known: Validators = field(default_factory=lambda: MappingProxyType({}))
+    cached: Validators = field(default_factory=lambda: MappingProxyType({}))
     learnt: dict[str, dict[str, str]] = field(default_factory=dict)
     pause_s: float = _PAUSE_S
     stop: Event = field(default_factory=Event)
@@ -87,7 +87,7 @@ class FeedServer:
         if question.body is not None:
             headers["Content-Type"] = "application/json"
         if question.changed_only:
-            headers |= self.known.get(url, {})
+            headers |= self.cached.get(url, {})
         with (
             _connections(url) as pool,
             closing(self._open(pool, url, headers, question.body)) as response,
@@ -164,14 +164,14 @@ class FeedServer:
     def _download(self, response: "BaseHTTPResponse", url: str) -> Path:
         """Return the whole document as a file; what is cut short or too large leaves none."""
         path = self.folder / f"{self.feed.name}-{next(self._numbers)}"
-        size, most = 0, self.feed.most_mib * MIB
+        size, max_bytes = 0, self.feed.most_mib * MIB
         packed = response.headers.get("Content-Encoding", "").lower()
         if packed not in ("", "identity", "gzip"):
             raise self._failed(url, f"answered packed as {packed[:20]!r}")
         with path.open("wb") as file:
             for piece in self._pieces(response, url, gzip=packed == "gzip"):
                 size += len(piece)
-                if size > most:
+                if size > max_bytes:
                     raise self._failed(url, f"is larger than {self.feed.most_mib} MiB")
                 file.write(piece)
         return path
@@ -207,8 +207,8 @@ class FeedServer:
         )
 
     def _failed(self, url: str, why: str) -> ProviderError:
-        place = f"{_host(url)}{urlsplit(url).path}"
-        return ProviderError(f"{self.feed.title}: {place[:160]} {why}; nothing of it was kept.")
+        address = f"{_host(url)}{urlsplit(url).path}"
+        return ProviderError(f"{self.feed.title}: {address[:160]} {why}; nothing of it was kept.")
 
     def _learn(self, url: str, response: "BaseHTTPResponse") -> None:
         asks = (("ETag", "If-None-Match"), ("Last-Modified", "If-Modified-Since"))
@@ -227,29 +227,29 @@ class FeedFiles:
 
     Attributes:
         feed: whose documents they are.
-        place: the file, or the folder.
+        path: the file, or the folder.
     """
 
     feed: Feed
-    place: Path
+    path: Path
 
     def __post_init__(self) -> None:
-        if not self.place.exists():
+        if not self.path.exists():
             raise InputError(
-                f"{self.place}: No such file or folder. --from {self.feed.name} takes "
+                f"{self.path}: No such file or folder. --from {self.feed.name} takes "
                 f"{self.feed.takes}, or an address."
             )
 
     @property
     def files(self) -> tuple[Path, ...]:
         """The file itself, or every file of the folder, by name."""
-        if self.place.is_file():
-            return (self.place,)
-        return tuple(sorted(path for path in self.place.rglob("*") if path.is_file()))
+        if self.path.is_file():
+            return (self.path,)
+        return tuple(sorted(path for path in self.path.rglob("*") if path.is_file()))
 
     def get(self, question: Question) -> Answer | None:
         """Return the file of that name; a single file answers every question."""
-        path = self.place if self.place.is_file() else self.place / question.name
+        path = self.path if self.path.is_file() else self.path / question.name
         try:
             size = path.stat().st_size
         except OSError as error:

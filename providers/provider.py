@@ -141,8 +141,8 @@ def check_form(variable: str, provider: str, reach: str, token: str) -> None:
         InputError: it is empty, or holds blanks, quotes, control characters, letters beyond ASCII.
     """
     if not token:
-        words = {"variable": variable, "provider": provider, "reach": reach}
-        raise InputError(Message("access.no-end-token", **words))
+        details = {"variable": variable, "provider": provider, "reach": reach}
+        raise InputError(Message("access.no-end-token", **details))
     if not token.isascii() or not token.isprintable() or set(token) & set(" \"'\\"):
         raise InputError(Message("access.odd-token", variable=variable))
 

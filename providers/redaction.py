@@ -75,8 +75,8 @@ def redact(text: str, environment: Mapping[str, str] = os.environ) -> str:
     """
     spans = [
         span
-        for spelling, least in _spellings(secrets_known(environment))
-        for span in _parts(text, spelling, least)
+        for spelling, min_length in _spellings(secrets_known(environment))
+        for span in _parts(text, spelling, min_length)
     ]
     for start, end in reversed(_merged(spans)):
         # An escape goes as a whole: half of one would break the JSON or the shell word around it.
@@ -91,13 +91,13 @@ def _spellings(secrets: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """Return every way in which a secret is written, with the letters of a part that is hidden."""
     lengths: dict[str, int] = {}
     for secret in secrets:
-        for whole in dict.fromkeys((secret, secret.strip(), *secret.splitlines())):
-            if len(whole) >= _SHORTEST:
-                lengths.update((spelling, _least(spelling)) for spelling in _written(whole))
+        for form in dict.fromkeys((secret, secret.strip(), *secret.splitlines())):
+            if len(form) >= _SHORTEST:
+                lengths.update((spelling, _min_length(spelling)) for spelling in _written(form))
     return tuple(lengths.items())
 
 
-def _least(spelling: str) -> int:
+def _min_length(spelling: str) -> int:
     length = len(spelling)
     if length >= _LONG:
         return max(_LEAST_PART_OF_LONG, length // 4)
@@ -129,12 +129,12 @@ def _written(secret: str) -> Iterator[str]:
     yield base64.b64encode(raw).decode("ascii").rstrip("=")
 
 
-def _parts(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
+def _parts(text: str, secret: str, min_length: int) -> Iterator[tuple[int, int]]:
     """Yield where at least so many letters of the secret stand in a row.
 
     Any part of that length holds one of the blocks that are looked for in full.
     """
-    step = max(1, least // 2)
+    step = max(1, min_length // 2)
     for start in range(0, len(secret) - step + 1, step):
         block = secret[start : start + step]
         at = text.find(block) if _holds(text, block) else -1
@@ -145,14 +145,14 @@ def _parts(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
             room = min(len(text) - at, len(secret) - start)
             while after < room and text[at + after] == secret[start + after]:
                 after += 1
-            if before + after >= least:
+            if before + after >= min_length:
                 yield at - before, at + after
             at = text.find(block, at + max(1, after))
 
 
-def _holds(text: str, words: str) -> bool:
+def _holds(text: str, phrase: str) -> bool:
     """Return whether words stand in a text; from its end their absence is seen in half the time."""
-    return text.rfind(words) >= 0
+    return text.rfind(phrase) >= 0
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

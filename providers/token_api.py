@@ -192,8 +192,8 @@ class TokenApi(ABC):
                 return self._data(document)
         except (ValueError, KeyError, TypeError):
             document = None
-        code, words = self._reason(document)
-        sentence = _short(f"{failed}: HTTP {status}: {f'{code} {words}'.strip()}")
+        code, detail = self._reason(document)
+        sentence = _short(f"{failed}: HTTP {status}: {f'{code} {detail}'.strip()}")
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             throttled = ThrottledError(sentence)
             wait = headers.get("Retry-After", "")
@@ -201,7 +201,7 @@ class TokenApi(ABC):
             raise throttled
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status < HTTPStatus.BAD_REQUEST:
             raise UncertainError(f"{sentence} (an answer that cannot be read)")
-        raise self._refusal(sentence, status, (code, words))
+        raise self._refusal(sentence, status, (code, detail))
 
     @abstractmethod
     def _send(
@@ -331,7 +331,7 @@ class TokenCloud(Cloud):
         """
         places = in_regions(spec, regions)
         if not places:
-            texts = " or ".join(dict.fromkeys(place.text for place in spec.places))
+            texts = " or ".join(dict.fromkeys(target.text for target in spec.places))
             raise NoCapacityError(f"{self.title} has no {texts} for this account now {why}.")
         return replace(spec, places=places)
 

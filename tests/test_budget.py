@@ -22,7 +22,8 @@ PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "template
 # The most that a figure may be. A change that lowers one lowers its limit here, too.
 # Raised once, on 2026-11-27, for what the product learned to do: serving, joined inputs, compare,
 # hostile results, ends, stacks from outside, flavors, ledger. From here each may only fall again,
-# but for the catalog that publishes itself, which its task gave up to 400 lines.
+# but for the catalog that publishes itself, which its task gave up to 400 lines. (Vague names:
+# counted with the words of both lists, ours and the reviewers', since 2026-11-29.)
 LIMITS: Mapping[str, int] = {
     "lines of code": 69_727,
     "files": 454,
@@ -30,7 +31,7 @@ LIMITS: Mapping[str, int] = {
     "public classes": 678,
     "document classes": 14,
     "memo dictionaries in frozen values": 0,
-    "vague names": 443,
+    "vague names": 1_128,
     "uses of Any": 314,
 }
 
@@ -41,7 +42,8 @@ VAGUE = frozenset((
     "here", "there", "ours", "theirs", "made", "given", "came", "gone", "meant", "wanted",
     "held", "taken", "left", "seen", "put", "what", "whose", "each", "other", "others", "rest",
     "both", "every", "anything", "everything", "nothing", "something", "away", "along", "alike",
-    "aside", "it", "them", "those", "these", "mine",
+    "aside", "it", "them", "those", "these", "mine", "apart", "worth", "elsewhere", "alone",
+    "sifted", "unasked", "whole", "least", "most", "place", "words",
 ))
 # fmt: on
 _MEMO = re.compile(r"default_factory=(lambda: )?(dict|defaultdict)\b")

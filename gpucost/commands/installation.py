@@ -66,7 +66,7 @@ def _provider(provider: str) -> Iterator[tuple[str, str, str]]:
     wrong = abs(cloud.skew_s) > _MOST_SKEW_S
     skew = f"{provider} is {cloud.skew_s:+.0f} s ahead of this machine"
     yield f"{provider} clock", "fail" if wrong else "ok", skew
-    yield from ((f"{provider} orphans", "fail", resource.text) for resource in inventory.unasked)
+    yield from ((f"{provider} orphans", "fail", resource.text) for resource in inventory.gaps)
     yield from ((f"{provider} orphans", "fail", resource) for resource in inventory.strangers)
     resources = inventory.resources
     late = {

@@ -166,9 +166,9 @@ def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
 def _answers(feed: Feed, shared: _Round) -> Answers:
     place = shared.request.place or shared.request.address_of.get(feed.name, feed.url)
     if "://" not in place:
-        return FeedFiles(feed=feed, place=Path(place).expanduser())
+        return FeedFiles(feed=feed, path=Path(place).expanduser())
     return FeedServer(
-        feed=feed, url=place, folder=shared.folder, known=shared.validators, stop=shared.stop
+        feed=feed, url=place, folder=shared.folder, cached=shared.validators, stop=shared.stop
     )
 
 

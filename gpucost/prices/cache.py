@@ -326,7 +326,7 @@ def pull_catalog(address: str, key: str) -> str:
     stored = _state()
     with tempfile.TemporaryDirectory(prefix="gpucost-") as folder:
         server = FeedServer(
-            feed=PUBLISHED, url=address, folder=Path(folder), known=stored.validators, pause_s=0.1
+            feed=PUBLISHED, url=address, folder=Path(folder), cached=stored.validators, pause_s=0.1
         )
         _remember(stored)
         answer = server.get(Question(name=_FILE, changed_only=True))

@@ -37,7 +37,7 @@ class _HourlyCharge(NamedTuple):
     Attributes:
         what: its kind of line.
         rate: its price, in whatever quantity was asked for.
-        words: what it is called in the rule of its line.
+        label: what it is called in the rule of its line.
         terms: the rules behind it, whose caveats are said.
         more: what the rule of its line says beside its price.
         pieces: how many disks of a size that is sold; 0: it is sold by size.
@@ -46,7 +46,7 @@ class _HourlyCharge(NamedTuple):
 
     what: str
     rate: Tariff
-    words: str
+    label: str
     terms: tuple[BillingRule, ...]
     more: str = ""
     pieces: int = 0
@@ -59,7 +59,7 @@ class _HourlyCharge(NamedTuple):
     def charge(self, offer: Offer, life_s: Decimal, start: datetime | None) -> Charge:
         """Return the same as a line, with what must be said beside it."""
         price = self.rate.price
-        rule = join((words_of(price, self.words), self.more), "phrases")
+        rule = join((words_of(price, self.label), self.more), "phrases")
         if self.pieces:
             gib, usd = quantity_text(price.each_gib or _ZERO), price_text(price.amount)
             name = price.product or price.kind
@@ -121,11 +121,11 @@ class _Kept(NamedTuple):
     what: str
     field: str
     rule: str
-    words: str
+    label: str
 
 
 _BOOT = _Kept("boot-disk", "boot_disk_bytes", "boot_disk", Message("bill.boot-disk"))
-_BOOT_OFF = _BOOT._replace(words=Message("bill.boot-disk-off"))
+_BOOT_OFF = _BOOT._replace(label=Message("bill.boot-disk-off"))
 _DISK = _Kept("disk", "storage_bytes", "volume_storage", Message("bill.volume"))
 _SNAPSHOT = _Kept("snapshot", "snapshot_bytes", "snapshot_storage", Message("bill.snapshots"))
 _OBJECTS = _Kept(
@@ -189,7 +189,7 @@ def _disk_of(storage: _Kept, terms: tuple[BillingRule, ...], usage: Usage) -> _H
     if terms[0].each_gib is not None:
         return _in_pieces(storage, terms, usage, usage.count)
     size = EXACT.divide(Decimal(usage.boot_disk_bytes) * usage.count, terms[0].bytes_per_unit)
-    return _HourlyCharge(storage.what, by_size(terms, size), storage.words, terms)
+    return _HourlyCharge(storage.what, by_size(terms, size), storage.label, terms)
 
 
 def _item(
@@ -201,7 +201,7 @@ def _item(
     if terms[0].each_gib is not None:
         return _in_pieces(storage, terms, usage, 1)
     rate = by_size(terms, _quantity(storage, usage, terms))
-    return _HourlyCharge(storage.what, rate, storage.words, terms, kept_s=usage.kept_apart_s)
+    return _HourlyCharge(storage.what, rate, storage.label, terms, kept_s=usage.kept_apart_s)
 
 
 def _quantity(storage: _Kept, usage: Usage, terms: tuple[BillingRule, ...]) -> Decimal:
@@ -214,17 +214,17 @@ def _unpriced(storage: _Kept, kind: str, offer: Offer, rules: ProviderRules) -> 
 
 
 @lru_cache(maxsize=1024)
-def _unpriced_storage(storage: _Kept, kind: str, place: str, kinds: tuple[str, ...]) -> _Unpriced:
-    label = Message("bill.of-kind", what=storage.words, kind=repr(kind)) if kind else storage.words
-    text = Message("bill.no-price-a-gb", what=label, place=place)
+def _unpriced_storage(storage: _Kept, kind: str, region: str, kinds: tuple[str, ...]) -> _Unpriced:
+    label = Message("bill.of-kind", what=storage.label, kind=repr(kind)) if kind else storage.label
+    text = Message("bill.no-price-a-gb", what=label, place=region)
     return _Unpriced(storage.what, about(storage.what, _with_kinds(text, kinds)))
 
 
 @lru_cache(maxsize=1024)
 def _unpriced_service(
-    kind_code: str, words: str, provider: str, kinds: tuple[str, ...]
+    kind_code: str, service: str, provider: str, kinds: tuple[str, ...]
 ) -> _Unpriced:
-    text = Message("bill.no-price-of-a", what=words, provider=provider)
+    text = Message("bill.no-price-of-a", what=service, provider=provider)
     return _Unpriced(kind_code, about(kind_code, _with_kinds(text, kinds)))
 
 
@@ -251,7 +251,7 @@ def _in_pieces(
     number = pieces(price)
     kept_s = None if storage.what == _BOOT.what else usage.kept_apart_s
     rate = by_month(price, number)
-    return _HourlyCharge(storage.what, rate, storage.words, (price,), pieces=number, kept_s=kept_s)
+    return _HourlyCharge(storage.what, rate, storage.label, (price,), pieces=number, kept_s=kept_s)
 
 
 def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
@@ -271,11 +271,11 @@ def _objects(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     if base is not None:
         rates.append((by_month(base, 1), Message("bill.base-price"), ""))
     if beyond:
-        rates.append((by_size(terms, beyond), _OBJECTS.words, more))
+        rates.append((by_size(terms, beyond), _OBJECTS.label, more))
     behind, kept_s = tuple(filter(None, (*terms, base, included))), usage.kept_apart_s
     return [
-        _HourlyCharge(_OBJECTS.what, rate, words, () if n else behind, rule_more, kept_s=kept_s)
-        for n, (rate, words, rule_more) in enumerate(rates)
+        _HourlyCharge(_OBJECTS.what, rate, label, () if n else behind, rule_more, kept_s=kept_s)
+        for n, (rate, label, rule_more) in enumerate(rates)
     ]
 
 
@@ -288,15 +288,15 @@ def services(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
     """Return the services that live as long as the machines; only what was asked for."""
     plane = usage.control_plane
     kind = "" if plane == USUAL_PLANE else plane
-    words = Message("bill.control-plane", kind=plane) if plane else ""
+    plane_label = Message("bill.control-plane", kind=plane) if plane else ""
     requested = (
         ("address", usage.addresses, "ipv4", "", _ADDRESS),
         ("address", usage.nat_gateways, "nat_gateway_hour", "", _NAT),
-        ("control-plane", bool(plane), "k8s_control_plane", kind, words),
+        ("control-plane", bool(plane), "k8s_control_plane", kind, plane_label),
     )
     return [
-        _service(category, int(number), words, rule, kind, offer, usage, rules)
-        for category, number, rule, kind, words in requested
+        _service(category, int(number), label, rule, kind, offer, usage, rules)
+        for category, number, rule, kind, label in requested
         if number
     ]
 
@@ -304,7 +304,7 @@ def services(offer: Offer, usage: Usage, rules: ProviderRules) -> list[Item]:
 def _service(  # noqa: PLR0913, PLR0917 - what is asked for, and where
     category: str,
     number: int,
-    words: str,
+    label: str,
     rule: str,
     kind: str,
     offer: Offer,
@@ -313,11 +313,11 @@ def _service(  # noqa: PLR0913, PLR0917 - what is asked for, and where
 ) -> Item:
     terms = rules.terms(rule, region=offer.region, kind=kind, purchase=offer.purchase)
     if not terms:
-        return _unpriced_service(category, words, offer.provider, rules.kinds(rule))
+        return _unpriced_service(category, label, offer.provider, rules.kinds(rule))
     price = _for_so_many(terms, usage.count)
     count = number * (usage.count if price.per_machine else 1)
     rate = by_month(price, count) if price.unit == "USD/month" else ByHour(price, count)
-    return _HourlyCharge(category, rate, price.product or words, (price,))
+    return _HourlyCharge(category, rate, price.product or label, (price,))
 
 
 def _for_so_many(terms: tuple[BillingRule, ...], count: int) -> BillingRule:

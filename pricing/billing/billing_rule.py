@@ -182,15 +182,15 @@ def _caveats(terms: tuple[BillingRule, ...]) -> tuple[str, ...]:
     for rule in terms:
         if rule.is_lead:
             name = rule.name.removesuffix(f"_{rule.unit}").replace("_", " ")
-            words = f"{rule.provider}: {name} {rule.kind}".strip()
+            label = f"{rule.provider}: {name} {rule.kind}".strip()
             details = "; ".join(filter(None, (rule.source, rule.note)))
-            leads.setdefault((words, rule.unit, details), []).append(str(rule.value))
+            leads.setdefault((label, rule.unit, details), []).append(str(rule.value))
         if "GB" in rule.unit and rule.gigabyte is None and rule.value:
             unexplained[Message("bill.gb-unknown", provider=rule.provider)] = None
     return (
         *(
-            Message("bill.lead", what=words, values=values, unit=unit, source=details)
-            for (words, unit, details), values in leads.items()
+            Message("bill.lead", what=label, values=values, unit=unit, source=details)
+            for (label, unit, details), values in leads.items()
         ),
         *unexplained,
     )

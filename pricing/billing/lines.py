@@ -172,14 +172,14 @@ class Amount(NamedTuple):
     parts: tuple[Priced, ...]
     warnings: tuple[str, ...] = ()
 
-    def line(self, category: str, price: BillingRule, words: str) -> QuoteLine:
+    def line(self, category: str, price: BillingRule, rule_text: str) -> QuoteLine:
         """Return the line of a bill; its rule says the words, its source is the price's."""
         return QuoteLine(
             what=category,
             usd=self.usd,
             formula=self.formula,
             numbers=self.numbers,
-            rule=words,
+            rule=rule_text,
             source=price.source,
             as_of=price.as_of,
             parts=self.parts,
@@ -349,8 +349,8 @@ class _ByMonth(NamedTuple):
         return [(min(hours, month_h * months), month_h) for hours, month_h in month_shares]
 
 
-def _months(fee: str, place: int) -> Message:
-    return Message("bill.months", fee=fee, n=f"{{{place}}}")
+def _months(fee: str, slot: int) -> Message:
+    return Message("bill.months", fee=fee, n=f"{{{slot}}}")
 
 
 def by_month(price: BillingRule, units: int) -> _ByMonth:
@@ -433,9 +433,9 @@ def _in_months(first: int, months: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def words_of(price: BillingRule, words: str) -> str:
+def words_of(price: BillingRule, label: str) -> str:
     """Return the rule in words: "snapshots at 0.05 USD/GB-month, of the calendar month"."""
-    text: str = Message("bill.at", what=words, price=price.price_words)
+    text: str = Message("bill.at", what=label, price=price.price_words)
     if price.step_s is not None:
         text = Message("bill.in-steps", price=text, s=plain(price.step_s))
     if price.month_h == CALENDAR:

@@ -47,13 +47,13 @@ class _MachineBill(NamedTuple):
         billed_s: seconds of each machine.
         usd: for all machines.
         spans_s: billed seconds of each machine in each span.
-        least: whether it is the provider's least charge.
+        is_minimum: whether it is the provider's least charge.
     """
 
     billed_s: Decimal
     usd: Decimal
     spans_s: tuple[Decimal, ...]
-    least: bool
+    is_minimum: bool
 
 
 class MachineTime(NamedTuple):
@@ -99,8 +99,8 @@ def _ended_free(spans: Sequence[Span], usage: Usage, free_s: Decimal) -> Machine
     rule = spans[0].rules.rule("free_if_ended_within_s")
     line = _line("compute", _ZERO, (_ENDED, (usage.life_s, free_s)), (), spans, usage)
     if rule is not None:
-        words = Message("bill.first-hour-free")
-        line = structs.replace(line, rule=words, source=rule.source, as_of=rule.as_of)
+        rule_text = Message("bill.first-hour-free")
+        line = structs.replace(line, rule=rule_text, source=rule.source, as_of=rule.as_of)
     return MachineTime([line], (), _ZERO)
 
 
@@ -115,12 +115,12 @@ def bill_machines(ran_s: Decimal, spans: Sequence[Span], usage: Usage) -> _Machi
     """
     _, offer, rules = spans[0]
     if not ran_s:
-        return _MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), least=False)
+        return _MachineBill(_ZERO, _ZERO, (_ZERO,) * len(spans), is_minimum=False)
     spans_s = _by_span(_owed_s(ran_s, offer, rules, usage), spans)
     rates = [_at_rate(s, span.offer, usage.count) for span, s in zip(spans, spans_s, strict=True)]
     billed_s, usd = sum(spans_s, _ZERO), reduce(_add, rates)
     if rules.minimum_usd is None:
-        return _MachineBill(billed_s, usd, spans_s, least=False)
+        return _MachineBill(billed_s, usd, spans_s, is_minimum=False)
     least_usd = rules.minimum_usd * usage.count
     return _MachineBill(billed_s, max(usd, least_usd), spans_s, least_usd > usd)
 
@@ -158,16 +158,16 @@ def _at_rate(billed_s: Decimal, offer: Offer, count: int) -> Decimal:
 
 def _compute_line(bill: _MachineBill, spans: Sequence[Span], usage: Usage) -> QuoteLine:
     ran_s = usage.duration_s
-    if bill.least:
-        least = (_LEAST, (ran_s, spans[0].rules.minimum_usd))
-        return _line("compute", bill.usd, least, (), spans, usage)
+    if bill.is_minimum:
+        minimum_charge = (_LEAST, (ran_s, spans[0].rules.minimum_usd))
+        return _line("compute", bill.usd, minimum_charge, (), spans, usage)
     if _owed_step_s(usage, spans[0].offer) is not None:
         hours = (bill.billed_s / SECONDS_PER_HOUR, EXACT.divide(Decimal(ran_s), SECONDS_PER_HOUR))
         owed = (_OWED[usage.commitment], (hours[0], spans[0].offer.usd_per_hour, hours[1]))
         return _line("compute", bill.usd, owed, bill.spans_s, spans, usage)
     formula = _EXACT_TIME if bill.billed_s == ran_s else _ROUNDED_TIME
-    words = (formula, (bill.billed_s, spans[0].offer.usd_per_hour, ran_s))
-    return _line("compute", bill.usd, words, bill.spans_s, spans, usage)
+    charge = (formula, (bill.billed_s, spans[0].offer.usd_per_hour, ran_s))
+    return _line("compute", bill.usd, charge, bill.spans_s, spans, usage)
 
 
 def _additional_line(
@@ -175,26 +175,26 @@ def _additional_line(
 ) -> QuoteLine:
     """Return what the bill grew by."""
     added = EXACT.subtract(bill.usd, before.usd)
-    if before.least or bill.least:
+    if before.is_minimum or bill.is_minimum:
         ends = (bill.billed_s, before.billed_s)
         return _line(category, added, (_DIFFERENCE, ends), (), spans, usage)
     grown = tuple(now - then for now, then in zip(bill.spans_s, before.spans_s, strict=True))
     price = next((s.offer for s, span_s in zip(spans, grown, strict=True) if span_s), None)
     usd_per_hour = (price or spans[0].offer).usd_per_hour
-    words = (_EXACT_TIME, (bill.billed_s - before.billed_s, usd_per_hour))
-    return _line(category, added, words, grown, spans, usage)
+    charge = (_EXACT_TIME, (bill.billed_s - before.billed_s, usd_per_hour))
+    return _line(category, added, charge, grown, spans, usage)
 
 
 def _line(  # noqa: PLR0913, PLR0917 - a line of a bill says all of it
     category: str,
     usd: Decimal,
-    words: tuple[str, tuple[Any, ...]],
+    charge: tuple[str, tuple[Any, ...]],
     spans_s: Sequence[Decimal],
     spans: Sequence[Span],
     usage: Usage,
 ) -> QuoteLine:
     """Return a line at the hourly price of each span in which `spans_s` has seconds."""
-    count, (formula, numbers) = usage.count, words
+    count, (formula, numbers) = usage.count, charge
     used = [(span, span_s) for span, span_s in zip(spans, spans_s, strict=False) if span_s]
     origin: tuple[str, ...] = _ORIGIN(used[0][0] if used else spans[0])
     if len(used) > 1:

@@ -25,7 +25,7 @@ __all__ = ["Quote", "QuoteLine", "Usage", "quote"]
 
 SCHEMA = "gpucost.quote/v1"
 
-_ORDER = {category: place for place, category in enumerate(KINDS)}
+_ORDER = {category: rank for rank, category in enumerate(KINDS)}
 OF_THE_DATA = ("disk", "snapshot", "object-storage", "egress")
 """Lines that are billed for a job's data, whoever else uses the machine."""
 
@@ -124,17 +124,17 @@ def _ancillary(offer: Offer, usage: Usage, rules: ProviderRules) -> Charge:
     return together(charges)
 
 
-def part_of(whole: Quote, gpus: int, of: int) -> Quote:
+def part_of(bill: Quote, gpus: int, of: int) -> Quote:
     """Return the part of a bill that one of several tenants of the machines bears.
 
     What is billed for the machines is split; storage and traffic are the tenant's own already.
 
     Args:
-        whole: the bill of the machines, with the tenant's storage and traffic.
+        bill: the bill of the machines, with the tenant's storage and traffic.
         gpus: what the tenant holds of them, >= 0.
         of: what all tenants hold, >= 1.
     """
-    return structs.replace(whole, lines=tuple(_part(line, gpus, of) for line in whole.lines))
+    return structs.replace(bill, lines=tuple(_part(line, gpus, of) for line in bill.lines))
 
 
 def _part(line: QuoteLine, gpus: int, of: int) -> QuoteLine:
@@ -181,8 +181,8 @@ def sums_of(offer: Offer, usage: Usage, life_s: Decimal | None = None) -> Sums:
         life_s: how long its machines live instead, without additional time; None: as it says.
     """
     if usage.additional or usage.interrupted:
-        whole = usage if life_s is None else usage.lasting(life_s)
-        return in_sums(quote(offer, whole))  # machine time is several lines
+        full_usage = usage if life_s is None else usage.lasting(life_s)
+        return in_sums(quote(offer, full_usage))  # machine time is several lines
     life_s = usage.life_s if life_s is None else life_s
     rules = rules_of(offer.provider, usage.as_of, offer.instance_type)
     exact = bill_machines(life_s, (Span(_START, offer, rules),), usage).usd
@@ -210,8 +210,8 @@ def _ancillary_amounts(
     start = usage.start
     if not usage.traffic:
         return [(item.what, item.usd(life_s, start)) for item in storage + services]
-    whole = usage if life_s == usage.life_s else usage.lasting(life_s)
-    traffic = charge_traffic(offer, whole, rules)
+    full_usage = usage if life_s == usage.life_s else usage.lasting(life_s)
+    traffic = charge_traffic(offer, full_usage, rules)
     return [
         *((item.what, item.usd(life_s, start)) for item in storage),
         *((line.what, line.usd) for line in traffic.lines),
@@ -314,9 +314,9 @@ def quote_over(history: Sequence[Offer], usage: Usage, region: str | None = None
             )
         if now.offer.usd_per_hour != before.offer.usd_per_hour:
             usd, then = (price_text(span.offer.usd_per_hour) for span in (before, now))
-            place = now.offer.place
+            offer_name = now.offer.place
             warnings.append(
-                Message("bill.price-changes", offer=place, usd=usd, then=then, day=str(day))
+                Message("bill.price-changes", offer=offer_name, usd=usd, then=then, day=str(day))
             )
         elif now.rules.granularity_s == before.rules.granularity_s:
             continue

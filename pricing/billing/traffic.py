@@ -35,7 +35,7 @@ class _Traffic(NamedTuple):
 
     field: str
     rule: str
-    words: str
+    label: str
     times: int = 1
     free: str = ""
 
@@ -69,7 +69,7 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRul
     terms = rules.terms(kind.rule, region=offer.region, kind=to, purchase=offer.purchase)
     terms = terms or rules.terms(kind.rule, region=offer.region, purchase=offer.purchase)
     if not terms:
-        text = Message("traffic.no-price", what=kind.words, place=offer.place)
+        text = Message("traffic.no-price", what=kind.label, place=offer.place)
         return Charge((), (about("egress", text),), ("egress",))
     price = terms[0]
     quantity = EXACT.divide(Decimal(getattr(usage, kind.field)), price.bytes_per_unit)
@@ -82,17 +82,17 @@ def _charge_other(kind: _Traffic, offer: Offer, usage: Usage, rules: ProviderRul
         formula, free = _WITHIN, free * len(months)
     else:
         free = EXACT.subtract(quantity, once)
-        whole = Message("traffic.paid", paid=_LESS_FREE) if free else "{0} {1}"
-        formula = Message("traffic.times", size=whole, price="{3:usd} USD/{1}")
+        size = Message("traffic.paid", paid=_LESS_FREE) if free else "{0} {1}"
+        formula = Message("traffic.times", size=size, price="{3:usd} USD/{1}")
         if kind.times > 1:
             formula = Message("traffic.ways", formula=formula, n=kind.times)
-    words = Message("bill.at", what=kind.words, price=price.price_words)
+    rule_text = Message("bill.at", what=kind.label, price=price.price_words)
     line = QuoteLine(
         what="egress",
         usd=EXACT.multiply(paid, price.amount),
         formula=formula,
         numbers=(quantity, price.per, free, price.amount),
-        rule=words if kind.times == 1 else Message("traffic.both-ends", rule=words),
+        rule=rule_text if kind.times == 1 else Message("traffic.both-ends", rule=rule_text),
         source=price.source,
         as_of=price.as_of,
         parts=(Priced(paid, price.per, price.amount),),
@@ -191,15 +191,15 @@ def _split(paid: Sequence[Decimal], tiers: Sequence[BillingRule]) -> list[_TierP
 
 def _wholly(parts: Sequence[_TierPart], price: Egress, quantity: Decimal, free: Decimal) -> _Words:
     """Return how all of the traffic is priced."""
-    whole = _LESS_FREE if free else "{0} {1}"
+    size_text = _LESS_FREE if free else "{0} {1}"
     numbers = (quantity, price.unit, free)
     if not parts:
         return _WITHIN, numbers
     if len(parts) == 1:
-        size = Message("traffic.paid", paid=whole) if free else whole
+        size = Message("traffic.paid", paid=size_text) if free else size_text
         formula = Message("traffic.times", size=size, price="{3:usd} USD/{1}")
         return formula, (*numbers, parts[0][1].amount)
-    formula = Message("traffic.steps", steps=_steps(len(parts)), size=whole)
+    formula = Message("traffic.steps", steps=_steps(len(parts)), size=size_text)
     return formula, (*numbers, *_pairs(parts))
 
 
@@ -212,7 +212,7 @@ def _partly(parts: Sequence[_TierPart], price: Egress, free: Decimal) -> _Words:
 
 def _steps(tiers: int) -> str:
     places = range(3, 3 + 2 * tiers, 2)
-    return " + ".join(f"{{{place}}} {{1}} x {{{place + 1}:usd}} USD/{{1}}" for place in places)
+    return " + ".join(f"{{{slot}}} {{1}} x {{{slot + 1}:usd}} USD/{{1}}" for slot in places)
 
 
 def _pairs(parts: Sequence[_TierPart]) -> tuple[Decimal, ...]:
@@ -220,10 +220,10 @@ def _pairs(parts: Sequence[_TierPart]) -> tuple[Decimal, ...]:
 
 
 def _line(
-    price: Egress, parts: Sequence[_TierPart], words: _Words, rules: ProviderRules
+    price: Egress, parts: Sequence[_TierPart], pricing: _Words, rules: ProviderRules
 ) -> QuoteLine:
     """Return the line; traffic within what is free is all of it at nothing."""
-    formula, numbers = words
+    formula, numbers = pricing
     origin = parts[0][1] if parts else (rules.rule("egress_free") or price.tiers[0])
     priced = [Priced(quantity, price.unit, tier.amount) for quantity, tier in parts]
     full_after_h, rule = rules.transfer_full_after_h, price.rule

@@ -177,10 +177,10 @@ class Usage(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def _too_few(self) -> list[str]:
-        least = {"count": 1, **dict.fromkeys(_COUNTS, 0)}
-        values = {name: getattr(self, name) for name in least}
+        minimums = {"count": 1, **dict.fromkeys(_COUNTS, 0)}
+        values = {name: getattr(self, name) for name in minimums}
         return [
-            f"usage: {name} is {value}; at least {least[name]}"
+            f"usage: {name} is {value}; at least {minimums[name]}"
             for name, value in values.items()
-            if value < least[name]
+            if value < minimums[name]
         ]

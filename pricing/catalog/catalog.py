@@ -84,10 +84,10 @@ class Catalog:
 
     def bought_otherwise(self, offer: Offer) -> Iterator[Offer]:
         """Yield the offers of one size in one region, however they are bought."""
-        place = f"{offer.provider}\0{offer.instance_type}\0{offer.region}\0"
-        first = bisect_left(self.offers, place, key=_order_text)
+        prefix = f"{offer.provider}\0{offer.instance_type}\0{offer.region}\0"
+        first = bisect_left(self.offers, prefix, key=_order_text)
         same = islice(self.offers, first, first + len(PURCHASES))
-        return takewhile(lambda other: _order_text(other).startswith(place), same)
+        return takewhile(lambda row: _order_text(row).startswith(prefix), same)
 
     def gpu_counts(self, like: Offer) -> tuple[float, ...]:
         """Return the GPUs per machine, rising, that a provider sells of a GPU, bought like this."""
@@ -107,9 +107,9 @@ class Catalog:
         """How many offers have a current row, whatever the day; a refreshed price counts once."""
         last: dict[tuple[str, ...], Offer] = {}
         for row in self.rows:
-            other = last.setdefault(_offer_order(row), row)
-            if other is not row:
-                last[_offer_order(row)] = max(row, other, key=_precedence)
+            latest = last.setdefault(_offer_order(row), row)
+            if latest is not row:
+                last[_offer_order(row)] = max(row, latest, key=_precedence)
         return sum(row.current for row in last.values())
 
     @property

@@ -37,7 +37,7 @@ class RegionPlace:
     in_eu: bool
 
     @property
-    def words(self) -> frozenset[str]:
+    def names(self) -> frozenset[str]:
         """What `--region` may call it, beside the region's own name."""
         eu = {EU} if self.in_eu else set()
         return frozenset({self.country, self.name, self.continent, *eu})
@@ -52,17 +52,17 @@ def known_regions(offers: Iterable[Offer]) -> frozenset[str]:
     """Return every word for a place: regions of offers and providers, countries, continents."""
     regions = {region for offer in offers for region in regions_of(offer)}
     regions |= {region for _, region in _places()}
-    return frozenset(regions | {word for place in _places().values() for word in place.words})
+    return frozenset(regions | {name for row in _places().values() for name in row.names})
 
 
 @cache
 def _countries() -> dict[str, str]:
-    return {region: place.name for (_, region), place in _places().items()}
+    return {region: row.name for (_, region), row in _places().items()}
 
 
-def country_of(place: str) -> str:
+def country_of(region: str) -> str:
     """Return the country that a region is in; another place as it is."""
-    return _countries().get(place, place)
+    return _countries().get(region, region)
 
 
 _ANYWHERE = frozenset({"internet", "worldwide", "anywhere"})
@@ -83,7 +83,7 @@ def destination(word: str) -> str:
     for row in read_csv("countries.csv"):
         if name in (row["country"], row["name"]):
             return row["name"]
-    places = {place.continent for place in _places().values()} | {EU}
+    places = {row.continent for row in _places().values()} | {EU}
     if name in places:
         return name
     if name in _countries() and name != EVERYWHERE:
@@ -115,20 +115,20 @@ def placed(offer: Offer, places: Iterable[str]) -> Offer | None:
         offer: one with a price for everywhere is taken in the first of its regions that fits.
         places: regions by their names, or groups of them; none asked for fits all.
     """
-    words = {word.lower() for word in places}
-    if not words:
+    names = {word.lower() for word in places}
+    if not names:
         return offer
     for region in regions_of(offer):
-        if is_in(offer.provider, region, words):
+        if is_in(offer.provider, region, names):
             return structs.replace(offer, region=region)
-    everywhere = offer.region == EVERYWHERE and _words(offer.provider, EVERYWHERE) & words
+    everywhere = offer.region == EVERYWHERE and _names_of(offer.provider, EVERYWHERE) & names
     return offer if everywhere else None
 
 
 def is_in(provider: str, region: str, places: Iterable[str]) -> bool:
     """Return whether a region is one of the places, by its name or a group; none: it is."""
-    words = {word.lower() for word in places}
-    return not words or region in words or bool(_words(provider, region) & words)
+    names = {word.lower() for word in places}
+    return not names or region in names or bool(_names_of(provider, region) & names)
 
 
 def continent_of(offer: Offer) -> str | None:
@@ -136,13 +136,13 @@ def continent_of(offer: Offer) -> str | None:
     region_places = [
         place_of(offer.provider, region) for region in regions_of(offer) or (EVERYWHERE,)
     ]
-    names = {place.continent if place else None for place in region_places}
+    names = {row.continent if row else None for row in region_places}
     return names.pop() if len(names) == 1 else None
 
 
-def _words(provider: str, region: str) -> frozenset[str]:
-    place = place_of(provider, region)
-    return place.words if place else frozenset()
+def _names_of(provider: str, region: str) -> frozenset[str]:
+    row = place_of(provider, region)
+    return row.names if row else frozenset()
 
 
 @cache

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pricing.errors import InputError
 from pricing.feeds.feeds import FEEDS, parsed
 from pricing.refresh.feed_rows import FeedPage, FeedRow, of_known_machine, to_reading
-from pricing.refresh.reading import FeedReading, FeedRequest, Question, whole
+from pricing.refresh.reading import FeedReading, FeedRequest, Question, required
 from pricing.tables import members, objects
 
 _OPEN, _CLOSE = b"callback(", b")"
@@ -21,7 +21,7 @@ _OPEN, _CLOSE = b"callback(", b")"
 def read(request: FeedRequest) -> FeedReading:
     """Return one reading: spot prices of Linux machines, all regions."""
     question = Question(name="spot.js")
-    answer = whole(request.answers.get(question), question)
+    answer = required(request.answers.get(question), question)
     data = answer.path.read_bytes().strip()
     if data.startswith(_OPEN):
         data = data.rstrip(b";\n ")

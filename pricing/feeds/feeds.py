@@ -17,7 +17,7 @@ import msgspec
 from pricing.errors import InputError
 from pricing.money import plain
 from pricing.refresh.feed_rows import FeedPage, FeedRow, to_reading
-from pricing.refresh.reading import Feed, FeedReading, FeedRequest, Question, Read, whole
+from pricing.refresh.reading import Feed, FeedReading, FeedRequest, Question, Read, required
 from pricing.tables import read_toml
 
 _FEEDS = msgspec.convert((read_toml("feeds.toml") or {})["feed"], tuple[Feed, ...])
@@ -51,7 +51,7 @@ def document(request: FeedRequest, question: Question) -> Any:  # noqa: ANN401 -
     Raises:
         InputError: it is not JSON.
     """
-    data = whole(request.answers.get(question), question).path.read_bytes()
+    data = required(request.answers.get(question), question).path.read_bytes()
     return parsed(data, question.name)
 
 

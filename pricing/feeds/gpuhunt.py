@@ -20,7 +20,7 @@ from pricing.refresh.reading import (
     PriceReading,
     Question,
     read_parts,
-    whole,
+    required,
 )
 
 MOST_BYTES = 256 * 2**20
@@ -59,7 +59,7 @@ def read(request: FeedRequest) -> FeedReading:
 def _of_server(name: str, request: FeedRequest) -> Callable[[], PriceReading | None]:
     def read_one() -> PriceReading | None:
         question = Question(name=f"{name}/version", path=f"{name}/version")
-        version = whole(request.answers.get(question), question).path.read_text("ascii").strip()
+        version = required(request.answers.get(question), question).path.read_text("ascii").strip()
         day = date.fromisoformat(version[:8])
         archive = Question(
             name=f"{name}/catalog.zip", path=f"{name}/{version}/catalog.zip", changed_only=True

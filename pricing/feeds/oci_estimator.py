@@ -86,9 +86,9 @@ def _hourly(product: Mapping[str, object]) -> Decimal | None:
         return None
     prices = [
         price
-        for place in objects(product["currencyCodeLocalizations"])
-        if place["currencyCode"] == "USD"
-        for price in objects(place["prices"])
+        for localization in objects(product["currencyCodeLocalizations"])
+        if localization["currencyCode"] == "USD"
+        for price in objects(localization["prices"])
     ]
     if len(prices) != 1 or prices[0]["model"] != "PAY_AS_YOU_GO":
         return None

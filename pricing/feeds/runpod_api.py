@@ -33,9 +33,9 @@ _GPUS = """query GpuTypes($input: GpuLowestPriceInput) {
 
 def rows(request: FeedRequest, _: Counter[str]) -> list[FeedRow]:
     """Return the prices: secure by data centre, community for anywhere."""
-    centres = _data(request, "data-centres", _CENTRES, {})["dataCenters"]
-    places = [str(centre["id"]) for centre in centres if centre["listed"]]
-    questions = [(place, count) for place in (*sorted(places), "") for count in COUNTS]
+    listed = _data(request, "data-centres", _CENTRES, {})["dataCenters"]
+    centres = [str(row["id"]) for row in listed if row["listed"]]
+    questions = [(centre, count) for centre in (*sorted(centres), "") for count in COUNTS]
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as executor:
         answers = executor.map(lambda pair: _lines(request, *pair), questions)
         return [line for lines in answers for line in lines]
@@ -54,24 +54,24 @@ def _data(request: FeedRequest, name: str, query: str, variables: Mapping[str, o
     return answer["data"]
 
 
-def _lines(request: FeedRequest, place: str, count: int) -> list[FeedRow]:
-    query_input = {"gpuCount": count, "secureCloud": bool(place)}
-    if place:
-        query_input["dataCenterId"] = place  # type: ignore[assignment] # of JSON
-    name = f"{place or 'community'}-{count}"
+def _lines(request: FeedRequest, centre: str, count: int) -> list[FeedRow]:
+    query_input = {"gpuCount": count, "secureCloud": bool(centre)}
+    if centre:
+        query_input["dataCenterId"] = centre  # type: ignore[assignment] # of JSON
+    name = f"{centre or 'community'}-{count}"
     types = _data(request, name, _GPUS, {"input": query_input})["gpuTypes"]
-    return [line for kind in types for line in _line(kind, place, count)]
+    return [line for kind in types for line in _line(kind, centre, count)]
 
 
-def _line(kind: Mapping[str, object], place: str, count: int) -> Iterator[FeedRow]:
+def _line(kind: Mapping[str, object], centre: str, count: int) -> Iterator[FeedRow]:
     lowest = members(kind.get("lowestPrice") or {})
-    price = kind["securePrice" if place else "communityPrice"]
+    price = kind["securePrice" if centre else "communityPrice"]
     if not lowest.get("stockStatus") or not price:
         return
     memory = number(kind["memoryInGb"])
     yield FeedRow(
         instance_type=str(kind["id"]),
-        region=place or EVERYWHERE,
+        region=centre or EVERYWHERE,
         gpu=str(kind["id"] if find(str(kind["id"])) else kind["displayName"]),
         gpu_count=str(count),
         memory_gib=() if memory is None else (memory,),
@@ -79,7 +79,7 @@ def _line(kind: Mapping[str, object], place: str, count: int) -> Iterator[FeedRo
         ram_gib=digits(lowest.get("minMemory")),
         usd_per_hour=_times(price, count),
         purchase="on_demand",
-        community=not place,
+        community=not centre,
     )
 
 

@@ -72,8 +72,8 @@ def _lines(
         gpu=model,
         gpu_count=str(count),
         memory_gib=(memory / _MIB_PER_GIB,),
-        vcpus=_least(offers, "cpu_cores_effective", 1),
-        ram_gib=_least(offers, "cpu_ram", _MB_PER_GB),
+        vcpus=_minimum(offers, "cpu_cores_effective", 1),
+        ram_gib=_minimum(offers, "cpu_ram", _MB_PER_GB),
         usd_per_hour=plain(median(prices)),
         purchase="on_demand",
         community=True,
@@ -84,7 +84,7 @@ def _lines(
     )
 
 
-def _least(offers: list[Mapping[str, Any]], key: str, unit: int) -> str:
+def _minimum(offers: list[Mapping[str, Any]], key: str, unit: int) -> str:
     """Return the least of a figure: what all of the machines have."""
     sizes = [size for offer in offers if (size := number(offer.get(key)))]
     return f"{min(sizes) / unit:.4g}" if len(sizes) == len(offers) else ""

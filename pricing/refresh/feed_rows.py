@@ -262,10 +262,10 @@ def _machines() -> Mapping[tuple[str, str], Offer]:
     machines: dict[tuple[str, str], Offer] = {}
     for offer in bundled_offers():
         key = (offer.provider, offer.instance_type)
-        if key not in machines or _worth(offer) > _worth(machines[key]):
+        if key not in machines or _precedence(offer) > _precedence(machines[key]):
             machines[key] = offer
     return MappingProxyType(machines)
 
 
-def _worth(offer: Offer) -> tuple[bool, bool, int]:
+def _precedence(offer: Offer) -> tuple[bool, bool, int]:
     return offer.current, offer.vcpus is not None, offer.as_of.toordinal()

@@ -156,7 +156,7 @@ def _out_of_line(offer: Offer, prices: KnownPrices) -> Fault | None:
     return None
 
 
-def alone(offers: Iterable[Offer], prices: KnownPrices) -> Iterator[tuple[Offer, Fault]]:
+def outliers(offers: Iterable[Offer], prices: KnownPrices) -> Iterator[tuple[Offer, Fault]]:
     """Yield new offers whose price is far from that of the others with their GPU in the answer."""
     groups: dict[tuple[str, str], list[Offer]] = {}
     for offer in offers:
@@ -208,7 +208,7 @@ def _held_against(offer: Offer, purchase: str, prices: KnownPrices) -> tuple[Off
     places = prices.by_name.get((offer.instance_type, purchase), {})
     if offer.region in places:
         return (places[offer.region],)
-    rising = sorted(places.values(), key=lambda place: (place.usd_per_hour, place.region))
+    rising = sorted(places.values(), key=lambda priced: (priced.usd_per_hour, priced.region))
     return (rising[0], rising[-1]) if rising else ()
 
 
@@ -311,8 +311,8 @@ def check(
 
 def _doubted(offers: Sequence[Offer], before: KnownPrices) -> dict[Offer, Fault]:
     """Return the offers that only the others of the answer show to be wrong."""
-    whole = shifted(offers, before)
-    return dict.fromkeys(offers, whole) if whole else dict(alone(offers, before))
+    shift = shifted(offers, before)
+    return dict.fromkeys(offers, shift) if shift else dict(outliers(offers, before))
 
 
 def _read(provider: str, row: Row) -> tuple[Offer | None, Fault | None]:
@@ -378,24 +378,24 @@ def offer_faults(offer: Offer) -> Iterator[Fault]:
     if gpu is None:
         yield "gpu", f"GPU {offer.gpu!r:.60} is not in the hardware table"
         return
-    whole = offer.gpu_count >= 1
-    if whole and (offer.gpu_count != int(offer.gpu_count) or offer.gpu_count > _MOST_GPUS):
+    unsliced = offer.gpu_count >= 1
+    if unsliced and (offer.gpu_count != int(offer.gpu_count) or offer.gpu_count > _MOST_GPUS):
         yield "count", f"{offer.gpu_count:g} GPUs in one machine"
-    if whole and not has_memory(gpu, offer.gpu_memory_gib):
+    if unsliced and not has_memory(gpu, offer.gpu_memory_gib):
         total = offer.gpu_count > 1 and has_memory(gpu, offer.gpu_memory_gib / offer.gpu_count)
         hint = ", which is the total of all its GPUs" if total else ""
         yield (
             "memory",
             (f"{offer.gpu_memory_gib:g} GiB a GPU{hint}; {gpu.name} has {gpu.memory_gib:g}"),
         )
-    if not whole and offer.gpu_memory_gib > gpu.memory_gib:
+    if not unsliced and offer.gpu_memory_gib > gpu.memory_gib:
         yield "memory", f"a slice of {offer.gpu_memory_gib:g} GiB of a {gpu.memory_gib:g} GiB GPU"
 
 
 def _kept_out(provider: str, row: Row, fault: Fault) -> KeptOut:
-    place = "/".join(part for part in (row["instance_type"], row["region"]) if part != "*")
+    name = "/".join(part for part in (row["instance_type"], row["region"]) if part != "*")
     return KeptOut(
-        name=f"{provider}/{place[:80]}, {row['purchase']}",
+        name=f"{provider}/{name[:80]}, {row['purchase']}",
         instance_type=row["instance_type"],
         purchase=row["purchase"],
         fault=fault[0],

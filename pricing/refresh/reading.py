@@ -227,7 +227,7 @@ def read_parts(
     return FeedReading(readings=tuple(readings), problems=tuple(problems), unchanged=unchanged)
 
 
-def whole(answer: Answer | None, question: Question) -> Answer:
+def required(answer: Answer | None, question: Question) -> Answer:
     """Return the answer of a question that is not `changed_only`.
 
     Raises:

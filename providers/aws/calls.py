@@ -125,7 +125,7 @@ def tag_specification(kind: str, marks: OwnershipTags, name: str) -> dict[str, J
     return {"ResourceType": kind, "Tags": tags}
 
 
-def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
+def creations(spec: LaunchSpec, target: Place) -> Iterator[Creation]:
     """Yield a key pair and a security group, then one call for each machine."""
     marks = spec.marks
     if spec.public_key and not spec.ssh_key:
@@ -133,7 +133,7 @@ def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
         yield Creation(
             kind="key-pair",
             name=name,
-            region=place.region,
+            region=target.region,
             call="ec2:ImportKeyPair",
             arguments={
                 "KeyName": name,
@@ -142,18 +142,18 @@ def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
             },
         )
     if not spec.security_group:
-        yield _group(spec, place)
+        yield _group(spec, target)
     for name in spec.machine_names:
         yield Creation(
             kind=MACHINE,
             name=name,
-            region=place.region,
+            region=target.region,
             call="ec2:RunInstances",
-            arguments=_instance(spec, place, name),
+            arguments=_instance(spec, target, name),
         )
 
 
-def _group(spec: LaunchSpec, place: Place) -> Creation:
+def _group(spec: LaunchSpec, target: Place) -> Creation:
     """Return the run's own group; who may reach port 22 is set by a second call."""
     name = spec.marks.name(GROUP)
     arguments: dict[str, Json] = {
@@ -165,9 +165,9 @@ def _group(spec: LaunchSpec, place: Place) -> Creation:
     return Creation(
         kind="security-group",
         name=name,
-        region=place.region,
+        region=target.region,
         call="ec2:CreateSecurityGroup, ec2:AuthorizeSecurityGroupIngress (port 22)",
-        arguments=arguments | ({"VpcId": place.network} if place.network else {}),
+        arguments=arguments | ({"VpcId": target.network} if target.network else {}),
     )
 
 
@@ -188,34 +188,34 @@ def ingress(group_id: str, ssh_from: tuple[str, ...]) -> list[JsonObject]:
     return [rule, {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]}]
 
 
-def _instance(spec: LaunchSpec, place: Place, name: str) -> dict[str, Json]:
+def _instance(spec: LaunchSpec, target: Place, name: str) -> dict[str, Json]:
     marks = spec.marks
     kinds = [KINDS[MACHINE].tagged, VOLUME]
     body: dict[str, Json] = {
-        "ImageId": spec.image or _IMAGE.format(architecture=place.cpu_architecture),
-        "InstanceType": place.instance_type,
+        "ImageId": spec.image or _IMAGE.format(architecture=target.cpu_architecture),
+        "InstanceType": target.instance_type,
         "MinCount": 1,
         "MaxCount": 1,
         "ClientToken": client_token(
-            name, place.instance_type, place.purchase, f"{place.region}{place.zone}"
+            name, target.instance_type, target.purchase, f"{target.region}{target.zone}"
         ),
         **_network(spec),
-        "UserData": _user_data(spec, place),
+        "UserData": _user_data(spec, target),
         "InstanceInitiatedShutdownBehavior": "terminate",
         "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled"},
     }
-    if place.volumes:
+    if target.volumes:
         body["BlockDeviceMappings"] = [
-            {"DeviceName": device, "Ebs": {"DeleteOnTermination": True}} for device in place.volumes
+            {"DeviceName": name, "Ebs": {"DeleteOnTermination": True}} for name in target.volumes
         ]
-    if place.zone:
-        body["Placement"] = {"AvailabilityZone": place.zone}
+    if target.zone:
+        body["Placement"] = {"AvailabilityZone": target.zone}
     key = spec.ssh_key or (marks.name(KEY) if spec.public_key else "")
     if key:
         body["KeyName"] = key
-    if place.purchase == "spot":
+    if target.purchase == "spot":
         kinds.append(KINDS["spot-request"].tagged)
-        body["InstanceMarketOptions"] = _spot(spec, place)
+        body["InstanceMarketOptions"] = _spot(spec, target)
     body["TagSpecifications"] = [tag_specification(kind, marks, name) for kind in kinds]
     return body
 
@@ -239,26 +239,26 @@ def _network(spec: LaunchSpec) -> dict[str, Json]:
     return {"SecurityGroups": [spec.marks.name(GROUP)]}
 
 
-def _user_data(spec: LaunchSpec, place: Place) -> str:
+def _user_data(spec: LaunchSpec, target: Place) -> str:
     """Return the bootstrap; where another key pair is named, it brings the run's own key, too."""
-    document = message_from_string(place.user_data)
+    document = message_from_string(target.user_data)
     if not (spec.ssh_key and spec.public_key and document.is_multipart()):
-        return place.user_data
+        return target.user_data
     text = f'#cloud-config\nssh_authorized_keys: ["{spec.public_key}"]\n'
     document.attach(MIMEText(text, "cloud-config", "us-ascii"))
     return document.as_string()
 
 
-def _spot(spec: LaunchSpec, place: Place) -> dict[str, Json]:
+def _spot(spec: LaunchSpec, target: Place) -> dict[str, Json]:
     """Return spot options: one-time, ended when interrupted, at a price within the run's cap."""
     options = {
         "SpotInstanceType": "one-time",
         "InstanceInterruptionBehavior": "terminate",
     }
-    if place.offer is not None:
+    if target.offer is not None:
         start = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
-        most = price_within(place.offer, spec.count, spec.most_s, start, spec.max_usd)
-        options["MaxPrice"] = plain(most)
+        max_price = price_within(target.offer, spec.count, spec.most_s, start, spec.max_usd)
+        options["MaxPrice"] = plain(max_price)
     return {"MarketType": "spot", "SpotOptions": options}
 
 

@@ -102,9 +102,9 @@ class AwsCloud(Cloud):
         return self._clients.get("scheduler", region, repeats=repeats)
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch; pure."""
-        return tuple(calls.creations(spec, place))
+        return tuple(calls.creations(spec, target))
 
     @staticmethod
     def external_terminators(spec: LaunchSpec, machine: Resource) -> tuple[Creation, ...]:
@@ -131,15 +131,15 @@ class AwsCloud(Cloud):
         spec = with_caller(spec, private_endpoint(self._ec2(HOME)))
         places: list[Place] = []
         notes: list[str] = []
-        for place in spec.places:
+        for target in spec.places:
             placed = replace(
-                place, region=place.region or (place.offer.region if place.offer else "")
+                target, region=target.region or (target.offer.region if target.offer else "")
             )
             with sdk_errors("reading where the type is offered"):
                 named = filter(None, (placed.zone,))
                 zones = tuple(named) or self.zones(placed.instance_type, placed.region)
             if not zones:
-                notes.append(f"{place.instance_type} is not offered in {placed.region}")
+                notes.append(f"{target.instance_type} is not offered in {placed.region}")
                 continue
             placed, zones, trouble = place_in_network(
                 self._ec2(placed.region), spec.subnet, placed, zones

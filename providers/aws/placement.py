@@ -16,7 +16,7 @@ _PUBLIC = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 def place_in_network(
     ec2: AwsClient,
     subnet: str,
-    place: Place,
+    target: Place,
     zones: tuple[str, ...],
 ) -> tuple[Place, tuple[str, ...], str]:
     """Return where machines can be made, as the network allows it.
@@ -24,28 +24,28 @@ def place_in_network(
     Args:
         ec2: client of the region.
         subnet: that the user named; empty: the default VPC.
-        place: without a zone.
+        target: without a zone.
         zones: that offer the type.
 
     Returns:
         The place with its network, the zones that are left, and why there are none.
     """
     if not subnet:
-        return place, zones, _without_default(ec2, place)
+        return target, zones, _without_default(ec2, target)
     try:
         network = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]
     except Exception as error:
         if not code_of(error).startswith("InvalidSubnet"):
             raise
-        return place, (), f"there is no subnet {subnet} in {place.region}"
+        return target, (), f"there is no subnet {subnet} in {target.region}"
     fitting = tuple(zone for zone in zones if zone == network["AvailabilityZone"])
     if not fitting:
         where = network["AvailabilityZone"]
-        return place, (), f"{place.instance_type} is not offered in {where}, where {subnet} is"
-    return replace(place, network=str(network["VpcId"])), fitting, ""
+        return target, (), f"{target.instance_type} is not offered in {where}, where {subnet} is"
+    return replace(target, network=str(network["VpcId"])), fitting, ""
 
 
-def _without_default(ec2: AwsClient, place: Place) -> str:
+def _without_default(ec2: AwsClient, target: Place) -> str:
     """Return what to say of a region without a default VPC.
 
     Empty where there is one, or none may ask.
@@ -59,7 +59,7 @@ def _without_default(ec2: AwsClient, place: Place) -> str:
             raise
         return ""
     return (
-        f"{place.region} has no default VPC in this account: name a subnet with a way to the "
+        f"{target.region} has no default VPC in this account: name a subnet with a way to the "
         "internet by --subnet subnet-ID (and, if you like, --security-group sg-ID)"
     )
 
@@ -155,29 +155,29 @@ def quota_code(instance_type: str, purchase: str) -> tuple[str, str] | None:
     return _CODES.get((generation, purchase)) or _CODES.get((family, purchase))
 
 
-def check_quota(session: AwsClient, place: Place, count: int) -> str:
+def check_quota(session: AwsClient, target: Place, count: int) -> str:
     """Return what the quota says, as a remark.
 
     Raises:
         QuotaError: the machines alone are more than the quota allows.
     """
-    quota = quota_code(place.instance_type, place.purchase)
-    vcpus = None if place.offer is None else place.offer.vcpus
+    quota = quota_code(target.instance_type, target.purchase)
+    vcpus = None if target.offer is None else target.offer.vcpus
     if quota is None or vcpus is None:
-        return f"the quota for {place.instance_type} in {place.region} is not known"
+        return f"the quota for {target.instance_type} in {target.region} is not known"
     code, name = quota
     needed = round(vcpus) * count
     try:
-        service = client(session, "service-quotas", place.region)
+        service = client(session, "service-quotas", target.region)
         allowed = round(_value(service, code))
     except Exception as error:  # noqa: BLE001 - not being allowed to ask must not stop a launch
-        return f"{name} in {place.region} could not be read ({type(error).__name__})"
+        return f"{name} in {target.region} could not be read ({type(error).__name__})"
     if needed > allowed:
         raise QuotaError(
-            f"AWS: {name} in {place.region} ({code}) is {allowed} vCPUs, and {needed} are needed. "
+            f"AWS: {name} in {target.region} ({code}) is {allowed} vCPUs, and {needed} are needed. "
             "Ask for more at console.aws.amazon.com/servicequotas, or take another region."
         )
-    return f"{name} in {place.region}: {needed} of {allowed} vCPUs are needed, used ones unknown"
+    return f"{name} in {target.region}: {needed} of {allowed} vCPUs are needed, used ones unknown"
 
 
 def quotas(session: AwsClient, region: str) -> tuple[str, ...]:

@@ -114,8 +114,8 @@ def _machine(described: Mapping[str, Any]) -> _Machine:
     share = gpu.get("GpuPartitionSize") or 1
     count = gpu.get("Count") or share  # g6f and gr6f: Count 0, a share of one GPU
     model = find(gpu.get("Name"), memory_gib=size_mib / _MIB_PER_GIB or None)
-    whole = count >= 1 and model is not None
-    memory_gib = model.memory_gib if whole and model is not None else size_mib / _MIB_PER_GIB
+    unsliced = count >= 1 and model is not None
+    memory_gib = model.memory_gib if unsliced and model is not None else size_mib / _MIB_PER_GIB
     return _Machine(
         name=described["InstanceType"],
         cells={
@@ -208,7 +208,7 @@ def _cheapest(prices: list[tuple[str, str]]) -> dict[str, str]:
     Of one whose price is not an amount, if there is one.
     """
     (price, zone), *dearer = sorted(prices, key=_amount)
-    dearer_text = "".join(f"; {place} {amount}" for amount, place in dearer)
+    dearer_text = "".join(f"; {other_zone} {amount}" for amount, other_zone in dearer)
     return {
         "usd_per_hour": price,
         "purchase": "spot",

@@ -230,7 +230,7 @@ def _use(cloudwatch: AwsClient, ids: Sequence[str], now: datetime) -> _Use:
     for first in range(0, len(series), _MOST_QUERIES):
         part = series[first : first + _MOST_QUERIES]
         pages = cloudwatch.get_paginator("get_metric_data").paginate(
-            MetricDataQueries=[_query(f"m{place}", *row) for place, row in enumerate(part)],
+            MetricDataQueries=[_query(f"m{index}", *row) for index, row in enumerate(part)],
             StartTime=now - timedelta(days=DAYS),
             EndTime=now,
         )

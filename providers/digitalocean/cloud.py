@@ -72,9 +72,9 @@ class DigitalOceanCloud(TokenCloud):
         self.api = DigitalOceanApi(access=self.access, on_date=self.note_clock)
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch; pure."""
-        return tuple(resources.creations(spec, place))
+        return tuple(resources.creations(spec, target))
 
     @staticmethod
     def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class DigitalOceanCloud(TokenCloud):
 
     def _image_doubts(self, spec: LaunchSpec) -> Iterator[str]:
         """Yield a note of each image that this account is not shown; who is not told has none."""
-        facts = {sizes().get((PROVIDER, place.instance_type)) for place in spec.places}
+        facts = {sizes().get((PROVIDER, target.instance_type)) for target in spec.places}
         images = {spec.image} if spec.image else {size.image for size in facts if size}
         for image in sorted(filter(None, images)):
             with suppress(ProviderError):

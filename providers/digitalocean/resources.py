@@ -77,7 +77,7 @@ def tags(marks: OwnershipTags) -> list[str]:
     ]
 
 
-def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
+def creations(spec: LaunchSpec, target: Place) -> Iterator[Creation]:
     """Yield a tag, a key and a firewall, then one call for each machine.
 
     Raises:
@@ -90,7 +90,7 @@ def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
         yield _creation("ssh-key", name, {"name": name, "public_key": spec.public_key})
     yield _creation("firewall", marks.text("."), _firewall(spec))
     for name in spec.machine_names:
-        yield _creation(MACHINE, name, _droplet(spec, place, name), place.region)
+        yield _creation(MACHINE, name, _droplet(spec, target, name), target.region)
 
 
 def _creation(kind: str, name: str, body: JsonObject, region: str = "") -> Creation:
@@ -98,17 +98,17 @@ def _creation(kind: str, name: str, body: JsonObject, region: str = "") -> Creat
     return Creation(kind=kind, name=name, region=region, call=call, arguments=body)
 
 
-def _droplet(spec: LaunchSpec, place: Place, name: str) -> dict[str, Json]:
+def _droplet(spec: LaunchSpec, target: Place, name: str) -> dict[str, Json]:
     body: dict[str, Json] = {
         "name": name,
-        "region": place.region,
-        "size": place.instance_type,
-        "image": spec.image or image_of(place.instance_type),
+        "region": target.region,
+        "size": target.instance_type,
+        "image": spec.image or image_of(target.instance_type),
         "tags": tags(spec.marks),
         "monitoring": False,
         "backups": False,
         "ipv6": False,
-        "user_data": place.user_data,
+        "user_data": target.user_data,
     }
     keys = [fingerprint(spec.public_key)] if spec.public_key else []
     return body | {"ssh_keys": [*keys, *filter(None, (spec.ssh_key,))]}

@@ -74,9 +74,9 @@ class DoksCloud(PoolCloud):
         return self._droplets.api
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
         """Return the call of a launch; pure."""
-        return (inventory.creation(spec, pool_of(spec, _TITLE), place),)
+        return (inventory.creation(spec, pool_of(spec, _TITLE), target),)
 
     @staticmethod
     def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:

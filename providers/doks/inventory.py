@@ -41,11 +41,11 @@ def pool_path(cluster_id: str) -> str:
     return f"{PATH}/{cluster_id}/node_pools"
 
 
-def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
+def creation(spec: LaunchSpec, pool: NodePool, target: Place) -> Creation:
     """Return the call of a launch: a pool of as many nodes as it begins with."""
     body: dict[str, Any] = {
         "name": pool_name(spec.marks),
-        "size": place.instance_type,
+        "size": target.instance_type,
         "count": spec.count,
         "labels": spec.marks.labels(LABEL_SEPARATOR),
         "tags": [f"{UNTIL}{spec.marks.tags()['deadline']}"],
@@ -58,7 +58,7 @@ def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
     return Creation(
         kind=POOL,
         name=pool_name(spec.marks),
-        region=place.region,
+        region=target.region,
         call=f"POST {pool_path(cluster)}",
         arguments={"cluster_id": cluster, **body},
     )
@@ -197,12 +197,12 @@ def pool_resource(
 
 def _state(pool: Mapping[str, Any]) -> State:
     """Return how far a pool is: the API says it of its nodes alone."""
-    words = [
+    states = [
         str(members(n.get("status") or {}).get("state")) for n in objects(pool.get("nodes") or ())
     ]
-    if words and all(word == "deleting" for word in words):
+    if states and all(word == "deleting" for word in states):
         return "ending"
-    running = sum(word == "running" for word in words)
+    running = sum(word == "running" for word in states)
     return "running" if running >= int(str(pool.get("count") or 0)) > 0 else "starting"
 
 

@@ -75,14 +75,14 @@ class EksCloud(PoolCloud):
         self._clients = AwsClients(self.account_cloud.session, self.note_clock)
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch: what ends the group comes before it; pure."""
-        group = inventory.creation(spec, pool_of(spec, _TITLE), place)
+        group = inventory.creation(spec, pool_of(spec, _TITLE), target)
         if not spec.end_role:
             return (group,)
         names = {"ClusterName": group.arguments["clusterName"], "NodegroupName": group.name}
         ends = ("eks:deleteNodegroup", names)
-        return (schedule.creation(spec, group.name, place.region, ends), group)
+        return (schedule.creation(spec, group.name, target.region, ends), group)
 
     @staticmethod
     def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:
@@ -95,20 +95,20 @@ class EksCloud(PoolCloud):
 
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Return the launch with the role and the subnets of its nodes, and notes."""
-        pool, place = pool_of(spec, _TITLE), spec.places[0]
-        if place.purchase == "spot":
+        pool, target = pool_of(spec, _TITLE), spec.places[0]
+        if target.purchase == "spot":
             raise InputError(
                 "--purchase spot with --kubernetes: a managed node group takes no highest price, "
                 "so no cap would hold; say on_demand."
             )
-        region = place.region or (place.offer.region if place.offer else "")
+        region = target.region or (target.offer.region if target.offer else "")
         with sdk_errors(f"reading cluster {pool.cluster} in {region}"):
             self._refuse_unknown(pool.cluster, region)
             groups = list(self._usable_groups(pool.cluster, region))
         if not groups:
             raise InputError(_no_group(pool.cluster, region))
-        group, size = groups[0], place.instance_type
-        with sdk_errors(f"reading where {place.instance_type} is offered"):
+        group, size = groups[0], target.instance_type
+        with sdk_errors(f"reading where {target.instance_type} is offered"):
             subnets, notes = self._subnets(tuple(group["subnets"]), size, region)
         if not subnets:
             raise NoCapacityError(
@@ -116,7 +116,7 @@ class EksCloud(PoolCloud):
                 f"{pool.cluster} has nodes ({', '.join(group['subnets'])})."
             )
         pool = replace(pool, node_role=str(group["nodeRole"]), subnets=subnets)
-        checked = replace(spec, places=(replace(place, region=region),), pool=pool)
+        checked = replace(spec, places=(replace(target, region=region),), pool=pool)
         session = self.account_cloud.session
         quota = check_quota(session, checked.places[0], spec.most_machines)
         limits = "EKS has no autoscaler of its own: min and max are limits for the cluster's"

@@ -38,20 +38,20 @@ _DISK_GIB = 100
 """Of a node: images with CUDA and PyTorch do not fit into EKS' default of 20; as `--boot-disk`."""
 
 
-def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
+def creation(spec: LaunchSpec, pool: NodePool, target: Place) -> Creation:
     """Return the call of a launch; its token makes a repeated call one that does nothing more."""
     name = pool_name(spec.marks)
     fixed = spec.count
     low = fixed if pool.min_nodes is None else pool.min_nodes
     high = fixed if pool.max_nodes is None else pool.max_nodes
-    gpu = "" if place.offer is None else place.offer.gpu
+    gpu = "" if target.offer is None else target.offer.gpu
     arguments: dict[str, Any] = {
         "clusterName": pool.cluster,
         "nodegroupName": name,
         "scalingConfig": {"minSize": low, "maxSize": high, "desiredSize": fixed},
-        "instanceTypes": [place.instance_type],
+        "instanceTypes": [target.instance_type],
         "capacityType": "ON_DEMAND",
-        "amiType": _IMAGES[place.cpu_architecture],
+        "amiType": _IMAGES[target.cpu_architecture],
         "diskSize": _DISK_GIB,
         "subnets": list(pool.subnets),
         "nodeRole": pool.node_role,
@@ -64,13 +64,13 @@ def creation(spec: LaunchSpec, pool: NodePool, place: Place) -> Creation:
         "clientRequestToken": name,
     }
     call = "eks:CreateNodegroup"
-    return Creation(kind=POOL, name=name, region=place.region, call=call, arguments=arguments)
+    return Creation(kind=POOL, name=name, region=target.region, call=call, arguments=arguments)
 
 
 def parts(arn: str) -> tuple[str, str]:
     """Return the cluster and the name in the ARN of a node group."""
-    words = arn.rpartition(":")[2].split("/")
-    return (words[1], words[2]) if len(words) > 2 else ("", "")  # noqa: PLR2004 - as the ARN has
+    segments = arn.rpartition(":")[2].split("/")
+    return (segments[1], segments[2]) if len(segments) > 2 else ("", "")  # noqa: PLR2004 - as the ARN has
 
 
 GROUP_TAG = "eks:nodegroup-name"

@@ -71,8 +71,8 @@ def _meaning(path: Path, doing: str, error: Exception) -> JournalError:
         return HeldJournalError(Message("journal.held", path=str(path), seconds=BUSY_MS // 1000))
     if code in _DAMAGED:
         return DamagedJournalError(Message("journal.damaged", path=str(path), error=str(error)))
-    words = {"path": str(path), "doing": doing, "error": str(error)}
-    return JournalError(Message("journal.unusable", **words))
+    details = {"path": str(path), "doing": doing, "error": str(error)}
+    return JournalError(Message("journal.unusable", **details))
 
 
 def open_base(folder: Path) -> sqlite3.Connection:

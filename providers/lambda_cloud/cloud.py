@@ -65,9 +65,9 @@ class LambdaCloud(TokenCloud):
         self._api = LambdaApi(access=self.access, on_date=self.note_clock)
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
         """Return the calls of a launch; pure."""
-        return tuple(inventory.creations(spec, place))
+        return tuple(inventory.creations(spec, target))
 
     @staticmethod
     def termination_steps(spec: LaunchSpec) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def tags(marks: OwnershipTags) -> list[dict[str, str]]:
     return [{"key": f"{PREFIX}-{name}", "value": text} for name, text in marks.tags().items()]
 
 
-def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
+def creations(spec: LaunchSpec, target: Place) -> Iterator[Creation]:
     """Yield a key and a firewall, then one call for each machine.
 
     A key has no tags and a short name, so its marks are the comment of its public half; those of a
@@ -62,19 +62,19 @@ def creations(spec: LaunchSpec, place: Place) -> Iterator[Creation]:
         )
     marks = spec.marks
     if spec.public_key:
-        words = " ".join((*spec.public_key.split()[:2], marks.text(".")))
-        yield _creation(KEY, marks.name("key"), {"public_key": words})
-    walled = place.region != WITHOUT_FIREWALL
+        public_key = " ".join((*spec.public_key.split()[:2], marks.text(".")))
+        yield _creation(KEY, marks.name("key"), {"public_key": public_key})
+    walled = target.region != WITHOUT_FIREWALL
     if walled:
         rules = [_rule(marks, network) for network in spec.ssh_from if ":" not in network]
         if not rules:
             raise InputError(
                 f"--ssh-from {', '.join(spec.ssh_from)}: Lambda's firewall takes IPv4 networks."
             )
-        body = {"region": place.region, "rules": rules}
-        yield _creation(FIREWALL, marks.name("firewall"), body, place.region)
+        body = {"region": target.region, "rules": rules}
+        yield _creation(FIREWALL, marks.name("firewall"), body, target.region)
     for name in spec.machine_names:
-        yield _creation(MACHINE, name, _instance(spec, place, walled=walled), place.region)
+        yield _creation(MACHINE, name, _instance(spec, target, walled=walled), target.region)
 
 
 def _creation(kind: str, name: str, body: Mapping[str, Any], region: str = "") -> Creation:
@@ -92,14 +92,14 @@ def _rule(marks: OwnershipTags, network: str) -> dict[str, Any]:
     }
 
 
-def _instance(spec: LaunchSpec, place: Place, *, walled: bool) -> dict[str, Any]:
+def _instance(spec: LaunchSpec, target: Place, *, walled: bool) -> dict[str, Any]:
     """Return the body of a launch; its firewall is named, for its id is known once it is made."""
     body: dict[str, Any] = {
-        "region_name": place.region,
-        "instance_type_name": place.instance_type,
+        "region_name": target.region,
+        "instance_type_name": target.instance_type,
         "ssh_key_names": [spec.marks.name("key") if spec.public_key else spec.ssh_key],
         "tags": tags(spec.marks),
-        "user_data": place.user_data,
+        "user_data": target.user_data,
     }
     if walled:
         body["firewall_rulesets"] = [{"name": spec.marks.name("firewall")}]

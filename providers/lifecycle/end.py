@@ -29,8 +29,8 @@ from providers.lifecycle.presence import (
     Evidence,
     as_kept,
     ask,
-    elsewhere,
     evidence_of,
+    in_other_accounts,
     why_unproved,
 )
 from providers.lifecycle.session import Session, Stopwatch
@@ -111,7 +111,7 @@ def end_run(
     sides = _EndingPart(session=session, marks=marks, kinds=_side_kinds(machines), regions=regions)
     if machines.is_over:
         sides.end()
-    if machines.is_over and sides.is_over and not (machines.unasked or sides.unasked):
+    if machines.is_over and sides.is_over and not (machines.gaps or sides.gaps):
         if closes:
             write = partial(session.journal.mark_run, run, "ended", session.now())
             session.try_writing(write)
@@ -124,7 +124,7 @@ def _side_kinds(machines: "_EndingPart") -> tuple[str, ...]:
     """Return side resources to end; a run's tag stays while a machine may be known by it alone."""
     kinds = machines.session.cloud.kinds
     sides = tuple(kind for kind in kinds if kind not in COMPUTING)
-    return sides if not machines.unasked else tuple(kind for kind in sides if kind != TAG)
+    return sides if not machines.gaps else tuple(kind for kind in sides if kind != TAG)
 
 
 TAG = "tag"
@@ -148,7 +148,7 @@ class _EndingPart:
     Attributes:
         targets: what has an id.
         intents: what may have been made without our knowing, by name, with looks that missed it.
-        unasked: what could not be asked in the newest round.
+        gaps: what could not be asked in the newest round.
         trouble: the newest refusal.
         is_elsewhere: the credentials are of another account, as far as is known; ids are asked for
             once all the same, because a mistake about that must not keep a machine alive.
@@ -160,7 +160,7 @@ class _EndingPart:
     regions: tuple[str, ...] | None
     targets: dict[_Id, _Target] = field(default_factory=dict)
     intents: dict[_Name, tuple[JournaledResource, Evidence]] = field(default_factory=dict)
-    unasked: tuple[NotQueried, ...] = ()
+    gaps: tuple[NotQueried, ...] = ()
     trouble: str = ""
     is_elsewhere: bool = False
 
@@ -182,7 +182,7 @@ class _EndingPart:
             self._list(watch.elapsed_s)
             for target in self.remaining:
                 self._end_one(target, watch.elapsed_s)
-            if self.is_over and (not self.unasked or watch.elapsed_s >= patience.unasked_s):
+            if self.is_over and (not self.gaps or watch.elapsed_s >= patience.unasked_s):
                 return
             if not self.intents and all(target.is_left for target in self.remaining):
                 return
@@ -198,7 +198,7 @@ class _EndingPart:
         deployment = _deployment_of(self.session, self.marks.run)
         if deployment is None:
             return
-        other_accounts = elsewhere(self.session, [deployment])
+        other_accounts = in_other_accounts(self.session, [deployment])
         self.is_elsewhere, self.trouble = (
             bool(other_accounts),
             other_accounts.get(deployment.marks.run, ""),
@@ -222,7 +222,7 @@ class _EndingPart:
         """Take what is listed of the run; a full list without an intent is a look for it."""
         run = self.marks.run
         listing = self.session.cloud.list_owned(self.regions, self.kinds, {run: self.marks})
-        self.unasked = listing.unasked
+        self.gaps = listing.gaps
         owned = [resource for resource in listing.resources if resource.marks.run == run]
         for resource in owned:
             self._take(resource)
@@ -303,7 +303,7 @@ def _is_asked(listing: Listing, name: _Name) -> bool:
     kind, _, region = name
     return not any(
         gap.kind in ("", kind) and (not region or gap.region in ("", region))
-        for gap in listing.unasked
+        for gap in listing.gaps
     )
 
 
@@ -343,7 +343,7 @@ def _problems(run: str, machines: _EndingPart, sides: _EndingPart) -> list[str]:
     problems = (
         [f"{run} is not gone: {', '.join(remaining)}. {trouble}".strip()] if remaining else []
     )
-    problems += [gap.text for gap in (*machines.unasked, *sides.unasked)]
+    problems += [gap.text for gap in (*machines.gaps, *sides.gaps)]
     return [*problems, f"{run}: {status}; `gpucost down {run}` goes on."]
 
 

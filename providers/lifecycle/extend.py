@@ -75,8 +75,8 @@ def worst_usd(run: Deployment, ends_at: datetime) -> Decimal | None:
     """Return what a run costs if it is billed until then, at the highest price agreed to."""
     if run.offer is None:
         return None
-    most = None if run.terms is None else run.terms.most_usd_per_hour
-    price = max(run.offer.usd_per_hour, most or Decimal(0))
+    agreed_usd = None if run.terms is None else run.terms.most_usd_per_hour
+    price = max(run.offer.usd_per_hour, agreed_usd or Decimal(0))
     offer = structs.replace(run.offer, usd_per_hour=price)
     bill = bill_run(replace(run, offer=offer), ends_at)
     if bill.usd is None or run.pool is None:

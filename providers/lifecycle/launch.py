@@ -82,13 +82,13 @@ def _prepared(
 def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -> None:
     """Try each place in order; a place without capacity is cleaned up before the next."""
     reasons: list[str] = []
-    for place in spec.places:
-        if not _fits_cap(session, spec, place):
-            reasons.append(f"{place.text}: {_over_cap(_spent(session, spec))}")
+    for target in spec.places:
+        if not _fits_cap(session, spec, target):
+            reasons.append(f"{target.text}: {_over_cap(_spent(session, spec))}")
             continue
         try:
-            session.journal.place_run(spec.marks.run, place.region, place.offer)
-            _make_all(session, spec, place)
+            session.journal.place_run(spec.marks.run, target.region, target.offer)
+            _make_all(session, spec, target)
             machines = _await_running(session, spec) if spec.pool is None else ()
             if spec.pool is not None:
                 await_nodes(session, spec)
@@ -97,11 +97,11 @@ def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -
             if spec.pool is None:
                 _end_second_machines(session, spec)
         except NoCapacityError as error:
-            reasons.append(f"{place.text}: {error.problems[0]}")
+            reasons.append(f"{target.text}: {error.problems[0]}")
             session.say(f"no capacity: {reasons[-1]}")
-            _undo(session, spec, place, error)
+            _undo(session, spec, target, error)
         except GpucostError as error:
-            _undo(session, spec, place, error)
+            _undo(session, spec, target, error)
             _close(session, spec, "ended", error.problems)
             raise _with_outcome(spec, error) from error
         else:
@@ -112,7 +112,7 @@ def _launch_somewhere(session: Session, spec: LaunchSpec, login: Login | None) -
     )
 
 
-def _fits_cap(session: Session, spec: LaunchSpec, place: Place) -> bool:
+def _fits_cap(session: Session, spec: LaunchSpec, target: Place) -> bool:
     """Return whether what was spent and what this place may cost lie within the cap.
 
     Machines that lived shorter than their minimum charge cost more than their time; as the deadline
@@ -121,27 +121,27 @@ def _fits_cap(session: Session, spec: LaunchSpec, place: Place) -> bool:
     watch = Stopwatch(session.clock)
     while True:
         spent = _spent(session, spec)
-        over_usd = EXACT.add(_usd_to_come(session, spec, place), spent) - spec.max_usd
+        over_usd = EXACT.add(_usd_to_come(session, spec, target), spent) - spec.max_usd
         if over_usd <= 0:
             return True
-        a_wait_usd = usd_for(place.offer, spec.most_machines, _LONGEST_MINIMUM_S, session.now())
+        a_wait_usd = usd_for(target.offer, spec.most_machines, _LONGEST_MINIMUM_S, session.now())
         if not spent or over_usd > a_wait_usd or watch.elapsed_s >= _LONGEST_MINIMUM_S:
             return False
         watch.pause(session.patience.pause_s)
 
 
-def _usd_to_come(session: Session, spec: LaunchSpec, place: Place) -> Decimal:
+def _usd_to_come(session: Session, spec: LaunchSpec, target: Place) -> Decimal:
     """Return what all machines cost from now until their bill ends at worst, exact."""
     left_s = Decimal(str((spec.marks.deadline - session.now()).total_seconds()))
     lived_s = min(spec.ttl_s, max(Decimal(1), left_s)) + spec.end_s
-    return usd_for(place.offer, spec.most_machines, lived_s, session.now())
+    return usd_for(target.offer, spec.most_machines, lived_s, session.now())
 
 
 def _spent(session: Session, spec: LaunchSpec) -> Decimal:
     """Return what machines at earlier places have cost, exact; each at its own place's price."""
     total = Decimal(0)
     for machine in session.deployment(spec.marks.run).machines:
-        offers = [place.offer for place in spec.places if place.region == machine.region]
+        offers = [target.offer for target in spec.places if target.region == machine.region]
         bills = [bill_machine(machine, offer, session.now())[1] for offer in offers]
         total = EXACT.add(total, max((usd for usd in bills if usd is not None), default=_NOTHING))
     return total
@@ -152,8 +152,8 @@ def _over_cap(spent: Decimal) -> str:
     return f"dearer by the end of its bill than the cap{before}"
 
 
-def _make_all(session: Session, spec: LaunchSpec, place: Place) -> None:
-    for creation in session.cloud.resources_to_create(spec, place):
+def _make_all(session: Session, spec: LaunchSpec, target: Place) -> None:
+    for creation in session.cloud.resources_to_create(spec, target):
         check_time(session, spec)
         resource = _make(session, spec, creation)
         if resource.is_machine:
@@ -260,7 +260,7 @@ def _find(session: Session, spec: LaunchSpec, creation: Creation) -> Resource | 
 def _end_second_machines(session: Session, spec: LaunchSpec) -> None:
     """End what repeated calls have made beside the machines that the journal knows."""
     run = spec.marks.run
-    regions = tuple(dict.fromkeys(place.region for place in spec.places))
+    regions = tuple(dict.fromkeys(target.region for target in spec.places))
     listing = session.cloud.list_owned(regions, (MACHINE,), {run: spec.marks})
     owned = [resource for resource in listing.resources if resource.marks.run == run]
     end_duplicates(session, duplicates(owned, session.deployment(run)))
@@ -300,7 +300,7 @@ def _made_machines(session: Session, spec: LaunchSpec) -> Iterable[JournaledReso
     return (machine for machine in machines if machine.state == "made")
 
 
-def _undo(session: Session, spec: LaunchSpec, place: Place, cause: GpucostError) -> None:
+def _undo(session: Session, spec: LaunchSpec, target: Place, cause: GpucostError) -> None:
     """Remove everything of the run.
 
     Raises:
@@ -308,7 +308,7 @@ def _undo(session: Session, spec: LaunchSpec, place: Place, cause: GpucostError)
     """
     try:
         why = f"undone: {cause.problems[0]}"
-        end_run(session, spec.marks, (place.region,), doing=why, closes=False)
+        end_run(session, spec.marks, (target.region,), doing=why, closes=False)
     except GpucostError as error:
         run = spec.marks.run
         _close(session, spec, "failed", (*cause.problems, *error.problems))
@@ -373,7 +373,7 @@ def await_nodes(session: Session, spec: LaunchSpec) -> None:
         watch.pause(patience.pause_after(watch.elapsed_s))
     running = sum(node.state == "running" for node in nodes)
     fault = pool.why if pool.resource is None else pool.resource.fault
-    doubts = (fault, *(node.why for node in listing.unasked))
+    doubts = (fault, *(node.why for node in listing.gaps))
     why = next(filter(None, doubts), f"{running} of {spec.count} nodes run")
     raise ProviderError(f"the nodes did not start within {patience.running_s:g} s: {why}.")
 

@@ -176,7 +176,7 @@ def why_unproved(session: Session, account: str) -> str:
     return "" if current == account else _other_account(session, account, current)
 
 
-def elsewhere(session: Session, runs: Iterable[Deployment]) -> Mapping[str, str]:
+def in_other_accounts(session: Session, runs: Iterable[Deployment]) -> Mapping[str, str]:
     """Return runs known to be in another account than the credentials are of, and what to say."""
     noted = {run.marks.run: run.account for run in runs if run.account}
     current = account_of(session) if noted else ""
@@ -203,26 +203,26 @@ class Survey:
         resources: everything that is there, of every run and owner.
         machines: what is known of each machine of the journal's open runs, by id.
         unsure: run -> its machines that the provider neither shows nor proves gone, in words.
-        unasked: parts of the provider of which nothing is known.
+        gaps: parts of the provider of which nothing is known.
         strangers: what looks like ours and is not provably so, in words.
     """
 
     resources: tuple[Resource, ...]
     machines: Mapping[str, ExistenceCheck]
     unsure: Mapping[str, tuple[str, ...]]
-    unasked: tuple[NotQueried, ...]
+    gaps: tuple[NotQueried, ...]
     strangers: tuple[str, ...]
 
     @property
     def machines_are_complete(self) -> bool:
         """Whether every machine of ours that the provider shows is in it."""
-        return not any(gap.kind in ("", *COMPUTING) for gap in self.unasked)
+        return not any(gap.kind in ("", *COMPUTING) for gap in self.gaps)
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """Everything that it does not know, in words."""
         unsure = (text for several in self.unsure.values() for text in several)
-        return (*unsure, *(gap.text for gap in self.unasked), *self.strangers)
+        return (*unsure, *(gap.text for gap in self.gaps), *self.strangers)
 
 
 def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
@@ -247,20 +247,20 @@ def survey(session: Session, regions: tuple[str, ...] | None = None) -> Survey:
     present |= {
         run.marks.run for machine, run in unlisted if answers[machine.id].state == "present"
     }
-    other_accounts = elsewhere(session, [run for run in open_ if run.marks.run not in present])
+    other_accounts = in_other_accounts(session, [r for r in open_ if r.marks.run not in present])
     unsure = {run: (f"{run} is not known here: {why}",) for run, why in other_accounts.items()}
     for machine, run in unlisted:
         answer = answers[machine.id]
         if answer.state in _WORDS and run.marks.run not in other_accounts:
             word = _WORDS[answer.state] if answer.is_ours else "left alone"
-            words = f"{machine.name} ({machine.id}) is {word}: {answer.why}"
-            unsure[run.marks.run] = (*unsure.get(run.marks.run, ()), words)
+            doubt = f"{machine.name} ({machine.id}) is {word}: {answer.why}"
+            unsure[run.marks.run] = (*unsure.get(run.marks.run, ()), doubt)
     found_by_id = (answer.resource for answer in answers.values() if answer.resource is not None)
     return Survey(
         resources=(*listing.resources, *found_by_id),
         machines={**checks, **answers},
         unsure=unsure,
-        unasked=listing.unasked,
+        gaps=listing.gaps,
         strangers=listing.strangers,
     )
 

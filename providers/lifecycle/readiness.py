@@ -47,8 +47,8 @@ def pool_status(run: Deployment, resources: tuple[Resource, ...]) -> Status:
     if broken:
         return Status(state="failed", reason=broken)
     nodes = [resource for resource in resources if resource.kind == NODE]
-    least = run.count if run.pool is None or run.pool.min_nodes is None else run.pool.min_nodes
-    if any(runs(resource, nodes, least) for resource in pools):
+    min_nodes = run.count if run.pool is None or run.pool.min_nodes is None else run.pool.min_nodes
+    if any(runs(resource, nodes, min_nodes) for resource in pools):
         return Status(state="ready")
     return Status(state="pending")
 

@@ -121,7 +121,7 @@ def _decide(
     )
     state = "" if deployment is None else deployment.state
     late = session.now() > marks.deadline
-    whole = deployment is not None and (
+    is_complete = deployment is not None and (
         deployment.pool is not None or len(machines) >= deployment.count
     )
     blind = not survey.machines_are_complete
@@ -137,7 +137,7 @@ def _decide(
         (not machines and _is_young(session, marks), "keep", "its launch may still be going on"),
         (not machines, "remove", "side resources without a machine"),
         (deployment is None, "adopt", "live inside its deadline, and not in the journal"),
-        (state == "launching" and whole, "finish", "all its machines are there"),
+        (state == "launching" and is_complete, "finish", "all its machines are there"),
         (state == "launching", "remove", "its launch broke off before all machines were there"),
         (state == "not-proved", "prove", "nothing proves yet that its machines end themselves"),
     )

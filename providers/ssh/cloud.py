@@ -59,18 +59,18 @@ class SshCloud(Cloud):
     kinds: tuple[str, ...] = (MACHINE,)
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
         """Return one call: files are written, and the bootstrap is started; pure."""
         return (
             Creation(
                 kind=MACHINE,
                 name=spec.machine_names[0],
-                region=place.host,
-                call=f"ssh {place.host}: write files, run /opt/gpucost/bootstrap.sh",
+                region=target.host,
+                call=f"ssh {target.host}: write files, run /opt/gpucost/bootstrap.sh",
                 arguments={
-                    "host": place.host,
+                    "host": target.host,
                     "marks": spec.marks.text(":"),
-                    "files": place.user_data,
+                    "files": target.user_data,
                 },
             ),
         )

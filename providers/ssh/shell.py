@@ -228,9 +228,9 @@ class Transfer:
             LostConnectionError: some of it may have come.
             ProviderError: it is not there.
         """
-        words = ("tar", "--format=gnu", "--hard-dereference", "-c", "-f", "-", "-C", source)
+        command = ("tar", "--format=gnu", "--hard-dereference", "-c", "-f", "-", "-C", source)
         try:
-            done = self.shell.read_from(shlex.join((*words, "--", name)), unpack)
+            done = self.shell.read_from(shlex.join((*command, "--", name)), unpack)
         except tarfile.ReadError as error:
             self.shell.close()
             raise LostConnectionError(f"{name}: {error}") from error
@@ -241,7 +241,7 @@ class Transfer:
     def _destination(self) -> tuple[str, str]:
         return destination_of(self.shell.door, self.shell.address)
 
-    def _rsync(self, words: Sequence[str], stdin_data: bytes = b"") -> None:
+    def _rsync(self, arguments: Sequence[str], stdin_data: bytes = b"") -> None:
         connect = (*ssh_words(self.shell.door), "-p", self._destination[1])
         command = (
             "rsync",
@@ -254,7 +254,7 @@ class Transfer:
             "--timeout=120",
             *(("--info=progress2",) if self.progress else ()),
             f"--rsh={' '.join(_for_rsync(word) for word in connect)}",
-            *words,
+            *arguments,
         )
         out = sys.__stderr__ if self.progress else subprocess.DEVNULL
         done = subprocess.run(  # noqa: S603 - words of ours; nothing of them is a shell's

@@ -125,7 +125,7 @@ def _scan(
             for draft in drafts
             for item in draft.items.values()
         ),
-        (*unseen, *(part for draft in drafts for part in draft.unasked)),
+        (*unseen, *(part for draft in drafts for part in draft.gaps)),
         (f"{name}: {error.problems[0]}" for name, error in absent.items()),
         now,
     )
@@ -139,7 +139,7 @@ def _ask(request: Request, provider: str) -> ScanDraft | GpucostError:
         return error
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         return ProviderError(f"its answer cannot be read ({type(error).__name__}: {error}).")
-    return draft if draft.answered or not draft.unasked else ProviderError(draft.unasked[0].why)
+    return draft if draft.answered or not draft.gaps else ProviderError(draft.gaps[0].why)
 
 
 def _offer(catalog: Catalog, item: ScannedItem) -> Offer | None:

@@ -14,9 +14,7 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 def feed_of(name: str, place: Path, as_of: date | None = None) -> FeedReading:
     """Return what a feed's reader makes of a file or a folder."""
     feed = FEEDS[name]
-    return reader(feed)(
-        FeedRequest(answers=FeedFiles(feed=feed, place=place), now=NOW, as_of=as_of)
-    )
+    return reader(feed)(FeedRequest(answers=FeedFiles(feed=feed, path=place), now=NOW, as_of=as_of))
 
 
 def readings_of(name: str, place: Path, as_of: date | None = None) -> tuple[PriceReading, ...]:

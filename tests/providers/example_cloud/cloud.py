@@ -50,15 +50,15 @@ class ExampleCloud(Cloud):
     kinds: tuple[str, ...] = (MACHINE,)
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
         """One call for each machine; its marks are in it."""
         return tuple(
             Creation(
                 kind=MACHINE,
                 name=name,
-                region=place.region,
+                region=target.region,
                 call="POST /machines",
-                arguments={"type": place.instance_type, "marks": spec.marks.text(":")},
+                arguments={"type": target.instance_type, "marks": spec.marks.text(":")},
             )
             for name in spec.machine_names
         )

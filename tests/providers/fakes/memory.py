@@ -75,15 +75,15 @@ class MemoryCloud(Cloud):
     _created: int = 0
 
     @staticmethod
-    def resources_to_create(spec: LaunchSpec, place: Place) -> tuple[Creation, ...]:
+    def resources_to_create(spec: LaunchSpec, target: Place) -> tuple[Creation, ...]:
         """Return a key, then the machines."""
-        arguments = {"marks": spec.marks.text(":"), "type": place.instance_type}
+        arguments = {"marks": spec.marks.text(":"), "type": target.instance_type}
         names = (("key", spec.marks.name("key")), *((MACHINE, n) for n in spec.machine_names))
         return tuple(
             Creation(
                 kind=kind,
                 name=name,
-                region=place.region,
+                region=target.region,
                 call=f"make {kind}",
                 arguments=arguments,
             )
@@ -98,9 +98,9 @@ class MemoryCloud(Cloud):
     def check(self, spec: LaunchSpec) -> tuple[LaunchSpec, tuple[str, ...]]:
         """Return each place, in every region where it names none."""
         places = tuple(
-            replace(place, region=region)
-            for place in spec.places
-            for region in ((place.region,) if place.region else self.regions)
+            replace(target, region=region)
+            for target in spec.places
+            for region in ((target.region,) if target.region else self.regions)
         )
         return replace(spec, places=places), ()
 
@@ -144,13 +144,13 @@ class MemoryCloud(Cloud):
         """Return everything that is shown there."""
         _ = marks_by_run
         resources: list[Resource] = []
-        unasked: list[NotQueried] = []
+        gaps: list[NotQueried] = []
         for kind in kinds:
             try:
                 self._raise("list_owned", kind)
             except ProviderError as error:
                 why = error.problems[0]
-                unasked.append(NotQueried(provider=self.name, kind=kind, region="", why=why))
+                gaps.append(NotQueried(provider=self.name, kind=kind, region="", why=why))
                 continue
             resources += (
                 resource
@@ -158,7 +158,7 @@ class MemoryCloud(Cloud):
                 if resource.kind == kind and (regions is None or resource.region in regions)
             )
         shown = tuple(resource for resource in resources if resource.id not in self.hidden)
-        return Listing(resources=shown, unasked=tuple(unasked))
+        return Listing(resources=shown, gaps=tuple(gaps))
 
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return the resource; a machine runs after some looks."""
@@ -199,11 +199,11 @@ class MemoryCloud(Cloud):
             raise fault.error
 
     def _fault(self, call: str, kind: str, region: str) -> Fault | None:
-        for place, fault in enumerate(self.faults):
+        for target, fault in enumerate(self.faults):
             fits = (fault.call == call, fault.kind in ("", kind), fault.region in ("", region))
             if all(fits):
                 remaining = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
-                self.faults[place : place + 1] = remaining
+                self.faults[target : target + 1] = remaining
                 return fault
         return None
 
