@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 from gpucost.views.output import Output, Table, print_json, print_prose, print_table
 from planner.models.estimate import Estimate
 from planner.serving.fit import CopiesAnswer, ServingCurve, ServingFit
-from planner.serving.search import Layout, ServingPlan
+from planner.serving.search import SOUND_ODDS, Layout, ServingPlan
 from pricing.message import Message, join
 from pricing.money import show, whole_dollars
 
@@ -74,6 +74,11 @@ def _print_plan(answer: ServingPlan, output: Output, lang: str) -> None:
     say(_text(code, lang, best, stopped=best.limit.stopped_by, **usd))
     if best.odds_fraction is not None:
         say(_text("odds-measured" if best.tpot_ms[0].basis == "measured" else "odds", lang, best))
+    risky = min(answer.options, key=lambda option: option.usd)
+    if risky.is_risky:
+        cheaper = {"usd": show(risky.usd), "where": risky.offer.name, "gpu": _gpus(risky.layout)}
+        code = "none-sound" if best.is_risky else "risky"
+        say(_text(code, lang, risky, least=SOUND_ODDS, **cheaper))
     if not batch and best.copies + best.spare == 1:
         say(_text("alone", lang))
     say(_text("basis", lang, best, layouts=answer.layouts, weak=join(best.weak) or "-"))

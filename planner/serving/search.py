@@ -21,7 +21,6 @@ from planner.serving.load import (
     MOST_OF_SATURATION,
     CopyLimit,
     Target,
-    broken,
     copies_for,
     copy_limit,
     fits,
@@ -45,6 +44,8 @@ _SIMULATED = 6  # layouts, at least; more only while a best case is cheaper than
 _MOST_SIMULATED = 10
 _FEWEST_OPTIONS = 3  # to choose from, of layouts up to `_MOST_SIMULATED`
 _LEAST_ODDS = 0.5  # of an option: below, its times as simulated break a target
+SOUND_ODDS = 0.8
+"""Of keeping the targets: an option below is risky, and none is recommended for being cheaper."""
 _DEAREST = 5  # times the cheapest option: what costs more is not listed
 _MILLION = Decimal(1_000_000)
 _HOUR_S = 3600
@@ -158,6 +159,11 @@ class ServingOption(Struct, frozen=True, kw_only=True):
         """What it costs: a batch, or a month."""
         return self.usd_per_month if self.batch_usd is None else self.batch_usd
 
+    @property
+    def is_risky(self) -> bool:
+        """Whether its odds of keeping the targets are too low to recommend it."""
+        return self.odds_fraction is not None and self.odds_fraction < SOUND_ODDS
+
 
 class Unfit(Struct, frozen=True):
     """Why a layout cannot serve.
@@ -214,7 +220,8 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
         targets: that every option keeps.
         layouts: that were looked at; of those that cost more than the options by mean values alone
             nothing is told.
-        options: the cheapest first, one a layout.
+        options: the cheapest first, those after all others whose odds are below 80 %; one a
+            layout, two where more copies lift its odds over that.
         unfit: layouts that cannot serve.
         tokens: the same tokens bought from an API, the cheapest first.
     """
@@ -236,7 +243,7 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
 
 
 def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingPlan:
-    """Return the ways to serve, one a layout, the cheapest first.
+    """Return the ways to serve: first the cheapest that keeps the targets at odds of 80 %.
 
     Args:
         question: what is asked.
@@ -251,10 +258,8 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
     best_case = _best_cases(question, sold, unfit)
     options: list[ServingOption] = []
     for number, (lower_bound, layout, copy) in enumerate(sorted(best_case, key=itemgetter(0, 1))):
-        dear = number >= _SIMULATED and lower_bound > min(
-            (o.usd for o in options), default=lower_bound
-        )
-        dear = dear and len(options) >= _FEWEST_OPTIONS
+        sound_usd = min((o.usd for o in options if not o.is_risky), default=lower_bound)
+        dear = number >= _SIMULATED and lower_bound > sound_usd and len(options) >= _FEWEST_OPTIONS
         if dear or (options and number >= _MOST_SIMULATED):
             break
         limit = copy_limit(copy, question.traffic, question.targets)
@@ -265,18 +270,21 @@ def search(question: Question, offers: Iterable[Offer], as_of: date) -> ServingP
             unfit.append(Unfit(layout, "latency", detail, limit.least))
             continue
         offer = min(sold[layout], key=lambda o: _cost(o, layout, question, limit.rate))
-        option = option_of(question, layout, copy, limit, offer)
-        if option.odds_fraction is None or option.odds_fraction >= _LEAST_ODDS:
-            options.append(option)
-        else:
+        option = option_of(question, layout, copy, limit, offer, odds=_LEAST_ODDS)
+        if option.odds_fraction is not None and option.odds_fraction < _LEAST_ODDS:
             detail = f"{limit.stopped_by} broken at {question.traffic.rate:g}/s"
             unfit.append(Unfit(layout, "latency", detail, 0.0))
-    options.sort(key=_rank)
+            continue
+        options.append(option)
+        if option.is_risky:  # copies with less to do each keep the targets more surely
+            safer = option_of(question, layout, copy, limit, offer, odds=SOUND_ODDS)
+            options += () if safer.is_risky else (safer,)
     if not options:
         raise InputError(_nothing_serves(question, unfit))
-    _check_budget(question, options[0])
-    most = min(question.budget_usd or _DEAREST * options[0].usd, _DEAREST * options[0].usd)
-    options = [option for option in options if option.usd <= most]
+    _check_budget(question, min(options, key=lambda option: option.usd))
+    affordable = [o for o in options if o.usd <= (question.budget_usd or o.usd)]
+    most = _DEAREST * min(affordable, key=_rank).usd
+    options = sorted((option for option in affordable if option.usd <= most), key=_rank)
     return _plan(question, as_of, len(sold), options, unfit)
 
 
@@ -298,11 +306,11 @@ def _plan(
     )
 
 
-def _rank(option: ServingOption) -> tuple[Decimal, bool, float, int]:
-    """Return the order of options: by dollars; of the same, no split over PCIe, better odds."""
+def _rank(option: ServingOption) -> tuple[bool, Decimal, bool, float, int]:
+    """Return the order of options: sound odds, dollars, no split over PCIe, better odds."""
     layout = option.layout
     split = layout.tensor_parallel > 1 and not layout.nvlink
-    return option.usd, split, -(option.odds_fraction or 0.0), option.copies
+    return option.is_risky, option.usd, split, -(option.odds_fraction or 0.0), option.copies
 
 
 def _best_cases(
@@ -434,10 +442,10 @@ def _cost(offer: Offer, layout: Layout, question: Question, rate: float) -> tupl
     return hour * Decimal(str(batch_h)), machines
 
 
-def option_of(
-    question: Question, layout: Layout, copy: Server, limit: CopyLimit, offer: Offer
+def option_of(  # noqa: PLR0913 - what is asked, of what, where
+    question: Question, layout: Layout, copy: Server, limit: CopyLimit, offer: Offer, *, odds: float
 ) -> ServingOption:
-    """Return the copies on an offer, with their times at the asked rate and their dollars."""
+    """Return the copies on an offer: up to twice as many as carry the rate, for the least odds."""
     traffic = question.traffic
     copies = copies_for(traffic.rate * question.peak, limit.rate)
     usd, machines = _cost(offer, layout, question, limit.rate)
@@ -445,18 +453,15 @@ def option_of(
     if question.batch is not None:  # every GPU that is paid for works
         copies = machines * copies_a_machine
         traffic = structs.replace(traffic, rate=copies * limit.rate)
-    rate, most_copies = traffic.rate * question.peak, 2 * copies
+    rate, most_copies = traffic.rate * question.peak, copies if question.batch else 2 * copies
+    kind, targets = "measured" if question.measured else "law", question.targets
     latencies = served(copy, traffic, rate / copies)
-    while question.batch is None and broken(latencies, question.targets) and copies < most_copies:
-        copies += 1  # a simulated percentile is not quite monotone in the rate
+    while targets and copies < most_copies and (_odds(targets, latencies, kind) or 0.0) < odds:
+        copies += 1
         latencies = served(copy, traffic, rate / copies)
         machines = math.ceil((copies + question.spare) / copies_a_machine)
     usd_per_hour = offer.usd_per_hour * machines
-    run = question.measured
-    kind = "measured" if run else "law"
-
-    output, tokens = traffic.output, traffic.context
-    most = copies * limit.rate
+    output, tokens, most = traffic.output, traffic.context, copies * limit.rate
     return ServingOption(
         layout=layout,
         offer=offer,
@@ -475,8 +480,8 @@ def option_of(
         usd_per_million_output_full=usd_per_million(usd_per_hour, most * output),
         usd_per_million_tokens_full=usd_per_million(usd_per_hour, most * tokens),
         headroom_fraction=1.0 - traffic.rate / most,
-        odds_fraction=None if question.batch else _odds(question.targets, latencies, kind),
-        basis=_basis(run),
+        odds_fraction=None if question.batch else _odds(targets, latencies, kind),
+        basis=_basis(question.measured),
         weak=tuple(_weak(question, offer, layout, limit, rate / copies)),
         batch_hours=question.batch / traffic.rate / _HOUR_S if question.batch else None,
         batch_usd=usd if question.batch else None,
@@ -484,10 +489,8 @@ def option_of(
 
 
 def _basis(run: MeasuredRun | None) -> str:
-    if run is None:
-        return Message("serving.basis-law")
-    counted = run.requests
-    return Message("serving.basis-run", n=counted) if counted else Message("serving.basis-one-run")
+    code = "law" if run is None else "run" if run.requests else "one-run"
+    return Message(f"serving.basis-{code}", n=(run.requests if run else None) or 0)
 
 
 def _times_ms(latencies: Latencies, metric: str, kind: str) -> tuple[Estimate, ...]:

@@ -37,8 +37,30 @@ def test_every_option_keeps_the_targets_and_carries_the_rate(call: Call) -> None
         assert option["ttft_ms"][2]["mid"] <= 500
         assert option["tpot_ms"][2]["mid"] <= 50
         assert option["ttft_ms"][2]["low"] < option["ttft_ms"][2]["mid"]
-    costs = [Decimal(option["usd_per_hour"]) for option in answer["options"]]
+    costs = [
+        (option["odds_fraction"] < 0.8, Decimal(option["usd_per_hour"]))
+        for option in answer["options"]
+    ]
     assert costs == sorted(costs)
+
+
+def test_the_cheapest_that_likely_keeps_the_targets_is_recommended(call: Call) -> None:
+    """What costs less at odds under 80 % is listed after all others and named as risky."""
+    few = ("serve", "plan", *LLAMA, "--rate", "5", *TARGETS, *DAY)
+    options = json.loads(call(*few, "-f", "json").out)["options"]
+    cheapest = min(options, key=lambda option: Decimal(option["usd_per_hour"]))
+    assert options[0]["odds_fraction"] >= 0.8 > cheapest["odds_fraction"]
+    assert options.index(cheapest) > 0
+    screen = " ".join(call(*few).out.split())
+    assert screen.index(f"Cheaper but risky: {cheapest['offer']['provider']}/") > 0
+
+
+def test_copies_are_added_where_their_odds_are_low(call: Call) -> None:
+    """Of one model of GPU, more copies of it raise the odds; both answers are listed."""
+    options = planned(call, "--gpu", "RTX-6000-Ada", "--rate", "5")["options"]
+    by_odds = sorted((option["odds_fraction"], option["copies"]) for option in options)
+    assert by_odds[0][0] < 0.8 <= by_odds[-1][0]
+    assert by_odds[0][1] < by_odds[-1][1]
 
 
 def test_the_odds_of_an_answer_are_of_its_own_ranges(call: Call) -> None:
