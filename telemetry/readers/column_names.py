@@ -118,10 +118,11 @@ _AS_PRINTED = {
 
 def fold(header: str) -> tuple[str, str | None]:
     """Return a column's name as tables have it, and the unit that it names."""
-    text = header.strip().strip('"').lower()
+    text = header.strip().strip('"').strip().lower()
     unit = None
-    if bracket := re.search(r"\s*[\[(]([^\])]*)[\])]\s*$", text):
-        text, unit = text[: bracket.start()], spelled(bracket[1])
+    # No bracket within the brackets: a line of 100,000 of them would be searched from each.
+    if bracket := re.search(r"[\[(]([^\[\]()]*)[\])]$", text):
+        text, unit = text[: bracket.start()].rstrip(), spelled(bracket[1])
     text = re.sub(r"[\s.\-/]+", "_", text).strip("_")
     if unit is None and text not in _csv_names() and (worded := _UNIT_WORDS.match(text)):
         text, unit = worded[1], spelled(worded[2])
