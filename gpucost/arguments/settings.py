@@ -146,7 +146,7 @@ def name_variables(command: click.Command) -> None:
     for member in _with_subcommands(command):
         for flag, option in _own_options(member).items():
             name = "_".join((_PREFIX, command.name or "", flag)).upper().replace("-", "_")
-            option.envvar = [*(option.envvar or ()), name]
+            option.envvar = list(dict.fromkeys((*(option.envvar or ()), name)))  # asked again: once
 
 
 def long_options(command: click.Command) -> dict[str, click.Option]:

@@ -4,7 +4,6 @@ import contextlib
 import csv
 import functools
 import io
-import json
 import os
 import re
 import shutil
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from gpucost.arguments.parameters import Command, options
-from planner.models.document import encode
+from planner.models.document import to_text
 from pricing.money import plain, price_text
 from pricing.tables import for_csv
 from telemetry.folder import FolderReadOptions
@@ -315,7 +314,7 @@ def printable(text: str) -> str:
 
 def print_json(document: object) -> None:
     """Print a value as JSON on standard output, as plan.json would have it."""
-    click.echo(json.dumps(encode(document), indent=1, ensure_ascii=False, allow_nan=False))
+    click.echo(to_text(document), nl=False)
 
 
 def _as_csv(table: Table) -> str:

@@ -2,15 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from copy import deepcopy
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema import Draft202012Validator
 
 from gpucost.agents.budget import AgentCap, AgentPreview
 from gpucost.loop.loop_steps import LoopRecord, Round
@@ -26,7 +25,7 @@ from telemetry.recording.recording import GpuIdentity
 from tests.conftest import ROOT
 from tests.gpucost.conftest import Call
 from tests.gpucost.documents import AS_OF, EXAMPLES
-from tests.gpucost.written import BY_COMMAND, faults, hold, validator
+from tests.gpucost.written import BY_COMMAND, faults, hold
 
 PACKAGES = ("gpucost", "planner", "pricing", "providers", "telemetry", "templates")
 AGENTS = {name for name in DOCUMENTS if name.startswith("agent-")}
@@ -173,45 +172,29 @@ def _places(value: Any, path: _Path = ()) -> Iterator[_Path]:
             yield from _places(value[key], (*path, key))
 
 
-def _with_surprises(document: Any, paths: Iterable[_Path]) -> Any:
-    """A copy with an object in each of these places, none of which lies in another."""
-    changed = deepcopy(document)
-    for *above, last in paths:
-        holder = changed
-        for key in above:
-            holder = holder[key]
-        holder[last] = _SURPRISE
-    return changed
-
-
-def _told_of(error: ValidationError) -> Iterator[_Path]:
-    """The places that an error is about, those of the forms that it tried included."""
-    yield tuple(error.absolute_path)
-    for inner in error.context or ():
-        yield from _told_of(inner)
+def _is_refused_with_a_surprise(plan: Any, path: _Path) -> bool:
+    """Whether the schema refuses a plan with an object in that place."""
+    holder = plan
+    for key in path[:-1]:
+        holder = holder[key]
+    before, holder[path[-1]] = holder[path[-1]], _SURPRISE
+    refused = faults(plan, "plan") != []
+    holder[path[-1]] = before
+    return refused
 
 
 def test_a_hostile_change_of_a_plan_is_refused(call: Call) -> None:
-    """An object in the place of any value, and a value that is missing: the schema says so.
-
-    All places of one depth are changed at once; what no error names exactly is tried alone.
-    """
+    """An object in the place of any value, and a value that is missing: the schema says so."""
     asked = ("plan", str(EXAMPLES / "fleet"), "--as-of", AS_OF, "-f", "json")
     plan = call(*asked).json
     plan["jobs"] = plan["jobs"][:1]
     job = plan["jobs"][0]
     job["options"], job["rejected"] = job["options"][:1], job["rejected"][:1]
     assert faults(plan, "plan") == []
-    levels: dict[int, list[_Path]] = {}
-    for path in _places(plan):
-        levels.setdefault(len(path), []).append(path)
-    alone = []
-    for paths in levels.values():
-        errors = validator("plan").iter_errors(_with_surprises(plan, paths))
-        told = {path for error in errors for path in _told_of(error)}
-        alone += [path for path in paths if not told & {path, (*path, "surprise")}]
-    assert sum(map(len, levels.values())) > 1_000
-    assert [path for path in alone if not faults(_with_surprises(plan, [path]), "plan")] == []
+    paths = list(_places(plan))
+    assert len(paths) > 1_000
+    assert [path for path in paths if not _is_refused_with_a_surprise(plan, path)] == []
+    assert faults(plan, "plan") == []
     for name in list(plan):
         if name not in {"teams", "use"}:  # a plan of an earlier version lacks them
             assert faults({key: value for key, value in plan.items() if key != name}, "plan") != []

@@ -5,7 +5,7 @@ import json
 from functools import cache
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from gpucost.schemas.documents import DOCUMENTS
 
@@ -32,7 +32,6 @@ def validator(name: str) -> Draft202012Validator:
     schema = copy.deepcopy(DOCUMENTS[name].schema)
     if name == "profile":  # it is open, as its reader is; what is written is not
         _close(schema)
-    Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
 
 
@@ -47,7 +46,8 @@ def _close(schema: Any) -> None:
 def faults(document: Any, name: str) -> list[str]:
     """Return what is wrong with a document, each with its place."""
     return [
-        f"{one.json_path}: {one.message[:200]}" for one in validator(name).iter_errors(document)
+        f"{error.instance_path}: {error.message[:200]}"
+        for error in validator(name).iter_errors(document)
     ]
 
 

@@ -235,7 +235,7 @@ def test_no_field_comes_alive_in_a_file_of_a_tool(plans: dict[str, str], tool: s
     else:
         pytest.skip("the tool starts no option of it")
     written = 0
-    for name, evil in _evil_plans(plans["visual-search"], together=4):
+    for name, evil in _evil_plans(plans["visual-search"], together=12):
         job = evil.jobs[0]
         for choice in job.options[:3]:
             try:
