@@ -84,32 +84,27 @@ __all__ = [
 
 _PACKAGES = ("planner", "pricing", "providers", "telemetry", "templates")
 _HOMES = {
-    "Catalog": "pricing.catalog.catalog",
-    "Estimate": "planner.models.estimate",
-    "Finding": "planner.signals.finding",
-    "FoundOption": "planner.plan.read",
-    "GpucostError": "pricing.errors",
-    "Measurement": "gpucost.profiling.measuring",
-    "Offer": "pricing.catalog.offer",
-    "Plan": "planner.plan.plan",
-    "Profile": "planner.profile.model",
-    "Quote": "pricing.billing.quote",
-    "Requirements": "planner.choice.requirements",
-    "Usage": "pricing.billing.quote",
-    "diagnose": "planner.diagnosis.diagnose",
-    "find_option": "gpucost.api",
-    "load_catalog": "gpucost.prices.cache",
-    "load_ipython_extension": "gpucost.profiling.measuring",
-    "load_plan": "gpucost.files.plan_file",
-    "load_profile": "gpucost.api",
-    "measure": "gpucost.profiling.measuring",
-    "make_plan": "gpucost.api",
-    "plan_to_json": "gpucost.api",
-    "predict": "planner.prediction.predict",
-    "predict_sharing": "gpucost.api",
-    "quote": "pricing.billing.quote",
-    "read_telemetry": "gpucost.api",
-    "render_report": "gpucost.api",
+    name: module
+    for module, names in {
+        "pricing.catalog.catalog": "Catalog",
+        "planner.models.estimate": "Estimate",
+        "planner.signals.finding": "Finding",
+        "planner.plan.read": "FoundOption",
+        "pricing.errors": "GpucostError",
+        "gpucost.profiling.measuring": "Measurement load_ipython_extension measure",
+        "pricing.catalog.offer": "Offer",
+        "planner.plan.plan": "Plan",
+        "planner.profile.model": "Profile",
+        "pricing.billing.quote": "Quote Usage quote",
+        "planner.choice.requirements": "Requirements",
+        "planner.diagnosis.diagnose": "diagnose",
+        "gpucost.api": "find_option load_profile make_plan plan_to_json "
+        "predict_sharing read_telemetry render_report",
+        "gpucost.prices.cache": "load_catalog",
+        "gpucost.files.plan_file": "load_plan",
+        "planner.prediction.predict": "predict",
+    }.items()
+    for name in names.split()
 }
 
 

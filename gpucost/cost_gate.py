@@ -49,7 +49,7 @@ class CostGate:
         """
         if self.limit_usd is None and self.base is None:
             return 0
-        total = plan.recommended
+        total = plan.total
         if total.unknown:
             raise InputError(
                 f"--fail-over cannot be checked: the cost of {', '.join(total.unknown)} is not "

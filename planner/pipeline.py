@@ -36,6 +36,7 @@ from planner.fleet.placements import find_elsewhere, find_home
 from planner.models.power import cap_that_saves
 from planner.plan.advice import close_at_night, cure_now, find_proof, steady_use
 from planner.plan.answer import answer, with_sharing
+from planner.plan.cluster import cluster_of, plan_cluster
 from planner.plan.confidence import rate_confidence
 from planner.plan.draft import JobDraft, PlanDraft, leave_together, roi, summarize
 from planner.plan.ending import end_idle
@@ -93,27 +94,30 @@ def draft_plan(  # noqa: PLR0913 - three of them say how the work is done
         InputError: a GPU or a stated machine is not known, or a probe is of no job; of all jobs.
     """
     today = _prices(catalog, requirements, as_of)
-    jobs, period = _check_jobs(profiles, requirements)
-    packs = len(jobs) > 1 and requirements.consolidate is not False
-    shared = _Shared(
-        catalog=today, requirements=requirements, period=period, packs=packs, summarizes=summarizes
-    )
-    planned = end_idle(plan_jobs(jobs, shared, executor, on_progress))
-    together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
-    result = answer(planned, requirements, today, period, packs=together, executor=executor)
-    return PlanDraft(
-        as_of=as_of,
-        objective=requirements.objective,
-        period=period,
-        catalog=_summary(today),
-        jobs=with_sharing(planned, result, as_of),
-        fleet=result.fleet,
-        recommended=result.recommended,
-        roi=roi(result.recommended, period, requirements.engineer_usd_per_hour),
-        assumptions=(*assumptions(planned, period, requirements), *result.notes),
-        warnings=(*warnings(planned, today, period), *unknown_moves(result.recommended)),
-        history=requirements.history,
-    )
+    cluster = cluster_of(profiles, requirements)
+
+    planned_before: dict[tuple[str, ...], tuple[JobDraft, ...]] = {}
+
+    def draft(limits: Requirements, change: Callable[[JobDraft], JobDraft] | None) -> PlanDraft:
+        jobs, period = _check_jobs(profiles, limits)
+        packs = len(jobs) > 1 and limits.consolidate is not False
+        shared = _Shared(
+            catalog=today,
+            requirements=limits,
+            period=period,
+            packs=packs,
+            summarizes=summarizes and cluster is None,
+        )
+        planned = planned_before.get(limits.providers)
+        if planned is None:
+            planned = plan_jobs(jobs, shared, executor, on_progress)
+            planned_before[limits.providers] = planned
+        planned = tuple(map(change, planned)) if change else planned
+        return _draft(end_idle(planned), shared, executor)
+
+    if cluster is None:
+        return draft(requirements, None)
+    return plan_cluster(cluster, draft, today, requirements)
 
 
 def _check_jobs(
@@ -164,6 +168,26 @@ class _Shared:
     period: Period
     packs: bool
     summarizes: bool
+
+
+def _draft(planned: tuple[JobDraft, ...], shared: _Shared, executor: Executor | None) -> PlanDraft:
+    """Return the plan of jobs, each of which is planned alone."""
+    requirements, today, period = shared.requirements, shared.catalog, shared.period
+    together = len(planned) > 1 if requirements.consolidate is None else requirements.consolidate
+    result = answer(planned, requirements, today, period, packs=together, executor=executor)
+    return PlanDraft(
+        as_of=today.as_of,
+        objective=requirements.objective,
+        period=period,
+        catalog=_summary(today),
+        jobs=with_sharing(planned, result, today.as_of),
+        fleet=result.fleet,
+        recommended=result.recommended,
+        roi=roi(result.recommended, period, requirements.engineer_usd_per_hour),
+        assumptions=(*assumptions(planned, period, requirements), *result.notes),
+        warnings=(*warnings(planned, today, period), *unknown_moves(result.recommended)),
+        history=requirements.history,
+    )
 
 
 Group = tuple[tuple[Profile, Tenancy | None], ...]

@@ -4,8 +4,10 @@ The watch is a service that systemd starts before anything that waits for cloud-
 when it dies, and that a timer starts anew should somebody stop it.
 """
 
+import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib.resources import files
 from types import MappingProxyType
 
 ENDS = ("poweroff", "api", "none")
@@ -169,29 +171,8 @@ MPS: Mapping[str, str] = MappingProxyType(
 """Where jobs find the control daemon of MPS; bootstrap.sh starts it there."""
 
 
-NOTICES: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        # Compute Engine, "Spot VMs", preemption process: the key says TRUE, and the machine has
-        # up to 30 seconds, of which the looks for it take five.
-        "gcp": {
-            "header": "Metadata-Flavor: Google",
-            "taken_url": "http://metadata.google.internal/computeMetadata/v1/instance/preempted",
-            "says": "^TRUE$",
-            "least_s": "25",
-            # "Handle GPU host maintenance events": a machine with GPUs is stopped for maintenance,
-            # not moved, and this key says so an hour before.
-            "at_risk_url": "http://metadata.google.internal/computeMetadata/v1/instance/"
-            "maintenance-event",
-            "at_risk_says": "^TERMINATE_ON_HOST_MAINTENANCE$",
-        },
-        # Azure, "Scheduled Events" for Linux: an event Preempt, 30 seconds or more before its time.
-        "azure": {
-            "header": "Metadata: true",
-            "taken_url": "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01",
-            "says": '"EventType": *"Preempt"',
-            "least_s": "25",
-        },
-    }
+NOTICES: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    (files("templates.bootstrap") / "notices.toml").read_text(encoding="utf-8")
 )
 """By provider: header of the call, where to ask, what the answer holds, seconds left at least.
 

@@ -8,9 +8,11 @@ from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from planner.choice import requirements as ranges
 from planner.choice.requirements import NumberRange
@@ -168,6 +170,21 @@ def _counts(text: str) -> tuple[int, int]:
     return least, most
 
 
+def _cluster(text: str) -> ranges.Cluster:
+    """Return a cluster: `doks`, `eks`, or what its TOML file says."""
+    try:
+        words = (
+            {"kind": text}
+            if text in ranges.CLUSTER_PROVIDERS
+            else tomllib.loads(Path(text).read_text(encoding="utf-8"), parse_float=Decimal)
+        )
+        return msgspec.convert(words, ranges.Cluster, strict=False)
+    except OSError as error:
+        raise ValueError(f"{text}: {error.strerror}; write doks, eks, or its TOML file.") from error
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise ValueError(f"{text}: {error}.") from error
+
+
 def _number(allowed: NumberRange) -> _ParsedType:
     """Return the type of numbers within a range."""
 
@@ -267,6 +284,7 @@ TYPES: Mapping[str, Any] = {
     "boot-disk": _ParsedType("size", _boot_disk),
     "count": click.IntRange(min=1),
     "count-or-none": click.IntRange(min=0),
+    "cluster": _ParsedType("cluster", _cluster),
     "counts": _ParsedType("count", _counts),
     "day": _ParsedType("date", _day),
     "dollars": _ParsedType("usd", _dollars),

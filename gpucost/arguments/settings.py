@@ -18,6 +18,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
@@ -26,39 +27,9 @@ from platformdirs import user_config_path
 
 from pricing.errors import InputError
 
-_PRINTING = "quiet verbose no-color"
-_FORMAT = f"format {_PRINTING}"
-_ALLOWED = {
-    "profile": (
-        f"interval duration gpu-index gpus no-gpu no-metadata name kind precision batch {_PRINTING}"
-    ),
-    "import": f"gpu kind precision batch work tz map interval name job {_FORMAT}",
-    "diagnose": _FORMAT,
-    "plan": (
-        "objective deadline budget provider region gpu gpus purchase hours-per-month "
-        "work-total egress storage slo-ms consolidate no-consolidate allow-gpu-change "
-        "max-slowdown max-moves time-limit machine current include engineer-rate price "
-        "whole-machine horizon launchable egress-to as-of history lang fx probe base spot-trace "
-        "checkpoint-time restart-time fail-over fail-over-increase grid-g-per-kwh pue "
-        f"host-power-share {_FORMAT}"
-    ),
-    "capacity": f"max-wait order map gpu as-of {_FORMAT}",
-    "report": f"style lang fx {_PRINTING}",
-    "quote": (
-        "addresses as-of boot control-plane count duration egress idle-tail ingress "
-        "inter-region inter-zone monthly nat-gateways nat-traffic object-egress "
-        f"object-storage option purchase snapshots start storage storage-kind {_FORMAT}"
-    ),
-    "prices": (f"provider gpu gpus region max-price purchase sort group-by as-of {_FORMAT}"),
-    "export": f"to option numeric focus-version {_PRINTING}",
-    "bill": f"option {_FORMAT}",
-    "diff": _FORMAT,
-    "list": _FORMAT,
-    "scan": f"provider region owner-tag fail-over {_FORMAT}",
-    "iam-policy": f"provider read-only {_PRINTING}",
-    "explain": _FORMAT,
-    "doctor": _FORMAT,
-}
+_ALLOWED: Mapping[str, str] = tomllib.loads(
+    (files("gpucost.arguments") / "settings.toml").read_text(encoding="utf-8")
+)
 MAY_SET: Mapping[str, frozenset[str]] = MappingProxyType(
     {command: frozenset(options.split()) for command, options in _ALLOWED.items()}
 )

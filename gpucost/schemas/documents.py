@@ -1,16 +1,19 @@
 """The documents that gpucost writes, one row each: what writes it, and the class it is made of."""
 
+import csv
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from importlib import import_module
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 
 from planner.models.json_schema import Schema, json_schema
+from pricing.tables import from_row
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _ENTRY = re.compile(r"^ {4}(?P<names>\w+(?:, \w+)*): (?P<said>.*)$")
@@ -171,79 +174,11 @@ class WrittenDocument:
         return schema_of(self.name, source, many=self.form == "list", tagged=self.tagged)
 
 
-_QUOTES, _RUNS = "gpucost.files.quote_documents", "gpucost.views.runs"
-_SMALL, _ANSWERS = "gpucost.schemas.small_documents", "gpucost.agents.answers"
-
-_ROWS: tuple[tuple[Form, str, str, str], ...] = (
-    ("one", "profile", "profile.json: `profile`, `import`, `run`", "planner.profile.codec:schema"),
-    (
-        "one",
-        "plan",
-        "plan.json: `plan -o`, `plan -f json`, `demo`, `fleet`",
-        "planner.plan.plan:Plan",
-    ),
-    ("one", "brief", "`plan -f json --brief`", f"{_SMALL}:Brief"),
-    ("one", "recipe", "recipe.json: `recipe`", "planner.documents.recipe:Recipe"),
-    ("one", "quote", "`quote -f json`; several in an array", f"{_QUOTES}:PrintedQuote"),
-    ("one", "ownership", "`quote own -f json`", f"{_QUOTES}:OwnershipCosts"),
-    ("one", "comparison", "`compare -f json`", "planner.choice.comparison:Comparison"),
-    ("one", "diagnosis", "`diagnose -f json`", f"{_SMALL}:Diagnosis"),
-    ("one", "verification", "`verify -o`, `verify -f json`", "planner.proof.verify:Verification"),
-    (
-        "one",
-        "plan-change",
-        "`diff -f json`, `fleet --weekly`",
-        "planner.documents.plan_change:PlanChange",
-    ),
-    ("one", "reconciliation", "`reconcile -f json`", "planner.bills.reconcile:Reconciliation"),
-    ("one", "bill", "`bill -f json`", "planner.bills.review:Review"),
-    ("one", "capacity", "`capacity -f json`", "planner.capacity.capacity:CapacityDocument"),
-    ("one", "serving-plan", "`serve plan -f json`", "planner.serving.search:ServingPlan"),
-    ("one", "serving-fit", "`serve fit -f json`", "planner.serving.fit:ServingFit"),
-    ("one", "serving-copies", "`serve copies -f json`", "planner.serving.fit:CopiesAnswer"),
-    ("one", "serving-curve", "`serve curve -f json`", "planner.serving.fit:ServingCurve"),
-    ("one", "preview", "`provision --dry-run -f json`", "gpucost.views.launch:PreviewDocument"),
-    ("one", "run", "`show`, `provision`, `extend`, `-f json`", f"{_RUNS}:DeploymentDocument"),
-    ("one", "runs", "`list -f json`", f"{_RUNS}:DeploymentListDocument"),
-    ("one", "scan", "`scan -f json`", "providers.account_scan:AccountScan"),
-    ("one", "loop", "loop.json: `loop`, `loop -f json`", "gpucost.loop.loop_steps:LoopRecord"),
-    ("one", "accuracy", "`accuracy -f json`", "planner.documents.accuracy:ShippedAccuracy"),
-    ("one", "own-accuracy", "`accuracy --mine -f json`", "planner.proof.outcome:OwnRecord"),
-    ("one", "batch-search", "`run --find-batch -o`", "gpucost.profiling.run_request:BatchSearch"),
-    ("one", "prices-check", "`prices check -f json`", "gpucost.prices.checks:CheckedPrices"),
-    ("one", "explanation", "`explain -f json`", f"{_SMALL}:ExplainedCode"),
-    ("one", "agent-prices", "`prices` of `mcp`", f"{_ANSWERS}:AgentPrices"),
-    ("one", "agent-diagnosis", "`diagnose` of `mcp`", f"{_ANSWERS}:AgentDiagnosis"),
-    ("one", "agent-plan", "`plan` of `mcp`", f"{_ANSWERS}:AgentPlan"),
-    ("one", "agent-runs", "`list` of `mcp`", f"{_ANSWERS}:AgentRuns"),
-    ("one", "agent-end", "`down` of `mcp`", f"{_ANSWERS}:AgentEnd"),
-    ("one", "agent-provision", "`provision` of `mcp`", f"{_ANSWERS}:provision_schema"),
-    ("list", "prices", "`prices -f json`", "gpucost.commands.money.prices:ListedOffer"),
-    ("list", "price-history", "`prices history -f json`", "gpucost.prices.checks:PriceSeries"),
-    ("list", "price-update", "`prices update -f json`", "gpucost.prices.update:UpdatedPrices"),
-    ("list", "installation", "`doctor -f json`", f"{_SMALL}:InstallationCheck"),
-    ("list", "reaped", "`reap -f json`, `watch -f json`", f"{_SMALL}:ReapedRun"),
-    (
-        "line",
-        "steps",
-        "profile.steps.jsonl: `profile`, `run`",
-        "gpucost.profiling.run_files:StepLine",
-    ),
-    ("line", "capture", "profile.capture.jsonl: `profile`, while it measures", f"{_SMALL}:schema"),
-    ("line", "agent-launch", "agent-launches.jsonl: `mcp`", "gpucost.agents.budget:AgentCap"),
-    (
-        "line",
-        "outcome",
-        "outcomes.jsonl: `verify --plan`",
-        "planner.models.track_record:PastPrediction",
-    ),
-)
+_TABLE = (files("gpucost.schemas") / "documents.csv").read_text(encoding="utf-8").splitlines()
 DOCUMENTS: Mapping[str, WrittenDocument] = MappingProxyType(
     {
-        name: WrittenDocument(
-            name=name, written=written, source=source, form=form, tagged=name == "outcome"
-        )
-        for form, name, written, source in _ROWS
+        row["name"]: from_row(WrittenDocument, row, tagged=row["name"] == "outcome")
+        for row in csv.DictReader(_TABLE)
     }
 )
 """By name."""

@@ -6,25 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.bills.bill import (
-    MACHINE,
-    NO_RATES,
-    RESERVED,
-    Bill,
-    BillLine,
-    Rates,
-    csv_rows,
-    dollars,
-    first_of,
-    in_dollars,
-    is_unused_capacity,
-    moment_of,
-    present,
-    read_charges,
-    refuse,
-    says_idle,
-    usage_of_type,
-)
+from planner.bills import bill as bills
 from pricing.message import Message
 
 PROVIDER = "aws"
@@ -72,19 +54,19 @@ def is_cur(header: str) -> bool:
     return "lineItem/UsageType" in header or "line_item_usage_type" in header
 
 
-def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
+def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bill:
     """Return a report.
 
     Raises:
         InputError: columns are missing, its currency has no rate, or cells are not amounts or
             times; all are listed.
     """
-    rows, repeats = _once(csv_rows(name, text, _snake))
+    rows, repeats = _once(bills.csv_rows(name, text, _snake))
     missing = [column for column in _NEEDED if rows and column not in rows[0][1]]
-    refuse(f"{name}:1: the report has no {column}; include it." for column in missing)
+    bills.refuse(f"{name}:1: the report has no {column}; include it." for column in missing)
     spread: Counter[str] = Counter()
 
-    def charges(row: _Row) -> Iterable[BillLine]:
+    def charges(row: _Row) -> Iterable[bills.BillLine]:
         kind = row["line_item_line_item_type"]
         line = _unused(row, rates) if kind in _SPREAD else _line(row, rates)
         if line is None:
@@ -92,14 +74,14 @@ def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
             return ()
         return (line,)
 
-    lines = read_charges(rows, charges, "Correct it, or download the report again.")
+    lines = bills.read_charges(rows, charges, "Correct it, or download the report again.")
     notes = tuple(
         Message("invoice.spread", file=name, kind=kind, count=count)
         for kind, count in sorted(spread.items())
     )
     if repeats:
         notes += (Message("invoice.repeats", file=name, count=repeats),)
-    return Bill(name=name, format="AWS Cost and Usage Report", lines=lines, notes=notes)
+    return bills.Bill(name=name, format="AWS Cost and Usage Report", lines=lines, notes=notes)
 
 
 def _once(rows: Iterable[tuple[str, dict[str, str]]]) -> tuple[list[tuple[str, _Row]], int]:
@@ -109,7 +91,7 @@ def _once(rows: Iterable[tuple[str, dict[str, str]]]) -> tuple[list[tuple[str, _
     repeats = 0
     for place, row in rows:
         cells = tuple(row.values())
-        if present(row.get("identity_line_item_id")) and cells in keys:
+        if bills.present(row.get("identity_line_item_id")) and cells in keys:
             repeats += 1
             continue
         keys.add(cells)
@@ -121,18 +103,20 @@ def _snake(column: str) -> str:
     return _HUMP.sub("_", column).replace("/", "_").lower()
 
 
-def _line(row: _Row, rates: Rates) -> BillLine:
+def _line(row: _Row, rates: bills.Rates) -> bills.BillLine:
     type_ = row["line_item_line_item_type"]
-    amount = in_dollars(
-        _amount(row, _USAGE.get(type_, _UNBLENDED)), present(row["line_item_currency_code"]), rates
+    amount = bills.in_dollars(
+        _amount(row, _USAGE.get(type_, _UNBLENDED)),
+        bills.present(row["line_item_currency_code"]),
+        rates,
     )
-    said_of = present(row.get("line_item_line_item_description"))
+    said_of = bills.present(row.get("line_item_line_item_description"))
     description = said_of or row["line_item_usage_type"]
-    start = moment_of(row["line_item_usage_start_date"])
-    end = moment_of(row["line_item_usage_end_date"])
+    start = bills.moment_of(row["line_item_usage_start_date"])
+    end = bills.moment_of(row["line_item_usage_end_date"])
     agreed = type_ in _AGREED
     if type_ not in _USAGE and not agreed:
-        return BillLine(
+        return bills.BillLine(
             kind=_APART.get(type_, "credit"),
             usd=amount,
             provider=PROVIDER,
@@ -142,53 +126,58 @@ def _line(row: _Row, rates: Rates) -> BillLine:
         )
     usage_type = row["line_item_usage_type"]
     on_top = row.get("line_item_product_code") == "ElasticMapReduce"  # of EC2's own line
-    usage = usage_of_type("" if on_top else usage_type)
-    hours = "0" if agreed else present(row.get("line_item_usage_amount"))
-    return BillLine(
+    usage = bills.usage_of_type("" if on_top else usage_type)
+    hours = "0" if agreed else bills.present(row.get("line_item_usage_amount"))
+    return bills.BillLine(
         kind=usage.kind,
         usd=amount,
         provider=PROVIDER,
         description=description,
         instance_type=usage.instance_type,
-        region=present(row.get("product_region_code")) or present(row.get("product_region")),
-        purchase=(usage.purchase if agreed or type_ == "Usage" else RESERVED)
+        region=bills.present(row.get("product_region_code"))
+        or bills.present(row.get("product_region")),
+        purchase=(usage.purchase if agreed or type_ == "Usage" else bills.RESERVED)
         if usage.purchase
         else None,
-        hours=dollars(hours) if hours and usage.kind == MACHINE else None,
+        hours=bills.dollars(hours) if hours and usage.kind == bills.MACHINE else None,
         start=start,
         end=end,
-        resource=present(row.get("line_item_resource_id")),
-        account=present(row.get("line_item_usage_account_id")),
-        zone=present(row.get("line_item_availability_zone")),
+        resource=bills.present(row.get("line_item_resource_id")),
+        account=bills.present(row.get("line_item_usage_account_id")),
+        zone=bills.present(row.get("line_item_availability_zone")),
         idle=True
-        if is_unused_capacity(usage_type)
-        else says_idle(usage.kind, usage_type, description),
+        if bills.is_unused_capacity(usage_type)
+        else bills.says_idle(usage.kind, usage_type, description),
     )
 
 
-def _unused(row: _Row, rates: Rates) -> BillLine | None:
+def _unused(row: _Row, rates: bills.Rates) -> bills.BillLine | None:
     """Return what a commitment cost while nothing used it; None where its fee has no such part.
 
     The rest of a fee is in the lines of the use that it covers.
     """
     more, less = _UNUSED.get(row["line_item_line_item_type"], ((), ()))
     added, subtracted = (
-        [dollars(cell) for column in columns if (cell := present(row.get(column)))]
+        [bills.dollars(cell) for column in columns if (cell := bills.present(row.get(column)))]
         for columns in (more, less)
     )
     unused = sum(added, Decimal(0)) - sum(subtracted, Decimal(0))
-    usd = in_dollars(unused, present(row["line_item_currency_code"]), rates)
+    usd = bills.in_dollars(unused, bills.present(row["line_item_currency_code"]), rates)
     if usd <= 0 or len(subtracted) < len(less):
         return None
     return replace(
-        _line(row, rates), kind="fee", usd=usd, idle=True, resource=first_of(row, _COMMITMENTS)
+        _line(row, rates),
+        kind="fee",
+        usd=usd,
+        idle=True,
+        resource=bills.first_of(row, _COMMITMENTS),
     )
 
 
 def _amount(row: _Row, column: str) -> Decimal:
-    text = present(row.get(column))
+    text = bills.present(row.get(column))
     if text is None:
         if column != _UNBLENDED:
             raise ValueError(f"{column} is empty, so what the commitment cost is not known")
         return Decimal(0)
-    return dollars(text)
+    return bills.dollars(text)

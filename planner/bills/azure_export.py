@@ -11,23 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from planner.bills.bill import (
-    MACHINE,
-    NO_RATES,
-    RESERVED,
-    Bill,
-    BillLine,
-    Rates,
-    csv_rows,
-    dollars,
-    first_of,
-    in_dollars,
-    kind_in,
-    moment,
-    present,
-    read_charges,
-    says_idle,
-)
+from planner.bills import bill as bills
 from pricing.message import Message
 
 PROVIDER = "azure"
@@ -46,8 +30,8 @@ _CHARGES = {
 _PURCHASES = {
     "ondemand": "on_demand",
     "spot": "spot",
-    "reservation": RESERVED,
-    "savingsplan": RESERVED,
+    "reservation": bills.RESERVED,
+    "savingsplan": bills.RESERVED,
 }
 _TAIL = re.compile(r"\s+(?:spot|low priority)$", re.IGNORECASE)
 _AMERICAN = "%m/%d/%Y"
@@ -61,7 +45,7 @@ def is_azure(header: str) -> bool:
     return "metercategory" in columns and bool(columns.intersection(_COSTS))
 
 
-def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
+def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bill:
     """Return an export.
 
     Where the billing currency is another, the export's own dollars (`costInUsd` of an MCA) count.
@@ -70,38 +54,38 @@ def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
         InputError: columns are missing, the currency has no rate, or cells are not amounts or
             times; all are listed.
     """
-    lines = read_charges(
-        csv_rows(name, text, _plain),
-        lambda row: (_line({column: present(cell) for column, cell in row.items()}, rates),),
+    lines = bills.read_charges(
+        bills.csv_rows(name, text, _plain),
+        lambda row: (_line({column: bills.present(cell) for column, cell in row.items()}, rates),),
         "Correct it, or export the costs again.",
     )
-    free = sum(line.purchase == RESERVED and not line.usd for line in lines)
+    free = sum(line.purchase == bills.RESERVED and not line.usd for line in lines)
     notes = (Message("invoice.actual-costs", file=name, count=free),) if free else ()
-    return Bill(name=name, format="Azure cost details", lines=lines, notes=notes)
+    return bills.Bill(name=name, format="Azure cost details", lines=lines, notes=notes)
 
 
 def _plain(column: str) -> str:
     return "".join(c for c in column.strip().lower() if c.isalnum())
 
 
-def _line(row: _Row, rates: Rates) -> BillLine:
+def _line(row: _Row, rates: bills.Rates) -> bills.BillLine:
     charge = _plain(row.get("chargetype") or "usage")
     if charge not in _CHARGES:
         raise ValueError(f"ChargeType is {row.get('chargetype')!r}, which cost details do not have")
     meter = "/".join((row.get(column) or "") for column in _SAID).lower()
-    use = kind_in("azure", meter)
+    use = bills.kind_in("azure", meter)
     kind = _CHARGES[charge] or use
-    machine = kind == MACHINE
-    day = first_of(row, _DATES)
+    machine = kind == bills.MACHINE
+    day = bills.first_of(row, _DATES)
     start = None if day is None else _day(day)
     unused = charge.startswith("unused")
     described = row.get("productname") or row.get("product")
-    return BillLine(
+    return bills.BillLine(
         kind=kind,
         usd=_usd(row, rates),
         provider=PROVIDER,
         description=described or " ".join(row.get(column) or "" for column in _SAID),
-        instance_type=vm_size(row) if use == MACHINE else None,
+        instance_type=vm_size(row) if use == bills.MACHINE else None,
         region=(row.get("resourcelocation") or "").replace(" ", "").lower() or None,
         purchase=_purchase(row) if machine else None,
         hours=_hours(row) if machine else None,
@@ -109,15 +93,17 @@ def _line(row: _Row, rates: Rates) -> BillLine:
         end=None if start is None else start + _DAY,
         resource=row.get("resourceid") or row.get("instanceid") or row.get("benefitid"),
         account=row.get("subscriptionid") or row.get("subscriptionguid"),
-        idle=unused or says_idle(kind, meter),
+        idle=unused or bills.says_idle(kind, meter),
     )
 
 
-def _usd(row: _Row, rates: Rates) -> Decimal:
+def _usd(row: _Row, rates: bills.Rates) -> Decimal:
     """Return the cost in dollars, from the column that has them, else at a rate that was given."""
     if row.get("costinusd"):
-        return dollars(row["costinusd"] or "")
-    return in_dollars(dollars(first_of(row, _COSTS) or ""), first_of(row, _CURRENCIES), rates)
+        return bills.dollars(row["costinusd"] or "")
+    return bills.in_dollars(
+        bills.dollars(bills.first_of(row, _COSTS) or ""), bills.first_of(row, _CURRENCIES), rates
+    )
 
 
 def _day(text: str) -> datetime:
@@ -125,7 +111,7 @@ def _day(text: str) -> datetime:
     try:
         return datetime.strptime(text, _AMERICAN).replace(tzinfo=UTC)
     except ValueError:
-        return moment(text)
+        return bills.moment(text)
 
 
 def vm_size(row: _Row) -> str | None:
@@ -153,4 +139,4 @@ def _hours(row: _Row) -> Decimal | None:
     """Return the hours; None where the unit is not one hour, as exports count blocks unlike."""
     quantity = row.get("quantity") or row.get("usagequantity")
     unit = _plain(row.get("unitofmeasure") or "")
-    return dollars(quantity) if quantity and unit in ("1hour", "hour", "hours") else None
+    return bills.dollars(quantity) if quantity and unit in ("1hour", "hour", "hours") else None

@@ -11,20 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from planner.bills.bill import (
-    MACHINE,
-    Bill,
-    BillLine,
-    csv_rows,
-    dollars,
-    kind_of_words,
-    moment,
-    moment_of,
-    present,
-    read_charges,
-    says_idle,
-    size_in_parentheses,
-)
+from planner.bills import bill as bills
 from pricing.errors import InputError
 from pricing.message import Message
 
@@ -34,13 +21,13 @@ _CURRENCY = re.compile(r"[A-Z]{3}")
 _Record = Mapping[str, Any]
 
 
-def read_csv(name: str, text: str) -> Bill:
+def read_csv(name: str, text: str) -> bills.Bill:
     """Return an invoice downloaded as CSV.
 
     Raises:
         InputError: its currency is not USD, or cells are not amounts or times; all are listed.
     """
-    rows = list(csv_rows(name, text))
+    rows = list(bills.csv_rows(name, text))
     if rows and "USD" not in rows[0][1]:
         currencies = ", ".join(cell for cell in rows[0][1] if _CURRENCY.fullmatch(cell)) or "none"
         raise InputError(
@@ -50,7 +37,7 @@ def read_csv(name: str, text: str) -> Bill:
     return _bill(name, "DigitalOcean invoice CSV", rows, _csv_line)
 
 
-def read_json(name: str, text: str) -> Bill:
+def read_json(name: str, text: str) -> bills.Bill:
     """Return invoice items or billing insights as the API answers them.
 
     Raises:
@@ -92,48 +79,48 @@ def _bill(
     name: str,
     title: str,
     records: Iterable[tuple[str, Any]],
-    make: Callable[[_Record], BillLine],
-) -> Bill:
+    make: Callable[[_Record], bills.BillLine],
+) -> bills.Bill:
     advice = "Correct it, or download the bill again."
-    lines = read_charges(records, lambda record: (make(record),), advice)
-    return Bill(name=name, format=title, lines=lines, whole=True)
+    lines = bills.read_charges(records, lambda record: (make(record),), advice)
+    return bills.Bill(name=name, format=title, lines=lines, whole=True)
 
 
-def _csv_line(row: _Record) -> BillLine:
-    hours = present(row["hours"])
+def _csv_line(row: _Record) -> bills.BillLine:
+    hours = bills.present(row["hours"])
     return _line(
         row["product"],
         row["description"],
-        dollars(row["USD"]),
-        hours=None if hours is None else dollars(hours),
-        times=(moment_of(row["start"]), moment_of(row["end"])),
+        bills.dollars(row["USD"]),
+        hours=None if hours is None else bills.dollars(hours),
+        times=(bills.moment_of(row["start"]), bills.moment_of(row["end"])),
     )
 
 
-def _item_line(item: _Record) -> BillLine:
-    hours = present(item.get("duration"))
+def _item_line(item: _Record) -> bills.BillLine:
+    hours = bills.present(item.get("duration"))
     counted = str(item.get("duration_unit", "Hours")).lower().startswith("hour")
     return _line(
         item["product"],
         item.get("description") or "",
-        dollars(str(item["amount"])),
-        hours=dollars(hours) if hours and counted else None,
-        times=(moment_of(item.get("start_time")), moment_of(item.get("end_time"))),
-        resource=present(item.get("resource_uuid")) or present(item.get("resource_id")),
+        bills.dollars(str(item["amount"])),
+        hours=bills.dollars(hours) if hours and counted else None,
+        times=(bills.moment_of(item.get("start_time")), bills.moment_of(item.get("end_time"))),
+        resource=bills.present(item.get("resource_uuid")) or bills.present(item.get("resource_id")),
     )
 
 
-def _point_line(point: _Record) -> BillLine:
+def _point_line(point: _Record) -> bills.BillLine:
     """Return the change of one day: insights have neither hours nor an end."""
-    day = moment(point["start_date"])
+    day = bills.moment(point["start_date"])
     sku = str(point.get("sku") or "")
     product = "Droplets" if "-DROP-" in sku else ""
     return _line(
         product,
         point.get("description") or "",
-        dollars(str(point["total_amount"])),
+        bills.dollars(str(point["total_amount"])),
         times=(day, day + timedelta(days=1)),
-        region=present(point.get("region")),
+        region=bills.present(point.get("region")),
     )
 
 
@@ -146,18 +133,18 @@ def _line(  # noqa: PLR0913 - the three forms have these in common
     times: tuple[datetime | None, ...],
     region: str | None = None,
     resource: str | None = None,
-) -> BillLine:
+) -> bills.BillLine:
     """Return one charge: its kind from the product's name, else from the description.
 
     A row is of one thing, which its description names where the bill has no id.
     """
-    kind = kind_of_words(product)
-    kind = kind_of_words(description) if kind == "other" and not product else kind
-    size = size_in_parentheses(description) if kind in (MACHINE, "other") else None
+    kind = bills.kind_of_words(product)
+    kind = bills.kind_of_words(description) if kind == "other" and not product else kind
+    size = bills.size_in_parentheses(description) if kind in (bills.MACHINE, "other") else None
     if size is not None and "gpu" in f"{product} {size}".lower():
-        kind = MACHINE
-    machine = kind == MACHINE
-    return BillLine(
+        kind = bills.MACHINE
+    machine = kind == bills.MACHINE
+    return bills.BillLine(
         kind=kind,
         usd=amount,
         provider=PROVIDER,
@@ -168,11 +155,11 @@ def _line(  # noqa: PLR0913 - the three forms have these in common
         start=times[0],
         end=times[1],
         resource=resource or description or None,
-        idle=says_idle(kind, description),
+        idle=bills.says_idle(kind, description),
     )
 
 
-_JSON: dict[str, tuple[str, Callable[[_Record], BillLine]]] = {
+_JSON: dict[str, tuple[str, Callable[[_Record], bills.BillLine]]] = {
     "invoice_items": ("DigitalOcean invoice JSON", _item_line),
     "data_points": ("DigitalOcean billing insights JSON", _point_line),
 }

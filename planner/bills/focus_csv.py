@@ -10,29 +10,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
 
+from planner.bills import bill as bills
 from planner.bills.azure_export import vm_size
-from planner.bills.bill import (
-    MACHINE,
-    NO_RATES,
-    RESERVED,
-    Bill,
-    BillLine,
-    Rates,
-    UsageType,
-    csv_rows,
-    described_size,
-    dollars,
-    first_of,
-    in_dollars,
-    is_unused_capacity,
-    kind_of_words,
-    moment_of,
-    present,
-    read_charges,
-    refuse,
-    says_idle,
-    usage_of_type,
-)
 from pricing.hardware import find
 from pricing.message import Message
 from pricing.tables import names, read_csv
@@ -49,7 +28,7 @@ _PROVIDERS = ("ServiceProviderName", "ProviderName")
 # Disks of databases and other services are billed in words like those of a machine's disks.
 _DISK_OF = (None, "Storage", "Compute")
 _APART = {"Tax": "tax", "Credit": "credit", "Adjustment": "credit", "Purchase": "fee"}
-_PURCHASES = {"Standard": "on_demand", "Dynamic": "spot", "Committed": RESERVED}
+_PURCHASES = {"Standard": "on_demand", "Dynamic": "spot", "Committed": bills.RESERVED}
 _FORECAST = "x_GpucostIsForecast"
 _HOURS = re.compile(r"hours?|hrs", re.IGNORECASE)
 _GPU_HOURS = re.compile(r"gpus?([ *_-]|[ -]per[ -])hours?", re.IGNORECASE)  # CoreWeave, Nebius, OCI
@@ -63,7 +42,7 @@ def is_focus(header: str) -> bool:
     return all(name in header for name in ("BilledCost", "ChargePeriodStart", "ChargeCategory"))
 
 
-def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
+def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bill:
     """Return a FOCUS file.
 
     What a commitment or an agreed discount covers counts with its EffectiveCost, and so does the
@@ -74,29 +53,30 @@ def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
         InputError: columns are missing, rows are forecasts of ours, the currency has no rate, or
             cells are not amounts or times; all are listed.
     """
-    rows = list(csv_rows(name, text))
+    rows = list(bills.csv_rows(name, text))
     columns = frozenset(rows[0][1]) if rows else frozenset((*_NEEDED, *_PROVIDERS))
     missing = [column for column in _NEEDED if column not in columns]
     if columns.isdisjoint(_PROVIDERS):
         missing.append(" or ".join(_PROVIDERS))
-    refuse(
+    bills.refuse(
         f"{name}:1: FOCUS 1.0 to 1.4 needs the column {column}; export it, too."
         for column in missing
     )
     records = [
-        (source, {column: present(cell) for column, cell in row.items()}) for source, row in rows
+        (source, {column: bills.present(cell) for column, cell in row.items()})
+        for source, row in rows
     ]
     covering = frozenset(
         use
         for _, row in records
         if row["ChargeCategory"] == "Usage" and (use := row.get("CommitmentDiscountId"))
     )
-    lines = read_charges(
+    lines = bills.read_charges(
         records, lambda row: (_line(row, rates, is_spread=_is_spread(row, covering)),), ""
     )
     spread = sum(_is_spread(row, covering) for _, row in records)
     notes = (Message("invoice.fee-spread", file=name, count=spread),) if spread else ()
-    return Bill(name=name, format="FOCUS CSV", lines=lines, notes=notes)
+    return bills.Bill(name=name, format="FOCUS CSV", lines=lines, notes=notes)
 
 
 def _is_spread(row: _Row, covering: frozenset[str]) -> bool:
@@ -110,7 +90,7 @@ def _is_spread(row: _Row, covering: frozenset[str]) -> bool:
     return any(covers == fee or covers.startswith(f"{fee}/") for covers in covering)
 
 
-def _line(row: _Row, rates: Rates, *, is_spread: bool) -> BillLine:
+def _line(row: _Row, rates: bills.Rates, *, is_spread: bool) -> bills.BillLine:
     if (row.get(_FORECAST) or "").lower() == "true":
         raise ValueError(
             "a forecast that gpucost exported, no charge; give the provider's own export"
@@ -122,32 +102,32 @@ def _line(row: _Row, rates: Rates, *, is_spread: bool) -> BillLine:
     column = "EffectiveCost" if effective else "BilledCost"
     usage = _use(row)
     unused = row.get("CommitmentDiscountStatus") == "Unused"
-    spare = is_unused_capacity(row.get("x_UsageType") or "")
+    spare = bills.is_unused_capacity(row.get("x_UsageType") or "")
     if row.get("ChargeClass") == "Correction":
         kind = "credit"  # of an earlier bill
     elif unused:
         kind = "fee"
     else:
         kind = usage.kind if category == "Usage" else _APART[category or ""]
-    machine = kind == MACHINE
-    return BillLine(
+    machine = kind == bills.MACHINE
+    return bills.BillLine(
         kind=kind,
-        usd=in_dollars(dollars(row[column] or ""), row["BillingCurrency"], rates),
-        provider=_provider(first_of(row, _PROVIDERS)),
+        usd=bills.in_dollars(bills.dollars(row[column] or ""), row["BillingCurrency"], rates),
+        provider=_provider(bills.first_of(row, _PROVIDERS)),
         description=row.get("ChargeDescription") or row.get("ServiceName") or "",
         instance_type=usage.instance_type if machine else None,
         region=row.get("RegionId"),
         purchase=usage.purchase if machine else None,
         hours=_quantity(row, _HOURS) if machine else None,
-        start=moment_of(row["ChargePeriodStart"]),
-        end=moment_of(row["ChargePeriodEnd"]),
+        start=bills.moment_of(row["ChargePeriodStart"]),
+        end=bills.moment_of(row["ChargePeriodEnd"]),
         resource=row.get("ResourceId") or row.get("ResourceName"),
         account=row.get("SubAccountId") or row.get("BillingAccountId"),
         zone=row.get("AvailabilityZone"),
         gpu=(_model(row) or _typed(row)[0]) if machine else None,
         gpus=(_gpus(row) or _typed(row)[1]) if machine else None,
         gpu_hours=_quantity(row, _GPU_HOURS) if machine else None,
-        idle=unused or spare or says_idle(kind, *(row.get(column) for column in _WORDS)),
+        idle=unused or spare or bills.says_idle(kind, *(row.get(column) for column in _WORDS)),
     )
 
 
@@ -156,37 +136,39 @@ def _is_discounted(row: _Row) -> bool:
     effective = row.get("EffectiveCost")
     if effective is None:
         return False
-    contracted, usd = row.get("ContractedCost"), dollars(effective)
-    agreed = contracted is not None and dollars(contracted) == usd > 0
+    contracted, usd = row.get("ContractedCost"), bills.dollars(effective)
+    agreed = contracted is not None and bills.dollars(contracted) == usd > 0
     return row.get("CommitmentDiscountId") is not None or agreed
 
 
-def _use(row: _Row) -> UsageType:
+def _use(row: _Row) -> bills.UsageType:
     """Return what a row is for: by AWS's usage type, the SKU's details, then words."""
     purchase = _PURCHASES.get(row.get("PricingCategory") or "")
     if (row.get("ServiceName") or "").lower() == "amazon elastic mapreduce":
-        return UsageType("other", None, None)  # on top of the machine, which has a line of its own
+        return bills.UsageType(
+            "other", None, None
+        )  # on top of the machine, which has a line of its own
     if _quantity(row, _GPU_HOURS) is not None:
-        return UsageType(MACHINE, _detail(row, "InstanceType"), purchase)
+        return bills.UsageType(bills.MACHINE, _detail(row, "InstanceType"), purchase)
     usage_type = row.get("x_UsageType")
     if usage_type:
-        usage = usage_of_type(usage_type)
-        if usage.kind == MACHINE:
+        usage = bills.usage_of_type(usage_type)
+        if usage.kind == bills.MACHINE:
             return usage._replace(purchase=purchase or usage.purchase)
         if usage.kind != "other":
             return usage
     description = row.get("ChargeDescription") or ""
-    size = _detail(row, "InstanceType") or described_size(description) or _azure_size(row)
+    size = _detail(row, "InstanceType") or bills.described_size(description) or _azure_size(row)
     gpu = _typed(row)[0] if size is None else None
     if size is None and gpu is None and " " not in description and _is_of_hours(row):
         size = description or None
     if size is not None or gpu is not None:
-        return UsageType(MACHINE, size, purchase)
-    kind = kind_of_words(row.get("SkuMeter"), description)
-    kind = kind_of_words(row.get("ServiceName")) if kind == "other" else kind
+        return bills.UsageType(bills.MACHINE, size, purchase)
+    kind = bills.kind_of_words(row.get("SkuMeter"), description)
+    kind = bills.kind_of_words(row.get("ServiceName")) if kind == "other" else kind
     if kind == "disk" and row.get("ServiceCategory") not in _DISK_OF:
         kind = "other"
-    return UsageType(kind if kind not in _APART.values() else "other", None, purchase)
+    return bills.UsageType(kind if kind not in _APART.values() else "other", None, purchase)
 
 
 def _azure_size(row: _Row) -> str | None:
@@ -213,7 +195,7 @@ def _gpus(row: _Row) -> Decimal | None:
     """Return the GPUs of a machine, as SkuPriceDetails counts them."""
     count = _detail(row, "GpuCount")
     try:
-        return None if count is None else dollars(count)
+        return None if count is None else bills.dollars(count)
     except ValueError:
         return None
 
@@ -233,7 +215,7 @@ def _quantity(row: _Row, units: re.Pattern[str]) -> Decimal | None:
     for kind in ("Consumed", "Pricing"):
         unit, quantity = row.get(f"{kind}Unit"), row.get(f"{kind}Quantity")
         if unit and quantity and units.fullmatch(unit):
-            return dollars(quantity)
+            return bills.dollars(quantity)
     return None
 
 

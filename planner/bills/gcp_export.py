@@ -11,23 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from planner.bills.bill import (
-    MACHINE,
-    NO_RATES,
-    RESERVED,
-    WORDS,
-    Bill,
-    BillLine,
-    Rates,
-    csv_rows,
-    dollars,
-    in_dollars,
-    kind_in,
-    moment_of,
-    present,
-    read_charges,
-    says_idle,
-)
+from planner.bills import bill as bills
 from pricing.errors import InputError
 from pricing.message import Message
 from pricing.money import EXACT
@@ -54,7 +38,7 @@ _Record = Mapping[str, object]
 
 
 _DOLLARS = "Unrounded Cost ($)"
-_CONSOLE: Mapping[str, str] = WORDS["gcp"]["console"]
+_CONSOLE: Mapping[str, str] = bills.WORDS["gcp"]["console"]
 
 
 def is_gcp(head: str) -> bool:
@@ -64,7 +48,7 @@ def is_gcp(head: str) -> bool:
     return all(name in head for name in ("billing_account_id", "usage_start_time", "sku"))
 
 
-def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
+def read(name: str, text: str, rates: bills.Rates = bills.NO_RATES) -> bills.Bill:
     """Return an export, standard or detailed, or the cost table of the console.
 
     What is billed in another currency is in dollars at the rate of the row.
@@ -76,15 +60,15 @@ def read(name: str, text: str, rates: Rates = NO_RATES) -> Bill:
     advice = "Correct it, or export the rows again."
     own: set[str] = set()
 
-    def charges(record: _Record) -> Iterable[BillLine]:
+    def charges(record: _Record) -> Iterable[bills.BillLine]:
         currency = _value(record, "currency")
         if currency is not None and currency != "USD" and currency not in rates:
             own.add(currency)
         return _lines(record, rates)
 
-    lines = read_charges(_records(name, text), charges, advice)
+    lines = bills.read_charges(_records(name, text), charges, advice)
     notes = tuple(Message("invoice.own-rate", file=name, currency=c) for c in sorted(own))
-    return Bill(name=name, format="Google Cloud billing export", lines=lines, notes=notes)
+    return bills.Bill(name=name, format="Google Cloud billing export", lines=lines, notes=notes)
 
 
 def _records(name: str, text: str) -> Iterator[tuple[str, Any]]:
@@ -98,7 +82,7 @@ def _records(name: str, text: str) -> Iterator[tuple[str, Any]]:
                 yield f"{name}:{number}", _json(f"{name}:{number}", line)
     else:
         defaults = {"currency": "USD"} if _DOLLARS in text.partition("\n")[0] else {}
-        for place, row in csv_rows(name, text, lambda column: _CONSOLE.get(column, column)):
+        for place, row in bills.csv_rows(name, text, lambda column: _CONSOLE.get(column, column)):
             yield place, defaults | row
 
 
@@ -113,11 +97,11 @@ def _value(record: _Record, path: str) -> str | None:
     """Return a value by its path; CSV headings write it `sku.description` or `sku_description`."""
     for key in (path, path.replace(".", "_")):
         if key in record:
-            return present(record[key])
+            return bills.present(record[key])
     value: Any = record
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
-    return present(value)
+    return bills.present(value)
 
 
 def _many(record: _Record, key: str) -> list[_Record]:
@@ -128,80 +112,80 @@ def _many(record: _Record, key: str) -> list[_Record]:
     return [item for item in elements(value or []) if isinstance(item, Mapping)]
 
 
-def _lines(record: _Record, rates: Rates) -> Iterable[BillLine]:
+def _lines(record: _Record, rates: bills.Rates) -> Iterable[bills.BillLine]:
     currency, units = _value(record, "currency"), _value(record, "currency_conversion_rate")
     if currency is None:
         raise ValueError("the currency is missing")
-    if currency != "USD" and currency not in rates and units and dollars(units):
-        rates = {currency: EXACT.divide(Decimal(1), dollars(units))}
+    if currency != "USD" and currency not in rates and units and bills.dollars(units):
+        rates = {currency: EXACT.divide(Decimal(1), bills.dollars(units))}
     cost_type = (_value(record, "cost_type") or "regular").lower()
     if cost_type not in _COST_TYPES:
         raise ValueError(f"cost_type is {cost_type!r}, which exports do not have")
     corrected = _value(record, "adjustment_info.id") is not None
     kind = _COST_TYPES[cost_type] or ("credit" if corrected else _kind(record))
-    usd = in_dollars(dollars(_value(record, "cost") or ""), currency, rates)
+    usd = bills.in_dollars(bills.dollars(_value(record, "cost") or ""), currency, rates)
     paid: list[tuple[str, Decimal]] = []
     covered = False
     for credit in _many(record, "credits"):
-        type_, amount = str(credit.get("type") or ""), dollars(str(credit["amount"]))
-        amount = in_dollars(amount, currency, rates)
-        if type_ in WORDS["gcp"]["price_credits"]:
+        type_, amount = str(credit.get("type") or ""), bills.dollars(str(credit["amount"]))
+        amount = bills.in_dollars(amount, currency, rates)
+        if type_ in bills.WORDS["gcp"]["price_credits"]:
             usd = EXACT.add(usd, amount)
             covered = covered or type_.startswith("COMMITTED")
         else:
             paid.append((str(credit.get("name") or type_), amount))
     yield _line(record, kind, usd, covered=covered)
     for name, amount in paid:
-        yield BillLine(kind="credit", usd=amount, provider=PROVIDER, description=name)
+        yield bills.BillLine(kind="credit", usd=amount, provider=PROVIDER, description=name)
 
 
 def _kind(record: _Record) -> str:
     description = (
         f"{_value(record, 'service.description')}/{_value(record, 'sku.description')}".lower()
     )
-    return kind_in("gcp", description)
+    return bills.kind_in("gcp", description)
 
 
-def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool) -> BillLine:
+def _line(record: _Record, kind: str, usd: Decimal, *, covered: bool) -> bills.BillLine:
     sku = _value(record, "sku.description") or ""
     labels = {str(item.get("key")): item.get("value") for item in _many(record, "system_labels")}
-    machine = kind == MACHINE
+    machine = kind == bills.MACHINE
     gpu = _GPU.match(sku) if machine else None
     unused = str(labels.get(f"{_LABEL}is_unused_reservation")).lower() == "true"
-    return BillLine(
+    return bills.BillLine(
         kind=kind,
         usd=usd,
         provider=PROVIDER,
         description=sku or _value(record, "service.description") or "",
-        instance_type=present(labels.get(f"{_LABEL}machine_spec")) if machine else None,
+        instance_type=bills.present(labels.get(f"{_LABEL}machine_spec")) if machine else None,
         region=_value(record, "location.region"),
         purchase=_purchase(sku, covered=covered) if machine else None,
         hours=_hours(record, sku, labels) if machine else None,
-        start=moment_of(_value(record, "usage_start_time")),
-        end=moment_of(_value(record, "usage_end_time")),
+        start=bills.moment_of(_value(record, "usage_start_time")),
+        end=bills.moment_of(_value(record, "usage_end_time")),
         resource=_value(record, "resource.global_name") or _value(record, "resource.name"),
         account=_value(record, "project.id"),
         zone=_value(record, "location.zone"),
         gpu=(gpu[1] or gpu[2]) if gpu else None,
         gpu_hours=(_amount_h(record) if gpu else Decimal(0)) if machine else None,
-        idle=(machine and unused) or says_idle(kind, sku),
+        idle=(machine and unused) or bills.says_idle(kind, sku),
     )
 
 
 def _purchase(sku: str, *, covered: bool) -> str:
     if "spot" in sku.lower() or "preemptible" in sku.lower():
         return "spot"
-    return RESERVED if covered else "on_demand"
+    return bills.RESERVED if covered else "on_demand"
 
 
 def _hours(record: _Record, sku: str, labels: _Record) -> Decimal | None:
     """Return machine hours, from the rows of its cores; 0 for its other parts."""
     if not _CORE.search(sku):
         return Decimal(0)
-    cores, amount = present(labels.get(f"{_LABEL}cores")), _amount_h(record)
-    if cores is None or amount is None or not dollars(cores):
+    cores, amount = bills.present(labels.get(f"{_LABEL}cores")), _amount_h(record)
+    if cores is None or amount is None or not bills.dollars(cores):
         return None
-    return EXACT.divide(amount, dollars(cores))
+    return EXACT.divide(amount, bills.dollars(cores))
 
 
 def _amount_h(record: _Record) -> Decimal | None:
@@ -212,5 +196,5 @@ def _amount_h(record: _Record) -> Decimal | None:
     ):
         quantity, of = _value(record, amount), per_hour.get((_value(record, unit) or "").lower())
         if quantity and of:
-            return EXACT.divide(dollars(quantity), Decimal(of))
+            return EXACT.divide(bills.dollars(quantity), Decimal(of))
     return None

@@ -143,7 +143,7 @@ _HOUR_S = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class _Stretch:
     """A part of a charge in one part of one day.
 
     Attributes:
@@ -161,7 +161,7 @@ _Piece = tuple[date, str, timedelta]
 """A day, the part of it, and how long."""
 
 
-def stretches(line: BillLine, zone: tzinfo) -> tuple[Stretch, ...]:
+def stretches(line: BillLine, zone: tzinfo) -> tuple[_Stretch, ...]:
     """Return when a charge was made; empty where the bill does not tell."""
     return _stretches(line, list(_pieces(line, zone)))
 
@@ -175,7 +175,7 @@ def days(line: BillLine, zone: tzinfo) -> tuple[tuple[date, Decimal], ...]:
     return tuple((stretch.day, stretch.usd) for stretch in _stretches(line, pieces))
 
 
-def _stretches(line: BillLine, pieces: list[_Piece]) -> tuple[Stretch, ...]:
+def _stretches(line: BillLine, pieces: list[_Piece]) -> tuple[_Stretch, ...]:
     """Return the pieces with their dollars; none where it may have run in some of them only."""
     if len({piece[:2] for piece in pieces}) > 1 and not _ran_through(line):
         return ()
@@ -215,7 +215,7 @@ def _boundary(moment: datetime, zone: tzinfo) -> datetime:
     return midnight.astimezone(UTC)
 
 
-def _priced(usd: Decimal, pieces: list[_Piece]) -> Iterator[Stretch]:
+def _priced(usd: Decimal, pieces: list[_Piece]) -> Iterator[_Stretch]:
     """Yield the pieces with their dollars; the last one bears what division leaves."""
     whole = sum((length for _, _, length in pieces), timedelta())
     remaining_usd = usd
@@ -226,7 +226,7 @@ def _priced(usd: Decimal, pieces: list[_Piece]) -> Iterator[Stretch]:
             remaining_usd if last else EXACT.multiply(usd, share).quantize(_FINEST, context=EXACT)
         )
         remaining_usd = EXACT.subtract(remaining_usd, part_usd)
-        yield Stretch(day=day, part=part, usd=part_usd)
+        yield _Stretch(day=day, part=part, usd=part_usd)
 
 
 _TICK = timedelta(microseconds=1)

@@ -51,7 +51,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
+class _Ranking:
     """The options of one job in order of the objective, the recommended id, and the named ones.
 
     `reason` says why it stays on today's machine; None where it does not.
@@ -117,7 +117,7 @@ def recommended_option(options: tuple[Option, ...], id_: str) -> Option | None:
     return None if id_ == STAY else next(one for one in options if one.id == id_)
 
 
-def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> Ranking:
+def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> _Ranking:
     """Return the listed options and which is recommended; `o0` means leave it."""
     ranked = sorted(candidates, key=lambda candidate: _rank(candidate, context))
     worth = Weighing(
@@ -131,7 +131,7 @@ def rank_candidates(context: JobContext, candidates: tuple[Candidate, ...]) -> R
         ranked, [candidate for candidate in wanted if candidate is not None], context
     )
     ids = {id(candidate): f"o{number}" for number, candidate in enumerate(listed, start=1)}
-    return Ranking(
+    return _Ranking(
         options=tuple(
             _option(ids[id(one)], one, context, worth.of(one), told_most=one is (best or cheapest))
             for one in listed

@@ -6,6 +6,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal, get_args
 
+import msgspec
+
 from planner.actions import ACTIONS
 from planner.models.interruption import CHECKPOINTS, Availability, CheckpointCosts
 from planner.models.track_record import TrackRecord
@@ -141,6 +143,47 @@ class Rejected:
     excess: float = 1.0
 
 
+class _NodePool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nodes of one size: so many, or as many as the autoscaler starts."""
+
+    type: str
+    count: int | None = None
+    min: int = 0
+    max: int = 0
+    usd_per_hour: Decimal | None = None
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the most nodes."""
+        return (self.min, self.max) if self.count is None else (self.count, self.count)
+
+
+CLUSTER_PROVIDERS = {"doks": "digitalocean", "eks": "aws"}
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The managed Kubernetes cluster that the jobs run in.
+
+    Attributes:
+        kind: `doks` or `eks`.
+        region: the provider's name for it; where an EKS cluster says none, us-east-1 is taken.
+        control_plane: its kind, as `gpucost quote --control-plane` takes it.
+        cpu_nodes: pools without GPUs.
+        gpu_nodes: pools with GPUs; none: as many nodes as the jobs use.
+    """
+
+    kind: Literal["doks", "eks"]
+    region: str = ""
+    control_plane: str = "standard"
+    cpu_nodes: tuple[_NodePool, ...] = ()
+    gpu_nodes: tuple[_NodePool, ...] = ()
+
+    @property
+    def provider(self) -> str:
+        """Who bills it."""
+        return CLUSTER_PROVIDERS[self.kind]
+
+
 Objective = Literal["cost", "time", "cost-per-work"]
 Period = Literal["run", "month"]
 
@@ -227,6 +270,7 @@ class Requirements:
         site: grid, PUE and host share, for energy and carbon.
         probes: profiles of the planned jobs elsewhere, by job.name; never jobs of their own.
         history: what became of earlier predictions: it centres and widens new ones.
+        cluster: of Kubernetes, that the jobs run in; None: as the profiles say it.
 
     Raises:
         InputError: a word is not known, or a number out of its range; all such problems are listed.
@@ -272,6 +316,7 @@ class Requirements:
     site: Site = UNKNOWN_SITE
     probes: tuple[Profile, ...] = ()
     history: TrackRecord | None = None
+    cluster: Cluster | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant; write GPU models and regions as the catalog does."""

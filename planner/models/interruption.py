@@ -172,7 +172,7 @@ def parse_trace(text: str, origin: str) -> Availability:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayedRun:
+class _ReplayedRun:
     """One job replayed on a trace.
 
     Attributes:
@@ -193,7 +193,7 @@ def replay(
     *,
     interval_s: float,
     start_s: float = 0.0,
-) -> ReplayedRun:
+) -> _ReplayedRun:
     """Return how a job would have gone that started at `start_s` of the trace.
 
     Whenever capacity is there the job restarts, works `interval_s`, writes a checkpoint, and so on;
@@ -209,7 +209,7 @@ def replay(
             written_s += spell.checkpoints_in(work_s - done_s) * checkpoints.write_s
             lost = billed_s - work_s - written_s
             billed = Billed(work_s=work_s, checkpoint_s=written_s, lost_s=lost)
-            return ReplayedRun(
+            return _ReplayedRun(
                 billed=billed, wall_s=begin + used_s - start_s, interruptions=interruptions
             )
         interruptions += 1
@@ -219,7 +219,7 @@ def replay(
         written_s += saved * checkpoints.write_s
     lost = billed_s - done_s - written_s
     billed = Billed(work_s=done_s, checkpoint_s=written_s, lost_s=lost)
-    return ReplayedRun(billed=billed, wall_s=None, interruptions=interruptions)
+    return _ReplayedRun(billed=billed, wall_s=None, interruptions=interruptions)
 
 
 def _from(spells: Sequence[tuple[float, float]], start_s: float) -> Sequence[tuple[float, float]]:
@@ -262,7 +262,7 @@ def replay_starts(
     *,
     interval_s: float,
     starts_s: Sequence[float] | None = None,
-) -> tuple[ReplayedRun, ...]:
+) -> tuple[_ReplayedRun, ...]:
     """Return the runs that start at these seconds of the trace; None = every hour of it."""
     if starts_s is None:
         hours = max(1, int(len(trace.up) * trace.tick_s // 3600.0))
@@ -273,7 +273,7 @@ def replay_starts(
     )
 
 
-def miss_probability(runs: Sequence[ReplayedRun], deadline_s: float) -> float:
+def miss_probability(runs: Sequence[_ReplayedRun], deadline_s: float) -> float:
     """Return the share of replayed runs that did not end within the deadline, 0-1."""
     missed = sum(run.wall_s is None or run.wall_s > deadline_s for run in runs)
     return missed / len(runs) if runs else 1.0

@@ -22,7 +22,7 @@ from pricing.message import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneAnswer:
+class _OneAnswer:
     """What all jobs are to do.
 
     Attributes:
@@ -49,7 +49,7 @@ def answer(  # noqa: PLR0913 - one answer for all of it
     *,
     packs: bool,
     executor: Executor | None = None,
-) -> OneAnswer:
+) -> _OneAnswer:
     """Return the best of each job alone, packed at home, and packed on another machine type.
 
     Args:
@@ -62,7 +62,7 @@ def answer(  # noqa: PLR0913 - one answer for all of it
     """
     alone, terms = [job.alone for job in jobs], _moving_terms(asked, period)
     if not packs:
-        return OneAnswer(fleet=None, recommended=recommend(alone, None, terms))
+        return _OneAnswer(fleet=None, recommended=recommend(alone, None, terms))
     movable, known = [_movable(job) for job in jobs], PackingCache(executor=executor)
     fleet = _pack(movable, asked, catalog, known)
     found = recommend(alone, fleet, terms)
@@ -71,10 +71,10 @@ def answer(  # noqa: PLR0913 - one answer for all of it
         others = [better if one is found.alternative else one for one in fleet.alternatives]
         fleet = replace(fleet, alternatives=tuple(others))
         found = recommend(alone, fleet, terms)
-    return OneAnswer(fleet=fleet, recommended=found)
+    return _OneAnswer(fleet=fleet, recommended=found)
 
 
-def with_sharing(jobs: tuple[JobDraft, ...], found: OneAnswer, day: date) -> tuple[JobDraft, ...]:
+def with_sharing(jobs: tuple[JobDraft, ...], found: _OneAnswer, day: date) -> tuple[JobDraft, ...]:
     """Return what is planned for each job, as sure as it is where the job is to share.
 
     Args:

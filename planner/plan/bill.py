@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -234,6 +235,46 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     as_of: str
     parts: tuple[PricedPart, ...] | UnsetType = UNSET
+
+
+class ClusterBill(msgspec.Struct, frozen=True, kw_only=True):
+    """What a Kubernetes cluster costs a month, the jobs in it included.
+
+    Attributes:
+        role: how the jobs run today, what is recommended, or another way.
+        cluster: `doks` or `eks`.
+        region: the provider's name for it; empty where one price holds everywhere.
+        usd: expected; None where not every job can run there.
+        lines: what comes on top of the bills of jobs: control plane, CPU nodes, idle GPU nodes.
+        min_nodes: GPU nodes that the autoscaler keeps at least.
+        max_nodes: that it may start.
+        min_usd: with so few of them all month; data that jobs send and keep are not in it.
+        max_usd: with so many.
+        effort_hours: engineering time for the cluster itself, our estimate.
+        net_usd: what is left of the saving over the horizon after all work and moving; None of
+            today.
+        steps: what has to be done or rewritten, a sentence each.
+        reason: why it is not recommended; left out of what is.
+    """
+
+    role: Literal["today", "recommended", "other"]
+    cluster: Literal["doks", "eks"]
+    region: str = ""
+    usd: Amount | None
+    lines: tuple[CostLine, ...] = ()
+    min_nodes: int = 0
+    max_nodes: int = 0
+    min_usd: Amount = Decimal(0)
+    max_usd: Amount = Decimal(0)
+    effort_hours: Number = 0
+    net_usd: Amount | None = None
+    steps: tuple[str, ...] = ()
+    reason: str | UnsetType = UNSET
+
+    @property
+    def beside_usd(self) -> Decimal:
+        """Dollars on top of the bills of jobs."""
+        return sum((line.usd for line in self.lines), Decimal(0))
 
 
 class CostRange(msgspec.Struct, frozen=True, kw_only=True):

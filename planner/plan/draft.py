@@ -18,6 +18,7 @@ from planner.models.costs import WorkCost
 from planner.models.estimate import digits, digits_of
 from planner.models.power import EnergyUse, PowerCap
 from planner.models.track_record import TrackRecord
+from planner.plan.bill import ClusterBill
 from planner.plan.job import Confidence, Now, Proof
 from planner.plan.plan import CatalogSummary, Roi
 from planner.plan.recommendation import JobAlone, Recommendation
@@ -27,7 +28,7 @@ from pricing.billing.lines import QuoteLine
 from pricing.catalog.offer import Offer
 from pricing.errors import NoFeasibleOptionError
 from pricing.message import Message
-from pricing.money import cents
+from pricing.money import HOURS_PER_MONTH, cents
 
 # What fails these has passed every other check, so it came nearest.
 _LAST_CHECKED = ("deadline", "budget")
@@ -200,6 +201,7 @@ class PlanDraft:
         assumptions: what was assumed rather than stated.
         warnings: what a reader must know.
         history: what the user's own record did to the predictions; None without one.
+        clusters: as in `Plan`; empty where the jobs run in none.
     """
 
     as_of: date
@@ -213,6 +215,23 @@ class PlanDraft:
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     history: TrackRecord | None = None
+    clusters: tuple[ClusterBill, ...] = ()
+
+    @property
+    def total(self) -> Recommendation:
+        """What all jobs are to do, and the one total of it, that of their cluster included."""
+        if not self.clusters:
+            return self.recommended
+        jobs, (today, after) = self.recommended, self.clusters[:2]
+        more = after.beside_usd
+        return replace(
+            jobs,
+            before=jobs.before + today.beside_usd,
+            low=jobs.low + more,
+            mid=jobs.mid + more,
+            high=jobs.high + more,
+            effort_hours=jobs.effort_hours + after.effort_hours,
+        )
 
     @property
     def titles(self) -> dict[str, str]:
@@ -315,6 +334,24 @@ def _stay(job: JobDraft, plans: dict[str, JobDraft]) -> JobDraft:
     if not staying:
         return job
     return replace(job, recommended=STAY, reason=Message("keep.neighbors", jobs=staying))
+
+
+def keeping(job: JobDraft) -> JobDraft:
+    """Return a job's plan as it runs today, alone on its machine."""
+    return replace(job, recommended=STAY, home=None, elsewhere=())
+
+
+def leaving(job: JobDraft) -> JobDraft:
+    """Return a job's plan with the cheapest machine that it may leave for, whatever that saves.
+
+    It is a node that is kept all month, as a pool of DOKS has one at least.
+    """
+
+    def held_usd(option: Option) -> Decimal:
+        return max(option.cost, HOURS_PER_MONTH * option.offer.usd_per_hour * option.count)
+
+    cheapest = min(job.options, key=held_usd, default=None)
+    return replace(job, home=None, recommended=cheapest.id if cheapest else STAY)
 
 
 def leaves(job: JobDraft) -> bool:

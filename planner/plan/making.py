@@ -400,6 +400,7 @@ def to_plan(plan: PlanDraft) -> Plan:
         actions=plan.titles,
         teams=tuple(_team(share) for share in rows) or UNSET,
         use=bill_use(plan, uses, rows) or UNSET,
+        clusters=plan.clusters or UNSET,
     )
     return structs.replace(around, jobs=jobs, messages=messages_of(around))
 
@@ -410,7 +411,7 @@ def _team(share: TeamShare) -> TeamShare:
 
 
 def _recommended(plan: PlanDraft) -> RecommendedTotal:
-    total = plan.recommended
+    total = plan.total
     return RecommendedTotal(
         cost_before=cents(total.before),
         cost=CostRange(low=cents(total.low), mid=cents(total.mid), high=cents(total.high)),

@@ -21,7 +21,15 @@ from planner.models.costs import BillUse, Saving, TeamShare
 from planner.models.document import Messages, Number, digest, encode
 from planner.models.estimate import Estimate
 from planner.models.track_record import TrackRecord
-from planner.plan.bill import CostLine, CostRange, RentedOffer, distinct, need, not_negative
+from planner.plan.bill import (
+    ClusterBill,
+    CostLine,
+    CostRange,
+    RentedOffer,
+    distinct,
+    need,
+    not_negative,
+)
 from planner.plan.job import JobPlan
 from pricing.money import Amount
 
@@ -269,6 +277,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         teams: the bill by team, owner and cost centre; left out where no job has such a label.
         use: what the bill of all jobs is for; left out of a single job, and in plans of versions
             that did not say.
+        clusters: the Kubernetes cluster that the jobs run in: as it is today, as recommended, and
+            other ways; left out where they run in none.
         messages: what the sentences outside of jobs were made of; empty in plans of versions that
             did not say.
     """
@@ -289,6 +299,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     actions: Mapping[str, str]
     teams: tuple[TeamShare, ...] | UnsetType = UNSET
     use: BillUse | UnsetType = UNSET
+    clusters: tuple[ClusterBill, ...] | UnsetType = UNSET
     messages: Messages = {}
 
     def __post_init__(self) -> None:

@@ -147,6 +147,7 @@ class Hardware:
     instance_type: str | None = text("the provider's name of the machine")
     region: str | None = text("the provider's region")
     purchase: str | None = text("how it was bought", choices=PURCHASES, default="on_demand")
+    cluster: str | None = text("managed Kubernetes that it is a node of", choices=("doks", "eks"))
     machine: str | None = text("which machine: host or instance id; jobs of one share its bill")
     owned: bool | None = flag("whether its owner has paid for it: its hours cost nothing more")
     paid_until: str | None = text(

@@ -31,7 +31,7 @@ _ASK = Requirements()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rented:
+class _Rented:
     """The machines of the run after the change, and their bill of one period.
 
     Attributes:
@@ -71,7 +71,7 @@ class Dollars:
     high: Decimal
     hours_before: float
     hours_after: float
-    rented: Rented
+    rented: _Rented
     follows_speed: bool
     notes: tuple[str, ...] = ()
 
@@ -99,7 +99,7 @@ def by_plan(plan: Plan, option: FoundOption, speed: MeasuredRatio) -> Dollars | 
     hours = option.job.baseline.hours.mid
     follows = plan.period == "run" or JobKind(option.job.kind).has_fixed_work
     notes = (f"today's bill, hours and prices are those of the plan of {plan.as_of}.",)
-    rented = Rented(
+    rented = _Rented(
         offer=option.offer, count=option.count, lines=cost.lines, hours=option.hours.mid
     )
     return _dollars(plan.period, today, hours, rented, speed, follows=follows, notes=notes)
@@ -135,7 +135,7 @@ def by_catalog(
     faster = work.hours_at_work / speed.mid if work.fixed_work else work.hours_at_work
     hours = faster + work.idle_hours
     bill = bill_of_work(offer, count, hours, work, catalog)
-    rented = Rented(
+    rented = _Rented(
         offer=offer_on(offer, catalog.as_of),
         count=count,
         lines=cost_lines(bill.lines),
@@ -164,7 +164,7 @@ def _dollars(  # noqa: PLR0913 - a bill has that many parts
     period: Period,
     before: Decimal,
     hours: float,
-    rented: Rented,
+    rented: _Rented,
     speed: MeasuredRatio,
     *,
     follows: bool,
@@ -189,7 +189,7 @@ def _dollars(  # noqa: PLR0913 - a bill has that many parts
     )
 
 
-def _scaled(rented: Rented, hours: float) -> tuple[CostLine, ...]:
+def _scaled(rented: _Rented, hours: float) -> tuple[CostLine, ...]:
     """Return the bill for other hours: machines follow them, a job's data stay."""
     if not rented.hours or hours == rented.hours:
         return rented.lines

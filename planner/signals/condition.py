@@ -1,8 +1,11 @@
 """What a signal is, and tests on signals."""
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 from planner.profile.model import Profile
 from planner.signals import thresholds
@@ -25,6 +28,17 @@ class Signal:
     read: Callable[[Profile], Value]
     name: str
     unit: str | None = None
+
+
+def named(readers: Mapping[str, Callable[[Profile], Value]]) -> dict[str, Signal]:
+    """Return the signals that functions read, with their names and units of signals.toml."""
+    return {signal: Signal(read, *_names()[signal]) for signal, read in readers.items()}
+
+
+@cache
+def _names() -> Mapping[str, tuple[str, ...]]:
+    text = (files("planner.signals") / "signals.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 Signals = Mapping[str, Value]

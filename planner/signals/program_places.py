@@ -5,7 +5,7 @@ from statistics import median
 
 from planner.profile.kinds import WORK
 from planner.profile.model import Profile, Wait
-from planner.signals.condition import FRACTION, Signal
+from planner.signals.condition import FRACTION, Signal, named
 from pricing.message import Message, join
 
 # Groups of what a thread does: (work, phases in which it counts; None where nothing stepped).
@@ -301,35 +301,33 @@ def generation_share(profile: Profile) -> float | None:
 
 
 SIGNALS: dict[str, Signal] = {
-    "evaluation.data_wait": Signal(
-        evaluation_waits, "time with evaluation waiting for its data", FRACTION
+    **named(
+        {
+            "evaluation.data_wait": evaluation_waits,
+            "evaluation.share": evaluation_share,
+            "evaluation.busy": evaluation_busy,
+            "evaluation.idle": evaluation_idle,
+            "start-up.share": started,
+            "start-up.count": starts,
+            "step.early_share": early_share,
+            "stalls.share": stalled,
+            "stalls.longest_s": longest_stall_s,
+            "stalls.for_others": stalled_for_others,
+            "ranks.behind": rank_behind,
+            "gpus.unused": unused_gpus,
+            "gpus.unused_share": unused_share,
+            "ranks.slowest": slowest_rank,
+            "health.problems": lambda p: float(len(failing(p))),
+            "health.worst": lambda p: join(failing(p)) or None,
+            "window.idle_around": idle_around,
+            "window.idle_around_h": idle_around_h,
+            "window.recorded_h": recorded_h,
+            "phases.idle": idle_phases,
+            "phases.hang": hung,
+            "generation.share": generation_share,
+            "job.ended": lambda profile: profile.job.ended,
+        }
     ),
-    "evaluation.share": Signal(evaluation_share, "time in evaluation", FRACTION),
-    "evaluation.busy": Signal(evaluation_busy, "time with the GPU evaluating", FRACTION),
-    "evaluation.idle": Signal(evaluation_idle, "evaluation with the GPU waiting", FRACTION),
-    "start-up.share": Signal(started, "recording before the first step", FRACTION),
-    "start-up.count": Signal(starts, "starts in the recording"),
-    "step.early_share": Signal(early_share, "recording lost to slow first steps", FRACTION),
-    "stalls.share": Signal(stalled, "time in stalls", FRACTION),
-    "stalls.longest_s": Signal(longest_stall_s, "longest stall, s", "s"),
-    "stalls.for_others": Signal(
-        stalled_for_others, "stalls in which the program does nothing", FRACTION
-    ),
-    "ranks.behind": Signal(
-        rank_behind, "slowest rank's own work, over that of the others", FRACTION
-    ),
-    "gpus.unused": Signal(unused_gpus, "GPUs on which no kernel ran"),
-    "gpus.unused_share": Signal(unused_share, "GPUs on which no kernel ran", FRACTION),
-    "ranks.slowest": Signal(slowest_rank, "slowest rank"),
-    "health.problems": Signal(lambda p: float(len(failing(p))), "faults of GPUs and links"),
-    "health.worst": Signal(lambda p: join(failing(p)) or None, "what fails"),
-    "window.idle_around": Signal(idle_around, "idle before and after the job", FRACTION),
-    "window.idle_around_h": Signal(idle_around_h, "hours idle before and after the job", "h"),
-    "window.recorded_h": Signal(recorded_h, "hours recorded", "h"),
-    "phases.idle": Signal(idle_phases, "time in idle phases", FRACTION),
-    "phases.hang": Signal(hung, "time in which kernels only spin", FRACTION),
-    "generation.share": Signal(generation_share, "time generating samples", FRACTION),
-    "job.ended": Signal(lambda profile: profile.job.ended, "how the job ended"),
     **{
         f"waits.{group}": Signal(waiting_share(group), f"time seen in {group}", FRACTION)
         for group in _GROUPS

@@ -11,7 +11,7 @@ from planner.profile.model import Profile, Statistics
 from planner.profile.source import memory_room_gib
 from planner.signals import program_places as places
 from planner.signals.compute_share import cores_left, reading_cores
-from planner.signals.condition import FRACTION, Signal, Value
+from planner.signals.condition import FRACTION, Signal, Value, named
 from pricing import hardware
 
 # Share of the time in which a GPU must be idle at a quantile for that quantile to count as idle.
@@ -352,118 +352,88 @@ def _serving(part: str) -> Callable[[Profile], float | None]:
 
 
 SIGNALS: dict[str, Signal] = {
-    "bill.egress": Signal(lambda _: None, "data sent out, of the bill", FRACTION),
-    "serving.spare_copies": Signal(lambda _: None, "copies that no request needs", FRACTION),
-    "network.of_offered": Signal(lambda _: None, "network in use, of the machine's own", FRACTION),
-    "data.of_scratch": Signal(lambda _: None, "data set over the local disks"),
-    "weights.of_gpu": Signal(_weights_of_gpu, "weights, of one GPU's memory", FRACTION),
-    "job.kind": Signal(lambda p: p.job.kind, "kind of job"),
-    "job.precision": Signal(lambda p: p.job.precision, "precision"),
-    "job.batch_per_gpu": Signal(lambda p: p.job.batch_per_gpu, "batch per GPU"),
-    "job.parallelism": Signal(lambda p: p.job.parallelism, "parallelism"),
-    "job.family": Signal(lambda p: family(p.job.framework), "kind of framework"),
-    "job.input": Signal(_input, "what the input is"),
-    "serving.kv_cache_fraction": Signal(_serving("kv_cache_fraction"), "KV cache in use", FRACTION),
-    "serving.requests_running": Signal(_serving("requests_running"), "requests at a time"),
-    "serving.requests_waiting": Signal(_serving("requests_waiting"), "requests waiting"),
-    "serving.preemptions_per_s": Signal(
-        _serving("preemptions_per_s"), "requests preempted a second", "/s"
+    **named(
+        {
+            "bill.egress": lambda _: None,
+            "serving.spare_copies": lambda _: None,
+            "network.of_offered": lambda _: None,
+            "data.of_scratch": lambda _: None,
+            "weights.of_gpu": _weights_of_gpu,
+            "job.kind": lambda p: p.job.kind,
+            "job.precision": lambda p: p.job.precision,
+            "job.batch_per_gpu": lambda p: p.job.batch_per_gpu,
+            "job.parallelism": lambda p: p.job.parallelism,
+            "job.family": lambda p: family(p.job.framework),
+            "job.input": _input,
+            "serving.kv_cache_fraction": _serving("kv_cache_fraction"),
+            "serving.requests_running": _serving("requests_running"),
+            "serving.requests_waiting": _serving("requests_waiting"),
+            "serving.preemptions_per_s": _serving("preemptions_per_s"),
+            "job.latency_slo_ms": lambda p: p.job.latency_slo_ms,
+            "hardware.gpu_count": lambda p: float(p.gpu_count),
+            "hardware.cpu_cores_per_gpu": _cores_per_gpu,
+            "hardware.nodes": lambda p: float(p.hardware.nodes or 1),
+            "hardware.network_gbps": lambda p: p.hardware.network_gbps,
+            "job.parameters": lambda p: p.job.parameters,
+            "hardware.interconnect": lambda p: p.hardware.interconnect,
+            "hardware.compute_capability": _capability,
+            "hardware.tf32_over_fp32": _tf32_over_fp32,
+            "util.kernel_time.mean": _busy,
+            "util.kernel_time.p05": _quantile("p05"),
+            "util.kernel_time.p50": _quantile("p50"),
+            "util.kernel_time.p95": _quantile("p95"),
+            "util.kernel_time.spread": _spread,
+            "util.kernel_time.least": _least_busy,
+            "util.kernel_time.most": _most_busy,
+            "util.kernel_time.idle_share": idle_share,
+            "util.kernel_time.constant": _constant,
+            "util.video.mean": _video,
+            "util.sm_active.mean": lambda p: p.mean("util.sm_active"),
+            "util.sm_occupancy.mean": lambda p: p.mean("util.sm_occupancy"),
+            "util.fp32_active.mean": lambda p: p.mean("util.fp32_active"),
+            "util.tensor_active.mean": lambda p: p.mean("util.tensor_active"),
+            "util.dram_active.mean": lambda p: p.mean("util.dram_active"),
+            "util.mem_controller.mean": lambda p: p.mean("util.mem_controller"),
+            "mem.used_fraction.max": _memory_share,
+            "mem.used_gib.max": _memory_held_gib,
+            "power.fraction.mean": _power_share,
+            "phases.pause_s": idle_pause_s,
+            "power.over_idle": _power_over_idle,
+            "power.cap_fraction": _cap,
+            "throttle.fraction.most": _worst_throttled,
+            "temp.core_c.max": lambda p: p.peak("temp.core_c"),
+            "io.pcie_rx_mib_s.mean": lambda p: p.mean("io.pcie_rx_mib_s"),
+            "io.pcie_rx_fraction": pcie_share,
+            "host.cpu_util.mean": _host("cpu_util"),
+            "host.cpu_busiest_core.mean": _host("cpu_busiest_core"),
+            "host.cpu_cores_used": places.cores_used,
+            "host.ram_growth_gib_per_h": _host("ram_growth_gib_per_h"),
+            "host.ram_fraction.max": _ram_share,
+            "host.disk_read_mib_s.mean": _host("disk_read_mib_s"),
+            "host.net_rx_mib_s.mean": _host("net_rx_mib_s"),
+            "host.net_fraction": _network_share,
+            "work.rate_per_s": lambda p: p.work.rate_per_s if p.work else None,
+            "loader.workers": lambda p: (
+                p.step.loader_workers if p.step and p.step.data_wait_s is None else None
+            ),
+            "step.data_wait_fraction": _step("data_wait_s"),
+            "host.cores_left": cores_left,
+            "host.reading_cores": reading_cores,
+            "step.data_wait_exposed": _exposed(_step("data_wait_s")),
+            "step.h2d_exposed": _exposed(_step("h2d_s")),
+            "step.optimizer_exposed": _exposed(_step("optimizer_s")),
+            "step.checkpoint_exposed": _exposed(_step("checkpoint_s")),
+            "step.untimed_exposed": _exposed(_untimed),
+            "step.comm_fraction": _step("comm_s"),
+            "latency.of_target": _latency_share,
+        }
     ),
-    "job.latency_slo_ms": Signal(lambda p: p.job.latency_slo_ms, "latency target, ms", "ms"),
-    "hardware.gpu_count": Signal(lambda p: float(p.gpu_count), "GPUs"),
-    "hardware.cpu_cores_per_gpu": Signal(_cores_per_gpu, "CPU cores a GPU"),
-    "hardware.nodes": Signal(lambda p: float(p.hardware.nodes or 1), "machines"),
-    "hardware.network_gbps": Signal(lambda p: p.hardware.network_gbps, "network, Gbit/s", "Gbit/s"),
-    "job.parameters": Signal(lambda p: p.job.parameters, "parameters"),
-    "hardware.interconnect": Signal(lambda p: p.hardware.interconnect, "interconnect"),
-    "hardware.compute_capability": Signal(_capability, "compute capability"),
-    "hardware.tf32_over_fp32": Signal(_tf32_over_fp32, "TF32 rate over FP32 rate"),
-    "util.kernel_time.mean": Signal(_busy, "GPU busy", FRACTION),
-    "util.kernel_time.p05": Signal(_quantile("p05"), "GPU busy, p05", FRACTION),
-    "util.kernel_time.p50": Signal(_quantile("p50"), "GPU busy, median", FRACTION),
-    "util.kernel_time.p95": Signal(_quantile("p95"), "GPU busy, p95", FRACTION),
-    "util.kernel_time.spread": Signal(_spread, "busiest less idlest GPU", FRACTION),
-    "util.kernel_time.least": Signal(_least_busy, "idlest GPU", FRACTION),
-    "util.kernel_time.most": Signal(_most_busy, "busiest GPU", FRACTION),
-    "util.kernel_time.idle_share": Signal(idle_share, "time wholly idle, at least", FRACTION),
-    "util.kernel_time.constant": Signal(
-        _constant, "GPU busy, the same 0 or 100 % in every sample", FRACTION
-    ),
-    "util.video.mean": Signal(_video, "video engine busy", FRACTION),
-    "util.sm_active.mean": Signal(lambda p: p.mean("util.sm_active"), "SM active", FRACTION),
-    "util.sm_occupancy.mean": Signal(
-        lambda p: p.mean("util.sm_occupancy"), "SM occupancy", FRACTION
-    ),
-    "util.fp32_active.mean": Signal(
-        lambda p: p.mean("util.fp32_active"), "FP32 pipe active", FRACTION
-    ),
-    "util.tensor_active.mean": Signal(
-        lambda p: p.mean("util.tensor_active"), "tensor pipe active", FRACTION
-    ),
-    "util.dram_active.mean": Signal(lambda p: p.mean("util.dram_active"), "DRAM active", FRACTION),
-    "util.mem_controller.mean": Signal(
-        lambda p: p.mean("util.mem_controller"), "memory controller busy", FRACTION
-    ),
-    "mem.used_fraction.max": Signal(_memory_share, "GPU memory held", FRACTION),
-    "mem.used_gib.max": Signal(_memory_held_gib, "GPU memory held, GiB", "GiB"),
-    "power.fraction.mean": Signal(_power_share, "power of limit", FRACTION),
-    "phases.pause_s": Signal(idle_pause_s, "mean idle pause, s"),
-    "power.over_idle": Signal(_power_over_idle, "power over idle power"),
-    "power.cap_fraction": Signal(_cap, "power limit of the board's own", FRACTION),
-    "throttle.fraction.most": Signal(_worst_throttled, "clocks held down", FRACTION),
-    "temp.core_c.max": Signal(lambda p: p.peak("temp.core_c"), "hottest core, °C", "°C"),
-    "io.pcie_rx_mib_s.mean": Signal(
-        lambda p: p.mean("io.pcie_rx_mib_s"), "PCIe in, MiB/s", "MiB/s"
-    ),
-    "io.pcie_rx_fraction": Signal(pcie_share, "PCIe link in, of its rate", FRACTION),
-    "host.cpu_util.mean": Signal(_host("cpu_util"), "CPU", FRACTION),
-    "host.cpu_busiest_core.mean": Signal(_host("cpu_busiest_core"), "busiest CPU core", FRACTION),
-    "host.cpu_cores_used": Signal(places.cores_used, "CPU cores used"),
-    "host.ram_growth_gib_per_h": Signal(
-        _host("ram_growth_gib_per_h"), "host memory's growth, GiB an hour", "GiB/h"
-    ),
-    "host.ram_fraction.max": Signal(_ram_share, "host memory held", FRACTION),
-    "host.disk_read_mib_s.mean": Signal(_host("disk_read_mib_s"), "disk reads, MiB/s", "MiB/s"),
-    "host.net_rx_mib_s.mean": Signal(_host("net_rx_mib_s"), "network in, MiB/s", "MiB/s"),
-    "host.net_fraction": Signal(_network_share, "network between machines in use", FRACTION),
-    "work.rate_per_s": Signal(
-        lambda p: p.work.rate_per_s if p.work else None, "work done per second", "/s"
-    ),
-    # Where the waits were timed, they tell what it stands for.
-    "loader.workers": Signal(
-        lambda p: p.step.loader_workers if p.step and p.step.data_wait_s is None else None,
-        "workers of the loader",
-    ),
-    "step.data_wait_fraction": Signal(
-        _step("data_wait_s"), "step spent waiting for data", FRACTION
-    ),
-    "host.cores_left": Signal(cores_left, "cores that others leave"),
-    "host.reading_cores": Signal(reading_cores, "cores that reading keeps busy"),
-    "step.data_wait_exposed": Signal(
-        _exposed(_step("data_wait_s")), "step with the GPU waiting for data", FRACTION
-    ),
-    "step.h2d_exposed": Signal(
-        _exposed(_step("h2d_s")), "step with the GPU waiting for copies", FRACTION
-    ),
-    "step.optimizer_exposed": Signal(
-        _exposed(_step("optimizer_s")), "step with the GPU waiting for the optimiser", FRACTION
-    ),
-    "step.checkpoint_exposed": Signal(
-        _exposed(_step("checkpoint_s")), "step with the GPU waiting for checkpoints", FRACTION
-    ),
-    "step.untimed_exposed": Signal(
-        _exposed(_untimed), "step with the GPU waiting for other host code", FRACTION
-    ),
-    "step.comm_fraction": Signal(_step("comm_s"), "step spent in exposed communication", FRACTION),
-    "latency.of_target": Signal(_latency_share, "latency of target", FRACTION),
     **places.SIGNALS,
-    "evaluation.data_wait_exposed": Signal(
-        _exposed(places.evaluation_waits),
-        "time with the GPU waiting for evaluation's data",
-        FRACTION,
-    ),
-    "stalls.exposed": Signal(
-        _exposed(places.stalled), "time with the GPU waiting in stalls", FRACTION
+    **named(
+        {
+            "evaluation.data_wait_exposed": _exposed(places.evaluation_waits),
+            "stalls.exposed": _exposed(places.stalled),
+        }
     ),
     **{
         f"waits.{group}.exposed": Signal(

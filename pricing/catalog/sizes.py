@@ -130,7 +130,7 @@ _ADVISOR_SUFFIX = "_spot_advisor.csv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class _Bucket:
     """The share of spot machines of one size and region that were taken back within a month.
 
     Attributes:
@@ -148,7 +148,7 @@ class Bucket:
     as_of: str
 
 
-def interruptions(offer: "Offer") -> Bucket | None:
+def interruptions(offer: "Offer") -> _Bucket | None:
     """Return the published bucket of a spot offer; None where nothing is published for it."""
     table = f"{offer.provider}{_ADVISOR_SUFFIX}"
     if offer.purchase != "spot" or table not in names(f"*{_ADVISOR_SUFFIX}"):
@@ -157,13 +157,13 @@ def interruptions(offer: "Offer") -> Bucket | None:
 
 
 @cache
-def _buckets(table: str) -> Mapping[tuple[str, str], Bucket]:
+def _buckets(table: str) -> Mapping[tuple[str, str], _Bucket]:
     buckets = {}
     for row in read_csv(table):
         text = row["interruption_bucket"]
         low, high = _bounds(text)
         key = (row["region"], row["instance_type"])
-        buckets[key] = from_row(Bucket, row, low=low, high=high, text=text)
+        buckets[key] = from_row(_Bucket, row, low=low, high=high, text=text)
     return buckets
 
 

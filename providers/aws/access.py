@@ -99,35 +99,15 @@ def sentence(doing: str, error: Exception) -> str:
     return f"AWS: {doing} failed: {type(error).__name__}: {text}"
 
 
-_MEANINGS: dict[type[ProviderError], tuple[str, ...]] = {
-    NoCapacityError: (
-        "InsufficientInstanceCapacity",
-        "InsufficientHostCapacity",
-        "InsufficientCapacity",
-        "Unsupported",
-        "SpotMaxPriceTooLow",
-        "InsufficientReservedInstanceCapacity",
-        "InvalidAvailabilityZone",
-        "UnfulfillableCapacity",
-    ),
-    QuotaError: (
-        "VcpuLimitExceeded",
-        "InstanceLimitExceeded",
-        "MaxSpotInstanceCountExceeded",
-        "VolumeLimitExceeded",
-        "SecurityGroupLimitExceeded",
-        "ResourceLimitExceeded",
-        "ResourceLimitExceededException",
-    ),
-    ThrottledError: (
-        "RequestLimitExceeded",
-        "Throttling",
-        "ThrottlingException",
-        "EC2ThrottledException",
-        "TooManyRequestsException",
-        "RequestThrottled",
-        "SlowDown",
-    ),
+_MEANINGS: dict[type[ProviderError], str] = {
+    NoCapacityError: "InsufficientInstanceCapacity InsufficientHostCapacity InsufficientCapacity "
+    "Unsupported SpotMaxPriceTooLow InsufficientReservedInstanceCapacity InvalidAvailabilityZone "
+    "UnfulfillableCapacity",
+    QuotaError: "VcpuLimitExceeded InstanceLimitExceeded MaxSpotInstanceCountExceeded "
+    "VolumeLimitExceeded SecurityGroupLimitExceeded ResourceLimitExceeded "
+    "ResourceLimitExceededException",
+    ThrottledError: "RequestLimitExceeded Throttling ThrottlingException EC2ThrottledException "
+    "TooManyRequestsException RequestThrottled SlowDown",
 }
 DENIED = "UnauthorizedOperation"
 """The code of an answer to a call that the identity may not make."""

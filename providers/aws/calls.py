@@ -1,10 +1,12 @@
 """The calls of an AWS launch as plain data, and the kinds of resource it makes; pure."""
 
 import hashlib
+import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from email import message_from_string
 from email.mime.text import MIMEText
+from importlib.resources import files
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -64,48 +66,10 @@ class _AwsKind(NamedTuple):
 
 KINDS: Mapping[str, _AwsKind] = MappingProxyType(
     {
-        MACHINE: _AwsKind(
-            "describe_instances",
-            "Instances",
-            "InstanceId",
-            "",
-            "terminate_instances",
-            "InstanceIds",
-            "InstanceIds",
-            "instance",
-            ("terminated",),
-        ),
-        "spot-request": _AwsKind(
-            "describe_spot_instance_requests",
-            "SpotInstanceRequests",
-            "SpotInstanceRequestId",
-            "",
-            "cancel_spot_instance_requests",
-            "SpotInstanceRequestIds",
-            "SpotInstanceRequestIds",
-            "spot-instances-request",
-            ("closed", "cancelled", "failed", "disabled"),
-        ),
-        "security-group": _AwsKind(
-            "describe_security_groups",
-            "SecurityGroups",
-            "GroupId",
-            "GroupName",
-            "delete_security_group",
-            "GroupId",
-            "GroupIds",
-            "security-group",
-        ),
-        "key-pair": _AwsKind(
-            "describe_key_pairs",
-            "KeyPairs",
-            "KeyName",
-            "KeyName",
-            "delete_key_pair",
-            "KeyName",
-            "KeyNames",
-            "key-pair",
-        ),
+        kind: _AwsKind(**row)
+        for kind, row in tomllib.loads(
+            (files("providers.aws") / "kinds.toml").read_text(encoding="utf-8")
+        ).items()
     }
 )
 """Every kind that launches make, in the order of its removal.

@@ -8,7 +8,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -193,15 +193,3 @@ def set_aside(folder: Path, at: datetime) -> Path | None:
         if companion.exists():
             companion.replace(f"{new_path}{suffix}")
     return path.replace(new_path)
-
-
-def run_ids(folder: Path) -> tuple[str, ...]:
-    """Return the runs of the journal: those that have not ended first, then the newest first.
-
-    Raises:
-        sqlite3.Error: there is no journal, or it cannot be read.
-    """
-    address = f"{(folder / FILE).resolve().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(address, uri=True, timeout=0.1)) as journal:
-        rows = journal.execute("SELECT run FROM runs ORDER BY state = 'ended', started_at DESC")
-        return tuple(str(run) for (run,) in rows)

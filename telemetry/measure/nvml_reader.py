@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 import time
+import tomllib
+from importlib.resources import files
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -120,30 +122,6 @@ def _text(nvml: Nvml, call: Callable[[Handle], object], handle: Handle) -> str |
 
 SLOW_S = 1.0  # between two readings of what moves slowly
 _WITHOUT = "To measure without a GPU: gpucost profile --no-gpu -- COMMAND"
-_REFUSALS = {
-    Code.LIBRARY_NOT_FOUND: (
-        "no NVIDIA driver library (libnvidia-ml.so.1) was found, so no GPU can be read. Install "
-        "the driver, or start the container with its GPUs (docker run --gpus all), and try "
-        "`nvidia-smi`."
-    ),
-    Code.DRIVER_NOT_LOADED: (
-        "the NVIDIA driver is installed but not loaded, so no GPU can be read. Try "
-        "`sudo modprobe nvidia`, then `nvidia-smi`."
-    ),
-    Code.LIB_RM_VERSION_MISMATCH: (
-        "the NVIDIA library and the loaded driver are of different versions (the driver was "
-        "updated without a restart), so no GPU can be read. Restart the machine; in a container, "
-        "restart the container."
-    ),
-    Code.NO_PERMISSION: (
-        "this user may not talk to the NVIDIA driver, so no GPU can be read. Look at "
-        "`ls -l /dev/nvidia*`, and join the group that owns them or run in the job's own container."
-    ),
-    Code.FUNCTION_NOT_FOUND: (
-        "the NVIDIA driver library is too old to be read (libnvidia-ml.so.1 has no "
-        "nvmlInitWithFlags). Update the driver."
-    ),
-}
 
 
 class GpuUnavailableError(InputError):
@@ -328,9 +306,10 @@ class NvmlReader:
 
 def refusal(error: Nvml) -> str:
     """Return why the driver refused to be opened, and what to type next."""
-    for code, text in _REFUSALS.items():
-        if error.value == code:
-            return f"{text} {_WITHOUT}"
+    text = (files("telemetry.measure") / "refusals.toml").read_text(encoding="utf-8")
+    for code, meaning in tomllib.loads(text).items():
+        if error.value == Code[code]:
+            return f"{meaning} {_WITHOUT}"
     return (
         f"the NVIDIA driver refused ({error}), so no GPU can be read. Try `nvidia-smi`. {_WITHOUT}"
     )

@@ -297,7 +297,7 @@ def _fleet_actions(plan: Plan) -> list[Action]:
     dear = shares and fleet is not None and fleet.taken is None and not total.packed
     if fleet and shares and not dear:
         usd = fleet.cost_after
-        figures = (whole_dollars(usd), saved_words(_share(usd, before)))
+        figures = (whole_dollars(usd), saved_words(saved_share(usd, before)))
         actions.append(_at_home(fleet, figures, exactly(usd)))
     elif fleet and (n := _freed_by_sharing(fleet, plan)) and _is_owed(plan):
         actions.append(_at_home(fleet, (_frees(n), _("$0 (owned)")), None))
@@ -306,7 +306,7 @@ def _fleet_actions(plan: Plan) -> list[Action]:
         text = _("as recommended job by job")
         text = _all_to(fleet.taken, plan) if fleet and fleet.taken else text
         usd_range = money_range(cost.low, cost.mid, cost.high, at_least=total.at_least)
-        figures = (usd_range, saved_words(_share(cost.mid, before)))
+        figures = (usd_range, saved_words(saved_share(cost.mid, before)))
         actions.append(Action(label=_("In all"), text=text, figures=figures, cost=cost))
     if not actions:
         stay = _("keep the others as they are") if any(job.ended for job in plan.jobs) else None
@@ -324,7 +324,7 @@ def _fleet_actions(plan: Plan) -> list[Action]:
     if cheaper and len(actions) == 1:
         best = min(cheaper, key=lambda a: a.cost_after)
         usd, text = best.cost_after, _all_to(best, plan)
-        figures = (whole_dollars(usd), saved_words(_share(usd, before)))
+        figures = (whole_dollars(usd), saved_words(saved_share(usd, before)))
         action = Action(label=_("Cheapest"), text=text, figures=figures, cost=exactly(usd))
         actions.append(action)
     return actions
@@ -381,7 +381,8 @@ def _all_to(alternative: Alternative, plan: Plan) -> str:
     )
 
 
-def _share(cost: Decimal, before: Decimal) -> float:
+def saved_share(cost: Decimal, before: Decimal) -> float:
+    """Return what is saved, as a share of what is paid; 0.0 where nothing is."""
     return float(1 - cost / before) if before else 0.0
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from templates import report_text
 from templates.language.translate import (
-    ENGLISH,
     _,
     current_language,
     gap,
@@ -55,32 +54,8 @@ def _word(pattern: str, word: str, means: str) -> _Word:
     return _Word(re.compile(pattern), word, means)
 
 
-_ENGLISH = (
-    _word(
-        r"90 % interval",
-        "90 % interval",
-        "nine times in ten the true figure is meant to lie between its two ends",
-    ),
-    _word(
-        r"[Mm]ixed precision(?: \(AMP\))?",
-        "mixed precision",
-        "shorter numbers where a model bears them, which a GPU calculates faster",
-    ),
-    _word(
-        r"\bon[_ ]demand\b",
-        "on demand",
-        "rented as long as it is used, without a commitment",
-    ),
-    _word(r"--probe\b|\b[Pp]robes?\b(?! =)", "probe", "a short measured run of the job elsewhere"),
-    _word(r"\bspot\b", "spot", "cheaper, and may be taken away at short notice"),
-    _word(r"\bMPS\b|\bmps\b", "mps", "NVIDIA's way to let several programs use one GPU at once"),
-)
-
-
 @cache
 def _of(language: str) -> tuple[_Word, ...]:
-    if language == ENGLISH:
-        return _ENGLISH
     return tuple(_word(**entry) for entry in glossary(language))
 
 
@@ -293,12 +268,15 @@ def _job(job: JobPlan, plan: Plan, environment: Environment, *, level: str, mark
 
 
 def _end(plan: Plan, environment: Environment) -> str:
+    clusters = _fill(environment, "cluster.md.j2", plan=plan) if plan.clusters else ""
     single = len(plan.jobs) == 1
     notes = [translate_text(note) for note in (*plan.assumptions, *plan.warnings)]
     shown = notes if single else [_cut(note) for note in notes[:_NOTES]]
     jobs = plan.jobs if single else [group.first for group in group_alike(plan)[:_TOLD]]
     hidden = len(notes) - len(shown)
-    return _fill(environment, "end.md.j2", plan=plan, notes=shown, left=hidden, jobs=jobs)
+    return clusters + _fill(
+        environment, "end.md.j2", plan=plan, notes=shown, left=hidden, jobs=jobs
+    )
 
 
 def _cut(note: str) -> str:

@@ -78,7 +78,7 @@ def _refuse_unbuilt(context: click.Context, option: click.Parameter, value: obje
 plan_options = options(
     "objective deadline budget provider region gpu gpus purchase.plan "
     "hours-per-month work-total egress egress-to storage boot-disk "
-    "public-address slo-ms consolidate max-slowdown max-moves time-limit machine "
+    "public-address slo-ms consolidate max-slowdown max-moves time-limit machine cluster "
     "price.plan owned paid-until action without whole-machine machine-only include "
     "launchable spot-trace checkpoint-time restart-time engineer-rate horizon "
     "grid-g-per-kwh pue host-power-share as-of output.plan report fail-over "
@@ -101,7 +101,8 @@ PLAN_GROUPS = {
     "Money": "--objective --budget --purchase --price --owned --paid-until --action --without "
     "--whole-machine --engineer-rate --horizon --as-of --offline --refresh "
     "--fail-over --fail-over-increase --base",
-    "Fleet": "--consolidate --max-slowdown --max-moves --time-limit --allow-gpu-change --dask",
+    "Fleet": "--consolidate --cluster --max-slowdown --max-moves --time-limit --allow-gpu-change "
+    "--dask",
     "Output": "--output --report --lang --fx --all --brief --format --quiet --verbose --no-color "
     "--help --help-all",
 }
