@@ -266,10 +266,10 @@ def open_folder(folder: str, hints: Hints, options: FolderReadOptions) -> Folder
         InputError: the folder cannot be listed.
     """
     listing = files_below(folder, deep=options.deep)
-    ready, known = _recognize(listing, hints)
-    series = {path: name for path in known if (name := _series_name(path, known[path]))}
+    ready, hints_of = _recognize(listing, hints)
+    series = {path: name for path in hints_of if (name := _series_name(path, hints_of[path]))}
     telemetry = []
-    for path, own in known.items():
+    for path, own in hints_of.items():
         several = sum(name.parent == path.parent for name in set(series.values())) > 1
         bundle: str | None = str(path if is_run_folder(path) else path.parent)
         if path in series and (several or options.jobs_by == "file"):

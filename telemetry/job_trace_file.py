@@ -80,7 +80,7 @@ def read_trace(name: str, text: str, mapped: Mapping[str, str]) -> TraceReading:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    place: int
+    index: int
     unit_s: float | None
 
 
@@ -102,10 +102,10 @@ def _columns(name: str, header: Sequence[str], mapped: Mapping[str, str]) -> Map
             )
         else:
             columns[slot] = _Column(header.index(column), _UNIT_S.get(unit))
-    for place, column in enumerate(header):
+    for index, column in enumerate(header):
         slot = _NAMES.get(column.lower().replace(" ", "_").replace("-", "_"), "")
         if slot and slot not in columns and column not in mapped:
-            columns[slot] = _Column(place, None)
+            columns[slot] = _Column(index, None)
     missing = [
         slot
         for slot, enough in (
@@ -130,7 +130,7 @@ def _job(columns: Mapping[str, _Column], row: Sequence[str]) -> tuple[TracedJob,
 
     def cell(slot: str) -> str:
         column = columns.get(slot)
-        text = row[column.place].strip() if column and column.place < len(row) else ""
+        text = row[column.index].strip() if column and column.index < len(row) else ""
         return "" if text.lower() in ("none", "null", "unknown", "nan", "n/a") else text
 
     if "." in cell("job") and ":" not in cell("job") and "alloc" not in cell("job"):
@@ -143,8 +143,8 @@ def _job(columns: Mapping[str, _Column], row: Sequence[str]) -> tuple[TracedJob,
     duration = _seconds(cell("duration"), columns.get("duration"))
     if duration is None and start is not None and end is not None:
         duration = end - start
-    asked = submit if submit is not None else start
-    if asked is None:
+    requested = submit if submit is not None else start
+    if requested is None:
         raise _UnusableRowError("have no time of submission or start")
     if duration is None and cell("duration"):
         raise _UnusableRowError("have a duration that is neither seconds nor a time")
@@ -152,7 +152,7 @@ def _job(columns: Mapping[str, _Column], row: Sequence[str]) -> tuple[TracedJob,
         raise _UnusableRowError("did not run")
     waited = None if submit is None or start is None or start < submit else start - submit
     limit = _seconds(cell("limit"), columns.get("limit"))
-    job = TracedJob(submit_s=asked, duration_s=duration, gpus=gpus, limit_s=limit or None)
+    job = TracedJob(submit_s=requested, duration_s=duration, gpus=gpus, limit_s=limit or None)
     return job, waited
 
 

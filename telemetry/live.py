@@ -98,8 +98,8 @@ def _cut(body: bytes) -> tuple[bytes, list[bytes]]:
     head: list[bytes] = []
     points: list[bytes] = []
     at = 0
-    while (place := body.find(_POINTS, at)) >= 0:
-        begin = place + len(_POINTS) - 1
+    while (start := body.find(_POINTS, at)) >= 0:
+        begin = start + len(_POINTS) - 1
         end = body.find(_END, begin)
         if end < 0:
             break
@@ -128,13 +128,13 @@ def _runs(
     points = np.concatenate(pairs)
     series = np.repeat(np.arange(len(pairs)), [len(part) for part in pairs])
     exact = (points[:, 0] - begin_s) / step_s
-    place = np.rint(exact)
-    if not np.array_equal(exact, place) or (place < 0).any():
+    slots = np.rint(exact)
+    if not np.array_equal(exact, slots) or (slots < 0).any():
         raise AnswerError("the answer's times are not those asked for")
-    broken = (np.diff(series) != 0) | (np.diff(place) != 1)
+    broken = (np.diff(series) != 0) | (np.diff(slots) != 1)
     first = np.flatnonzero(np.concatenate(([True], broken)))
     length = np.diff(np.append(first, len(points)))
-    runs = np.column_stack((series[first], place[first], length))
+    runs = np.column_stack((series[first], slots[first], length))
     return runs.astype(np.int32), np.ascontiguousarray(points[:, 1])
 
 
@@ -174,14 +174,14 @@ class _ServerSeries:
 
     Attributes:
         series: each series without its points, with its job.
-        place: where each of them stands among the answers.
+        positions: where each of them stands among the answers.
         devices: of each device, the numbers of its series that pods share.
         about: series that only name devices, by uuid.
         labels: whose each job is.
     """
 
     series: tuple[SampledSeries, ...]
-    place: Sequence[int]
+    positions: Sequence[int]
     devices: Mapping[str, Sequence[int]]
     about: Mapping[str | None, Sequence[SampledSeries]]
     labels: Mapping[str, JobLabels]
@@ -244,17 +244,17 @@ def _series_of_server(
     order = sorted(
         range(len(light)), key=lambda i: (light[i].name, sorted(light[i].labels.items()))
     )
-    place = [i for i in order if light[i].name.lower() != IDENTITY_METRIC]
+    positions = [i for i in order if light[i].name.lower() != IDENTITY_METRIC]
     about: dict[str | None, list[SampledSeries]] = defaultdict(list)
     for i in order:
         if light[i].name.lower() == IDENTITY_METRIC:
             about[light[i].uuid].append(light[i])
-    named = by_job([light[i] for i in place], about_pods, hints.job_label)
+    named = by_job([light[i] for i in positions], about_pods, hints.job_label)
     devices: dict[str, list[int]] = defaultdict(list)
     for number, member in enumerate(named.series):
         if member.labels.get("vgpu"):
             devices[_device(member)].append(number)
-    return _ServerSeries(named.series, place, devices, about, named.labels)
+    return _ServerSeries(named.series, positions, devices, about, named.labels)
 
 
 def _device(member: SampledSeries) -> str:
@@ -285,8 +285,8 @@ def _of_job(
     )
     loaded = [_loaded(answers, of_server, number) for number in (*members, *sharing)]
     if any(member.labels.get("vgpu") for member in loaded):
-        apart, notes = shared(loaded)
-        loaded = list(apart)
+        separate, notes = shared(loaded)
+        loaded = list(separate)
         builder.notes += notes
     uuids = {member.uuid for member in loaded}
     about = [
@@ -298,7 +298,7 @@ def _of_job(
 
 
 def _loaded(answers: StoredSeries, of_server: _ServerSeries, number: int) -> SampledSeries:
-    t_s, readings = answers.read(of_server.place[number])
+    t_s, readings = answers.read(of_server.positions[number])
     return replace(of_server.series[number], t_s=t_s, readings=readings)
 
 

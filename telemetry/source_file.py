@@ -74,12 +74,12 @@ def _head(path: str, stream: Stream) -> bytes:
 
 
 def _is_large(path: str) -> bool:
-    place = Path(path)
-    if not place.is_file():  # what is not a file on disk can be read once only
+    file = Path(path)
+    if not file.is_file():  # what is not a file on disk can be read once only
         return False
-    with place.open("rb") as stream:
+    with file.open("rb") as stream:
         packed = stream.read(len(_PACKED)) == _PACKED
-    return place.stat().st_size >= (_LARGE_PACKED_BYTES if packed else LARGE_BYTES)
+    return file.stat().st_size >= (_LARGE_PACKED_BYTES if packed else LARGE_BYTES)
 
 
 @dataclass(slots=True, kw_only=True)

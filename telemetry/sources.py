@@ -107,7 +107,7 @@ def _first(names: Sequence[str]) -> tuple[str, ...]:
 def _tell_shared(profiles: Sequence[Profile], options: FolderReadOptions) -> None:
     groups = [group for group in by_shared_gpus(profiles) if len(group) > 1]
     for group in groups[:_SHOWN]:
-        names = _first([profiles[place].job.name for place in group])
+        names = _first([profiles[index].job.name for index in group])
         options.on_join(Message("join.shared", jobs=names))
     if len(groups) > _SHOWN:
         options.on_join(Message("join.more-shared", n=len(groups) - _SHOWN))
@@ -195,12 +195,12 @@ def _open(
 
 def _of_table(path: str, hints: Hints) -> tuple[Profile, ...] | None:
     """Return the profiles of a Parquet file or a folder of nothing else; None for other sources."""
-    place = place_of(path) if path != "-" and hints.format is None else None
-    if place is None:
+    table = place_of(path) if path != "-" and hints.format is None else None
+    if table is None:
         return None
     from telemetry.lake.profiles import profiles_of_place  # noqa: PLC0415 - an extra
 
-    return profiles_of_place(place, {}, hints)
+    return profiles_of_place(table, {}, hints)
 
 
 def _is_folder(path: str) -> bool:
@@ -274,16 +274,16 @@ def _groups(
     from telemetry.profiling.zones import offset, zones_of  # noqa: PLC0415 - the same
 
     readings: dict[int, FileReadings] = {}
-    for place, file in enumerate(files):
+    for index, file in enumerate(files):
         with suppress(InputError):
-            readings[place] = file.readings()
-        options.progress(place + 1, len(files))
-    for place in sorted({*range(len(files))} - set(readings)):
-        file, log = files[place], rotation_of(files[place].path)
-        parts = [files[other] for other in readings if rotation_of(files[other].path) == log]
+            readings[index] = file.readings()
+        options.progress(index + 1, len(files))
+    for index in sorted({*range(len(files))} - set(readings)):
+        file, log = files[index], rotation_of(files[index].path)
+        parts = [files[member] for member in readings if rotation_of(files[member].path) == log]
         try:
             borrowed = bool(parts) and file.with_header_of(parts)
-            readings[place] = file.readings()
+            readings[index] = file.readings()
         except InputError as error:
             opened.damaged(file, error, problems)
             continue
@@ -291,14 +291,14 @@ def _groups(
             names = {"file": str(file.path), "other": str(parts[0].path)}
             options.on_join(Message("join.header", **names))
     places = sorted(readings)
-    for local, dated, ahead_s in zones_of([readings[place] for place in places]):
+    for local, dated, ahead_s in zones_of([readings[index] for index in places]):
         file, zone = files[places[local]], offset(ahead_s)
         file.in_zone(zone, ahead_s)
         readings[places[local]] = file.readings()
         reference = str(files[places[dated]].path)
         options.on_join(Message("join.zone", file=str(file.path), other=reference, zone=zone))
-    groups = same_gpus([readings[place] for place in places])
-    return [[files[places[place]] for place in group] for group in groups]
+    groups = same_gpus([readings[index] for index in places])
+    return [[files[places[index]] for index in group] for group in groups]
 
 
 def _unfinished(

@@ -106,7 +106,7 @@ def _line(samples: Path, most: int) -> TimeLine | None:
         host = frame[["t_s", _HOST]].drop_duplicates("t_s").sort_values("t_s")
         host = host.rename(columns={_HOST: HOST_LOAD})
     steps = samples.with_name(f"{samples.name.removesuffix(SAMPLES)}{STEPS}")
-    return time_line(frame, host, observed_steps(_steps(steps)), most=most)
+    return time_line(frame, host, observed_steps(_steps(steps)), points=most)
 
 
 def _frame(samples: Path) -> pd.DataFrame:

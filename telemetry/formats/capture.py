@@ -271,8 +271,8 @@ def _machine_identity(facts: dict[str, Any]) -> MachineIdentity:
 
 def _interconnect(facts: dict[str, Any], gpus: Sequence[GpuIdentity]) -> str | None:
     """Return what joins the job's GPUs; the driver was asked about all that were read."""
-    alone = sum(gpu.partition is None for gpu in gpus) == 1
-    return "single" if alone and facts.get(JOB_GPUS) is not None else facts.get("interconnect")
+    is_single = sum(gpu.partition is None for gpu in gpus) == 1
+    return "single" if is_single and facts.get(JOB_GPUS) is not None else facts.get("interconnect")
 
 
 def _of_job(
@@ -358,17 +358,17 @@ def _series(tally: Mapping[str, Any], copy: str) -> Iterator[SampledSeries]:
 _PROBE_FOLDER = "gpucost-probe-"
 
 
-def unread_events(folder: object, taken: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
+def unread_events(folder: object, prior: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
     """Return the events in the probe's folder that are not in the capture.
 
     Args:
         folder: as the capture names it; nothing is looked for elsewhere.
-        taken: the events of the capture; each tells where the next one of its process begins.
+        prior: the events of the capture; each tells where the next one of its process begins.
     """
     if not isinstance(folder, str) or _PROBE_FOLDER not in folder:
         return []
     reached: dict[str, int] = {}
-    for read in taken:
+    for read in prior:
         process, at = str(read.get("process")), read.get("at")
         reached[process] = max(reached.get(process, 0), at if isinstance(at, int) else 0)
     return [
@@ -425,7 +425,7 @@ def join_blocks(blocks: Sequence[Unfolded]) -> pd.DataFrame:
     for name in names:
         ends = [block.extremes[name] for block in blocks if name in block.extremes]
         if ends and np.isfinite(table[name]).any():
-            table[name][np.nanargmin(table[name])] = min(least for least, _ in ends)
+            table[name][np.nanargmin(table[name])] = min(minimum for minimum, _ in ends)
             table[name][np.nanargmax(table[name])] = max(greatest for _, greatest in ends)
     return pd.DataFrame(table)
 

@@ -99,8 +99,8 @@ def read_rows(builder: RecordingBuilder, rows: csv_text.Rows, hints: Hints) -> R
 def _times(tables: Sequence[csv_text.CsvTable]) -> SourceClock | None:
     """Return the times of all rows; None where no table says any."""
     clocks = [table.times.instants() if table.times.any else None for table in tables]
-    known = [times for times in clocks if times is not None]
-    if not known:
+    dated = [times for times in clocks if times is not None]
+    if not dated:
         return None
     parts = [
         np.full(table.rows, np.nan) if times is None else times.t_s
@@ -108,11 +108,11 @@ def _times(tables: Sequence[csv_text.CsvTable]) -> SourceClock | None:
     ]
     return SourceClock(
         t_s=np.concatenate(parts),
-        absolute=known[0].absolute,
-        local=any(times.local for times in known),
-        stepped_back=any(times.stepped_back for times in known),
-        order=next((times.order for times in known if times.order), ""),
-        to_the_minute=all(times.to_the_minute for times in known),
+        absolute=dated[0].absolute,
+        local=any(times.local for times in dated),
+        stepped_back=any(times.stepped_back for times in dated),
+        order=next((times.order for times in dated if times.order), ""),
+        to_the_minute=all(times.to_the_minute for times in dated),
     )
 
 
@@ -192,10 +192,10 @@ def _keys(
         return sheet["uuid"]
     for column in ("index", "bus"):
         if column in sheet and sheet[column].notna().any():
-            own = _each(sheet[column].ffill().bfill(), "device {}".format)
+            own = _mapped(sheet[column].ffill().bfill(), "device {}".format)
             return own if "host" not in sheet else _paired(sheet["host"], own, "{} {}")
     if "host" in sheet and len(sheet["host"].unique()) > 1:
-        return _each(sheet["host"], str)
+        return _mapped(sheet["host"], str)
     if times is not None and times.to_the_minute:
         minutes = times.t_s[np.isfinite(times.t_s)]
         if (rows := len(minutes) / max(1, len(np.unique(minutes)))) > _ONE_ROW:
@@ -221,15 +221,15 @@ def _within_minutes(t_s: NDArray[np.float64], keys: pd.Series) -> NDArray[np.flo
     """
     rows = pd.DataFrame({"gpu": clock.distinct(keys)[0], "minute": t_s})
     groups = rows.groupby(["gpu", "minute"])["minute"]
-    place, size = groups.cumcount(), groups.transform("size")
+    rank, size = groups.cumcount(), groups.transform("size")
     usual = float(np.median(groups.size()))
     step_s = _MINUTE_S / size.clip(lower=usual)
     late = (rows["minute"] == rows["minute"].min()) & (size < usual)
-    spread = rows["minute"] + step_s * (place + late * (usual - size))
+    spread = rows["minute"] + step_s * (rank + late * (usual - size))
     return np.asarray(spread, dtype=float)
 
 
-def _each(texts: pd.Series, change: Callable[..., str | None]) -> pd.Series:
+def _mapped(texts: pd.Series, change: Callable[..., str | None]) -> pd.Series:
     """Return what becomes of each text, as categories; missing where that is None."""
     codes, unique = clock.distinct(texts)
     changed = pd.Series([*map(change, unique), None], dtype=object)
@@ -243,11 +243,11 @@ def _paired(first: pd.Series, second: pd.Series, form: str) -> pd.Series:
     pairs = pd.Series(codes.astype(np.int64) * (len(seconds) + 1) + places + 1)
 
     def text(pair: int) -> str:
-        left, right = divmod(pair, len(seconds) + 1)
-        own = firsts[left] if left >= 0 else ""
-        return form.format(own, seconds[right - 1]) if right else str(own)
+        first_code, second_code = divmod(pair, len(seconds) + 1)
+        own = firsts[first_code] if first_code >= 0 else ""
+        return form.format(own, seconds[second_code - 1]) if second_code else str(own)
 
-    return _each(pairs, text)
+    return _mapped(pairs, text)
 
 
 _SIGNS = {",": ".", "|": ""}  # of decimals, by what stands between cells
@@ -268,9 +268,9 @@ def _sheet(table: csv_text.CsvTable, delimiter: str, builder: RecordingBuilder) 
     cells = table.cells()
     who = _index(cells, table.columns, builder)
     for name, change in _TEXTS.items():
-        place = first_of(table.columns, _ROLES.get(name, name))
-        if place is not None:
-            who[name] = _each(cells[place], change)
+        column = first_of(table.columns, _ROLES.get(name, name))
+        if column is not None:
+            who[name] = _mapped(cells[column], change)
     builder.health += health.findings(_of_health(cells, table.of_health, who.get("index")))
     columns = [
         (table.header[i].strip(), holds, cells[i])
@@ -304,8 +304,8 @@ def _of_health(
     whose = pd.Series("the GPU", index=cells.index) if index is None else index.ffill().bfill()
     for i, kind in kinds.items():
         codes, texts = clock.distinct(cells[i])
-        words = texts.str.strip().replace({"Yes": "1", "No": "0"})
-        values = pd.to_numeric(words.str.extract(r"^([\d.]+)")[0], errors="coerce").to_numpy()
+        cells_text = texts.str.strip().replace({"Yes": "1", "No": "0"})
+        values = pd.to_numeric(cells_text.str.extract(r"^([\d.]+)")[0], errors="coerce").to_numpy()
         for gpu, value in pd.Series(values[codes]).groupby(whose).max().dropna().items():
             yield gpu if isinstance(gpu, str) else f"GPU {gpu:g}", kind, float(value)
 
@@ -328,7 +328,7 @@ def _index(
         if column.notna().mean() > _MOSTLY:
             numbered.append((-column.nunique(), holds.rank, i, column))
         else:
-            who.setdefault("model", _each(cells[i], str.strip))
+            who.setdefault("model", _mapped(cells[i], str.strip))
     numbered.sort(key=lambda item: item[:3])
     if len(numbered) > 1 and numbered[0][0] != numbered[1][0]:
         builder.notes.append("two index columns disagree; the one that tells GPUs apart is used.")
@@ -369,9 +369,9 @@ def keys_by_position(
         return [ONLY] * len(ticks), note
     if size is None:
         return [ONLY] * len(ticks), None
-    place = np.arange(len(ticks)) - np.repeat(starts, sizes)
+    index = np.arange(len(ticks)) - np.repeat(starts, sizes)
     note = Message("read.rows-as-gpus", n=size)
-    return [f"{_PLACE}{min(int(p), size - 1)}" for p in place], note
+    return [f"{_PLACE}{min(int(p), size - 1)}" for p in index], note
 
 
 def _rows_of_a_query(sheet: pd.DataFrame) -> int | None:

@@ -67,11 +67,11 @@ def read_gpustat(builder: RecordingBuilder, hints: Hints) -> Recording:
 def _gpustat_query(query: dict[str, object]) -> Iterator[DeviceRow]:
     gpus = query.get("gpus")
     host, time = text_of(query.get("hostname")), text_of(query.get("query_time"))
-    for place, gpu in enumerate(gpus if isinstance(gpus, list) else []):
+    for position, gpu in enumerate(gpus if isinstance(gpus, list) else []):
         if not isinstance(gpu, dict):
             continue
         number = whole_of(gpu.get("index"))
-        index = place if number is None else number
+        index = position if number is None else number
         yield DeviceRow(
             cells=texts_of(gpu, names_of("gpustat")),
             index=index,
@@ -116,11 +116,11 @@ def read_nvtop(builder: RecordingBuilder, hints: Hints) -> Recording:
     rows = [
         DeviceRow(
             cells=texts_of(gpu, names_of("nvtop")),
-            index=place,
+            index=index,
             model=text_of(gpu.get("device_name")),
         )
         for snapshot in snapshots
-        for place, gpu in enumerate(snapshot if isinstance(snapshot, list) else [snapshot])
+        for index, gpu in enumerate(snapshot if isinstance(snapshot, list) else [snapshot])
         if isinstance(gpu, dict)
     ]
     builder.rows_read += len(rows)
@@ -148,8 +148,8 @@ def read_nvitop(builder: RecordingBuilder, hints: Hints) -> Recording:
 def _nvitop_csv(text: str) -> tuple[list[dict[str, object]], int]:
     lines = [line for line in text.splitlines() if line.strip()]
     rows = [dict(row) for row in csv.DictReader(lines)] if lines else []
-    whole = [row for row in rows if None not in (*row, *row.values())]
-    return whole, len(rows) - len(whole)
+    complete = [row for row in rows if None not in (*row, *row.values())]
+    return complete, len(rows) - len(complete)
 
 
 def _nvitop_rows(collection: Mapping[str, object]) -> Iterator[DeviceRow]:
@@ -204,12 +204,12 @@ def _dcgmi_rows(builder: RecordingBuilder) -> Iterator[DeviceRow]:
             builder.leave_out("cut line" if len(cells) < len(header) else "not a row")
             continue
         builder.rows_read += 1
-        whole = row[1] == "GPU"
+        is_device = row[1] == "GPU"
         yield DeviceRow(
             device=f"{row[1]} {row[2]}",
             cells=dict(zip(header, cells, strict=True)),
-            index=int(row[2]) if whole else None,
-            partition=None if whole else f"instance {row[2]}",
+            index=int(row[2]) if is_device else None,
+            partition=None if is_device else f"instance {row[2]}",
         )
 
 

@@ -129,11 +129,11 @@ def read_table(builder: RecordingBuilder, hints: Hints) -> Recording:
             length_s=number_in(row.get("totalexecutiontime_sec", "")),
         )
         for name, cell in row.items():
-            whole = re.fullmatch(r"(.*)_(avg|max|min)", name)
+            match = re.fullmatch(r"(.*)_(avg|max|min)", name)
             value = number_in(cell)
             if value is not None:
-                key = _folded(whole[1] if whole else name)
-                summary.figures[key, _PARTS[whole[2]] if whole else "max"] = value
+                key = _folded(match[1] if match else name)
+                summary.figures[key, _PARTS[match[2]] if match else "max"] = value
         summaries.append(summary)
     return _recording(builder, summaries, hints)
 
@@ -148,21 +148,21 @@ def _folded(name: str) -> str:
 
 
 def _recording(builder: RecordingBuilder, summaries: list[_Summary], hints: Hints) -> Recording:
-    whole = [summary for summary in summaries if summary.length_s and summary.statistics()]
-    builder.rows_read += len(whole)
-    builder.leave_out("job without a length or a figure", len(summaries) - len(whole))
+    complete = [summary for summary in summaries if summary.length_s and summary.statistics()]
+    builder.rows_read += len(complete)
+    builder.leave_out("job without a length or a figure", len(summaries) - len(complete))
     builder.notes.append("means over the life of a job, by DCGM's account: no quantile is known.")
-    several = len({summary.job for summary in whole}) > 1
+    several = len({summary.job for summary in complete}) > 1
     return device_recording(
         builder,
-        [row for summary in whole for row in _halves(summary, several=several)],
+        [row for summary in complete for row in _halves(summary, several=several)],
         hints,
-        whole=True,
+        active=True,
         timed=True,
-        absolute=any(summary.start for summary in whole),
+        absolute=any(summary.start for summary in complete),
         summaries={
             (summary.job or "" if several else "", summary.device): summary.statistics()
-            for summary in whole
+            for summary in complete
         },
     )
 
@@ -203,7 +203,7 @@ def read_zeus(builder: RecordingBuilder, hints: Hints) -> Recording:
             builder.dropped[_INCOMPLETE] += 1
         rows += devices
     builder.notes.append("power is the mean of each window, from the energy that Zeus counted.")
-    return device_recording(builder, rows, hints, timed=True, whole=True)
+    return device_recording(builder, rows, hints, timed=True, active=True)
 
 
 def _windows(cells: Mapping[str, str]) -> Iterator[DeviceRow]:
@@ -268,7 +268,7 @@ def read_codecarbon(builder: RecordingBuilder, hints: Hints) -> Recording:
         hints,
         empty=f"CodeCarbon measured no GPU in it ({reasons or 'no rows'}). It reads "
         "GPUs with nvidia-ml-py installed; or log nvidia-smi while the job runs.",
-        whole=True,
+        active=True,
         local_time=hints.tz is None,
     )
 

@@ -144,8 +144,8 @@ def _results(answer: Mapping[str, object]) -> Iterator[tuple[str, list[str], lis
 
 
 def _metric_in(text: str) -> str | None:
-    words = re.split(r"[\s,;:=/]+", text)
-    return next((word for word in words if word.lower() in metrics()), None)
+    tokens = re.split(r"[\s,;:=/]+", text)
+    return next((word for word in tokens if word.lower() in metrics()), None)
 
 
 def _cloudwatch_series(
@@ -208,9 +208,9 @@ def _table(lines: list[str]) -> pd.DataFrame:
     delimiter = delimiter_of(lines[0])
     header, *rows = csv.reader(lines, delimiter=delimiter)
     names = [cell.strip().lower() for cell in header]
-    whole = [row[: len(names)] for row in rows if len(row) >= len(names)]
-    table = pd.DataFrame(whole, columns=range(len(names)), dtype=object)
-    return pd.DataFrame({name: table[place].str.strip() for place, name in enumerate(names)})
+    complete = [row[: len(names)] for row in rows if len(row) >= len(names)]
+    table = pd.DataFrame(complete, columns=range(len(names)), dtype=object)
+    return pd.DataFrame({name: table[index].str.strip() for index, name in enumerate(names)})
 
 
 def _readings(
@@ -242,8 +242,8 @@ def _metric_of(texts: Mapping[str, object], name: str) -> tuple[str, dict[str, s
     if (number := _NUMBERED.search(metric)) is not None:
         labels.setdefault("gpu", number[2])
         metric = _NUMBERED.sub(r"\1n", metric)
-    whole = f"{texts.get(_MEASUREMENT, '')}_{metric}"
-    return (whole if key_of(whole, {}) in metrics() else metric), labels
+    full_name = f"{texts.get(_MEASUREMENT, '')}_{metric}"
+    return (full_name if key_of(full_name, {}) in metrics() else metric), labels
 
 
 _SPLIT = {part: re.compile(rf"(?<!\\){part}") for part in (",", " ", "=")}
@@ -295,14 +295,14 @@ def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
     lines = [line for line in builder.text.splitlines() if line.strip() and line[:4] != "sep="]
     delimiter = delimiter_of(lines[0])
     header, *rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-    whole = [row for row in rows if len(row) == len(header)]
-    builder.leave_out("wrong number of fields", len(rows) - len(whole))
-    if not whole:
+    complete = [row for row in rows if len(row) == len(header)]
+    builder.leave_out("wrong number of fields", len(rows) - len(complete))
+    if not complete:
         raise builder.empty_error()
-    table = pd.DataFrame(whole, columns=range(len(header)), dtype=object)
+    table = pd.DataFrame(complete, columns=range(len(header)), dtype=object)
     names = [cell.strip().lower() for cell in header]
-    place = next((names.index(name) for name in _TIME_COLUMNS if name in names), None)
-    times = None if place is None else clock.parse(table[place], hints.zone)
+    column = next((names.index(name) for name in _TIME_COLUMNS if name in names), None)
+    times = None if column is None else clock.parse(table[column], hints.zone)
     step_s = hints.interval_s or 1.0
     t_s = step_s * np.arange(len(table), dtype=float) if times is None else times.t_s
     members = []
@@ -318,7 +318,7 @@ def read_wide(builder: RecordingBuilder, hints: Hints) -> Recording:
             members.append(
                 SampledSeries(name=name, labels=labels, t_s=t_s[order], readings=readings[order])
             )
-        elif i != place:
+        elif i != column:
             builder.ledger.enter(cell, len(table), read=False)
     return recording_by_job(
         builder,

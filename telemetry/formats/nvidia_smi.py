@@ -55,7 +55,7 @@ def _elements(builder: RecordingBuilder) -> Iterator[tuple[Element, int, str | N
     """Yield each device's element, its place in its document, and the document's time."""
     for document in builder.text.split("<nvidia_smi_log")[1:]:
         time, at = _between(document, _TIME, "</timestamp>"), 0
-        for place in range(1 << 16):
+        for index in range(1 << 16):
             begin = document.find(_GPU, at)
             if begin < 0:
                 break
@@ -69,7 +69,7 @@ def _elements(builder: RecordingBuilder) -> Iterator[tuple[Element, int, str | N
                 builder.leave_out("damaged device")
                 continue
             builder.rows_read += 1
-            yield element, place, time
+            yield element, index, time
 
 
 def _between(text: str, begin: str, end: str) -> str | None:
@@ -87,13 +87,13 @@ def _parsed(text: str) -> Element | None:
     return element
 
 
-def _xml_row(element: Element, place: int, time: str | None) -> DeviceRow:
+def _xml_row(element: Element, index: int, time: str | None) -> DeviceRow:
     cells = dict(_xml_cells(element))
     bus = element.get("id", "")
     return DeviceRow(
-        device=f"bus {bus}" if bus else f"place {place}",
+        device=f"bus {bus}" if bus else f"place {index}",
         cells=cells,
-        index=place,
+        index=index,
         uuid=cells.get("uuid"),
         model=cells.get("product_name"),
         time=time,
@@ -128,7 +128,7 @@ def read_query(builder: RecordingBuilder, hints: Hints) -> Recording:
 
 def _sections(builder: RecordingBuilder) -> Iterator[DeviceRow]:
     """Yield each GPU with its cells by their path: sections are told by indentation."""
-    time, place, bus = None, -1, None
+    time, index, bus = None, -1, None
     cells: _Cells = {}
     path: list[tuple[int, str]] = []
     for indent, name, cell in _text_lines(builder):
@@ -140,21 +140,21 @@ def _sections(builder: RecordingBuilder) -> Iterator[DeviceRow]:
                 cells.setdefault("/".join(part for _, part in path), cell)
             continue
         if bus is not None and name.startswith(("GPU ", "Timestamp")):
-            yield _query_row(bus, place, time, cells)
+            yield _query_row(bus, index, time, cells)
             bus = None
         if name == "Timestamp":
-            time, place = cell or None, -1
+            time, index = cell or None, -1
         elif name.startswith("GPU ") and not cell:
-            bus, place, cells, path = name[4:].strip(), place + 1, {}, []
+            bus, index, cells, path = name[4:].strip(), index + 1, {}, []
     if bus is not None:
-        yield _query_row(bus, place, time, cells)
+        yield _query_row(bus, index, time, cells)
 
 
-def _query_row(bus: str, place: int, time: str | None, cells: _Cells) -> DeviceRow:
+def _query_row(bus: str, index: int, time: str | None, cells: _Cells) -> DeviceRow:
     return DeviceRow(
         device=f"bus {bus}",
         cells=cells,
-        index=place,
+        index=index,
         uuid=cells.get("gpu_uuid"),
         model=cells.get("product_name"),
         time=time,
@@ -286,17 +286,17 @@ def _listed_rows(builder: RecordingBuilder, needed: set[str], *, exact: bool) ->
     header: list[str] = []
     for line in builder.text.split("\n"):
         spaced = line.replace(",", " ") if exact else line
-        words = spaced.split()
-        if not words:
+        columns = spaced.split()
+        if not columns:
             continue
-        if words[0].startswith("#"):
+        if columns[0].startswith("#"):
             names = spaced.replace("#", " ", 1).lower().split()
             header = names if needed <= set(names) else header
             continue
-        cells = dict(zip(header, words, strict=False))
-        if len(words) < len(header):
+        cells = dict(zip(header, columns, strict=False))
+        if len(columns) < len(header):
             builder.leave_out("cut line")
-        elif whole_of(cells.get("gpu")) is None or (exact and len(words) > len(header)):
+        elif whole_of(cells.get("gpu")) is None or (exact and len(columns) > len(header)):
             builder.leave_out("not a row")
         else:
             builder.rows_read += 1
@@ -363,7 +363,7 @@ def read_processes(builder: RecordingBuilder, hints: Hints) -> Recording:
         hints,
         empty=f"its {len(processes)} processes carry no reading that is complete, so "
         "nothing was measured. Log `nvidia-smi --query-gpu=... --format=csv -l 1` instead.",
-        **({"timed": True, "whole": True} if accounts else {}),
+        **({"timed": True, "active": True} if accounts else {}),
     )
 
 

@@ -63,10 +63,10 @@ def pods(members: Iterable[SampledSeries], job_label: str | None = None) -> Pods
             measured.append(member)
     named = by_job(measured, about, job_label)
     if job_label is not None and not any(member.job for member in named.series):
-        known = sorted({key for member in measured for key in member.labels})
+        label_keys = sorted({key for member in measured for key in member.labels})
         raise InputError(
             f"--job-label {job_label}: no series has that label, so it names no job. Labels of the "
-            f"data: {', '.join(known)}."
+            f"data: {', '.join(label_keys)}."
         )
     series, notes = shared(named.series)
     return replace(named, series=series, notes=notes)
@@ -157,8 +157,8 @@ def _renamed(member: SampledSeries, job: str | None) -> SampledSeries:
     """Return a series whose workload is a job, or nothing."""
     if job is not None:
         return replace(member, labels={**member.labels, _POD[0]: job})
-    others = {k: v for k, v in member.labels.items() if k not in LABELS["job"]}
-    return replace(member, labels=others)
+    foreign = {k: v for k, v in member.labels.items() if k not in LABELS["job"]}
+    return replace(member, labels=foreign)
 
 
 def _job_labels(labels: Mapping[str, str]) -> JobLabels:
@@ -180,17 +180,17 @@ def shared(series: Sequence[SampledSeries]) -> tuple[tuple[SampledSeries, ...], 
         if member.labels.get("vgpu"):
             turns[_turn(member)].append(member)
     differing = {key for key, copies in turns.items() if len(copies) > 1 and _differ(copies)}
-    apart = {(device, part) for device, part, _ in differing}
-    copied = {(device, part) for device, part, _ in turns} - apart
+    ambiguous = {(device, part) for device, part, _ in differing}
+    copied = {(device, part) for device, part, _ in turns} - ambiguous
     notes = []
     if copied:
         notes.append(
             f"{len(copied)} GPUs are shared by pods in turns, and each pod shows what the whole "
             "GPU does: how much of it is one pod's is not known."
         )
-    if apart:
+    if ambiguous:
         notes.append(
-            f"{len(apart)} GPUs are shared by pods in turns; readings are those of a pod's own "
+            f"{len(ambiguous)} GPUs are shared by pods in turns; readings are those of a pod's own "
             "processes where they differ."
         )
     memory = {key for key in differing if key[2] == _PROCESS_MEMORY}

@@ -280,13 +280,13 @@ def _by_histogram(
         return {}, []
     quantiles, edges = dict[str, float](), set[float]()
     for name, share in _QUANTILES.items():
-        place = int(np.searchsorted(counts, share * counts[-1]))
-        if np.isfinite(bounds[place]):
-            low, below = (bounds[place - 1], counts[place - 1]) if place else (0.0, 0.0)
-            within = counts[place] - below
+        bucket = int(np.searchsorted(counts, share * counts[-1]))
+        if np.isfinite(bounds[bucket]):
+            low, below = (bounds[bucket - 1], counts[bucket - 1]) if bucket else (0.0, 0.0)
+            within = counts[bucket] - below
             part = (share * counts[-1] - below) / within if within > 0 else 1.0
-            quantiles[name] = float(low + (bounds[place] - low) * part)
-            edges |= {low, bounds[place]}
+            quantiles[name] = float(low + (bounds[bucket] - low) * part)
+            edges |= {low, bounds[bucket]}
     return quantiles, sorted(edges)
 
 
@@ -338,14 +338,14 @@ def _guidellm_run(item: Mapping[str, object]) -> Served | None:
     metrics = mapping_of(item.get("metrics"))
 
     def figures(name: str) -> Mapping[str, object]:
-        told = mapping_of(metrics.get(name))
-        return mapping_of(told.get("successful", told))
+        figure = mapping_of(metrics.get(name))
+        return mapping_of(figure.get("successful", figure))
 
     def latency(name: str, scale: float = 1.0) -> Latency | None:
-        told = figures(name)
-        parts = {"mean": told.get("mean"), **mapping_of(told.get("percentiles"))}
-        known = {p: v * scale for p in _P if isinstance(v := parts.get(p), int | float)}
-        return Latency.of(known) if known else None
+        figure = figures(name)
+        parts = {"mean": figure.get("mean"), **mapping_of(figure.get("percentiles"))}
+        measured = {p: v * scale for p in _P if isinstance(v := parts.get(p), int | float)}
+        return Latency.of(measured) if measured else None
 
     rate, tokens = (
         _figure(figures(name), "mean")
@@ -398,15 +398,15 @@ def read_genai_perf(builder: RecordingBuilder, hints: Hints) -> Recording:
             header = cells
         elif name and cells:
             builder.rows_read += 1
-            told = dict(zip(header, numbers, strict=False))
-            pairs = ((part, told.get(word)) for part, words in _P.items() for word in words)
-            known = {part: value for part, value in pairs if value is not None}
-            what, _, unit = name.partition(" (")
-            if what in _GENAI and known:
+            row = dict(zip(header, numbers, strict=False))
+            pairs = ((part, row.get(word)) for part, names in _P.items() for word in names)
+            latency = {part: value for part, value in pairs if value is not None}
+            metric, _, unit = name.partition(" (")
+            if metric in _GENAI and latency:
                 scale = 1e-6 if unit == "ns)" else 1.0
-                latencies[_GENAI[what]] = Latency.of({p: v * scale for p, v in known.items()})
-            elif (value := told.get("value", told.get("avg"))) is not None:
-                rates[what] = value
+                latencies[_GENAI[metric]] = Latency.of({p: v * scale for p, v in latency.items()})
+            elif (value := row.get("value", row.get("avg"))) is not None:
+                rates[metric] = value
     tokens, answered = rates.get("output token throughput"), rates.get("request throughput")
     if tokens is None and answered is None:
         raise InputError(f"{builder.name}: {builder.empty}")
@@ -447,7 +447,7 @@ def _serve_run(result: Mapping[str, object]) -> Served | None:
             token_ms=_percentiles(result, "tpot_ms", "itl_ms"),
         ),
         requests_per_s=_per(answered, length),
-        latency_ms=_percentiles(result, "e2el_ms", "e2e_latency_ms") or _measured(_whole(result)),
+        latency_ms=_percentiles(result, "e2el_ms", "e2e_latency_ms") or _measured(_e2e_ms(result)),
         unit="request" if generated is None else "token",
         done=answered if generated is None else generated,
         length_s=length,
@@ -499,8 +499,8 @@ def _percentiles(result: Mapping[str, object], *endings: str) -> Latency | None:
     for ending in endings:
         percentiles = {
             part: value
-            for part, words in _P.items()
-            for word in words
+            for part, names in _P.items()
+            for word in names
             if (value := _figure(result, f"{word}_{ending}")) is not None
         }
         if any(percentiles.values()):
@@ -508,7 +508,7 @@ def _percentiles(result: Mapping[str, object], *endings: str) -> Latency | None:
     return None
 
 
-def _whole(result: Mapping[str, object]) -> list[float]:
+def _e2e_ms(result: Mapping[str, object]) -> list[float]:
     """Return how long each request took: its first token, and the pauses between the others."""
     pauses, firsts = result.get("itls"), _numbers(result, "ttfts")
     if not isinstance(pauses, list) or len(pauses) != len(firsts):

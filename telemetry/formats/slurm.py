@@ -312,10 +312,10 @@ def _rows(job: dict[str, object]) -> Iterator[dict[str, str]]:
         "AdminComment": _text(mapping_of(job.get("comment")).get("administrator")),
     }
     steps = job.get("steps")
-    for place, step in enumerate(steps if isinstance(steps, list) else []):
+    for index, step in enumerate(steps if isinstance(steps, list) else []):
         used = mapping_of(mapping_of(mapping_of(step).get("tres")).get("requested"))
         yield {
-            _ID: f"{number}.{place}",
+            _ID: f"{number}.{index}",
             **{column: _tres(used.get(name)) for name, column in _SUMS.items()},
         }
 

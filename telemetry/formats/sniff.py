@@ -223,8 +223,8 @@ def _unknown_format(name: str, head: bytes, text: str) -> str:
 
 def booking(header: str) -> str:
     """Return why a list of reservations is not a measurement, "" for other headers."""
-    words = {word.strip().lower() for word in re.split(r"[,;\t|]", header)}
-    if words & {"hours", "reserved", "booked", "duration", "user"}:
+    columns = {word.strip().lower() for word in re.split(r"[,;\t|]", header)}
+    if columns & {"hours", "reserved", "booked", "duration", "user"}:
         return (
             " Reservations say who held GPUs and for how long, not how busy the GPUs were: "
             "log nvidia-smi while the job runs (`gpucost import --help` shows how)."

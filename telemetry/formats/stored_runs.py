@@ -151,10 +151,10 @@ def settings_beside(path: Path) -> RunSettings:
     pairs: list[tuple[str, object]] = []
     for folder in ("files/", ""):
         pairs += _of_yaml(_text(path.parent / f"{folder}config.yaml"))
-        words = re.search(
+        match = re.search(
             r'"args": *\[([^\]]*)\]', _text(path.parent / f"{folder}wandb-metadata.json")
         )
-        options = re.sub(r'[",\s]+', " ", words[1]) if words else ""
+        options = re.sub(r'[",\s]+', " ", match[1]) if match else ""
         pairs += re.findall(r"--([\w-]+)[= ]([^\s-]\S*)", options)
     pairs += _of_yaml(_text(path.parent / "hparams.yaml"))
     if is_run_folder(path):

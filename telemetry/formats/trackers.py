@@ -216,7 +216,7 @@ def read_tensorboard(builder: RecordingBuilder, hints: Hints) -> Recording:
         InputError: no scalar of the file is a reading of a GPU.
     """
     mapped = {column.lower() for column, _ in hints.map}
-    points, others = Points(), Counter[str]()
+    points, skipped = Points(), Counter[str]()
     for event in _events(builder):
         try:
             for t_s, tag, value in _scalars(event):
@@ -224,13 +224,13 @@ def read_tensorboard(builder: RecordingBuilder, hints: Hints) -> Recording:
                 if name.lower() in mapped or key_of(name, {}) in metrics():
                     points.add(name, {"gpu": index}, (t_s, value))
                 else:
-                    others[tag] += 1
+                    skipped[tag] += 1
         except (ValueError, struct.error, IndexError, RecursionError):
             builder.leave_out("damaged event")
-    builder.leave_out("point of a metric that is not used", others.total())
+    builder.leave_out("point of a metric that is not used", skipped.total())
     if not points:
         raise InputError(
-            f"{builder.name}: no reading of a GPU among its scalars ({_shown(others)}). Log them "
+            f"{builder.name}: no reading of a GPU among its scalars ({_shown(skipped)}). Log them "
             "with Lightning's DeviceStatsMonitor, or name a scalar with --map TAG=slot."
         )
     return series.recording(builder, points.series(), hints)

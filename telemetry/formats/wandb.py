@@ -259,7 +259,7 @@ def _chart_host(
     """
     header = rows[0] if rows else {}
     names = {name: match for name in header if (match := _CHART_HOST.fullmatch(name))}
-    time = next((name for known in _TIMES for name in header if name.lower() == known), None)
+    time = next((name for usual in _TIMES for name in header if name.lower() == usual), None)
     if time is None or len({match[1] for match in names.values()}) != 1:
         return None, None
     wide = {match[2]: _floats(rows, name) for name, match in names.items()}
@@ -383,16 +383,16 @@ def _fragments(builder: RecordingBuilder) -> Iterator[tuple[int, bytes]]:
     data = builder.payload.data
     at = _FRAME  # the file's own header is as long as a frame's
     while at + _FRAME <= len(data):
-        left = _BLOCK - at % _BLOCK
-        if left < _FRAME:
-            at += left
+        room = _BLOCK - at % _BLOCK
+        if room < _FRAME:
+            at += room
             continue
         checksum = int.from_bytes(data[at : at + 4], "little")
         length, kind = int.from_bytes(data[at + 4 : at + 6], "little"), data[at + 6]
-        if kind not in {_FULL, _FIRST, _MIDDLE, _LAST} or length > left - _FRAME:
+        if kind not in {_FULL, _FIRST, _MIDDLE, _LAST} or length > room - _FRAME:
             # Zeros fill a block that was preallocated; anything else is damage. Both end the block.
             builder.leave_out("damaged block", int(kind != 0))
-            at += left
+            at += room
             continue
         fragment = data[at + _FRAME : at + _FRAME + length]
         at += _FRAME + length

@@ -109,38 +109,38 @@ def values(
         jobs: those whose whole recording counts (of others the active window does), and the places
             of slots that some rows lack.
     """
-    whole, lacking = jobs
+    complete, lacking = jobs
     busy = _busy(rows, columns)
     when = rows.t if busy is None else busy.ifelse(rows.t, ibis.null("float64"))
     bounds = rows.group_by("job").aggregate(busy_from=when.min(), busy_to=when.max())
     rows = rows.inner_join(bounds, "job")  # a window over each job would sort all rows once more
-    all_rows = _stood(rows, interval_s, whole)
+    all_rows = _stood(rows, interval_s, complete)
     parts = []
     for i, column in enumerate(columns.slots):
-        read = _stood(rows.filter(rows[f"v{i}"].notnull()), interval_s, whole)
+        read = _stood(rows.filter(rows[f"v{i}"].notnull()), interval_s, complete)
         parts.append(_slot(read if i in lacking else all_rows, i, column))
     return ibis.union(*parts) if len(parts) > 1 else parts[0]
 
 
-def _stood(rows: Table, interval_s: float, whole: Sequence[str]) -> Table:
+def _stood(rows: Table, interval_s: float, complete: Sequence[str]) -> Table:
     """Return the rows that count with how long each stood, at most three usual times."""
     order = ibis.window(group_by=KEYS, order_by="t")
     rows = rows.mutate(gap=ibis.coalesce(rows.t.lead().over(order) - rows.t, interval_s))
     slack = interval_s * _SAME_TICK
     inside = (rows.t >= rows.busy_from - slack) & (rows.t <= rows.busy_to + slack)
     inside |= rows.busy_from.isnull()
-    counted = rows.filter(inside | rows.job.isin(list(whole)) if whole else inside)
+    counted = rows.filter(inside | rows.job.isin(list(complete)) if complete else inside)
     return counted.mutate(stood=ibis.least(counted.gap, _GAP * interval_s))
 
 
-def _slot(rows: Table, place: int, column: SlotColumn) -> Table:
+def _slot(rows: Table, index: int, column: SlotColumn) -> Table:
     limits = SLOTS[column.slot]
     low = limits.low if limits.low is not None else -_MOST_OF_ALL
-    most = (
+    maximum = (
         _NEARLY_ONE if limits.high == 1.0 else limits.high or _MOST.get(column.slot, _MOST_OF_ALL)
     )
-    value = rows[f"v{place}"]
-    good = (value >= low) & (value <= most)
+    value = rows[f"v{index}"]
+    good = (value >= low) & (value <= maximum)
     capped = ibis.least(value, limits.high) if limits.high == 1.0 else value
     none = ibis.null("float64")
     code = good.ifelse((capped / column.step + 0.5).floor().cast("float64"), none)
@@ -151,7 +151,7 @@ def _slot(rows: Table, place: int, column: SlotColumn) -> Table:
     area = samples.value * samples.stood
     fraction = area - area.floor().cast("float64")
     return samples.group_by([*KEYS, "code"]).aggregate(
-        slot=samples.count() * 0 + place,
+        slot=samples.count() * 0 + index,
         micros=_sum(samples.stood * MILLION + 0.5),
         n=samples.count(),
         area=_sum(area),

@@ -88,11 +88,11 @@ def _is_a_job(file: Path) -> bool:
 def _all_parquet(folder: Path) -> list[Path]:
     """Return the files of a folder and below it, sorted; none where one is not Parquet."""
     files: list[Path] = []
-    for one in folder.rglob("*"):
-        if one.is_file() and not _hidden(one, folder):
-            if one.suffix != ".parquet":
+    for path in folder.rglob("*"):
+        if path.is_file() and not _hidden(path, folder):
+            if path.suffix != ".parquet":
                 return []
-            files.append(one)
+            files.append(path)
     return sorted(files)
 
 
@@ -101,8 +101,8 @@ def _hidden(file: Path, folder: Path) -> bool:
 
 
 def _address(source: str) -> TablePlace:
-    engine, _, rest = source.partition("://")
-    where, _, table = rest.partition("#")
+    engine, _, location = source.partition("://")
+    where, _, table = location.partition("#")
     if "@" in where.partition("/")[0]:
         raise InputError(
             f"{engine}://...: an address with a user or password ends up in logs. Set {USER} and "
@@ -117,11 +117,11 @@ def _address(source: str) -> TablePlace:
 
 
 @contextmanager
-def opened(place: TablePlace, who: Mapping[str, str | None]) -> Iterator[Any]:
+def opened(source: TablePlace, who: Mapping[str, str | None]) -> Iterator[Any]:
     """Give the table, and end the connection behind it.
 
     Args:
-        place: where it lies.
+        source: where it lies.
         who: values of `USER` and `PASSWORD`.
 
     Raises:
@@ -131,45 +131,45 @@ def opened(place: TablePlace, who: Mapping[str, str | None]) -> Iterator[Any]:
     # What libraries say of each other is not for users.
     with warnings.catch_warnings(), TemporaryDirectory(prefix="gpucost-") as spill:
         warnings.simplefilter("ignore")
-        with _connected(place, who, spill) as table:
+        with _connected(source, who, spill) as table:
             yield table
 
 
 @contextmanager
-def _connected(place: TablePlace, who: Mapping[str, str | None], spill: str) -> Iterator[Any]:
+def _connected(source: TablePlace, who: Mapping[str, str | None], spill: str) -> Iterator[Any]:
     """Give the table, and end the connection behind it."""
     try:
         import ibis  # noqa: PLC0415 - an extra
     except ImportError:
-        raise InputError(f"{place.name}: a table, which Ibis reads. {_INSTALL}") from None
+        raise InputError(f"{source.name}: a table, which Ibis reads. {_INSTALL}") from None
     try:
-        backend = getattr(ibis, place.engine)
-        connection = backend.connect(**_arguments(place, who, spill))
+        backend = getattr(ibis, source.engine)
+        connection = backend.connect(**_arguments(source, who, spill))
     except (ImportError, AttributeError):
         raise InputError(
-            f"{place.name}: Ibis has no {place.engine} here. Install it: "
-            f"pip install 'ibis-framework[{place.engine}]'."
+            f"{source.name}: Ibis has no {source.engine} here. Install it: "
+            f"pip install 'ibis-framework[{source.engine}]'."
         ) from None
     except Exception as error:
         raise UnreachableError(
-            f"{place.name}: {place.engine} does not answer: {_said(error)}"
+            f"{source.name}: {source.engine} does not answer: {_first_line(error)}"
         ) from error
     try:
         try:
-            if place.files:
-                table = connection.read_parquet(list(place.files), union_by_name=True)
+            if source.files:
+                table = connection.read_parquet(list(source.files), union_by_name=True)
             else:
-                database = {"database": place.schema} if place.schema else {}
-                table = connection.table(place.table, **database)
+                database = {"database": source.schema} if source.schema else {}
+                table = connection.table(source.table, **database)
         except Exception as error:
-            raise InputError(f"{place.name}: cannot be read: {_said(error)}") from error
+            raise InputError(f"{source.name}: cannot be read: {_first_line(error)}") from error
         try:
             yield table
         except InputError:
             raise
         except Exception as error:
             raise UnreachableError(
-                f"{place.name}: {place.engine} failed: {_said(error)}"
+                f"{source.name}: {source.engine} failed: {_first_line(error)}"
             ) from error
     finally:
         connection.disconnect()
@@ -222,25 +222,25 @@ def _parsed(lines: list[bytes], named: Any, manner: Any) -> Iterator[pa.RecordBa
         yield from csv.read_csv(text, read_options=named, convert_options=manner).to_batches()
 
 
-def _arguments(place: TablePlace, who: Mapping[str, str | None], spill: str) -> dict[str, Any]:
-    if place.files:
+def _arguments(source: TablePlace, who: Mapping[str, str | None], spill: str) -> dict[str, Any]:
+    if source.files:
         return {"temp_directory": spill, **_DUCKDB}
-    if place.engine == "duckdb":
-        return {"database": place.where, "read_only": True, "temp_directory": spill, **_DUCKDB}
-    if place.engine == "sqlite":
-        return {"database": place.where}
-    host, _, database = place.where.strip("/").partition("/")
+    if source.engine == "duckdb":
+        return {"database": source.where, "read_only": True, "temp_directory": spill, **_DUCKDB}
+    if source.engine == "sqlite":
+        return {"database": source.where}
+    host, _, database = source.where.strip("/").partition("/")
     named, _, port = host.partition(":")
-    found = {
+    arguments = {
         "host": named,
         "port": int(port) if port.isdecimal() else None,
         "user": who.get(USER),
         "password": who.get(PASSWORD),
         "database": database or None,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in arguments.items() if value is not None}
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return f"{lines[0][:200] if lines else type(error).__name__}."

@@ -172,16 +172,16 @@ class SlotCounts:
         parts: codes (values over the slot's step) and microseconds, in the order they came in.
         area: the sum of values times seconds, the whole part of each.
         area_millionths: the sum of the rests.
-        least: the least value.
-        most: the greatest.
+        minimum: the least value.
+        maximum: the greatest.
         dropped: values out of range.
     """
 
     parts: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=list)
     area: int = 0
     area_millionths: int = 0
-    least: float = np.inf
-    most: float = -np.inf
+    minimum: float = np.inf
+    maximum: float = -np.inf
     dropped: int = 0
 
     def stood(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -208,8 +208,8 @@ class SlotCounts:
             # Sums of whole numbers up to 2^53 are exact, whatever their order.
             self.area += int(rows[3].sum())
             self.area_millionths += int(rows[4].sum())
-            self.least = min(self.least, float(rows[5].min()))
-            self.most = max(self.most, float(rows[6].max()))
+            self.minimum = min(self.minimum, float(rows[5].min()))
+            self.maximum = max(self.maximum, float(rows[6].max()))
 
 
 def counted_by_device(batches: Iterable[pa.RecordBatch]) -> dict[Device, dict[int, SlotCounts]]:
@@ -235,12 +235,12 @@ _ABSOLUTE_S = 6e8
 
 
 def profiles_of_place(
-    place: TablePlace, who: Mapping[str, str | None], hints: Hints
+    source: TablePlace, who: Mapping[str, str | None], hints: Hints
 ) -> tuple[Profile, ...]:
     """Return one profile a job of a table, wherever it lies.
 
     Args:
-        place: where.
+        source: where.
         who: as `place.opened` takes it.
         hints: what the table does not say; `job_label` is the column that names jobs.
 
@@ -248,8 +248,8 @@ def profiles_of_place(
         InputError: it cannot be read, or what reads it is not installed.
         UnreachableError: the engine does not answer.
     """
-    with opened(place, who) as table:
-        return profiles_of_table(table, place.name, hints)
+    with opened(source, who) as table:
+        return profiles_of_table(table, source.name, hints)
 
 
 def profiles_of_table(
@@ -268,8 +268,8 @@ def profiles_of_table(
     time = table[columns.time]
     unit_s = 1.0
     if not time.type().is_timestamp():
-        most = time.cast("float64").max().execute()
-        unit_s = next((unit for least, unit in _EPOCHS if most and most >= least), 1.0)
+        latest = time.cast("float64").max().execute()
+        unit_s = next((unit for floor, unit in _EPOCHS if latest and latest >= floor), 1.0)
     rows = histogram.readings(table, columns, unit_s)
     if columns.job is None and columns.host is not None:
         rows = rows.mutate(job=rows.host)
@@ -283,9 +283,9 @@ def profiles_of_table(
     windows = {str(job): _window(own, interval_s) for job, own in devices.groupby("job", sort=True)}
     if hints.name is not None and len(windows) > 1:
         raise InputError(f"--name {hints.name}: {len(windows)} jobs cannot share a name.")
-    whole = [job for job, window in windows.items() if window.note and "nothing" in window.note]
+    unbounded = [job for job, window in windows.items() if window.note and "nothing" in window.note]
     lacking = {i for i in range(len(columns.slots)) if devices[f"n{i}"].sum() < devices["n"].sum()}
-    value_counts = histogram.values(rows, columns, interval_s or 1.0, (whole, lacking))
+    value_counts = histogram.values(rows, columns, interval_s or 1.0, (unbounded, lacking))
     counted = counted_by_device(in_batches(value_counts))
     return tuple(
         _profile((name, job), (own, counted), windows[str(job)], columns, hints)
@@ -333,7 +333,7 @@ def _profile(
     hints: Hints,
 ) -> Profile:
     (table, job), (devices, counted) = names, read
-    order = sorted(devices.to_dict("records"), key=_place)
+    order = sorted(devices.to_dict("records"), key=_device_of)
     gpus, readings, shares = [], [], []
     dropped: dict[str, int] = defaultdict(int)
     for device in order:
@@ -346,7 +346,7 @@ def _profile(
     coverage = None
     if window.interval_s is not None and window.duration_s > 0:
         coverage = round(float(np.mean([min(1.0, s / window.duration_s) for s in shares])), 6)
-    taken = Taken(window=window, coverage=coverage, gpus=tuple(readings))
+    readings_of_job = Taken(window=window, coverage=coverage, gpus=tuple(readings))
     rows = int(devices["n"].sum())
     source = Source(path=table, sha256=None, format="table", dropped=dict(sorted(dropped.items())))
     note = f"{table}: counted where it lies: {rows} rows, GPUs: {len(gpus)}; quantiles in steps."
@@ -357,10 +357,10 @@ def _profile(
         absolute=window.begin_s >= _ABSOLUTE_S,
         notes=(note,),
     )
-    return assembled(merged, taken, str(job) or None, hints)
+    return assembled(merged, readings_of_job, str(job) or None, hints)
 
 
-def _place(device: Mapping[Any, Any]) -> tuple[str, int, str, str]:
+def _device_of(device: Mapping[Any, Any]) -> tuple[str, int, str, str]:
     index = int(device["idx"]) if str(device["idx"]).isdecimal() else 1 << 30
     return (device["host"], index, device["idx"], device["uuid"])
 
@@ -386,14 +386,14 @@ def _metrics(
 ) -> tuple[dict[str, Statistics], float]:
     metrics: dict[str, Statistics] = {}
     share, energy = 0.0, None
-    for place, column in enumerate(columns.slots):
-        counts = counted.get(place)
+    for index, column in enumerate(columns.slots):
+        counts = counted.get(index)
         if counts is None:
             continue
         if counts.dropped:
             dropped[f"value {column.slot} out of range"] += counts.dropped
         codes, seconds = counts.stood()
-        low, high, area = counts.least, counts.most, counts.value_seconds
+        low, high, area = counts.minimum, counts.maximum, counts.value_seconds
         by_target = (
             statistics(np.clip(codes * column.step, low, high), seconds) if len(codes) else None
         )

@@ -31,12 +31,12 @@ MOST_POINTS = 128
 _DIGITS = 6
 
 
-def sketched(points: Iterable[Point], most: int = MOST_POINTS) -> list[Point]:
+def sketched(points: Iterable[Point], size: int = MOST_POINTS) -> list[Point]:
     """Return the distribution of points in at most so many.
 
     Args:
         points: values and their weights (> 0), in any order.
-        most: points to keep; where no more values than this differ, nothing is lost.
+        size: points to keep; where no more values than this differ, nothing is lost.
 
     Returns:
         Values in ascending order, with their weights.
@@ -47,10 +47,10 @@ def sketched(points: Iterable[Point], most: int = MOST_POINTS) -> list[Point]:
             distinct[-1] = (value, distinct[-1][1] + weight)
         else:
             distinct.append((value, weight))
-    return distinct if len(distinct) <= most else _merged(distinct, most)
+    return distinct if len(distinct) <= size else _merged(distinct, size)
 
 
-def _merged(points: list[Point], most: int) -> list[Point]:
+def _merged(points: list[Point], size: int) -> list[Point]:
     """Merge neighbours as long as a point spans at most one unit of the scale function k1.
 
     The first and the last stay by themselves.
@@ -67,15 +67,15 @@ def _merged(points: list[Point], most: int) -> list[Point]:
             continue
         merged.append((value, weight))
         before += weight
-        limit = _limit(before / total, most)
+        limit = _limit(before / total, size)
         value, weight = following, more
     return [*merged, (value, weight), last]
 
 
-def _limit(rank: float, most: int) -> float:
+def _limit(rank: float, size: int) -> float:
     """Return how far a point may reach that begins at a rank."""
-    place = most * asin(2.0 * min(rank, 1.0) - 1.0) / (2.0 * pi) + 1.0
-    return (sin(min(2.0 * pi * place / most, pi / 2.0)) + 1.0) / 2.0
+    angle = size * asin(2.0 * min(rank, 1.0) - 1.0) / (2.0 * pi) + 1.0
+    return (sin(min(2.0 * pi * angle / size, pi / 2.0)) + 1.0) / 2.0
 
 
 def shortened(value: float) -> float:
@@ -106,12 +106,12 @@ class RowFold:
         number: the series, as rows name it; the last one where its columns changed.
     """
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, index: int) -> None:
         self.number = 0
         self._head: list[str] = []
         self._recent: deque[str] = deque()
         self._blocks: list[_Folded] = []
-        self._due = RECENT + AT_ONCE + _APART * (place % AT_ONCE)
+        self._due = RECENT + AT_ONCE + _APART * (index % AT_ONCE)
         self._columns: dict[int, Sequence[str]] = {}
 
     def declare(self, number: int, columns: Sequence[str]) -> None:
@@ -286,7 +286,7 @@ def folded(times: Sequence[float], rows: Sequence[Mapping[str, float]], until_s:
     begin_s, end_s = times[0], max(until_s, times[0] + 1e-3)
     stood = [max(b - a, 0.0) for a, b in zip(times, [*times[1:], end_s], strict=True)]
     part_s = (end_s - begin_s) / PARTS
-    place = [min(PARTS - 1, int((t - begin_s) / part_s)) for t in times]
+    parts_of = [min(PARTS - 1, int((t - begin_s) / part_s)) for t in times]
     names = sorted({name for row in rows for name in row})
     points: dict[str, list[Point]] = {}
     means: dict[str, Means] = {}
@@ -294,10 +294,10 @@ def folded(times: Sequence[float], rows: Sequence[Mapping[str, float]], until_s:
     for name in names:
         values = [(i, row[name]) for i, row in enumerate(rows) if name in row]
         if name in COUNTERS:
-            counts[name] = _firsts((place[i], value) for i, value in values)
+            counts[name] = _firsts((parts_of[i], value) for i, value in values)
             continue
         points[name] = sketched((value, stood[i]) for i, value in values if stood[i] > 0)
-        means[name] = _means((place[i], value, stood[i]) for i, value in values)
+        means[name] = _means((parts_of[i], value, stood[i]) for i, value in values)
     return Block(
         begin_s=begin_s, end_s=end_s, n=len(times), points=points, means=means, counts=counts
     )
@@ -316,8 +316,8 @@ def rates(
             readings[counter] = row[counter]
         elif counter in following and following[counter] >= row[counter] and next_s > t_s:
             rate = (following[counter] - row[counter]) / (next_s - t_s)
-            most = SLOTS[slot].high
-            readings[slot] = rate if most is None else min(rate, most)
+            ceiling = SLOTS[slot].high
+            readings[slot] = rate if ceiling is None else min(rate, ceiling)
     return readings
 
 

@@ -102,9 +102,9 @@ def _process_of(line: str) -> str:
 def _kind(event: Event) -> tuple[object, ...]:
     """Return what events must have in common to be added up."""
     kind = event.get("event")
-    apart = [event.get(name) for name in ("kind", "by")]
+    marks = [event.get(name) for name in ("kind", "by")]
     missing = [event.get(name) is None for name in _SUMS]
-    return (kind, *apart, *missing)
+    return (kind, *marks, *missing)
 
 
 def _in_pairs(events: list[Event]) -> list[Event]:
@@ -156,14 +156,14 @@ def _added_spans(earlier: Event, later: Event) -> Event:
 def _added_stacks(earlier: Event, later: Event) -> Event:
     """Return the samples of two lines counted together; the rarest places become one."""
     counts: dict[tuple[str, ...], int] = defaultdict(int)
-    for *place, n in [*earlier["seen"], *later["seen"]]:
-        counts[tuple(place)] += n
+    for *frame, n in [*earlier["seen"], *later["seen"]]:
+        counts[tuple(frame)] += n
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    rows = [[*place, n] for place, n in ranked[:MOST_PLACES]]
+    rows = [[*frame, n] for frame, n in ranked[:MOST_PLACES]]
     folded: dict[tuple[str, ...], int] = defaultdict(int)
     for (during, _, *doing), n in ranked[MOST_PLACES:]:
         folded[during, "", *doing] += n
-    return {**earlier, **later, "seen": rows + [[*place, n] for place, n in sorted(folded.items())]}
+    return {**earlier, **later, "seen": rows + [[*frame, n] for frame, n in sorted(folded.items())]}
 
 
 def _latest(_: Event, later: Event) -> Event:
@@ -213,10 +213,10 @@ class EventTail:
     def reached(self) -> frozenset[int]:
         """Return the processes in which the probe came up."""
         try:
-            words = (self.folder / "reached").read_text(encoding="ascii").split()
+            fields = (self.folder / "reached").read_text(encoding="ascii").split()
         except (OSError, ValueError):
             return frozenset()
-        return frozenset(int(word) for word in words if word.isdecimal())
+        return frozenset(int(word) for word in fields if word.isdecimal())
 
     def recent_step(self) -> dict[str, float]:
         """Return the mean seconds of the last steps, by part; empty without any."""

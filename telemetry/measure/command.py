@@ -119,12 +119,12 @@ def inherited() -> list[int]:
 
 def _take_name(command: tuple[str, ...]) -> None:
     """Look like the command in lists of processes; where that cannot be, we look like ourselves."""
-    words = [os.fsencode(word) for word in command]
+    argv = [os.fsencode(word) for word in command]
     with contextlib.suppress(OSError, ValueError, IndexError):
-        Path("/proc/self/comm").write_bytes(os.path.basename(words[0])[:_COMM_BYTES])  # noqa: PTH119 - bytes
+        Path("/proc/self/comm").write_bytes(os.path.basename(argv[0])[:_COMM_BYTES])  # noqa: PTH119 - bytes
         fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
         start, end = (int(field) for field in fields[_ARGUMENTS])
-        text = b"\0".join(words)[: end - start - 1]
+        text = b"\0".join(argv)[: end - start - 1]
         with open("/proc/self/mem", "r+b", buffering=0) as memory:  # noqa: PTH123 - no path to speak of
             memory.seek(start)
             memory.write(text.ljust(end - start, b"\0"))
@@ -361,14 +361,14 @@ class Relay:
         until_s = time.monotonic() + _TOGETHER_S
         while got:
             witnessed = self._witness.received()
-            alone = got - witnessed - self._shared.now()
+            unshared = got - witnessed - self._shared.now()
             left_s = until_s - time.monotonic()
-            if not alone or left_s <= 0:
+            if not unshared or left_s <= 0:
                 self._forget(got & witnessed)
                 break
             got |= take_signals(ALL, min(_LOOK_S, left_s))
         if not to.look():
-            for number in sorted(alone if got else ()):
+            for number in sorted(unshared if got else ()):
                 to.send(number)
 
     def after(self, timeout_s: float) -> frozenset[int]:

@@ -119,15 +119,15 @@ class ControlGroup:
     @property
     def cpus(self) -> frozenset[int] | None:
         """Numbers of the cores that it may run on; None where that is not said."""
-        place = self._places.get("cpuset")
-        if place is None:
+        group = self._places.get("cpuset")
+        if group is None:
             return None
         names = (
             ("cpuset.cpus.effective",)
-            if place.version == 2  # noqa: PLR2004 - of control groups
+            if group.version == 2  # noqa: PLR2004 - of control groups
             else ("cpuset.effective_cpus", "cpuset.cpus")
         )
-        lists = (_text(folder / name) for folder in place.folders for name in names)
+        lists = (_text(folder / name) for folder in group.folders for name in names)
         return next((_cpu_list(text) for text in lists if text.strip()), None)
 
     @property
@@ -137,49 +137,49 @@ class ControlGroup:
 
     def used_gib(self) -> float | None:
         """Return the memory that it holds, without the file cache that can go at once."""
-        place = self._places.get("memory")
-        if place is None:
+        group = self._places.get("memory")
+        if group is None:
             return None
         files = (
             ("memory.usage_in_bytes", "total_inactive_file")
-            if place.version == 1
+            if group.version == 1
             else ("memory.current", "inactive_file")
         )
-        used = _number(place.folders[0] / files[0])
+        used = _number(group.folders[0] / files[0])
         if used is None:
             return None
-        cached = _keyed(place.folders[0] / "memory.stat", files[1]) or 0.0
+        cached = _keyed(group.folders[0] / "memory.stat", files[1]) or 0.0
         return max(0.0, used - cached) / GIB
 
     def cpu_s(self) -> float | None:
         """Return the seconds of all cores that its processes used, also those that ended."""
         for name in ("cpuacct", "cpu"):
-            place = self._places.get(name)
-            if place is None:
+            group = self._places.get(name)
+            if group is None:
                 continue
-            if place.version == 1:
-                used, unit = _number(place.folders[0] / "cpuacct.usage"), 1e-9
+            if group.version == 1:
+                used, unit = _number(group.folders[0] / "cpuacct.usage"), 1e-9
             else:
-                used, unit = _keyed(place.folders[0] / "cpu.stat", "usage_usec"), 1e-6
+                used, unit = _keyed(group.folders[0] / "cpu.stat", "usage_usec"), 1e-6
             if used is not None:
                 return used * unit
         return None
 
     def oom_kills(self) -> int | None:
         """Return how many of its processes the kernel killed for want of memory."""
-        place = self._places.get("memory")
-        if place is None:
+        group = self._places.get("memory")
+        if group is None:
             return None
-        name = "memory.oom_control" if place.version == 1 else "memory.events"
-        count = _keyed(place.folders[0] / name, "oom_kill")
+        name = "memory.oom_control" if group.version == 1 else "memory.events"
+        count = _keyed(group.folders[0] / name, "oom_kill")
         return None if count is None else int(count)
 
     def _limits(self, controller: str, ways: dict[int, object]) -> Iterator[float]:
-        place = self._places.get(controller)
-        if place is None:
+        group = self._places.get(controller)
+        if group is None:
             return
-        for folder in place.folders:
-            value = ways[place.version](folder)  # type: ignore[operator]
+        for folder in group.folders:
+            value = ways[group.version](folder)  # type: ignore[operator]
             if value is not None:
                 yield value
 
@@ -202,8 +202,8 @@ def _places(pid: int | str, proc: Path) -> Iterator[tuple[str, _Place]]:
 def _paths(text: str) -> Iterator[tuple[str, str]]:
     """Yield controller and path from `/proc/PID/cgroup`; version 2 is "" there."""
     for line in text.splitlines():
-        number, _, place = line.partition(":")
-        controllers, _, path = place.partition(":")
+        number, _, group_path = line.partition(":")
+        controllers, _, path = group_path.partition(":")
         if number and path.startswith("/"):
             for name in controllers.split(","):
                 yield name, path
@@ -237,9 +237,9 @@ def _below(path: str, root: str) -> bool:
 
 
 def _quota_v2(folder: Path) -> float | None:
-    words = _text(folder / "cpu.max").split()
-    limited = len(words) == 2 and all(word.isdecimal() for word in words)  # noqa: PLR2004
-    return int(words[0]) / int(words[1]) if limited and int(words[1]) else None
+    fields = _text(folder / "cpu.max").split()
+    limited = len(fields) == 2 and all(word.isdecimal() for word in fields)  # noqa: PLR2004
+    return int(fields[0]) / int(fields[1]) if limited and int(fields[1]) else None
 
 
 def _quota_v1(folder: Path) -> float | None:
@@ -353,8 +353,8 @@ class HostReader:
     def ram_gib(self) -> float:
         """Memory that the job may use, GiB."""
         limit = self._group.limit_gib
-        whole = self.machine_ram_gib
-        return round(whole if limit is None else min(limit, whole), 3)
+        installed = self.machine_ram_gib
+        return round(installed if limit is None else min(limit, installed), 3)
 
     @property
     def killed_for_memory(self) -> int:
@@ -401,7 +401,7 @@ class HostReader:
         readings = {f"{_MACHINE}cpu_util": sum(machine) / len(machine)} if machine else {}
         network = rates(before, now, elapsed_s, NETWORK)
         if self._tree is None:
-            readings |= self._whole(before, now, elapsed_s)
+            readings |= self._of_machine(before, now, elapsed_s)
             return readings | network | rates(before, now, elapsed_s, DISK)
         used = (now["job_cpu_s"] - before["job_cpu_s"]) / elapsed_s
         if ended is not None or not self._tree.has_ended:
@@ -415,7 +415,7 @@ class HostReader:
             readings |= {f"{_MACHINE}{name}": value for name, value in network.items()}
         return {name.removeprefix("job "): value for name, value in readings.items()}
 
-    def _whole(
+    def _of_machine(
         self, before: dict[str, float], now: dict[str, float], elapsed_s: float
     ) -> dict[str, float]:
         """Return all that runs where we run: the machine, or the control group with its limits."""

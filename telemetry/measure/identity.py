@@ -239,12 +239,12 @@ def usable_cpus() -> str:
     return ",".join("-".join(map(str, span)) for span in spans)
 
 
-def launch_of(environ: Mapping[str, str], words: Sequence[str] = ()) -> str | None:
+def launch_of(environ: Mapping[str, str], argv: Sequence[str] = ()) -> str | None:
     """Return what the processes of one launch have in common; None where no launcher shows.
 
     Args:
         environ: what Slurm, torchrun or MPI tells its processes.
-        words: the command, where a launcher stands in it that is started on several machines: its
+        argv: the command, where a launcher stands in it that is started on several machines: its
             words but for those that say which machine it is.
     """
     import hashlib  # noqa: PLC0415 - a command waits for us
@@ -252,18 +252,18 @@ def launch_of(environ: Mapping[str, str], words: Sequence[str] = ()) -> str | No
     # A Slurm job runs many things; what its step runs is one launch.
     names = _LAUNCHERS if environ.get(_SLURM[1]) else [n for n in _LAUNCHERS if n not in _SLURM]
     variables = [f"{name}={environ[name]}" for name in names if environ.get(name)]
-    spread = any(word.startswith(_MACHINES) and word.partition("=")[2] != "1" for word in words)
-    variables += _without_place(words) if spread else ()
+    spread = any(word.startswith(_MACHINES) and word.partition("=")[2] != "1" for word in argv)
+    variables += _without_place(argv) if spread else ()
     return (
         hashlib.sha256("\0".join(variables).encode()).hexdigest()[:_DIGITS] if variables else None
     )
 
 
-def _without_place(words: Sequence[str]) -> list[str]:
+def _without_place(argv: Sequence[str]) -> list[str]:
     """Return the words of a launcher without those that differ from machine to machine."""
     common: list[str] = []
     skipped = False
-    for word in words:
+    for word in argv:
         plain = word.replace("_", "-")
         if not skipped and not plain.startswith(_PLACES):
             common.append(word)

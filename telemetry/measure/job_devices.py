@@ -75,17 +75,17 @@ def visible(
         in_container: whether it runs in a container and we do not, so that its indices count from
             the first device of the container.
     """
-    whole = [gpu for gpu in devices if gpu.partition is None]
-    base: Sequence[GpuIdentity] = whole
+    unsliced = [gpu for gpu in devices if gpu.partition is None]
+    base: Sequence[GpuIdentity] = unsliced
     toolkit = variables.get(TOOLKIT)
     if in_container and toolkit is not None and toolkit.strip() != _ALL:
         listed = "" if toolkit.strip() in _NONE else toolkit
-        base = [gpu for gpu in devices if gpu.key in _listed(listed, whole, devices)]
+        base = [gpu for gpu in devices if gpu.key in _listed(listed, unsliced, devices)]
     text = variables.get(CUDA)
     if text is None:
-        return Visible(None if base is whole else tuple(gpu.key for gpu in base))
+        return Visible(None if base is unsliced else tuple(gpu.key for gpu in base))
     keys = _listed(text, base, devices)
-    one_order = len({gpu.model for gpu in whole}) == 1 or variables.get(ORDER) == _BY_BUS
+    one_order = len({gpu.model for gpu in unsliced}) == 1 or variables.get(ORDER) == _BY_BUS
     by_index = any(entry.strip().isdecimal() for entry in text.split(","))
     if by_index and not one_order:
         return Visible(None, certain=False)
@@ -209,12 +209,12 @@ class JobDevices:
 
     def notes(self, devices: Sequence[GpuIdentity]) -> list[str]:
         """Return what a reader of the profile should know."""
-        whole = [gpu for gpu in devices if gpu.partition is None]
+        unsliced = [gpu for gpu in devices if gpu.partition is None]
         job_keys = self.keys(devices)
         notes = []
         if not self._chosen and not self._mine and devices:
-            notes.append(self._unseen(_in_words([gpu for gpu in whole if gpu.key in job_keys])))
-        if other_gpus := [gpu for gpu in whole if gpu.key not in job_keys]:
+            notes.append(self._unseen(_in_words([gpu for gpu in unsliced if gpu.key in job_keys])))
+        if other_gpus := [gpu for gpu in unsliced if gpu.key not in job_keys]:
             users = sorted({user for gpu in other_gpus for user in self._users.get(gpu.key, ())})
             holders = (
                 f"with processes of {', '.join(users)} on them" if users else "nobody was there"

@@ -100,10 +100,10 @@ class Gpm:
 
     def _mean_metrics(self, lasted_s: float) -> dict[str, float]:
         row: dict[str, float] = {}
-        for metric, (slot, factor, most) in zip(self._metrics, self._slots, strict=True):
+        for metric, (slot, factor, maximum) in zip(self._metrics, self._slots, strict=True):
             value = metric.value * factor
             if metric.nvmlReturn == self._nvml.NVML_SUCCESS and value >= 0:  # not NaN either
-                row[slot] = min(value, most)  # counters of a moment apart can give 100.1 %
+                row[slot] = min(value, maximum)  # counters of a moment apart can give 100.1 %
                 self._totals[_COUNTER[slot]] += row[slot] * lasted_s
                 row[_COUNTER[slot]] = self._totals[_COUNTER[slot]]
         return row

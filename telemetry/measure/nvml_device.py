@@ -263,11 +263,11 @@ class Device:
             self.lost = True
         if self.lost:
             return row
-        elsewhere = self._elsewhere
-        if elsewhere and (full or not self._process_pace.due(now_s)):
+        unused = self._unused
+        if unused and (full or not self._process_pace.due(now_s)):
             return row
         for reading, pace in tuple(self._paces.items()):
-            if (reading.name in _ASIDE) if elsewhere else (full or pace.due(now_s)):
+            if (reading.name in _ASIDE) if unused else (full or pace.due(now_s)):
                 with pace.taking(now_s):
                     self._ask(reading, row)
         # At its end a job's processes are gone, and so is their memory.
@@ -276,7 +276,7 @@ class Device:
         if not full and pace.due(now_s):
             with pace.taking(now_s):
                 self._try("processes", row, lambda: self._processes(row, pids))
-        if elsewhere:
+        if unused:
             return row
         if self._is_shared:
             self._try("utilisation of processes", row, lambda: self._own_share(row, now_s, pids))
@@ -309,7 +309,7 @@ class Device:
             row.values = {slot: v for slot, v in row.values.items() if slot not in OF_ALL}
 
     @property
-    def _elsewhere(self) -> bool:
+    def _unused(self) -> bool:
         """Whether the job was seen on other devices, and not on this one."""
         met = self._shared.processes.met
         in_use = self.identity.key in met or not (self._is_listed or self._split)
@@ -335,11 +335,11 @@ class Device:
 
         All of it where unsaid.
         """
-        whole = row.values.get(_BUSY)
-        if not self._has_utilisation or whole is None:
+        total = row.values.get(_BUSY)
+        if not self._has_utilisation or total is None:
             return {}
         try:
-            own = self._utilisation.share(self.handle, pids, now_s, whole)
+            own = self._utilisation.share(self.handle, pids, now_s, total)
         except failures(self._nvml) as error:
             if verdict(code_of(error)) is not CodeVerdict.NEVER:
                 raise

@@ -154,7 +154,7 @@ class ProcessUtilisation:
         self.others_ran = True
 
     def share(
-        self, handle: Handle, pids: Collection[int], now_s: float, whole: float
+        self, handle: Handle, pids: Collection[int], now_s: float, total: float
     ) -> float | None:
         """Return the job's part of a device's `util.kernel_time`; None before it is known.
 
@@ -162,7 +162,7 @@ class ProcessUtilisation:
             handle: of the device.
             pids: the job's processes.
             now_s: seconds, steady.
-            whole: the device's, of all processes.
+            total: the device's, of all processes.
 
         Raises:
             pynvml.NVMLError: the device or the driver does not say it.
@@ -170,7 +170,7 @@ class ProcessUtilisation:
         if now_s - self._asked_s >= EVERY_S:
             self._asked_s = now_s
             self._ask(handle, pids)
-        return None if self._own is None else min(self._own, whole)
+        return None if self._own is None else min(self._own, total)
 
     def _ask(self, handle: Handle, pids: Collection[int]) -> None:
         try:

@@ -49,7 +49,7 @@ def identity_of(nvml: Nvml, handle: Handle, index: int) -> GpuIdentity:
 
 
 def instances(
-    nvml: Nvml, whole: GpuIdentity, handle: Handle
+    nvml: Nvml, device: GpuIdentity, handle: Handle
 ) -> Iterator[tuple[GpuIdentity, Handle, int]]:
     """Yield identity, handle and GPU instance of every MIG device of a device, in their order.
 
@@ -58,9 +58,9 @@ def instances(
     """
     if nvml.nvmlDeviceGetMigMode(handle)[0] != nvml.NVML_DEVICE_MIG_ENABLE:
         return
-    for place in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+    for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         try:
-            part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
+            part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
             gpu_instance = nvml.nvmlDeviceGetGpuInstanceId(part)
             compute_instance = nvml.nvmlDeviceGetComputeInstanceId(part)
         except failures(nvml):  # no instance at this place
@@ -70,10 +70,10 @@ def instances(
         shares = "c." in profile
         slice_id = f"{gpu_instance}.{compute_instance}" if shares else str(gpu_instance)
         who = GpuIdentity(
-            key=f"{whole.key}:{slice_id}",
-            index=whole.index,
-            uuid=whole.uuid,
-            model=whole.model,
+            key=f"{device.key}:{slice_id}",
+            index=device.index,
+            uuid=device.uuid,
+            model=device.model,
             memory_gib=_total_gib(nvml, part),
             partition=f"{profile} {slice_id}",
             mig_uuid=_text(nvml, nvml.nvmlDeviceGetUUID, part),
@@ -172,12 +172,12 @@ class NvmlReader:
             raise
 
     def _open(self, gpus: tuple[int, ...] | None, slow_s: float) -> None:
-        whole = list(self._devices_asked(gpus))
+        devices = list(self._devices_asked(gpus))
         self.driver = self._driver_version()
-        self.interconnect = interconnect(self._nvml, whole)
+        self.interconnect = interconnect(self._nvml, devices)
         self._pcie = PcieThread(self._nvml, self._no_pcie)
         shared = Shared(
-            devices=len(whole),
+            devices=len(devices),
             slow_s=slow_s,
             notes=self._notes,
             processes=ProcessMemory(self._nvml, self._notes),
@@ -186,7 +186,7 @@ class NvmlReader:
             chosen=gpus is not None,
         )
         self._devices: list[Device] = []
-        for who, handle in whole:
+        for who, handle in devices:
             parts = self._parts(who, handle)
             device = Device(self._nvml, who, handle, shared, split=bool(parts))
             self._devices.append(device)

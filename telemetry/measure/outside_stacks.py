@@ -97,16 +97,16 @@ def placed(thread: int, stacks: Mapping[int, Sequence[Frame]]) -> tuple[str, str
 
     Of one that waits for another, the place of that one: a loader in a thread.
     """
-    place, owner, within = _place(stacks[thread])
+    spot, owner, within = _locate(stacks[thread])
     if not owner.startswith(_WAITING):
-        return place, owner, within
+        return spot, owner, within
     for number, frames in stacks.items():
         if number != thread:
-            its, calls, around = _place(frames)
+            its, calls, around = _locate(frames)
             if around != _OUTERMOST and not calls.startswith(_WAITING):
                 queued = owner.startswith(_QUEUES)
                 return its, calls, "torch.utils.data" if queued else around
-    return place, owner, within
+    return spot, owner, within
 
 
 _WAITING = ("threading", "queue", "concurrent", "multiprocessing", "selectors", "asyncio")
@@ -115,8 +115,8 @@ _INLINE = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")  # lines of the
 _OUTERMOST = "<none>"  # no line of the user's own is in the stack
 
 
-def _place(frames: Sequence[Frame]) -> tuple[str, str, str]:
-    place, owner, inner, within = "", "", "", ""
+def _locate(frames: Sequence[Frame]) -> tuple[str, str, str]:
+    spot, owner, inner, within = "", "", "", ""
     for function, path, line in list(reversed(frames))[:_MOST_FRAMES]:
         if _OURS.search(path):
             continue
@@ -124,17 +124,17 @@ def _place(frames: Sequence[Frame]) -> tuple[str, str, str]:
         if module is None:
             if function.endswith(_INLINE):
                 continue
-            place = place or f"{function.rpartition('<locals>.')[2]} ({Path(path).name}:{line})"
-        elif not place:
+            spot = spot or f"{function.rpartition('<locals>.')[2]} ({Path(path).name}:{line})"
+        elif not spot:
             inner, owner = inner or module, module
         else:
             within = module
             break
-    if not place and frames:
+    if not spot and frames:
         function, path, line = frames[0]
         return f"{function} ({Path(path).name}:{line})", owner, _OUTERMOST
-    apart = inner.partition(".")[0] != owner.partition(".")[0] or inner.count(".") > 1
-    return place, f"{owner}>{inner}" if owner and apart and inner != owner else owner, within
+    distinct = inner.partition(".")[0] != owner.partition(".")[0] or inner.count(".") > 1
+    return spot, f"{owner}>{inner}" if owner and distinct and inner != owner else owner, within
 
 
 _APART = ("evaluation", "stall")  # other spans are parts of a step
@@ -192,11 +192,11 @@ class _Watched:
     def settle(self, until_s: float, *, ended: bool) -> None:
         """Count the looks until a moment by what was going on."""
         later = []
-        for moment_s, place in self.waiting:
+        for moment_s, spot in self.waiting:
             if moment_s > until_s:
-                later.append((moment_s, place))
+                later.append((moment_s, spot))
             else:
-                self.counts[self._phase(moment_s, ended=ended), *place] += 1
+                self.counts[self._phase(moment_s, ended=ended), *spot] += 1
         self.waiting = later
         self.spans = [span for span in self.spans if span[1] > until_s - 2 * _KNOWN_AFTER_S]
 
@@ -328,12 +328,12 @@ class OutsideStacks:
             return None
         output = self._folder / f"{pid}.json"
         output.unlink(missing_ok=True)
-        words = [str(self._command), "record", "--pid", str(pid), "--rate", str(RATE)]
-        words += ["--duration", str(round(length_s)), "--format", "chrometrace", "--idle"]
-        words += ["--nonblocking", "--threads", "--full-filenames", "--output", str(output)]
+        command = [str(self._command), "record", "--pid", str(pid), "--rate", str(RATE)]
+        command += ["--duration", str(round(length_s)), "--format", "chrometrace", "--idle"]
+        command += ["--nonblocking", "--threads", "--full-filenames", "--output", str(output)]
         try:
             process = subprocess.Popen(  # noqa: S603 - py-spy, with numbers and a path of ours
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
             )
         except OSError as error:
             self.problem = f"py-spy cannot be run: {error.strerror or error}"
@@ -378,10 +378,10 @@ def lock_state(pid: int) -> str | None:
     that are made by futex: the fifth field of proc(5), `/proc/PID/syscall`, is the timeout.
     """
     try:
-        words = Path(f"/proc/{pid}/syscall").read_text(encoding="ascii").split()
+        fields = Path(f"/proc/{pid}/syscall").read_text(encoding="ascii").split()
     except OSError:
         return None
-    waits = len(words) > _TIMEOUT and words[0] == _FUTEX and words[_TIMEOUT] != "0x0"
+    waits = len(fields) > _TIMEOUT and fields[0] == _FUTEX and fields[_TIMEOUT] != "0x0"
     return WAITING_FOR_LOCK if waits else NOT_WAITING
 
 

@@ -55,14 +55,14 @@ def unreached(pids: Collection[int], reached: Collection[int], now_s: float) -> 
     for pid in sorted(set(pids) - set(reached)):
         try:
             process = psutil.Process(pid)
-            words = process.cmdline()
-            if not _is_python(process.name(), words):
+            argv = process.cmdline()
+            if not _is_python(process.name(), argv):
                 continue
-            if now_s - process.create_time() < _OLD_S or _forked(process, words, reached):
+            if now_s - process.create_time() < _OLD_S or _forked(process, argv, reached):
                 continue
         except psutil.Error:
             continue
-        names.append(f"{_program(words)} (pid {pid})")
+        names.append(f"{_program(argv)} (pid {pid})")
     return tuple(names)
 
 
@@ -74,25 +74,25 @@ def runs_python(pid: int) -> bool:
         return False
 
 
-def _is_python(name: str, words: list[str]) -> bool:
-    program = Path(words[0]).name if words else ""
+def _is_python(name: str, argv: list[str]) -> bool:
+    program = Path(argv[0]).name if argv else ""
     return name.lower().startswith(_PYTHON) or program.lower().startswith(_PYTHON)
 
 
-def _forked(process: psutil.Process, words: list[str], reached: Collection[int]) -> bool:
+def _forked(process: psutil.Process, argv: list[str], reached: Collection[int]) -> bool:
     parent = process.parent()
-    while parent is not None and parent.cmdline() == words:
+    while parent is not None and parent.cmdline() == argv:
         if parent.pid in reached:
             return True
         parent = parent.parent()
     return False
 
 
-def _program(words: list[str]) -> str:
+def _program(argv: list[str]) -> str:
     """Return the program and its script, without arguments: those may carry secrets."""
-    script = next((Path(w).name for w in words[1:] if w.endswith(".py")), "")
-    options = [w for w in words[1:3] if w in {"-I", "-E", "-S"}]
-    return " ".join([Path(words[0]).name, *options, *([script] if script else [])])
+    script = next((Path(w).name for w in argv[1:] if w.endswith(".py")), "")
+    options = [w for w in argv[1:3] if w in {"-I", "-E", "-S"}]
+    return " ".join([Path(argv[0]).name, *options, *([script] if script else [])])
 
 
 @dataclass(frozen=True, slots=True)

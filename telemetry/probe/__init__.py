@@ -72,8 +72,8 @@ def events_folder(environ: Mapping[str, str]) -> str:
     """
     places = (*(environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")), "/tmp", "/var/tmp")  # noqa: S108 - as tempfile does
     problem: OSError = FileNotFoundError("no folder for temporary files")
-    for place in filter(None, places):
-        outer = Path(place).absolute() / f"gpucost-probe-{os.urandom(6).hex()}"
+    for folder in filter(None, places):
+        outer = Path(folder).absolute() / f"gpucost-probe-{os.urandom(6).hex()}"
         inner = outer / os.urandom(12).hex()
         reached = inner / _REACHED
         try:

@@ -132,15 +132,15 @@ def build(merged: Recording, label: str | None, hints: Hints) -> Profile:
         about.look_at(key, rows, merged.gpus)
         spans.append(span_of(rows))
         points.append(points_of(rows))
-    seen = merged.host is not None or server is not None or _steps_times(merged) is not None
-    if not seen and not about.slots:
+    has_work = merged.host is not None or server is not None or _steps_times(merged) is not None
+    if not has_work and not about.slots:
         raise InputError(nothing_left(merged.sources))
     window, clock = _active(merged, server, spans)
     gpus, shares = _gpus(merged, window, label, hints)
     shares = shares or ([] if clock is None else [_share(columns_of(clock), window)])
-    known = window.interval_s is not None and window.duration_s > 0 and shares
-    coverage = round(float(np.mean(shares)), 6) if known else None
-    taken = Taken(
+    has_shares = window.interval_s is not None and window.duration_s > 0 and shares
+    coverage = round(float(np.mean(shares)), 6) if has_shares else None
+    readings = Taken(
         window=window,
         coverage=coverage,
         gpus=gpus,
@@ -149,33 +149,33 @@ def build(merged: Recording, label: str | None, hints: Hints) -> Profile:
         doubts=tuple(doubts_of(merged, (window, coverage), hints.interval_s, about)),
     )
     merged = replace(merged, health=(*merged.health, *lost(merged, about.gpus)))
-    return assembled(merged, taken, label, hints)
+    return assembled(merged, readings, label, hints)
 
 
-def assembled(merged: Recording, taken: Taken, label: str | None, hints: Hints) -> Profile:
+def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hints) -> Profile:
     """Return the profile of one job whose GPU readings have been worked on."""
-    server, window = server_of(merged.served, label), taken.window
+    server, window = server_of(merged.served, label), readings.window
     hardware, notes = hardware_of(merged, hints)
-    piece, of_slices = slice_of(merged.gpus, taken.gpus)
+    piece, of_slices = slice_of(merged.gpus, readings.gpus)
     hardware = replace(hardware, slice=piece)
-    measured = _window(merged, window, taken.coverage, hints)
+    measured = _window(merged, window, readings.coverage, hints)
     rated_s = window.whole_s - measured.idle_around_s
     work = _work(merged, window, hints, rated_s)
     host, machine = _host(merged, window), _machine(merged, window)
     profile = Profile(
-        job=_job(merged, server, label, hints, taken.doubts),
+        job=_job(merged, server, label, hints, readings.doubts),
         hardware=hardware,
         window=measured,
         work=work or work_served(server) or work_of(merged.observed, window),
         step=_step(merged, window),
-        phases=taken.phases,
-        by_hour=taken.by_hour,
+        phases=readings.phases,
+        by_hour=readings.by_hour,
         waits=waits_of(merged.observed),
         ranks=ranks_of(merged.observed),
         changes=merged.observed.changes if merged.observed else (),
         trace=merged.observed.trace if merged.observed else None,
         run=merged.observed.run if merged.observed else None,
-        gpus=taken.gpus,
+        gpus=readings.gpus,
         health=merged.health,
         host=host,
         machine=machine,
@@ -189,7 +189,7 @@ def assembled(merged: Recording, taken: Taken, label: str | None, hints: Hints) 
                 *of_slices,
                 *([window.note] if window.note else []),
                 *_zone_note(merged, hints),
-                *taken.doubts,
+                *readings.doubts,
                 *_work_note(work, window, rated_s),
                 *labels_not_used(merged.labels.get(label or "", JobLabels()), hints),
                 *_crowd_note(host, machine, hardware.cpu_cores),
@@ -206,7 +206,7 @@ def _active(
     if server is not None and merged.host is None and not spans:
         return window_served(server), None
     clock = None if spans else _host_clock(merged)
-    by_load = window_over(spans or [span_of(columns_of(_host_clock(merged)))], whole=merged.whole)
+    by_load = window_over(spans or [span_of(columns_of(_host_clock(merged)))], active=merged.active)
     times = merged.samples if clock is None else clock
     return window_of_steps(merged.observed, by_load, times[_TIME].to_numpy(float)), clock
 
@@ -219,25 +219,25 @@ def _job(
     doubts: Sequence[str],
 ) -> Job:
     """Return the job: what was seen of it goes before what was said."""
-    seen = merged.observed or Observed()
-    told = server or Served()
-    said, whose = hints.job_labels, merged.labels.get(label or "", JobLabels())
+    observed = merged.observed or Observed()
+    served = server or Served()
+    labels, job_labels = hints.job_labels, merged.labels.get(label or "", JobLabels())
     ran_out = any(isinstance(doubt, Message) and doubt.code == RAN_OUT for doubt in doubts)
     return Job(
-        name=hints.name or label or seen.name or stem(str(merged.sources[0].path)),
-        kind=JobKind(hints.kind or told.kind or seen.kind or JobKind.UNKNOWN),
-        framework=told.framework or seen.framework,
-        precision=seen.precision or merged.settings.precision or hints.precision,
-        batch_per_gpu=seen.batch_per_gpu or merged.settings.batch_per_gpu or hints.batch,
-        parallelism=None if seen.parallelism is None else Parallelism(seen.parallelism),
-        parameters=seen.parameters,
-        ended=seen.ended or ("gpu-out-of-memory-likely" if ran_out else None),
-        serving=told.serving,
-        latency_ms=told.latency_ms,
-        requests_per_s=told.requests_per_s,
-        team=whose.team or said.get("team"),
-        owner=whose.owner or said.get("owner"),
-        cost_center=whose.cost_center or said.get("cost_center"),
+        name=hints.name or label or observed.name or stem(str(merged.sources[0].path)),
+        kind=JobKind(hints.kind or served.kind or observed.kind or JobKind.UNKNOWN),
+        framework=served.framework or observed.framework,
+        precision=observed.precision or merged.settings.precision or hints.precision,
+        batch_per_gpu=observed.batch_per_gpu or merged.settings.batch_per_gpu or hints.batch,
+        parallelism=None if observed.parallelism is None else Parallelism(observed.parallelism),
+        parameters=observed.parameters,
+        ended=observed.ended or ("gpu-out-of-memory-likely" if ran_out else None),
+        serving=served.serving,
+        latency_ms=served.latency_ms,
+        requests_per_s=served.requests_per_s,
+        team=job_labels.team or labels.get("team"),
+        owner=job_labels.owner or labels.get("owner"),
+        cost_center=job_labels.cost_center or labels.get("cost_center"),
     )
 
 
@@ -286,9 +286,9 @@ def _without_doubles(merged: Recording) -> Recording:
     samples, notes = samples.copy(), list(merged.notes)
     keys = samples[_GPU].astype(str)
     for part in sorted(key for key in parts if device_of(key) != key):
-        whole, own = samples[keys == device_of(part)], keys == part
+        full_device, own = samples[keys == device_of(part)], keys == part
         for slot in SLOTS:
-            if slot in samples and whole[slot].notna().any():
+            if slot in samples and full_device[slot].notna().any():
                 busy = samples.loc[own, slot].mean() if slot == _UTIL else np.nan
                 if np.isfinite(busy):
                     board = "" if parts[part].index is None else f"GPU {parts[part].index}, "
@@ -359,12 +359,12 @@ def _instant(t_s: float) -> datetime | None:
 
 
 def _work(merged: Recording, window: ActiveWindow, hints: Hints, rated_s: float) -> Work | None:
-    said = hints.work or merged.work
-    if said is None:
+    work = hints.work or merged.work
+    if work is None:
         return None
-    known = window.interval_s is not None and (merged.timed or hints.interval_s is not None)
-    rate = said[1] / rated_s if known and rated_s > 0 else None
-    return Work(unit=said[0], done=said[1], rate_per_s=None if rate is None else round(rate, 9))
+    is_timed = window.interval_s is not None and (merged.timed or hints.interval_s is not None)
+    rate = work[1] / rated_s if is_timed and rated_s > 0 else None
+    return Work(unit=work[0], done=work[1], rate_per_s=None if rate is None else round(rate, 9))
 
 
 def _gpus(
@@ -409,17 +409,17 @@ def _measured(
     stood: NDArray[np.float64],
 ) -> Statistics | None:
     """Return statistics of one slot over the window, by the times at which it was read."""
-    known = np.isfinite(read)
-    if not known.all():
-        t_s, read = t_s[known], read[known]
+    finite = np.isfinite(read)
+    if not finite.all():
+        t_s, read = t_s[finite], read[finite]
         stood = durations(t_s)
     if window.interval_s is not None:
         inside = window.holds(t_s)
         read, stood = read[inside], stood[inside]
-    found = statistics(read, stood)
-    if found is None or window.interval_s is not None:
-        return found
-    return Statistics(mean=found.mean, min=found.min, max=found.max)
+    measured = statistics(read, stood)
+    if measured is None or window.interval_s is not None:
+        return measured
+    return Statistics(mean=measured.mean, min=measured.min, max=measured.max)
 
 
 def _energy(rows: Columns, window: ActiveWindow) -> float | None:
@@ -436,16 +436,16 @@ def _energy(rows: Columns, window: ActiveWindow) -> float | None:
     if _POWER not in rows:
         return None
     power = rows[_POWER]
-    known = np.isfinite(power)
-    joules = (power[known] * durations(times[known]))[inside[known]]
+    finite = np.isfinite(power)
+    joules = (power[finite] * durations(times[finite]))[inside[finite]]
     return round(float(joules.sum()), 3) if len(joules) else None
 
 
 def _host(merged: Recording, window: ActiveWindow) -> Host | None:
-    found = _of_host(merged, window, "", _HOST_FIELDS)
-    if not any(found.values()):
+    figures = _of_host(merged, window, "", _HOST_FIELDS)
+    if not any(figures.values()):
         return None
-    return Host(**found, ram_growth_gib_per_h=_growth(merged.host, window))
+    return Host(**figures, ram_growth_gib_per_h=_growth(merged.host, window))
 
 
 def _growth(host: pd.DataFrame | None, window: ActiveWindow) -> Statistics | None:
@@ -466,8 +466,8 @@ def _growth(host: pd.DataFrame | None, window: ActiveWindow) -> Statistics | Non
         for part, line in zip(parts, lines, strict=True)
     )
     means = [float(part[:, 1].mean()) for part in parts]
-    least = max(3.0 * scatter, _LEAST_GROWTH * means[0])
-    grows = all(later - earlier > least for earlier, later in pairwise(means))
+    threshold = max(3.0 * scatter, _LEAST_GROWTH * means[0])
+    grows = all(later - earlier > threshold for earlier, later in pairwise(means))
     if not grows or lines[-1][0] < 0.5 * lines[1][0]:
         return None
     return Statistics(mean=round(float(lines[-1][0]) * 3600.0, 3))
@@ -475,11 +475,11 @@ def _growth(host: pd.DataFrame | None, window: ActiveWindow) -> Statistics | Non
 
 def _machine(merged: Recording, window: ActiveWindow) -> Machine | None:
     names = ("cpu_util", "ram_used_gib", "net_rx_mib_s", "net_tx_mib_s")
-    found = _of_host(merged, window, _OF_MACHINE, names)
-    known = merged.observed.machine if merged.observed else None
-    if known is None and not any(found.values()):
+    figures = _of_host(merged, window, _OF_MACHINE, names)
+    machine = merged.observed.machine if merged.observed else None
+    if machine is None and not any(figures.values()):
         return None
-    return replace(known or Machine(), **found)
+    return replace(machine or Machine(), **figures)
 
 
 def _of_host(
@@ -499,12 +499,12 @@ def _of_host(
 
 def _crowd_note(host: Host | None, machine: Machine | None, cores: float | None) -> Iterator[str]:
     """Yield a note on others' work: not a cause in the job, but it slows what is measured."""
-    whole = machine.cpu_util.typical if machine and machine.cpu_util else None
+    total = machine.cpu_util.typical if machine and machine.cpu_util else None
     own = host.cpu_util.typical if host and host.cpu_util else None
-    if whole is None or own is None or machine is None or not machine.cpu_cores or not cores:
+    if total is None or own is None or machine is None or not machine.cpu_cores or not cores:
         return
     share = own * cores / machine.cpu_cores
-    if whole >= _CROWDED and share < _MINOR * whole:
+    if total >= _CROWDED and share < _MINOR * total:
         yield (
-            f"the machine's cores were {whole:.0%} busy, {share:.0%} with this job: {OTHERS_WORK}"
+            f"the machine's cores were {total:.0%} busy, {share:.0%} with this job: {OTHERS_WORK}"
         )

@@ -174,18 +174,18 @@ def _constant(readings: Columns, gpu: GpuIdentity) -> str | None:
         return None
     if values[0] and _typical(readings, "util.sm_active"):  # another counter sees it at work
         return None
-    held = _typical(readings, "mem.used_gib")
+    used_gib = _typical(readings, "mem.used_gib")
     power = _typical(readings, _POWER)
-    known = hardware.find(gpu.model, memory_gib=gpu.memory_gib)
-    idle = known.idle_w if known is not None else None
+    model = hardware.find(gpu.model, memory_gib=gpu.memory_gib)
+    idle = model.idle_w if model is not None else None
     drawing = power is not None and idle is not None and power > _ABOVE_IDLE * idle
-    if not drawing and (held is None or held <= _HOLDS_GIB) and not (values[0] and power):
+    if not drawing and (used_gib is None or used_gib <= _HOLDS_GIB) and not (values[0] and power):
         return None
     while_ = " and ".join(
         text
         for text, value in (
             (f"{power or 0:.0f} W are drawn", power),
-            (f"{held or 0:.1f} GiB are held", held),
+            (f"{used_gib or 0:.1f} GiB are held", used_gib),
         )
         if value is not None
     )
@@ -232,15 +232,15 @@ def _load_unknown(readings: Columns, gpu: GpuIdentity) -> str | None:
     """Return for how long other readings went on while the load was not told."""
     if _UTIL not in readings:
         return None
-    every, known = main_times(readings), readings[TIME][np.isfinite(readings[_UTIL])]
-    usual_s = usual_interval(known)
-    if usual_s is None or len(every) == len(known):
+    times, loads = main_times(readings), readings[TIME][np.isfinite(readings[_UTIL])]
+    usual_s = usual_interval(loads)
+    if usual_s is None or len(times) == len(loads):
         return None
-    steps = np.diff(np.concatenate((every[:1], known, every[-1:])))
+    steps = np.diff(np.concatenate((times[:1], loads, times[-1:])))
     unknown_s = float(steps[steps > GAP_INTERVALS * usual_s].sum())
     if not unknown_s:
         return None
-    whole_s = float(every[-1] - every[0]) + usual_s
+    whole_s = float(times[-1] - times[0]) + usual_s
     return f"{_who(gpu)}: how busy it was is unknown for {unknown_s:.4g} s of {whole_s:.4g} s."
 
 
@@ -293,22 +293,22 @@ def _job_left(readings: Columns, gpu: GpuIdentity) -> str | None:
     """
     if _UTIL not in readings or "mem.used_gib" not in readings:
         return None
-    both = np.isfinite(readings[_UTIL]) & np.isfinite(readings["mem.used_gib"])
-    t_s, busy, held = (readings[slot][both] for slot in ("t_s", _UTIL, "mem.used_gib"))
-    if len(t_s) < _FEW or np.median(held) < _HOLDS_GIB:
+    finite = np.isfinite(readings[_UTIL]) & np.isfinite(readings["mem.used_gib"])
+    t_s, busy, used_gib = (readings[slot][finite] for slot in ("t_s", _UTIL, "mem.used_gib"))
+    if len(t_s) < _FEW or np.median(used_gib) < _HOLDS_GIB:
         return None
-    usual_gib, stood_s = float(np.median(held)), durations(t_s)
-    free = (busy < _BUSY) & (held < _RELEASED * usual_gib)
+    usual_gib, stood_s = float(np.median(used_gib)), durations(t_s)
+    free = (busy < _BUSY) & (used_gib < _RELEASED * usual_gib)
     edges = np.flatnonzero(np.diff(free.astype(int), prepend=0, append=0))
     ends = [(a, b) for a, b in edges.reshape(-1, 2) if a]
     if len(ends) >= _AGAIN and all(
-        _filled(held, ends, at, gpu.memory_gib) for at in range(len(ends))
+        _filled(used_gib, ends, at, gpu.memory_gib) for at in range(len(ends))
     ):
         idle_s = float(stood_s[free].sum())
         return Message(
             RAN_OUT,
             n=len(ends),
-            last=float(held.max()),
+            last=float(used_gib.max()),
             minutes=idle_s / 60.0,
             share=idle_s / float(stood_s.sum()),
         )
@@ -316,7 +316,7 @@ def _job_left(readings: Columns, gpu: GpuIdentity) -> str | None:
     if not 1 <= len(gaps) <= _FEW_TIMES:
         return None
     before = (t_s >= t_s[gaps[0][0]] - _RISE_S) & (t_s < t_s[gaps[0][0]])
-    last_gib, first_gib = float(held[before].max()), float(held[before][0])
+    last_gib, first_gib = float(used_gib[before].max()), float(used_gib[before][0])
     left_s = sum(float(stood_s[a:b].sum()) for a, b in gaps)
     rose = last_gib >= _RISES * first_gib
     return Message(
@@ -348,5 +348,5 @@ def _who(gpu: GpuIdentity) -> str:
 
 
 def _typical(readings: Columns, slot: str) -> float | None:
-    known = readings[slot][np.isfinite(readings[slot])] if slot in readings else ()
-    return float(np.median(known)) if len(known) else None
+    finite = readings[slot][np.isfinite(readings[slot])] if slot in readings else ()
+    return float(np.median(finite)) if len(finite) else None

@@ -14,7 +14,7 @@ from telemetry.recording.recording import JobLabels
 
 def fill(profile: Profile, hints: Hints) -> Profile:
     """Return the profile with its gaps filled; a hint that contradicts it is noted, not used."""
-    job, hardware, said = profile.job, profile.hardware, hints.job_labels
+    job, hardware, labels = profile.job, profile.hardware, hints.job_labels
     notes = tuple(_contradictions(profile, hints))
     return replace(
         profile,
@@ -24,9 +24,9 @@ def fill(profile: Profile, hints: Hints) -> Profile:
             kind=JobKind(hints.kind) if hints.kind and job.kind is JobKind.UNKNOWN else job.kind,
             precision=job.precision or hints.precision,
             batch_per_gpu=job.batch_per_gpu or hints.batch,
-            team=job.team or said.get("team"),
-            owner=job.owner or said.get("owner"),
-            cost_center=job.cost_center or said.get("cost_center"),
+            team=job.team or labels.get("team"),
+            owner=job.owner or labels.get("owner"),
+            cost_center=job.cost_center or labels.get("cost_center"),
         ),
         hardware=replace(hardware, gpu=hardware.gpu or hints.gpu),
         work=profile.work or _work(profile, hints),
@@ -56,9 +56,9 @@ def fill_machine(profile: Profile, hints: Hints) -> Profile:
 def labels_not_used(own: Job | JobLabels, hints: Hints) -> Iterator[str]:
     """Yield a sentence for each label that the source tells otherwise."""
     for name, value in hints.labels:
-        known = getattr(own, LABELS[name])
-        if known is not None and known != value.strip():
-            yield f"--label {name}={value} is not used: the data says {known}."
+        recorded = getattr(own, LABELS[name])
+        if recorded is not None and recorded != value.strip():
+            yield f"--label {name}={value} is not used: the data says {recorded}."
 
 
 def _work(profile: Profile, hints: Hints) -> Work | None:
@@ -71,14 +71,14 @@ def _work(profile: Profile, hints: Hints) -> Work | None:
 
 def _contradictions(profile: Profile, hints: Hints) -> Iterator[str]:
     job = profile.job
-    said = (
+    claims = (
         ("--kind", hints.kind, None if job.kind is JobKind.UNKNOWN else job.kind),
         ("--precision", hints.precision, job.precision),
         ("--batch", hints.batch, job.batch_per_gpu),
         ("--gpu", _model(hints.gpu), _model(profile.hardware.gpu)),
         ("--work", hints.work and hints.work[0], profile.work and profile.work.unit),
     )
-    for flag, hint, own in said:
+    for flag, hint, own in claims:
         if hint is not None and own is not None and hint != own:
             yield Message("read.hint", flag=flag, hint=str(hint), own=str(own))
     yield from labels_not_used(job, hints)

@@ -34,8 +34,8 @@ def all_profiles(
     captures = [recording for recording in recordings if recording.observed is not None]
     if len(captures) < 2:  # noqa: PLR2004 - one job is not a choice
         return profiles(recordings, hints, say)
-    others = [recording for recording in recordings if recording.observed is None]
-    groups = [[capture] for capture in captures] + ([others] if others else [])
+    telemetry = [recording for recording in recordings if recording.observed is None]
+    groups = [[capture] for capture in captures] + ([telemetry] if telemetry else [])
     return tuple(profile for group in groups for profile in profiles(group, hints, say))
 
 
@@ -53,18 +53,18 @@ def profiles(
     labels = merged.samples[JOB]
     names = sorted({str(name) for name in labels.dropna().unique()} - {ANY_JOB})
     if hints.job is not None and hints.job not in names:
-        known = ", ".join(names) or "none: the data carries no pod or job label"
-        raise InputError(f"--job {hints.job}: no such job. Jobs in the data: {known}.")
+        job_names = ", ".join(names) or "none: the data carries no pod or job label"
+        raise InputError(f"--job {hints.job}: no such job. Jobs in the data: {job_names}.")
     if hints.job is None and len(names) < 2:  # noqa: PLR2004 - one job is not a choice
-        whole, name = _whole(merged, names)
-        return (build(whole, name, hints),)
-    wanted = names if hints.job is None else [hints.job]
-    if hints.name is not None and len(wanted) > 1:
+        recording, name = _as_single_job(merged, names)
+        return (build(recording, name, hints),)
+    picked = names if hints.job is None else [hints.job]
+    if hints.name is not None and len(picked) > 1:
         raise InputError(
-            f"--name {hints.name}: the data holds {len(wanted)} jobs ({', '.join(wanted)}), which "
+            f"--name {hints.name}: the data holds {len(picked)} jobs ({', '.join(picked)}), which "
             "cannot share a name. Pick one with --job NAME."
         )
-    own = tuple(build(_of_job(merged, name), name, hints) for name in wanted)
+    own = tuple(build(_of_job(merged, name), name, hints) for name in picked)
     return own if hints.job is not None else (*own, *_of_no_job(merged, hints, say))
 
 
@@ -95,23 +95,23 @@ def _of_no_job(merged: Recording, hints: Hints, say: Callable[[str], None]) -> I
             say(Message("join.free-gpus" if host else "join.free-gpus-nowhere", **boards))
 
 
-def _whole(merged: Recording, names: list[str]) -> tuple[Recording, str | None]:
+def _as_single_job(merged: Recording, names: list[str]) -> tuple[Recording, str | None]:
     """Return all readings as one job, named by its label where every GPU carries it."""
     if not names:
         return merged, None
     labelled = set(merged.samples.loc[merged.samples[JOB] == names[0], GPU].unique())
-    others = [gpu for gpu in merged.gpus if gpu.key not in labelled]
-    if not others:
+    bare = [gpu for gpu in merged.gpus if gpu.key not in labelled]
+    if not bare:
         return merged, names[0]
     note = (
-        f"labelled as job {names[0]}: only {_listed([g for g in merged.gpus if g not in others])}; "
+        f"labelled as job {names[0]}: only {_listed([g for g in merged.gpus if g not in bare])}; "
         f"all GPUs are counted. --job {names[0]} reads that job alone."
     )
     return replace(merged, notes=(*merged.notes, note)), None
 
 
 def _of_job(merged: Recording, name: str) -> Recording:
-    """Return the readings labelled with a job, and unlabelled ones of its GPUs meanwhile.
+    """Return the readings labelled with a job, and bare ones of its GPUs meanwhile.
 
     A GPU that no other job had stays the job's after its end, too: it is on, and nobody gave it
     back. What it was before is nobody's.
@@ -119,7 +119,7 @@ def _of_job(merged: Recording, name: str) -> Recording:
     samples = merged.samples
     labels = samples[JOB]
     users = samples[labels.notna() & (labels != ANY_JOB)].groupby(GPU)[JOB].agg(["min", "max"])
-    alone = users.index[(users["min"] == name) & (users["max"] == name)]
+    own_gpus = users.index[(users["min"] == name) & (users["max"] == name)]
     own = samples[samples[JOB] == name]
     spans = own.groupby(GPU)[TIME].agg(["min", "max"])
     first = samples[GPU].map(spans["min"]).to_numpy(dtype=float)
@@ -127,16 +127,16 @@ def _of_job(merged: Recording, name: str) -> Recording:
     times = samples[TIME].to_numpy(dtype=float)
     with np.errstate(invalid="ignore"):
         meanwhile = (labels == ANY_JOB).to_numpy() & (times >= first) & (times <= last)
-        left_on = (labels.isna() & samples[GPU].isin(alone)).to_numpy() & (times > last)
-    kept = samples[(labels == name).to_numpy() | meanwhile | left_on].reset_index(drop=True)
-    keys = set(kept[GPU].unique())
+        left_on = (labels.isna() & samples[GPU].isin(own_gpus)).to_numpy() & (times > last)
+    rows = samples[(labels == name).to_numpy() | meanwhile | left_on].reset_index(drop=True)
+    keys = set(rows[GPU].unique())
     free = [gpu for gpu in merged.gpus if gpu.key not in users.index]
     notes = merged.notes
     if free:
         notes = (*notes, f"without a job label, so in no profile: {_listed(free)}.")
     return replace(
         merged,
-        samples=kept,
+        samples=rows,
         gpus=tuple(gpu for gpu in merged.gpus if gpu.key in keys),
         notes=notes,
     )

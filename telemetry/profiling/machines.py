@@ -34,8 +34,8 @@ class Different:
     @classmethod
     def of(cls, hashes: NDArray[np.uint64], t_s: NDArray[np.float64]) -> Different:
         """Return the rows with a number and a time each, repeated ones once."""
-        once, place = np.unique(hashes, return_index=True)
-        return cls(once, np.sort(t_s[place]))
+        once, firsts = np.unique(hashes, return_index=True)
+        return cls(once, np.sort(t_s[firsts]))
 
     @classmethod
     def none(cls) -> Different:
@@ -180,12 +180,12 @@ def machines_of(logs: Sequence[LoggedRows], notes: list[str]) -> list[int]:
     problems: list[str] = []
     for i, log in enumerate(logs):
         occupied = set[int]()
-        for j, place in enumerate(places):
-            if place not in occupied and contradict(i, j):
-                occupied.add(place)
-        free = [place for place in range(len(firsts)) if place not in occupied]
+        for j, index in enumerate(places):
+            if index not in occupied and contradict(i, j):
+                occupied.add(index)
+        free = [index for index in range(len(firsts)) if index not in occupied]
         if len(free) > 1 and log.unnamed:
-            problems.append(_either(log, [firsts[place] for place in free]))
+            problems.append(_either(log, [firsts[index] for index in free]))
         places.append(free[0] if free else len(firsts))
         if not free:
             firsts.append(log)
@@ -273,8 +273,8 @@ def placed(recordings: Sequence[Devices], places: Sequence[int]) -> list[Devices
     if len(set(places)) < 2:  # noqa: PLR2004 - one machine needs no name
         return list(recordings)
     return [
-        tuple(g if named(g) else replace(g, host=f"{MACHINE}{place + 1}") for g in gpus)
-        for gpus, place in zip(recordings, places, strict=True)
+        tuple(g if named(g) else replace(g, host=f"{MACHINE}{machine + 1}") for g in gpus)
+        for gpus, machine in zip(recordings, places, strict=True)
     ]
 
 
@@ -286,39 +286,39 @@ def device_names(recordings: Sequence[Devices], places: Sequence[int]) -> list[d
     by_index: dict[tuple[int, int, str], set[tuple[str | None, str]]] = defaultdict(set)
     everyone: dict[int, set[str]] = defaultdict(set)
     everywhere = [(p, g) for p, gpus in zip(places, recordings, strict=True) for g in gpus]
-    for place, gpu in everywhere:
+    for machine, gpu in everywhere:
         if gpu.uuid is not None:
-            everyone[place].add(_name(gpu.uuid, gpu))
+            everyone[machine].add(_name(gpu.uuid, gpu))
             if gpu.index is not None:
                 own = (gpu.host, _name(gpu.uuid, gpu))
-                by_index[place, gpu.index, gpu.partition or ""].add(own)
+                by_index[machine, gpu.index, gpu.partition or ""].add(own)
     indexed: dict[str, str] = {}
-    for place, gpu in everywhere:
+    for machine, gpu in everywhere:
         if gpu.uuid is None and gpu.index is not None:
-            near = by_index.get((place, gpu.index, gpu.partition or ""), set())
+            near = by_index.get((machine, gpu.index, gpu.partition or ""), set())
             same = {name for host, name in near if None in {host, gpu.host} or host == gpu.host}
             name = _indexed_name(gpu, models)
             indexed[name] = next(iter(same)) if len(same) == 1 else name
-            everyone[place].add(indexed[name])
+            everyone[machine].add(indexed[name])
 
-    def name_of(gpu: GpuIdentity, place: int, neighbours: Devices) -> str:
+    def name_of(gpu: GpuIdentity, machine: int, neighbours: Devices) -> str:
         if gpu.uuid is not None:
             return _name(gpu.uuid, gpu)
         if gpu.index is not None:
             return indexed[_indexed_name(gpu, models)]
-        return _unnumbered_name(gpu, neighbours, everyone[place])
+        return _unnumbered_name(gpu, neighbours, everyone[machine])
 
     return [
-        {gpu.key: name_of(gpu, place, gpus) for gpu in gpus}
-        for place, gpus in zip(places, recordings, strict=True)
+        {gpu.key: name_of(gpu, machine, gpus) for gpu in gpus}
+        for machine, gpus in zip(places, recordings, strict=True)
     ]
 
 
-def _unnumbered_name(gpu: GpuIdentity, neighbours: Devices, alone: set[str]) -> str:
+def _unnumbered_name(gpu: GpuIdentity, neighbours: Devices, lone: set[str]) -> str:
     """Return the name of a device without uuid and index, given those beside it and the others."""
     if sum(near.uuid is None and near.index is None for near in neighbours) > 1:
         return f"{gpu.host or ''} {gpu.key}".lstrip()  # told apart by PCI address alone
-    return next(iter(alone)) if len(alone) == 1 else f"{gpu.host or ''} only".lstrip()
+    return next(iter(lone)) if len(lone) == 1 else f"{gpu.host or ''} only".lstrip()
 
 
 def _indexed_name(gpu: GpuIdentity, models: Mapping[int | None, set[str]]) -> str:

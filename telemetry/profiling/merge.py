@@ -71,7 +71,7 @@ def merge(recordings: Sequence[Recording]) -> Recording:
         timed=all(recording.timed for recording in recordings),
         local_time=any(recording.local_time for recording in recordings),
         mig=any(recording.mig for recording in recordings),
-        whole=all(recording.whole for recording in recordings),
+        active=all(recording.active for recording in recordings),
         work=next((recording.work for recording in recordings if recording.work), None),
         host_ram_gib=next(
             (recording.host_ram_gib for recording in recordings if recording.host_ram_gib), None
@@ -83,8 +83,8 @@ def merge(recordings: Sequence[Recording]) -> Recording:
         settings=next(
             (r.settings for r in recordings if r.settings != RunSettings()), RunSettings()
         ),
-        served=tuple(told for recording in recordings for told in recording.served),
-        labels={job: whose for recording in recordings for job, whose in recording.labels.items()},
+        served=tuple(load for recording in recordings for load in recording.served),
+        labels={job: own for recording in recordings for job, own in recording.labels.items()},
         notes=tuple(notes),
         health=tuple(fault for recording in recordings for fault in recording.health),
         summaries={
@@ -162,9 +162,9 @@ def _resolved(samples: pd.DataFrame, gpus: tuple[GpuIdentity, ...]) -> pd.DataFr
                 samples[counter].to_numpy()[rows], samples[TIME].to_numpy()[rows]
             )
             counted[rows] &= np.isfinite(rates[rows]).any()  # one reading of a counter says nothing
-        most = SLOTS[slot].high
-        if most is not None:  # times of counter and sample are moments apart
-            rates = np.minimum(rates, most)
+        ceiling = SLOTS[slot].high
+        if ceiling is not None:  # times of counter and sample are moments apart
+            rates = np.minimum(rates, ceiling)
         before = samples[slot].to_numpy() if slot in samples else np.full(len(samples), np.nan)
         # Beside a counter, a slot's own value is of the time before it, the rate of the time after.
         samples[slot] = np.where(counted, rates, before)
@@ -183,17 +183,17 @@ def memory_gib(gpu: GpuIdentity) -> float | None:
     """Return a device's memory: as it said, else as its model has."""
     if gpu.memory_gib is not None:
         return gpu.memory_gib
-    known = hardware.find(gpu.model)
-    return None if known is None else (known.usable_memory_gib or known.memory_gib)
+    model = hardware.find(gpu.model)
+    return None if model is None else (model.usable_memory_gib or model.memory_gib)
 
 
 def per_second(count: NDArray[np.float64], t_s: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a counter's rate from each reading to the next; NaN over a reset and at the end."""
     rate = np.full(len(count), np.nan)
-    known = np.flatnonzero(np.isfinite(count) & np.isfinite(t_s))
-    steps, times = np.diff(count[known]), np.diff(t_s[known])
+    finite = np.flatnonzero(np.isfinite(count) & np.isfinite(t_s))
+    steps, times = np.diff(count[finite]), np.diff(t_s[finite])
     good = (steps >= 0) & (times > 0)
-    rate[known[:-1][good]] = steps[good] / times[good]
+    rate[finite[:-1][good]] = steps[good] / times[good]
     return rate
 
 
@@ -216,31 +216,31 @@ def hardware_of(merged: Recording, hints: Hints) -> tuple[Hardware, tuple[str, .
     model, notes = hints.gpu, list[str]()
     if len(distinct) == 1 and (hints.gpu is None or hardware.find(models[0]) is not None):
         model = models[0]
-        if hints.gpu is not None and _canonical(hints.gpu, _one(memories)) != _canonical(
-            model, _one(memories)
+        if hints.gpu is not None and _canonical(hints.gpu, _smallest(memories)) != _canonical(
+            model, _smallest(memories)
         ):
             notes.append(Message("read.gpu-hint", hint=hints.gpu, gpu=model))
     elif models:
-        taken = f"taken as {hints.gpu}, as --gpu says" if hints.gpu else "so the model is left open"
+        cause = f"taken as {hints.gpu}, as --gpu says" if hints.gpu else "so the model is left open"
         kind = "different GPU models" if len(distinct) > 1 else "a GPU model that is not known"
-        notes.append(f"{kind} in one source ({', '.join(models)}), {taken}.")
+        notes.append(f"{kind} in one source ({', '.join(models)}), {cause}.")
     if len(set(memories)) > 1:
         notes.append(Message("read.memory-sizes"))
     devices = boards_of(merged.gpus)
     hosts = {gpu.host for gpu in merged.gpus if gpu.host}
-    seen = merged.observed or Observed()
+    observed = merged.observed or Observed()
     ready = Hardware(
         gpu=model,
         gpu_count=len(devices) or None,
         nodes=len(hosts) or (1 if merged.observed else None),
         gpu_memory_gib=round(min(memories), 6) if memories else None,
-        cpu_cores=seen.cpu_cores or merged.cpu_cores,
-        ram_gib=seen.ram_gib or merged.host_ram_gib,
-        interconnect=seen.interconnect,
-        provider=seen.identity.provider,
-        instance_type=seen.identity.instance_type,
-        region=seen.identity.region,
-        machine=seen.identity.machine or _machine(merged.gpus),
+        cpu_cores=observed.cpu_cores or merged.cpu_cores,
+        ram_gib=observed.ram_gib or merged.host_ram_gib,
+        interconnect=observed.interconnect,
+        provider=observed.identity.provider,
+        instance_type=observed.identity.instance_type,
+        region=observed.identity.region,
+        machine=observed.identity.machine or _machine(merged.gpus),
     )
     return ready, tuple(notes)
 
@@ -274,9 +274,9 @@ def slice_of(
 
 def _slice_named(gpu: GpuIdentity) -> str | None:
     """Return the slice that an instance, or the name of a device, says it is; None: a whole GPU."""
-    told = (gpu.partition or "").split(" ")[0].lower()
-    known = re.fullmatch(hardware.SLICE_NAME, told)
-    return told if known else hardware.slice_in_name(gpu.model)
+    name = (gpu.partition or "").split(" ")[0].lower()
+    is_slice = re.fullmatch(hardware.SLICE_NAME, name)
+    return name if is_slice else hardware.slice_in_name(gpu.model)
 
 
 def _machine(gpus: Sequence[GpuIdentity]) -> str | None:
@@ -286,11 +286,11 @@ def _machine(gpus: Sequence[GpuIdentity]) -> str | None:
     return name and f"host-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
 
 
-def _one(memories: list[float]) -> float | None:
+def _smallest(memories: list[float]) -> float | None:
     return min(memories) if memories else None
 
 
 def _canonical(model: str, memory_gib: float | None) -> str:
     """Return the table's name of a model; without one, its own in lower case."""
-    known = hardware.find(model, memory_gib=memory_gib)
-    return known.name if known is not None else model.strip().lower()
+    gpu = hardware.find(model, memory_gib=memory_gib)
+    return gpu.name if gpu is not None else model.strip().lower()

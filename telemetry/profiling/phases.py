@@ -69,8 +69,8 @@ def phases(merged: Recording) -> tuple[Phase, ...]:
     labels = np.array(_labels(ticks, observed), dtype=object)
     timed = [p for p in observed.pauses if p.kind in _TIMED] if observed is not None else []
     kinds = dict.fromkeys((*labels, *(pause.kind for pause in timed)))
-    found = (_phase(kind, ticks, labels, timed) for kind in kinds)
-    return tuple(phase for phase in found if phase.total_s)
+    by_kind = (_phase(kind, ticks, labels, timed) for kind in kinds)
+    return tuple(phase for phase in by_kind if phase.total_s)
 
 
 def labelled(
@@ -127,24 +127,24 @@ def _load(rows: Columns) -> tuple[NDArray[np.float64], NDArray[np.float64]] | No
 
 
 def _read_of(rows: Columns, slot: str) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    if slot in rows and (known := np.isfinite(rows[slot])).any():
-        return rows["t_s"][known], rows[slot][known]
+    if slot in rows and (finite := np.isfinite(rows[slot])).any():
+        return rows["t_s"][finite], rows[slot][finite]
     return None
 
 
 def _host(clock: NDArray[np.float64], host: pd.DataFrame | None) -> NDArray[np.float64]:
     if host is None or "cpu_util" not in host or not host["cpu_util"].notna().any():
         return np.full(len(clock), np.nan)
-    known = host[host["cpu_util"].notna()]
-    return _at(clock, main_times(columns_of(known)), known["cpu_util"].to_numpy(dtype=float))
+    rows = host[host["cpu_util"].notna()]
+    return _at(clock, main_times(columns_of(rows)), rows["cpu_util"].to_numpy(dtype=float))
 
 
 def _at(
     clock: NDArray[np.float64], times: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the reading that stood at each instant of the clock."""
-    place = np.clip(np.searchsorted(times, clock, side="right") - 1, 0, len(times) - 1)
-    return np.asarray(values[place], dtype=float)
+    index = np.clip(np.searchsorted(times, clock, side="right") - 1, 0, len(times) - 1)
+    return np.asarray(values[index], dtype=float)
 
 
 def _labels(ticks: _Ticks, observed: Observed | None) -> list[str]:
@@ -205,8 +205,8 @@ def _phase(kind: str, ticks: _Ticks, labels: NDArray[np.object_], timed: list[Pa
     whole_s = float(ticks.stood_s.sum())
     outside_s = sum(p.length_s for p in own) - float(_overlap(ticks, own).sum())
     total_s = float(weights.sum()) + max(0.0, outside_s)
-    known = np.isfinite(ticks.busy) & (weights > 0)
-    load = float(np.average(ticks.busy[known], weights=weights[known])) if known.any() else None
+    valid = np.isfinite(ticks.busy) & (weights > 0)
+    load = float(np.average(ticks.busy[valid], weights=weights[valid])) if valid.any() else None
     waits = [pause.wait_s for pause in own]
     waited_s = sum(w for w in waits if w is not None) if waits and None not in waits else None
     return Phase(
@@ -281,7 +281,7 @@ def time_line(
     host: pd.DataFrame | None = None,
     observed: Observed | None = None,
     *,
-    most: int = MOST_POINTS,
+    points: int = MOST_POINTS,
 ) -> TimeLine | None:
     """Return a recording at no more than so many points; None where no load was read over time.
 
@@ -289,7 +289,7 @@ def time_line(
         samples: `t_s`, `gpu` and LOADS; the first of them that was read is drawn.
         host: `t_s` and `cpu_util`.
         observed: steps and pauses.
-        most: points.
+        points: points.
     """
     samples = samples.sort_values([GPU, TIME], kind="stable")
     slot = next((slot for slot in LOADS if slot in samples and samples[slot].notna().any()), None)
@@ -300,17 +300,17 @@ def time_line(
     longest = max(map(len, read))
     if longest < 2:  # noqa: PLR2004 - one instant cannot be drawn
         return None
-    edges = _edges(read, min(most, longest))
+    edges = _edges(read, min(points, longest))
     busy = np.array([_means(load, edges) for load in read])
-    known = np.isfinite(busy)
-    count = known.sum(axis=0)
-    mean = np.where(count, np.where(known, busy, 0.0).sum(axis=0) / count.clip(1), np.nan)
+    finite = np.isfinite(busy)
+    count = finite.sum(axis=0)
+    mean = np.where(count, np.where(finite, busy, 0.0).sum(axis=0) / count.clip(1), np.nan)
     return TimeLine(
         gpus=len(read),
         point_s=round(float(edges[1] - edges[0]), 6),
         busy=_shown(mean),
-        least=_shown(np.where(count, np.where(known, busy, np.inf).min(axis=0), np.nan)),
-        most=_shown(np.where(count, np.where(known, busy, -np.inf).max(axis=0), np.nan)),
+        least=_shown(np.where(count, np.where(finite, busy, np.inf).min(axis=0), np.nan)),
+        most=_shown(np.where(count, np.where(finite, busy, -np.inf).max(axis=0), np.nan)),
         host=_host_busy(host, edges),
         phases=_phases(samples, host, observed, edges),
     )
@@ -343,8 +343,8 @@ def observed_steps(lines: Iterable[Mapping[str, float]]) -> Observed:
 
 def _read(rows: pd.DataFrame, slot: str) -> pd.Series:
     """Return what was read of one device, by instant."""
-    known = rows[rows[slot].notna()]
-    return known.groupby(TIME, sort=True)[slot].mean()
+    rows_read = rows[rows[slot].notna()]
+    return rows_read.groupby(TIME, sort=True)[slot].mean()
 
 
 def _edges(read: list[pd.Series], points: int) -> NDArray[np.float64]:
@@ -357,9 +357,9 @@ def _means(read: pd.Series, edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the time-weighted mean between neighbouring edges; NaN where nothing stood."""
     t_s = read.index.to_numpy(dtype=float)
     stood = durations(t_s)
-    whole = _within(t_s, stood, np.ones(len(t_s)), edges)
+    total = _within(t_s, stood, np.ones(len(t_s)), edges)
     part = _within(t_s, stood, read.to_numpy(dtype=float), edges)
-    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), np.nan)
+    return np.where(total > 0, part / np.where(total > 0, total, 1.0), np.nan)
 
 
 def _within(
@@ -388,22 +388,22 @@ def _phases(
     edges: NDArray[np.float64],
 ) -> tuple[str | None, ...]:
     """Return the phase that most of each point was; a pause that was timed, where it is half."""
-    found = labelled(samples, host, observed)
-    if found is None:
+    ticks = labelled(samples, host, observed)
+    if ticks is None:
         return ()
-    t_s, stood_s, labels = found
+    t_s, stood_s, labels = ticks
     kinds = sorted(set(labels))
     names = np.array(labels, dtype=object)
     spent = np.array([_within(t_s, stood_s, (names == kind) * 1.0, edges) for kind in kinds])
     paused = np.array([_paused(observed, kind, edges) for kind in _PAUSES])
     at_work = spent.sum(axis=0)
     phases: list[str | None] = [
-        kinds[at] if known > 0 else None
-        for at, known in zip(spent.argmax(axis=0), at_work, strict=True)
+        kinds[at] if worked > 0 else None
+        for at, worked in zip(spent.argmax(axis=0), at_work, strict=True)
     ]
-    for at, known in enumerate(at_work):
+    for at, worked in enumerate(at_work):
         kind = int(paused[:, at].argmax())
-        if paused[kind, at] > 0 and paused[kind, at] >= _MOST_OF * known:
+        if paused[kind, at] > 0 and paused[kind, at] >= _MOST_OF * worked:
             phases[at] = _PAUSES[kind]
     return tuple(phases)
 

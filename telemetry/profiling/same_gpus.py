@@ -111,19 +111,19 @@ class _Groups:
     def __init__(self, size: int) -> None:
         self._parent = list(range(size))
 
-    def of(self, place: int) -> int:
-        while self._parent[place] != place:
-            place = self._parent[place]
-        return place
+    def of(self, index: int) -> int:
+        while self._parent[index] != index:
+            index = self._parent[index]
+        return index
 
-    def join(self, place: int, latter: int) -> None:
-        first, second = sorted((self.of(place), self.of(latter)))
+    def join(self, index: int, latter: int) -> None:
+        first, second = sorted((self.of(index), self.of(latter)))
         self._parent[second] = first
 
     def all(self) -> list[list[int]]:
         members: dict[int, list[int]] = defaultdict(list)
-        for place in range(len(self._parent)):
-            members[self.of(place)].append(place)
+        for index in range(len(self._parent)):
+            members[self.of(index)].append(index)
         return list(members.values())
 
 
@@ -159,8 +159,8 @@ def _contradictions(files: Sequence[FileReadings], groups: _Groups) -> Iterator[
                     by_device[f"{device}/{gpu.partition or ''}"].append((i, number))
         reported: set[tuple[int, int]] = set()
         for device, readers in by_device.items():
-            for place, (i, number) in enumerate(readers):
-                for j, latter in readers[:place]:
+            for index, (i, number) in enumerate(readers):
+                for j, latter in readers[:index]:
                     if (j, i) not in reported and (odd := _odd(files[j], latter, files[i], number)):
                         reported.add((j, i))
                         name = device.rstrip("/")
@@ -186,9 +186,9 @@ def _odd(former: FileReadings, gpu: int, latter: FileReadings, latter_gpu: int) 
         first, second = values[at], latter_values[latter_at]
         odd = np.abs(first - second) > _SAME_VALUE * np.maximum(np.abs(first), np.abs(second))
         if len(shared) and odd.mean() >= _MOST_ODD_INSTANTS:
-            place = int(np.flatnonzero(odd)[0])
-            when = datetime.fromtimestamp(shared[place] / _MS, UTC).strftime("%Y-%m-%d %H:%M:%S")
-            return f"{slot} is {first[place]:.4g} and {second[place]:.4g} at {when}"
+            index = int(np.flatnonzero(odd)[0])
+            when = datetime.fromtimestamp(shared[index] / _MS, UTC).strftime("%Y-%m-%d %H:%M:%S")
+            return f"{slot} is {first[index]:.4g} and {second[index]:.4g} at {when}"
     return None
 
 
@@ -241,8 +241,8 @@ def _are_different(
     return any(
         _match(former, latter) is _Match.DIFFERENT
         or all(_is_named(gpu) for file in (former, latter) for gpu in file.rows.gpus)
-        for place, group in enumerate(members)
-        for before in members[:place]
+        for index, group in enumerate(members)
+        for before in members[:index]
         for former in group
         for latter in before
         if former.has_gpus and latter.has_gpus
@@ -351,15 +351,15 @@ def _agree(
         means = [_means(file.rows, slot, span_s) for file in (former, latter)]
         if len(means[0]) == len(means[1]) == 1:  # one of them may not number its only GPU
             means = [{0: next(iter(of_file.values()))} for of_file in means]
-        both = means[0].keys() & means[1].keys()
-        answers += [has_same_mean(slot, means[0][index], means[1][index]) for index in both]
+        common = means[0].keys() & means[1].keys()
+        answers += [has_same_mean(slot, means[0][index], means[1][index]) for index in common]
     return all(answers) if answers else None
 
 
 def has_same_mean(slot: str, first: float, second: float) -> bool:
     """Return whether means of two tools over the same time can be of one GPU."""
-    most = _SAME_MEAN * max(first, second) + SAME_MEAN_PLUS[slot]
-    return abs(first - second) <= most
+    tolerance = _SAME_MEAN * max(first, second) + SAME_MEAN_PLUS[slot]
+    return abs(first - second) <= tolerance
 
 
 def _means(rows: LoggedRows, slot: str, span_s: tuple[float, float] | None) -> dict[int, float]:
@@ -379,24 +379,24 @@ def _without_gpus(files: Sequence[FileReadings], groups: _Groups) -> None:
     Two such files of one time, in folders without GPUs, may each be of the GPUs: neither is.
     """
     with_gpus = [file for file in files if file.has_gpus]
-    group_of = {id(file): groups.of(place) for place, file in enumerate(files)}
+    group_of = {id(file): groups.of(index) for index, file in enumerate(files)}
     joined = {group_of[id(file)] for file in with_gpus}
     far: list[tuple[int, set[int]]] = []
-    for place, file in enumerate(files):
+    for index, file in enumerate(files):
         if group_of[id(file)] in joined:
             continue
         of_time = [other for other in with_gpus if _at_one_time(file, other)]
         near = {group_of[id(other)] for other in with_gpus if other.folder == file.folder}
         if not near:
             dated = (o for o in of_time if file.absolute and o.absolute and not o.is_run)
-            far.append((place, {group_of[id(other)] for other in dated}))
+            far.append((index, {group_of[id(other)] for other in dated}))
         elif len(near) == 1 and not file.is_run and near & {group_of[id(o)] for o in of_time}:
-            groups.join(near.pop(), place)
-    for place, found in far:
-        own = groups.of(place)
+            groups.join(near.pop(), index)
+    for index, candidates in far:
+        own = groups.of(index)
         rivals = (files[other] for other, _ in far if groups.of(other) != own)
-        if len(found) == 1 and not any(_at_one_time(files[place], rival) for rival in rivals):
-            groups.join(found.pop(), place)
+        if len(candidates) == 1 and not any(_at_one_time(files[index], rival) for rival in rivals):
+            groups.join(candidates.pop(), index)
 
 
 def _at_one_time(former: FileReadings, latter: FileReadings) -> bool:

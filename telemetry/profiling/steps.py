@@ -52,7 +52,7 @@ def window_of_steps(
         return otherwise
     before, after = max(0.0, first - otherwise.begin_s), max(0.0, otherwise.finish_s - last)
     # A first row of no steps says when the first one began: a profiler starts after warm-up.
-    whole = steps["n"].iloc[0] == 0
+    full = steps["n"].iloc[0] == 0
     slow = early and (
         f" The first {early.count} steps took {early.mean_s:.3g} s each, those after them "
         f"{early.later_s:.3g} s: statistics and throughput are of the later ones."
@@ -63,8 +63,8 @@ def window_of_steps(
         end_s=last,
         last_s=last,
         slack_s=(0.0, 0.0),
-        note=f"statistics run from the {'begin' if whole else 'end'} of the first step to "
-        f"{'the end' if whole else 'that'} of the last; {before:.4g} s before and {after:.4g} s "
+        note=f"statistics run from the {'begin' if full else 'end'} of the first step to "
+        f"{'the end' if full else 'that'} of the last; {before:.4g} s before and {after:.4g} s "
         f"after are not in them.{slow or ''}",
     )
 
@@ -132,7 +132,7 @@ def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
     parts = {name: _mean(rows, name, n) for name in ("data_wait_s", "h2d_s", "checkpoint_s")}
     parts["comm_s"] = _mean(rows, "comm_s", n) if "comm_s" in rows else None
     early = early_steps(observed)
-    rest = mean - sum(part or 0.0 for part in parts.values())
+    other_s = mean - sum(part or 0.0 for part in parts.values())
     times = observed.step_times
     as_it_is = not observed.changes  # a recipe changes how input is read
     return Step(
@@ -147,7 +147,7 @@ def step_of(observed: Observed | None, window: ActiveWindow) -> Step | None:
         early_count=early.count if early else None,
         early_s=_rounded(early.mean_s) if early else None,
         mean_s=_rounded(mean) or None,
-        compute_s=_rounded(max(0.0, rest)),
+        compute_s=_rounded(max(0.0, other_s)),
         optimizer_s=_rounded(_mean(rows, "optimizer_s", n)),
         **{name: _rounded(part) for name, part in parts.items()},
     )
@@ -173,14 +173,14 @@ def waits_of(observed: Observed | None) -> tuple[Wait, ...]:
     watched = observed.places if observed is not None else ()
     return tuple(
         Wait(
-            place=place.place or None,
-            doing=place.doing,
-            phase=place.phase,
-            time_fraction=place.time_fraction,
-            low=place.low,
-            high=place.high,
+            place=wait.place or None,
+            doing=wait.doing,
+            phase=wait.phase,
+            time_fraction=wait.time_fraction,
+            low=wait.low,
+            high=wait.high,
         )
-        for place in watched
+        for wait in watched
     )
 
 
@@ -190,9 +190,9 @@ def ranks_of(observed: Observed | None) -> tuple[Rank, ...]:
 
 
 def _rank(watched: RankSeen) -> Rank:
-    own = [place for place in watched.places if place.doing in _OWN]
+    own = [wait for wait in watched.places if wait.doing in _OWN]
     waited = watched.data_wait_s is not None and watched.mean_s
-    shares = [sum(place.time_fraction for place in own)] if watched.places else []
+    shares = [sum(wait.time_fraction for wait in own)] if watched.places else []
     shares += [(watched.data_wait_s or 0.0) / (watched.mean_s or 1.0)] if waited else []
     return Rank(
         rank=watched.rank,
@@ -256,7 +256,7 @@ def _rounded(value: float | None) -> float | None:
 
 def server_of(served: Sequence[Served], label: str | None) -> Served | None:
     """Return what the server of a job told: the one that its label names, else the only one."""
-    named = [place for place in served if place.job == label]
+    named = [load for load in served if load.job == label]
     if len(named) == 1:
         return named[0]
     return served[0] if len(served) == 1 and (label is None or served[0].job is None) else None

@@ -47,10 +47,10 @@ def by_gpu(samples: pd.DataFrame) -> Iterator[tuple[str, Columns]]:
     codes, keys = devices.codes.to_numpy(), [str(key) for key in devices.categories]
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes, np.arange(len(keys) + 1), sorter=order)
-    for place in sorted(range(len(keys)), key=keys.__getitem__):
-        own = order[bounds[place] : bounds[place + 1]]
+    for index in sorted(range(len(keys)), key=keys.__getitem__):
+        own = order[bounds[index] : bounds[index + 1]]
         if len(own):
-            yield keys[place], {n: np.asarray(c.take(own), float) for n, c in columns.items()}
+            yield keys[index], {n: np.asarray(c.take(own), float) for n, c in columns.items()}
 
 
 def columns_of(frame: pd.DataFrame) -> Columns:
@@ -71,12 +71,12 @@ def durations(t_s: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     if len(t_s) > 1 and bool((t_s[1:] > t_s[:-1]).all()):
         return _stood(t_s)
-    instants, place, counts = np.unique(t_s, return_inverse=True, return_counts=True)
+    instants, index, counts = np.unique(t_s, return_inverse=True, return_counts=True)
     if len(instants) == 0:
         return np.empty(0)
     if len(instants) == 1:
         return np.full(len(t_s), 1.0 / len(t_s))
-    return np.asarray((_stood(instants) / counts)[place], dtype=float)
+    return np.asarray((_stood(instants) / counts)[index], dtype=float)
 
 
 def _stood(instants: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -104,10 +104,10 @@ def _usual_at(steps: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[
     )
     firsts = np.stack((places + _NEIGHBOURS // 2, places, places + _NEIGHBOURS - 1))
     ordered = np.sort(windows[firsts])  # NaN last
-    known = np.isfinite(ordered).sum(axis=-1, keepdims=True)
-    middle = np.concatenate(((known - 1) // 2, known // 2), axis=-1)
+    finite = np.isfinite(ordered).sum(axis=-1, keepdims=True)
+    middle = np.concatenate(((finite - 1) // 2, finite // 2), axis=-1)
     medians = np.take_along_axis(ordered, middle, axis=-1).mean(axis=-1)
-    medians[1:][known[1:, :, 0] < _NEIGHBOURS] = np.nan
+    medians[1:][finite[1:, :, 0] < _NEIGHBOURS] = np.nan
     return np.asarray(np.fmax.reduce(medians))
 
 
@@ -166,12 +166,12 @@ def statistics(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Sta
 
 
 def _quantile(
-    values: NDArray[np.float64], ranks: NDArray[np.float64], q: float, place: int
+    values: NDArray[np.float64], ranks: NDArray[np.float64], q: float, index: int
 ) -> float:
-    place = min(place, len(values) - 1)
-    if abs(ranks[place] - q) <= _SAME and place + 1 < len(values):
-        return float(values[place] + values[place + 1]) / 2
-    return float(values[place])
+    index = min(index, len(values) - 1)
+    if abs(ranks[index] - q) <= _SAME and index + 1 < len(values):
+        return float(values[index] + values[index + 1]) / 2
+    return float(values[index])
 
 
 def _rounded(value: float) -> float:
@@ -232,7 +232,7 @@ class ActiveWindow:
         return np.asarray((t_s >= first) & (t_s <= last))
 
 
-def window_over(spans: Sequence[Span], *, whole: bool = False) -> ActiveWindow:
+def window_over(spans: Sequence[Span], *, active: bool = False) -> ActiveWindow:
     """Return the window from the first to the last busy sample of any GPU.
 
     Busy is a GPU whose kernels (or SMs) run 5 % of the time, or, where that is not known or never
@@ -241,10 +241,10 @@ def window_over(spans: Sequence[Span], *, whole: bool = False) -> ActiveWindow:
 
     Args:
         spans: of each GPU, at least one.
-        whole: whether nothing in them is idle: all of it is the window.
+        active: whether nothing in them is idle: all of it is the window.
     """
-    uncut = _whole(spans)
-    bounds = [] if whole else [span.busy for span in spans if span.busy is not None]
+    uncut = _full_window(spans)
+    bounds = [] if active else [span.busy for span in spans if span.busy is not None]
     if not bounds or uncut.interval_s is None:
         return uncut
     start, end, length, usual = uncut.start_s, uncut.end_s, uncut.whole_s, uncut.interval_s
@@ -299,7 +299,7 @@ def span_of(rows: Columns) -> Span:
     return Span(float(times[0]), float(times[-1]), interval, _busy_bounds(rows))
 
 
-def _whole(spans: Sequence[Span]) -> ActiveWindow:
+def _full_window(spans: Sequence[Span]) -> ActiveWindow:
     """Return the whole recording as a window."""
     start = min(span.start_s for span in spans)
     end, newest = max((span.newest_s + (span.interval_s or 0.0), span.newest_s) for span in spans)
@@ -325,8 +325,8 @@ def _busy_bounds(rows: Columns) -> tuple[_Edge, _Edge] | None:
     read, busy = _busy(rows)
     if not busy.any():
         return None
-    stood, place = durations(read), np.flatnonzero(busy)
-    at, end = place[0], place[-1]
+    stood, busy_at = durations(read), np.flatnonzero(busy)
+    at, end = busy_at[0], busy_at[-1]
     first = _Edge(read[at], stood[at], float(stood[:at].sum()))
     last = _Edge(read[end], stood[end], float(stood[end + 1 :].sum()))
     times, far = main_times(rows), GAP_INTERVALS * (usual_interval(read) or 0.0)
@@ -346,14 +346,14 @@ def main_times(rows: Columns) -> NDArray[np.float64]:
     slots = sorted(slot for slot in rows if slot not in {"t_s", "job"})
     if not slots:
         return times
-    most: NDArray[np.bool_] | None = None
+    main: NDArray[np.bool_] | None = None
     for slot in slots:
-        known = np.isfinite(rows[slot])
-        if known.all():
+        finite = np.isfinite(rows[slot])
+        if finite.all():
             return times
-        if most is None or known.sum() > most.sum():
-            most = known
-    return times[most]
+        if main is None or finite.sum() > main.sum():
+            main = finite
+    return times[main]
 
 
 def _busy(rows: Columns) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -363,14 +363,14 @@ def _busy(rows: Columns) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         if slot not in rows:
             continue
         values = rows[slot]
-        known = np.isfinite(values)
-        if not known.any():
+        finite = np.isfinite(values)
+        if not finite.any():
             continue
-        low, high = float(values[known].min()), float(values[known].max())
+        low, high = float(values[finite].min()), float(values[finite].max())
         if slot in _BUSY_SLOTS and high > 0:
-            return times[known], values[known] >= _BUSY_FRACTION
+            return times[finite], values[finite] >= _BUSY_FRACTION
         if slot not in _BUSY_SLOTS and high > _POWER_MOVES * low:
-            return times[known], values[known] >= low + _POWER_BUSY * (high - low)
+            return times[finite], values[finite] >= low + _POWER_BUSY * (high - low)
     return times, np.zeros(len(times), dtype=bool)
 
 

@@ -48,19 +48,19 @@ def _ahead_s(local: FileReadings, dated: FileReadings) -> float | None:
         quarters: min(_agreement(*pair, quarters * _QUARTER_MIN) for pair in pairs)
         for quarters in range(-_MOST_QUARTERS, _MOST_QUARTERS + 1)
     }
-    best, *others = sorted(scores, key=lambda quarters: -scores[quarters])
-    clear = scores[best] >= _AGREE and scores[others[0]] <= scores[best] - _CLEARLY
+    best, *rivals = sorted(scores, key=lambda quarters: -scores[quarters])
+    clear = scores[best] >= _AGREE and scores[rivals[0]] <= scores[best] - _CLEARLY
     return best * _QUARTER_MIN * 60.0 if clear else None
 
 
 def _minutes(file: FileReadings, slot: str) -> _Minutes:
     """Return the mean reading of all GPUs in each minute."""
     _, t_s, values = file.rows.readings(slot)
-    known = np.isfinite(values) & np.isfinite(t_s)
-    at, place, counts = np.unique(
-        (t_s[known] // 60).astype(np.int64), return_inverse=True, return_counts=True
+    finite = np.isfinite(values) & np.isfinite(t_s)
+    at, index, counts = np.unique(
+        (t_s[finite] // 60).astype(np.int64), return_inverse=True, return_counts=True
     )
-    return at, np.bincount(place, values[known], len(at)) / counts
+    return at, np.bincount(index, values[finite], len(at)) / counts
 
 
 def _agreement(slot: str, local: _Minutes, dated: _Minutes, ahead_min: int) -> float:

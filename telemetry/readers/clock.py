@@ -247,8 +247,8 @@ def is_date_line(text: str) -> bool:
 def epoch(numbers: NDArray[np.float64]) -> SourceClock:
     """Return the instants of numbers, whose unit their size tells."""
     typical = float(np.nanmedian(numbers))
-    for least, scale in _EPOCHS:
-        if typical >= least:
+    for floor, scale in _EPOCHS:
+        if typical >= floor:
             return SourceClock(t_s=placed(numbers * scale), absolute=True)
     return SourceClock(t_s=placed(numbers), absolute=False)
 
@@ -256,8 +256,8 @@ def epoch(numbers: NDArray[np.float64]) -> SourceClock:
 def _seconds(times: pd.Series) -> NDArray[np.float64]:
     if isinstance(times.dtype, pd.DatetimeTZDtype):
         times = times.dt.tz_localize(None)
-    whole = times.astype("datetime64[us]").to_numpy()
-    return placed(np.where(np.isnat(whole), np.nan, whole.astype("int64") / 1e6))
+    micros = times.astype("datetime64[us]").to_numpy()
+    return placed(np.where(np.isnat(micros), np.nan, micros.astype("int64") / 1e6))
 
 
 def _steps_back(seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -270,8 +270,8 @@ def _to_utc(
     naive: NDArray[np.float64], after_step: NDArray[np.bool_], zone: tzinfo
 ) -> NDArray[np.float64]:
     finite = np.isfinite(naive)
-    whole = np.rint(np.where(finite, naive, 0.0) * 1e6).astype("int64")
-    stamps = pd.Series(whole.astype("datetime64[us]"))
+    micros = np.rint(np.where(finite, naive, 0.0) * 1e6).astype("int64")
+    stamps = pd.Series(micros.astype("datetime64[us]"))
     # The hour that happens twice: rows after the clock went back are its second pass.
     local = stamps.dt.tz_localize(zone, ambiguous=~after_step, nonexistent="shift_forward")
     return np.where(finite, _seconds(local.dt.tz_convert("UTC")), np.nan)

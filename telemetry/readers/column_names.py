@@ -131,9 +131,9 @@ def fold(header: str) -> tuple[str, str | None]:
 
 def meaning(header: str, hints: Hints) -> Meaning | None:
     """Return what a column holds by its header, None when gpucost has no use for it."""
-    said = _said_of(header, hints)
-    if said is not None:
-        return meaning_of(said, fold(header)[1])
+    mapped = _said_of(header, hints)
+    if mapped is not None:
+        return meaning_of(mapped, fold(header)[1])
     if (printed := _printed(header)) is not None:
         return printed
     name, unit = fold(header)
@@ -147,8 +147,8 @@ def meaning(header: str, hints: Hints) -> Meaning | None:
 def meanings(header: Sequence[str], hints: Hints) -> dict[int, Meaning | None]:
     """Return what the columns under a header hold; `--map` may name them by number, from 1."""
     numbered = {
-        int(column) - 1: said
-        for column, said in hints.map
+        int(column) - 1: role
+        for column, role in hints.map
         if column.isdecimal() and 0 < int(column) <= len(header)
     }
     return {
@@ -170,7 +170,7 @@ def _printed(header: str) -> Meaning | None:
 def _said_of(header: str, hints: Hints) -> str | None:
     """Return what `--map` says of a column, None where it does not name it."""
     name = header.strip().strip('"').lower()
-    return next((said for column, said in hints.map if column.strip().lower() == name), None)
+    return next((role for column, role in hints.map if column.strip().lower() == name), None)
 
 
 def ambiguous(header: str) -> bool:
@@ -189,7 +189,7 @@ def is_header(cells: Sequence[str], hints: Hints) -> bool:
     if any(re.fullmatch(r"[-+]?[\d.]+( *[%A-Za-z]+)?", cell.strip()) for cell in cells):
         return False
     mapped = (_said_of(cell, hints) for cell in cells) if hints.map else ()
-    if any(said is not None and said.partition(":")[0] not in ROLES for said in mapped):
+    if any(role is not None and role.partition(":")[0] not in ROLES for role in mapped):
         return True
     # What nvidia-smi's own table says in its middle heads no column of a log.
     meanings = (meaning(cell, hints) for cell in cells if _printed(cell) is None)

@@ -128,8 +128,8 @@ class CsvTable:
             return self.parts[0]
         return pd.DataFrame(
             {
-                place: union_categoricals([part[place] for part in self.parts])
-                for place in self.parts[0]
+                index: union_categoricals([part[index] for part in self.parts])
+                for index in self.parts[0]
             }
         )
 
@@ -184,8 +184,8 @@ class _Splitter:
         self.raw = line if columns[0] != "1" else None  # of a file without one they are numbered
         self._hints = hints
         dated = [line.strip() for line in before if clock.is_date_line(line)]
-        others = sum(bool(line.strip()) for line in before) - len(dated)
-        self._dropped = Counter({"line before the header": others})
+        undated = sum(bool(line.strip()) for line in before) - len(dated)
+        self._dropped = Counter({"line before the header": undated})
         self._block, self._date = 0, dated[-1] if dated else ""
         self._tables: dict[tuple[str, ...], CsvTable] = {}
         self._last = [b"", b""]
@@ -212,12 +212,12 @@ class _Splitter:
         while at < last:
             width = len(self._table.header)
             odd = np.flatnonzero(~plain[at:] | (fields[at:] != width)) + at
-            for place in (*odd, last):
-                if place > at:
-                    self._table.add(text[bounds[at] : bounds[place] - 1], int(place - at))
-                if (at := int(place) + 1) > last:
+            for end in (*odd, last):
+                if end > at:
+                    self._table.add(text[bounds[at] : bounds[end] - 1], int(end - at))
+                if (at := int(end) + 1) > last:
                     break
-                line = text[bounds[place] : bounds[at] - 1].decode()
+                line = text[bounds[end] : bounds[at] - 1].decode()
                 if not self._is_row(line):
                     cut = at == last and ends[-1] == bounds[-1]
                     self._dropped["cut line" if cut else _WRONG_WIDTH] += 1
@@ -333,21 +333,21 @@ def names(line: str, delimiter: str, hints: Hints) -> tuple[str, ...] | None:
     return tuple(cells) if is_header(cells, hints) else None
 
 
-def _texts(text: bytes, delimiter: str, width: int, wanted: Sequence[int]) -> pd.DataFrame:
+def _texts(text: bytes, delimiter: str, width: int, positions: Sequence[int]) -> pd.DataFrame:
     """Return the wanted columns of lines, by their position, each distinct text once."""
     if b'"' in text or b"\r" in text or len(text) < _SMALL_BYTES:
         lines = text.decode().split("\n")
         rows = _at_once(lines, delimiter) or [cells_of(line, delimiter) for line in lines]
-        columns = ([row[i] if i < len(row) else "" for row in rows] for i in wanted)
-        return pd.DataFrame({i: _once(cells) for i, cells in zip(wanted, columns, strict=True)})
+        columns = ([row[i] if i < len(row) else "" for row in rows] for i in positions)
+        return pd.DataFrame({i: _once(cells) for i, cells in zip(positions, columns, strict=True)})
     # With a row of words on top no column is taken for numbers, whose spelling would be lost.
-    words = delimiter.join(_WORD * width)
+    pattern = delimiter.join(_WORD * width)
     table = pd.read_csv(
-        io.BytesIO(words.encode() + b"\n" + text),
+        io.BytesIO(pattern.encode() + b"\n" + text),
         sep=delimiter,
         header=None,
         names=list(range(width)),
-        usecols=list(wanted),
+        usecols=list(positions),
         dtype="category",
         na_filter=False,
         skipinitialspace=True,
@@ -372,7 +372,7 @@ def _at_once(lines: list[str], delimiter: str) -> list[list[str]] | None:
 
 
 def _once(cells: list[str]) -> pd.Categorical[str]:
-    places = {text: place for place, text in enumerate(dict.fromkeys(cells))}
+    places = {text: index for index, text in enumerate(dict.fromkeys(cells))}
     texts = pd.Index(list(places), dtype=object)
     return pd.Categorical.from_codes([places[cell] for cell in cells], texts)
 

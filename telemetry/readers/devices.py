@@ -160,9 +160,9 @@ def _compact(cells: Numbers) -> pd.Categorical[float]:
 def _merged(target: str, parts: list[tuple[int, NDArray[np.float64]]]) -> NDArray[np.float64]:
     """Return one column: flags and counters of causes together, else the first name's with it."""
     filled = [part for part in parts if np.isfinite(part[1]).any()] or parts
-    most = first_measure(rank for rank, _ in filled)
-    merged, *others = [values for rank, values in filled if rank < most]
-    for values in others:
+    first = first_measure(rank for rank, _ in filled)
+    merged, *later = [values for rank, values in filled if rank < first]
+    for values in later:
         if target == _THROTTLE:
             merged = np.fmax(merged, values)
         elif target.startswith("counter."):
@@ -195,8 +195,8 @@ def table_recording(
     if times is not None and not np.isfinite(times.t_s).any():
         times = None
     gpus = _identities(sheet, keys)
-    kept = [c for c in sheet.columns if c not in {*_IDENTITY, "bus", "mig", "job", _MEMORY}]
-    samples = sheet[kept].assign(**{GPU: keys})
+    columns = [c for c in sheet.columns if c not in {*_IDENTITY, "bus", "mig", "job", _MEMORY}]
+    samples = sheet[columns].assign(**{GPU: keys})
     if "job" in sheet and sheet["job"].notna().any():
         samples[JOB] = sheet["job"]
     if times is None:
@@ -226,9 +226,9 @@ def _identities(sheet: pd.DataFrame, keys: pd.Series) -> tuple[GpuIdentity, ...]
     for name in (name for name in (*_IDENTITY, _MEMORY) if name in sheet):
         which, rows, column = first_devices, named[first_rows], sheet[name].array
         if pd.isna(column.take(rows)).any():  # what the first row of one does not say
-            known = named[~pd.isna(column.take(named))]
-            which, rows = np.unique(devices[known], return_index=True)
-            rows = known[rows]
+            named_rows = named[~pd.isna(column.take(named))]
+            which, rows = np.unique(devices[named_rows], return_index=True)
+            rows = named_rows[rows]
         firsts[name] = dict(zip(names.array[which], column.take(rows).tolist(), strict=True))
 
     def first(name: str, key: str) -> Any:  # noqa: ANN401 - of whichever type the field is
@@ -237,14 +237,14 @@ def _identities(sheet: pd.DataFrame, keys: pd.Series) -> tuple[GpuIdentity, ...]
     gpus = []
     for key in sorted(keys.unique()):
         index, total = first("index", key), first(_MEMORY, key)
-        whole = first("partition", key) is None
+        is_device = first("partition", key) is None
         gpus.append(
             GpuIdentity(
                 key=key,
                 index=None if index is None else int(index),
                 uuid=first("uuid", key),
                 model=first("model", key),
-                memory_gib=float(total) if whole and total and total > 0 else None,
+                memory_gib=float(total) if is_device and total and total > 0 else None,
                 partition=first("partition", key),
                 host=first("host", key),
             )

@@ -58,9 +58,9 @@ def _faults(gpu: str, values: dict[str, float]) -> Iterator[Health]:
         value = values.get(kind, 0.0)
         if value in HARDWARE_XIDS if kind == XID else value > 0:
             yield Health(gpu=gpu, code=code, value=value)
-    lanes, most = values.get(_WIDTH, 0.0), values.get(_WIDTH_MOST, 0.0)
-    if 0 < lanes < most:
-        yield Health(gpu=gpu, code="lanes", value=lanes, most=most)
+    lanes, full_lanes = values.get(_WIDTH, 0.0), values.get(_WIDTH_MOST, 0.0)
+    if 0 < lanes < full_lanes:
+        yield Health(gpu=gpu, code="lanes", value=lanes, most=full_lanes)
     limit, default = values.get(_LIMIT, 0.0), values.get(_LIMIT_DEFAULT, 0.0)
     if 0 < limit < _CAPPED * default:
         yield Health(gpu=gpu, code="power-cap", value=limit, most=default)

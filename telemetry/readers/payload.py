@@ -111,7 +111,7 @@ class Stream:
         self._fill(None)
         return Payload(
             name=self.name,
-            data=self._taken(),
+            data=self._take(),
             sha256=self._hash.hexdigest(),
             path=self.path,
         )
@@ -123,13 +123,13 @@ class Stream:
         """
         self._hashing = False
         size = len(self._read)
-        yield self._taken()
+        yield self._take()
         for chunk in self._chunks:
             size += len(chunk)
             self._hold_ratio(size)
             yield chunk
 
-    def _taken(self) -> bytes:
+    def _take(self) -> bytes:
         data = bytes(self._read)
         self._read = bytearray()  # one copy is enough for a large source
         return data

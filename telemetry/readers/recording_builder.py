@@ -128,11 +128,11 @@ class RecordingBuilder:
             raw: its values, NaN where missing.
             counts: how often each of them comes; None: once.
         """
-        known = np.abs(raw) < MOST
-        values = raw[known]
-        weights = None if counts is None else counts[known]
+        plausible = np.abs(raw) < MOST
+        values = raw[plausible]
+        weights = None if counts is None else counts[plausible]
         n = len(values) if weights is None else int(weights.sum())
-        mean, least, most = (
+        mean, low, high = (
             (np.average(values, weights=weights), values.min(), values.max())
             if n
             else (None, None, None)
@@ -146,8 +146,8 @@ class RecordingBuilder:
                 scale=scale,
                 n=n,
                 mean=_figure(mean),
-                min=_figure(least),
-                max=_figure(most),
+                min=_figure(low),
+                max=_figure(high),
             )
         )
 
@@ -196,10 +196,10 @@ class RecordingBuilder:
         host = samples[[TIME, *columns]].copy()
         for name in columns:
             values = host[name].to_numpy(dtype=float, copy=True)
-            most = _NEARLY_ONE if HOST_UNITS[name] == "fraction" else np.inf
-            reason = "below 0 or above 100 %" if np.isfinite(most) else "below 0"
-            self._blank(values, (values < 0) | (values > most), name, reason)
-            host[name] = np.minimum(values, 1.0) if np.isfinite(most) else values
+            ceiling = _NEARLY_ONE if HOST_UNITS[name] == "fraction" else np.inf
+            reason = "below 0 or above 100 %" if np.isfinite(ceiling) else "below 0"
+            self._blank(values, (values < 0) | (values > ceiling), name, reason)
+            host[name] = np.minimum(values, 1.0) if np.isfinite(ceiling) else values
         rows = host.groupby(TIME, as_index=False).mean().dropna(how="all", subset=columns)
         host = rows.rename(columns=lambda name: name.removeprefix("host."))
         return samples.drop(columns=columns), host if len(host) else None
@@ -249,9 +249,9 @@ class RecordingBuilder:
         """
         if self.is_capture:
             return tuple(self.notes)
-        unknown = self.ledger.note()
+        unmapped = self.ledger.note()
         faults = (f"{fault.sentence}." for fault in self.health)
-        notes = (read_as, *([unknown] if unknown else []), *faults, *self.notes)
+        notes = (read_as, *([unmapped] if unmapped else []), *faults, *self.notes)
         return tuple(Message("note.about", job=self.name, note=note) for note in notes)
 
     def _checked(
@@ -272,14 +272,14 @@ class RecordingBuilder:
             return self._checked_fraction(values, slot)
         if limits is not None and limits.high is not None:
             self._blank(values, values > limits.high, slot, f"above {limits.high:g}")
-        if most := next(
-            (most for link, most in _MOST_MIB_S.items() if slot.startswith(link)), None
+        if ceiling := next(
+            (ceiling for link, ceiling in _MOST_MIB_S.items() if slot.startswith(link)), None
         ):
-            self._blank(values, values > most, slot, "more than the link carries")
+            self._blank(values, values > ceiling, slot, "more than the link carries")
         if slot == "power.board_w":
             return self._checked_power(values, samples)
-        least = _MEMORY_OVER_TOTAL * min(totals.values(), default=np.inf)
-        if slot == "mem.used_gib" and (values > least).any():
+        floor = _MEMORY_OVER_TOTAL * min(totals.values(), default=np.inf)
+        if slot == "mem.used_gib" and (values > floor).any():
             limit = samples[GPU].map(totals).to_numpy(dtype=float) * _MEMORY_OVER_TOTAL
             self._blank(values, values > limit, slot, "above the device's memory")
         return values
@@ -288,9 +288,9 @@ class RecordingBuilder:
         over = values > 1.0
         if not over.any():
             return values
-        most = float(np.nanmax(values))
-        if slot in self._ratios and _NEARLY_ONE < most <= _MOST_PERCENT:
-            self.notes.append(f"{slot}: named a ratio, but up to {most:g}; read as percent.")
+        peak = float(np.nanmax(values))
+        if slot in self._ratios and _NEARLY_ONE < peak <= _MOST_PERCENT:
+            self.notes.append(f"{slot}: named a ratio, but up to {peak:g}; read as percent.")
             values = values * 0.01
         self._blank(values, values > _NEARLY_ONE, slot, "above 100 %")
         slightly = int((values > 1.0).sum())
@@ -301,15 +301,15 @@ class RecordingBuilder:
     def _checked_power(
         self, values: NDArray[np.float64], samples: pd.DataFrame
     ) -> NDArray[np.float64]:
-        most = np.full(len(values), _MOST_WATTS)
+        ceiling = np.full(len(values), _MOST_WATTS)
         if "power.limit_w" in samples:
             limits = samples["power.limit_w"].astype(float).groupby(samples[GPU], observed=True)
             limit = limits.transform("median").to_numpy() * _POWER_OVER_LIMIT
-            most = np.where(np.isfinite(limit), limit, most)
-        over, finite = values > most, np.isfinite(values)
+            ceiling = np.where(np.isfinite(limit), limit, ceiling)
+        over, finite = values > ceiling, np.isfinite(values)
         if (
             over.any()
-            and (values[finite] * _MILLI <= most[finite]).all()
+            and (values[finite] * _MILLI <= ceiling[finite]).all()
             and over.sum() > finite.sum() / 2
         ):
             self.notes.append("power.board_w: far above what a board draws; read as milliwatts.")

@@ -33,7 +33,7 @@ def documents(builder: RecordingBuilder) -> list[dict[str, object]]:
     """
     name = builder.name
     try:
-        whole = json.loads(builder.text)
+        document = json.loads(builder.text)
     except RecursionError:
         raise InputError(f"{name}: brackets are nested too deeply for telemetry.") from None
     except ValueError as error:
@@ -47,7 +47,7 @@ def documents(builder: RecordingBuilder) -> list[dict[str, object]]:
             f"{name}{where}: not valid JSON ({reason}), so nothing in it can be trusted; the file "
             "may be cut short. Export it again."
         ) from None
-    listed = whole if isinstance(whole, list) else [whole]
+    listed = document if isinstance(document, list) else [document]
     items = mappings_in(listed)
     if not items:
         raise InputError(f"{name}: no JSON object in it, so nothing was measured. Export it again.")

@@ -158,14 +158,14 @@ def recording(
     named = [member for member in series if _key(member) in table]
     _enter(series, table, of_servers, builder)
     if not served and not any(len(member.readings) for member in named):
-        raise InputError(_nothing(builder.name, sorted({member.name for member in series})))
+        raise InputError(_no_match(builder.name, sorted({member.name for member in series})))
     unused = sum(len(member.readings) for member in series) - sum(
         len(member.readings) for member in named
     )
     unused -= sum(member.points for member in served)
     if unused > 0:
         builder.dropped["point of a metric that is not used"] += unused
-    used = _apart([_clean(member, builder) for member in named])
+    used = _separated([_clean(member, builder) for member in named])
     _figures(builder, used, table)
     identities = [member for member in series if member.name.lower() == IDENTITY_METRIC]
     members = _by_device(used, builder)
@@ -188,7 +188,7 @@ def _who(member: SampledSeries) -> str:
     return f"GPU {member.uuid if member.index is None else member.index}{where}"
 
 
-def _apart(members: list[SampledSeries]) -> list[SampledSeries]:
+def _separated(members: list[SampledSeries]) -> list[SampledSeries]:
     """Return the series with their cluster in the host's name where there are several clusters.
 
     Federation and Thanos bring together clusters whose hosts have the same names.
@@ -212,13 +212,13 @@ def _enter(
 ) -> None:
     """Note every metric in the ledger, and what some tell of a card's health."""
     points: dict[str, int] = defaultdict(int)
-    known = set(of_servers)
+    servers = set(of_servers)
     for member in series:
         points[member.name or "value"] += len(member.readings)
         if _key(member) in table:
-            known.add(member.name or "value")
+            servers.add(member.name or "value")
     for name, count in points.items():
-        builder.ledger.enter(name, count, read=name in known, metric=True)
+        builder.ledger.enter(name, count, read=name in servers, metric=True)
     builder.health += health.findings(
         (_who(member), kind, float(np.max(member.readings, initial=-np.inf)))
         for member in series
@@ -257,15 +257,15 @@ def _table(hints: Hints) -> dict[str, Meaning]:
     return {**metrics(), **{name: holds for name, holds in mapped.items() if holds is not None}}
 
 
-def _nothing(name: str, others: list[str]) -> str:
-    if others == [""]:
+def _no_match(name: str, names: list[str]) -> str:
+    if names == [""]:
         return (
             f"{name}: its series carry no metric name (functions such as rate() drop it), so it is "
             "not known what they measure. Say it: --map value=util.kernel_time."
         )
-    shown = ", ".join(other or "(no name)" for other in others[:5]) or "none"
+    shown = ", ".join(label or "(no name)" for label in names[:5]) or "none"
     return (
-        f"{name}: no GPU metric among its {len(others)} metrics ({shown}). Query "
+        f"{name}: no GPU metric among its {len(names)} metrics ({shown}). Query "
         "DCGM_FI_DEV_GPU_UTIL, DCGM_FI_DEV_FB_USED and DCGM_FI_DEV_POWER_USAGE, or name one "
         "with --map METRIC=slot."
     )
@@ -404,8 +404,8 @@ def _wide(members: Sequence[SampledSeries], table: Mapping[str, Meaning]) -> pd.
     columns: dict[str, pd.Series] = {}
     for target, parts in sorted(ranked.items()):
         filled = [part for part in parts if len(part[2])] or parts
-        most = first_measure(rank for rank, _, _ in filled)
-        ordered = [c for rank, _, c in sorted(filled, key=lambda item: item[:2]) if rank < most]
+        first = first_measure(rank for rank, _, _ in filled)
+        ordered = [c for rank, _, c in sorted(filled, key=lambda item: item[:2]) if rank < first]
         merged = ordered[0]
         for column in ordered[1:]:
             # Causes of throttling add up; other metrics of one target repeat each other.

@@ -18,7 +18,7 @@ SCALES: Mapping[tuple[str, str], float] = {
     (unit, own): factor for own, units in _TABLE["scales"].items() for unit, factor in units.items()
 }
 SPELLINGS: Mapping[str, str] = {
-    word: unit for unit, words in _TABLE["spellings"].items() for word in words
+    word: unit for unit, spellings in _TABLE["spellings"].items() for word in spellings
 }
 
 
@@ -82,8 +82,8 @@ OTHER_MEASURE = 10  # from this rank on a name measures its target in another wa
 
 def first_measure(ranks: Iterable[int]) -> int:
     """Return the rank below which names of one target complement each other."""
-    least = min(ranks)
-    return OTHER_MEASURE if least < OTHER_MEASURE else least + 1
+    first = min(ranks)
+    return OTHER_MEASURE if first < OTHER_MEASURE else first + 1
 
 
 # Besides the readings: who and when a row is about.

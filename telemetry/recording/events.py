@@ -120,17 +120,17 @@ def together(events: Sequence[Event]) -> JobEvents:
     leaders = [_leading(run) for run in runs]
     pacing = _pacing(leaders)
     if len(pacing) < sum(len(chain) for chain in leaders):
-        apart = (
+        in_turn = (
             f"{len(leaders)} processes step independently of each other; step times are those of "
             "the one with the most steps, the count and the work are of all."
         )
-        notes = (*notes, apart)
+        notes = (*notes, in_turn)
     own = sum(_items(process) for process in pacing)
-    every = sum(_items(process) for process in stepping)
+    items = sum(_items(process) for process in stepping)
     return JobEvents(
         frame=_frame(pacing),
         count=sum(_count(chain) for chain in leaders),
-        items=every / own if own else 1.0,
+        items=items / own if own else 1.0,
         pauses=_pauses(pacing) if counted_by != "batch" else (),
         facts={
             **({} if kind == "unknown" else {"kind": kind}),
@@ -168,15 +168,15 @@ def _ended(processes: Sequence[_Process]) -> dict[str, str]:
     programs did not come to its own end.
     """
     byes = [process.last("bye") for process in processes if process.by_kind["hello"]]
-    said = [str(bye["out_of_memory"]) for bye in byes if bye.get("out_of_memory")]
+    stated = [str(bye["out_of_memory"]) for bye in byes if bye.get("out_of_memory")]
     cut_off = any(not bye or bye.get("error") for bye in byes)
     if cut_off:
-        said += [
+        stated += [
             str(e.get("where")) for process in processes for e in process.by_kind["out-of-memory"]
         ]
-    known = [_OUT_OF_MEMORY[where] for where in said if where in _OUT_OF_MEMORY]
-    if known:
-        return {"ended": known[0]}
+    reasons = [_OUT_OF_MEMORY[where] for where in stated if where in _OUT_OF_MEMORY]
+    if reasons:
+        return {"ended": reasons[0]}
     codes = [int(e["code"]) for process in processes for e in process.by_kind["exit"]]
     failed = any(code not in _ENDED_BY_USER for code in codes)
     errors = {bye.get("error") for bye in byes} - {None, "KeyboardInterrupt", "SystemExit"}
@@ -229,17 +229,17 @@ def _mean(lines: Sequence[Event], name: str) -> float | None:
 def _said_of_steps(counted_by: str, pacing: Sequence[_Process]) -> tuple[str, ...]:
     """Return what a reader must know of what counts as a step."""
     count = sum(process.count for process in pacing)
-    said = []
+    notes = []
     if counted_by == "backward":
-        said.append("no optimizer of PyTorch stepped: a backward pass counts as a step.")
+        notes.append("no optimizer of PyTorch stepped: a backward pass counts as a step.")
     if counted_by == "batch":
-        said.append("nothing was trained: a batch that a DataLoader gave counts as a step.")
+        notes.append("nothing was trained: a batch that a DataLoader gave counts as a step.")
     if count == 1:
-        said.append(
+        notes.append(
             "one step only was seen: start-up is in its time, so neither the length of a step nor "
             "a rate is known. Measure a run of a hundred steps or more."
         )
-    return tuple(said)
+    return tuple(notes)
 
 
 def _unseen(processes: Sequence[_Process]) -> tuple[str, ...]:
@@ -257,12 +257,12 @@ def _unseen(processes: Sequence[_Process]) -> tuple[str, ...]:
 
 
 def _processes(events: Sequence[Event]) -> list[_Process]:
-    found: dict[object, _Process] = {}
+    by_pid: dict[object, _Process] = {}
     for event in events:
         key = event.get("process", event.get("pid"))
-        process = found.setdefault(key, _Process(by_kind=defaultdict(list)))
+        process = by_pid.setdefault(key, _Process(by_kind=defaultdict(list)))
         process.by_kind[str(event.get("event"))].append(event)
-    return list(found.values())
+    return list(by_pid.values())
 
 
 def _runs(stepping: Sequence[_Process]) -> list[list[_Process]]:
@@ -296,11 +296,11 @@ def _count(chain: Sequence[_Process]) -> int:
 
 def _pacing(leaders: Sequence[list[_Process]]) -> list[_Process]:
     """Return all of them where they ran one after the other, else the run with the most steps."""
-    every = sorted(
+    ranks = sorted(
         (process for chain in leaders for process in chain), key=lambda process: process.span
     )
-    apart = all(process.span[1] <= following.span[0] for process, following in pairwise(every))
-    return every if apart else max(leaders, key=_count)
+    disjoint = all(process.span[1] <= following.span[0] for process, following in pairwise(ranks))
+    return ranks if disjoint else max(leaders, key=_count)
 
 
 def _items(process: _Process) -> float:
@@ -345,8 +345,8 @@ def _goes_on(before: Pause, pause: Pause) -> bool:
 
 
 def _joined(before: Pause, pause: Pause) -> Pause:
-    known = before.wait_s is not None and pause.wait_s is not None
-    wait_s = (before.wait_s or 0.0) + (pause.wait_s or 0.0) if known else None
+    has_waits = before.wait_s is not None and pause.wait_s is not None
+    wait_s = (before.wait_s or 0.0) + (pause.wait_s or 0.0) if has_waits else None
     return replace(before, length_s=before.length_s + pause.length_s, wait_s=wait_s)
 
 
@@ -364,7 +364,7 @@ def _facts(processes: Sequence[_Process]) -> dict[str, Any]:
         (r for process in processes if (r := _reading(process)) is not None), (None, None)
     )
     parallelism = last.get("model", {}).get("parallelism")
-    found = {
+    facts = {
         "framework": last.get("hello", {}).get("framework"),
         "precision": _precision(last.get("precision", {})),
         "batch_per_gpu": batch,
@@ -373,7 +373,7 @@ def _facts(processes: Sequence[_Process]) -> dict[str, Any]:
         "parallelism": parallelism if parallelism in PARALLELISMS else None,
         "parameters": last.get("model", {}).get("parameters") or None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _precision(event: Event) -> str | None:
@@ -398,9 +398,9 @@ def _reading(process: _Process) -> tuple[int, float | None] | None:
     if workers is None:
         return None
     fed = process.last("step").get("loader")
-    told = [each for each in process.by_kind["reading"] if each.get("loader") == fed]
-    waited_s = float(told[-1]["waited_s"]) if told else 0.0
-    return workers, min(1.0, told[-1]["wanted_s"] / waited_s) if waited_s else None
+    readings = [event for event in process.by_kind["reading"] if event.get("loader") == fed]
+    waited_s = float(readings[-1]["waited_s"]) if readings else 0.0
+    return workers, min(1.0, readings[-1]["wanted_s"] / waited_s) if waited_s else None
 
 
 def _of_loader(process: _Process, setting: str) -> int | None:
@@ -423,8 +423,8 @@ def changes(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> t
     Args:
         processes: the events of each, by kind.
     """
-    found: dict[tuple[str, str], Change] = {}
-    asked: list[str] = []
+    changed: dict[tuple[str, str], Change] = {}
+    requested: list[str] = []
     for by_kind in processes:
         own: dict[tuple[str, str], Change] = {}
         for event in by_kind.get("change", ()):
@@ -432,12 +432,12 @@ def changes(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> t
             if change.outcome in OUTCOMES:
                 own[str(change.action), change.where or ""] = change
         for key, change in own.items():
-            found.setdefault(key, change)
+            changed.setdefault(key, change)
         for event in by_kind.get("asked", ()):
-            asked += map(str, event.get("actions") or ())
-    known = {action for action, _ in found}
-    left = [code for code in dict.fromkeys(asked) if code not in known]
-    return (*found.values(), *(Change(action=c, outcome=LEFT, what=_UNSEEN) for c in left))
+            requested += map(str, event.get("actions") or ())
+    applied = {action for action, _ in changed}
+    unanswered = [code for code in dict.fromkeys(requested) if code not in applied]
+    return (*changed.values(), *(Change(action=c, outcome=LEFT, what=_UNSEEN) for c in unanswered))
 
 
 def _change(event: Mapping[str, Any]) -> Change:
@@ -451,17 +451,17 @@ def _change(event: Mapping[str, Any]) -> Change:
 
 def _traced(processes: Iterable[_Process]) -> TracedSteps | None:
     """Return the steps that the first process traced that traced any."""
-    told = next((process.last("trace") for process in processes if process.by_kind["trace"]), None)
-    if told is None:
+    trace = next((process.last("trace") for process in processes if process.by_kind["trace"]), None)
+    if trace is None:
         return None
     return TracedSteps(
-        steps=int(told["steps"]),
-        seconds=float(told["s"]),
-        device=str(told["device"]),
-        idle_s=float(told["idle_s"]),
+        steps=int(trace["steps"]),
+        seconds=float(trace["s"]),
+        device=str(trace["device"]),
+        idle_s=float(trace["idle_s"]),
         rows=tuple(
             TraceRow(kind=str(kind), name=str(name), count=int(n), seconds=float(s))
-            for kind, name, n, s in told["rows"]
+            for kind, name, n, s in trace["rows"]
         ),
     )
 
@@ -474,20 +474,20 @@ def turns(processes: Iterable[Mapping[str, Sequence[Mapping[str, Any]]]]) -> Tur
     Args:
         processes: the events of each, by kind.
     """
-    found = [process for process in processes if process.get("turns")]
-    if not found:
+    tried = [process for process in processes if process.get("turns")]
+    if not tried:
         return None
-    best = max(found, key=lambda process: len(process.get("block", ())))
-    told = best["turns"][0]
+    best = max(tried, key=lambda process: len(process.get("block", ())))
+    turn = best["turns"][0]
     over = best.get("turns-over") or ({},)
-    blocks = sorted(best.get("block", ()), key=lambda each: int(each["block"]))
+    blocks = sorted(best.get("block", ()), key=lambda block: int(block["block"]))
     return TurnsSeen(
-        actions=tuple(map(str, told["actions"])),
-        block_steps=int(told["block_steps"]),
-        settle_steps=int(told["settle_steps"]),
-        first_step=int(told["first_step"]),
-        pilot_fours=int(told["pilot_fours"]),
-        most_fours=int(told["most_fours"]),
+        actions=tuple(map(str, turn["actions"])),
+        block_steps=int(turn["block_steps"]),
+        settle_steps=int(turn["settle_steps"]),
+        first_step=int(turn["first_step"]),
+        pilot_fours=int(turn["pilot_fours"]),
+        most_fours=int(turn["most_fours"]),
         blocks=tuple((bool(b["on"]), int(b["n"]), float(b["s"])) for b in blocks),
         kept=over[0].get("kept"),
         lost=over[0].get("lost"),

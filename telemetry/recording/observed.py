@@ -43,10 +43,10 @@ class StepTimes:
 
         The middle of its bucket, so it is within 2.2 % of the true one; never above the longest.
         """
-        rank, seen = share * self.n, 0
+        rank, passed = share * self.n, 0
         for bucket in sorted(self.counts):
-            seen += self.counts[bucket]
-            if seen >= rank and self.longest_s is not None:
+            passed += self.counts[bucket]
+            if passed >= rank and self.longest_s is not None:
                 return min(_middle_s(bucket), self.longest_s)
         return None
 

@@ -125,9 +125,9 @@ def _rows(lines: Iterable[Mapping[str, Any]], by: str | None) -> list[Row]:
     rows: list[Row] = []
     for line in lines:
         if line.get("by") == by:
-            for phase, place, *names, n in line.get("seen") or ():
+            for phase, location, *names, n in line.get("seen") or ():
                 owner, within = names if len(names) > 1 else (f"={names[0]}", "")
-                rows.append((phase, place, owner, within, n))
+                rows.append((phase, location, owner, within, n))
     return rows
 
 
@@ -144,27 +144,27 @@ def places(lines: Sequence[Mapping[str, Any]], *, stepped: bool) -> tuple[Seen, 
     inside, counted = _rows(lines, None), _rows(lines, OUTSIDE)
     if sum(n for phase, *_, n in counted if phase in ACTIVE) < _FEWEST:
         counted, inside = inside, []
-    meant = _meanings(inside)
+    meanings = _meanings(inside)
     feeding = {_LINE.sub(r"\1", row[1]): row[3] for row in inside if _listed(row[3]) == "input"}
     counts: Counter[tuple[str, str, str]] = Counter()
     within: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
-    for phase, place, owner, around, n in counted:
-        function = _LINE.sub(r"\1", place)
-        doing = _doing(place, owner, feeding.get(function, around), meant)
+    for phase, location, owner, around, n in counted:
+        function = _LINE.sub(r"\1", location)
+        doing = _doing(location, owner, feeding.get(function, around), meanings)
         if phase not in ACTIVE or (phase == "unstepped" and (stepped or doing == "import")):
             continue
-        number = place[len(function) + 1 : -1]
+        number = location[len(function) + 1 : -1]
         counts[function, doing, phase] += n
         within[function, doing, phase][number] += n
     total = sum(counts.values())
     if total < _FEWEST:
         return ()
-    seen = []
-    for key, n in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
+    frequent = []
+    for key, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         function, doing, phase = key
-        number = max(sorted(within[key].items()), key=lambda each: each[1])[0]
+        number = max(sorted(within[key].items()), key=lambda item: item[1])[0]
         low, high = interval(n / total, total)
-        seen.append(
+        frequent.append(
             Seen(
                 place=f"{function}:{number})" if number else function,
                 doing=doing,
@@ -174,8 +174,8 @@ def places(lines: Sequence[Mapping[str, Any]], *, stepped: bool) -> tuple[Seen, 
                 high=round(high, 4),
             )
         )
-    seen = [each for each in seen[:_MOST] if each.time_fraction >= _LEAST]
-    return (*seen, *_lock(_rows(lines, LOCK), stepped=stepped))
+    frequent = [item for item in frequent[:_MOST] if item.time_fraction >= _LEAST]
+    return (*frequent, *_lock(_rows(lines, LOCK), stepped=stepped))
 
 
 def _lock(rows: Iterable[Row], *, stepped: bool) -> Iterator[Seen]:
@@ -201,15 +201,15 @@ def _lock(rows: Iterable[Row], *, stepped: bool) -> Iterator[Seen]:
 def _meanings(inside: Iterable[Row]) -> dict[str, tuple[str, str]]:
     """Return by line what it was mostly seen to call, and within what, from inside."""
     counts: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-    for _, place, owner, around, n in inside:
-        counts[place][owner.removeprefix(LATE), around] += n
-    return {place: each.most_common(1)[0][0] for place, each in counts.items()}
+    for _, location, owner, around, n in inside:
+        counts[location][owner.removeprefix(LATE), around] += n
+    return {location: calls.most_common(1)[0][0] for location, calls in counts.items()}
 
 
-def _doing(place: str, owner: str, around: str, meant: Mapping[str, tuple[str, str]]) -> str:
+def _doing(location: str, owner: str, around: str, meanings: Mapping[str, tuple[str, str]]) -> str:
     if not owner:
-        owner, around = meant.get(place, (owner, around))
-        if not owner and meant and _listed(around) == "model":
+        owner, around = meanings.get(location, (owner, around))
+        if not owner and meanings and _listed(around) == "model":
             around = ""  # what a line of a model launches is seen from inside: this is plain Python
     if owner.startswith(LATE):
         owner, around = "", around if _listed(around) == "input" else ""

@@ -170,7 +170,7 @@ class Recording:
         timed: whether the source says when its rows were taken.
         local_time: whether the source's times carry no zone.
         mig: whether a device was split into instances.
-        whole: whether all of it is the job at work, so that nothing at its ends is taken for idle.
+        active: whether all of it is the job at work, so that nothing at its ends is taken for idle.
         work: unit and number done, where the source says so.
         host_ram_gib: memory of the machine.
         cpu_cores: of the machine.
@@ -195,7 +195,7 @@ class Recording:
     timed: bool = True
     local_time: bool = False
     mig: bool = False
-    whole: bool = False
+    active: bool = False
     work: tuple[str, float] | None = None
     host_ram_gib: float | None = None
     cpu_cores: float | None = None

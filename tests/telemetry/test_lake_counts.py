@@ -33,7 +33,7 @@ def told(one: SlotCounts) -> Any:
     seconds: dict[float, float] = defaultdict(float)
     for code, stood in zip(*one.stood(), strict=True):
         seconds[float(code)] += float(stood)
-    return (dict(seconds), one.value_seconds, one.least, one.most, one.dropped)
+    return (dict(seconds), one.value_seconds, one.minimum, one.maximum, one.dropped)
 
 
 @given(rows=st.lists(ROW, min_size=1, max_size=30), size=st.integers(1, 31))

@@ -36,7 +36,7 @@ def test_points_hold_the_time_that_readings_stood(read: list[tuple[float, float]
     """However far apart readings lie: no point is outside what was read, none beyond the most."""
     t_s = np.cumsum([gap for gap, _ in read])
     samples = pd.DataFrame({"t_s": t_s, "gpu": "0", LOAD: [busy for _, busy in read]})
-    line = _drawn(samples, most=7)
+    line = _drawn(samples, points=7)
     known = [one for one in line.busy if one is not None]
     assert len(line.busy) <= 7
     assert min(samples[LOAD]) - 0.001 <= min(known) <= max(known) <= max(samples[LOAD]) + 0.001
@@ -47,7 +47,7 @@ def test_points_hold_the_time_that_readings_stood(read: list[tuple[float, float]
 def test_a_gap_is_unknown_and_not_idle() -> None:
     """Nobody knows what a GPU did while nothing was read: the point is None, not 0."""
     early, late = _samples([0.9] * 50), _samples([0.9] * 50).assign(t_s=lambda f: f.t_s + 1000)
-    line = _drawn(pd.concat([early, late]), most=20)
+    line = _drawn(pd.concat([early, late]), points=20)
     assert line.busy[0] == line.busy[-1] == 0.9
     assert line.busy[10] is None
     assert line.phases[10] is None

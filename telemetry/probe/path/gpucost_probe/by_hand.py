@@ -214,9 +214,9 @@ def _busy_and_all() -> tuple[int, int]:
     busy = total = 0
     with open("/proc/stat", encoding="ascii") as stream:
         for line in stream:
-            name, *words = line.split()
+            name, *cells = line.split()
             if name in own_cores:
-                ticks = [int(word) for word in words[:8]]  # guest time is in user time already
+                ticks = [int(word) for word in cells[:8]]  # guest time is in user time already
                 total += sum(ticks)
                 busy += sum(ticks) - ticks[3] - ticks[4]
     return busy, total
@@ -225,7 +225,7 @@ def _busy_and_all() -> tuple[int, int]:
 def _memory_kib() -> dict[str, int]:
     with open("/proc/meminfo", encoding="ascii") as stream:
         lines = (line.split() for line in stream)
-        return {words[0].rstrip(":"): int(words[1]) for words in lines}
+        return {cells[0].rstrip(":"): int(cells[1]) for cells in lines}
 
 
 def _say(sentence: str) -> None:

@@ -75,7 +75,7 @@ class Places:
             thread: its identity.
             frames: of all threads, from sys._current_frames().
         """
-        place, owner, within = self._look(frames[thread])
+        location, owner, within = self._look(frames[thread])
         if owner.startswith(_WAITING):
             for number, frame in frames.items():
                 if number == thread:
@@ -83,11 +83,11 @@ class Places:
                 line, calls, around = self._look(frame)
                 if around is not None and not calls.startswith(_WAITING):
                     return line, calls, "torch.utils.data" if owner.startswith(_QUEUES) else around
-        return place, owner, within or ""
+        return location, owner, within or ""
 
     def _look(self, frame: FrameType) -> tuple[str, str, str | None]:
         """Return the same of one thread; within None where no line of the user's is in it."""
-        place = owner = inner = within = ""
+        location = owner = inner = within = ""
         first: FrameType = frame
         outermost, outer = frame, frame.f_back
         at: FrameType | None = frame
@@ -98,21 +98,21 @@ class Places:
             if self._is_own(at.f_code):
                 if at is first:
                     owner = self._called(at)
-                if not place and at.f_code.co_name not in _INLINE:
-                    place = _named(at)
+                if not location and at.f_code.co_name not in _INLINE:
+                    location = _named(at)
                 within = within or _tensors_made(at.f_code)
             else:
                 module = str(at.f_globals.get("__name__") or "")
-                if not place:
+                if not location:
                     inner, owner = inner or module, module
                 elif not module.startswith("gpucost_probe"):
                     within = within or module
                     break
             at = outer
-        if not place:
+        if not location:
             return _named(outermost), owner, None
-        apart = owner and inner and inner != owner
-        return place, "%s>%s" % (owner, inner) if apart else owner, within
+        distinct = owner and inner and inner != owner
+        return location, "%s>%s" % (owner, inner) if distinct else owner, within
 
     def _is_own(self, code: CodeType) -> bool:
         """Return whether code is the user's own."""
@@ -185,8 +185,8 @@ def _decoded(code: CodeType, last: int) -> tuple[str, ...]:
 
 def _start(instruction: dis.Instruction) -> tuple[int | None, int | None]:
     """Return the line and column at which an instruction's source begins."""
-    place = instruction.positions
-    return (place.lineno, place.col_offset) if place else (None, None)
+    span = instruction.positions
+    return (span.lineno, span.col_offset) if span else (None, None)
 
 
 def _defined(names: tuple[str, ...], variables: dict[str, object], frame: FrameType) -> str:
@@ -384,10 +384,10 @@ class Watch:
             thread = main_thread().ident or 0
         if thread in frames:
             moment_s = perf_counter()
-            place, owner, within = places.of(thread, frames)
+            location, owner, within = places.of(thread, frames)
             if late and owner:  # Python held the lock until this call let go of it
                 owner = LATE + owner
-            samples.waiting.append((moment_s, (place, owner, within)))
+            samples.waiting.append((moment_s, (location, owner, within)))
             if len(samples.waiting) >= MOST_WAITING:
                 samples.settle(samples.meanwhile)
             if samples.is_due(moment_s):

@@ -170,8 +170,8 @@ class Interval:
         evaluated: list[Reading] = []
         for index, reading in enumerate(self.readings):
             if reading.loader is training:
-                whole = reading.is_start and reading.is_end and reading.batches > 1
-                alongside = whole and index < last
+                is_complete = reading.is_start and reading.is_end and reading.batches > 1
+                alongside = is_complete and index < last
             else:
                 alongside = reading.batches > max(batches, 0 if reading.is_end else 1)
                 alongside = alongside or (reading.is_end and reading.batches > 0)

@@ -139,9 +139,9 @@ def _count(sums: dict[str, list[float]], name: str, us: float) -> None:
     entry[1] += us
 
 
-def _largest(sums: dict[str, list[float]], most: int) -> list[tuple[str, int, float]]:
+def _largest(sums: dict[str, list[float]], count: int) -> list[tuple[str, int, float]]:
     ranked = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
-    return [(name, int(n), us) for name, (n, us) in ranked[:most] if us > 0.0]
+    return [(name, int(n), us) for name, (n, us) in ranked[:count] if us > 0.0]
 
 
 def _gaps(events: list[Foreign]) -> Iterator[tuple[float, float, str]]:

@@ -231,13 +231,13 @@ class _Called:
                 value = self._plain(*args, **kwargs)
         else:
             value = self._inner(*args, **kwargs)
-        words = {
+        reasons = {
             AMP: "autocast to bfloat16 around forward, from the second step on",
             COMPILE: "torch.compile, from the second step on",
             LAYOUT: "weights and image batches with channels last, from the second step on",
         }
         for code in self._codes:
-            self._recipe.tell(code, APPLIED, words[code], self._name)
+            self._recipe.tell(code, APPLIED, reasons[code], self._name)
             if self._turns is not None and code != LAYOUT:
                 self._turns.join(code)
         return value

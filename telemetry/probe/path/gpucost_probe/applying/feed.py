@@ -278,8 +278,8 @@ class Feed:
             recipe.tell(PREFETCH, APPLIED, "prefetch_factor %d" % prefetch, reading.where)
         if recipe.settings(PINNED) is not None:
             why = self._inputs.why_not_pin(self._own)
-            words = "pin_memory, by a thread beside the workers" if why is None else why
-            recipe.tell(PINNED, APPLIED if why is None else LEFT, words, reading.where)
+            detail = "pin_memory, by a thread beside the workers" if why is None else why
+            recipe.tell(PINNED, APPLIED if why is None else LEFT, detail, reading.where)
 
     def _repeated(self) -> str | None:
         """Have workers read the first batches again; return what differs, None for nothing."""
@@ -317,8 +317,8 @@ class Feed:
         batches = _batches(self._own)
         start_share = reading.start_s / (batches * before_s) if batches else 0.0
         # Ranks wait for each other: what one gains is not to be seen in its own rounds.
-        alone = os.environ.get("WORLD_SIZE", "1") == "1"
-        if now_s * (1.0 + _WORTH + start_share if alone else _RANKS_SLOWER) <= before_s:
+        is_single = os.environ.get("WORLD_SIZE", "1") == "1"
+        if now_s * (1.0 + _WORTH + start_share if is_single else _RANKS_SLOWER) <= before_s:
             return False
         values = (reading.workers, milliseconds(now_s), milliseconds(before_s))
         self._stop("with %d workers a step took %s instead of %s: not worth them" % values)

@@ -163,9 +163,9 @@ def give_workers(module: ModuleType, recipe: Recipe) -> None:
         settings.update(
             num_workers=count, worker_init_fn=SeededStart(settings.get("worker_init_fn"))
         )
-        words = "num_workers %d -> %d, as asked: random streams are seeded per worker, so items"
-        words += " that draw are not the same bit for bit"
-        recipe.tell(WORKERS, APPLIED, words % (before, count), where)
+        detail = "num_workers %d -> %d, as asked: random streams are seeded per worker, so items"
+        detail += " that draw are not the same bit for bit"
+        recipe.tell(WORKERS, APPLIED, detail % (before, count), where)
 
     wrap_init(module, change)
 

@@ -68,9 +68,9 @@ class Recipe:
         for code in [*self._actions]:
             first = _FIRST.get(code, (2, 0))
             if not first <= own < _NEXT_MAJOR:
-                words = "PyTorch %s: this is written for %d.%d up to, but not including, %d.%d"
+                reason = "PyTorch %s: this is written for %d.%d up to, but not including, %d.%d"
                 del self._actions[code]
-                self.tell(code, LEFT, words % (version, *first, *_NEXT_MAJOR))
+                self.tell(code, LEFT, reason % (version, *first, *_NEXT_MAJOR))
 
     def settings(self, code: str) -> dict[str, object] | None:
         """Return the settings of an action, None where it is not asked for."""
@@ -231,10 +231,10 @@ class Turns:
             workers, ahead = _MOST_WORKERS, int(self._design.get("ahead", 0))
         counted = self._block_steps - self._settle_steps
         # At least a round to settle in, and whole rounds that count: batches come in bursts.
-        self._settle_steps = _whole(max(self._settle_steps, workers + 1 + ahead), workers)
-        self._drain_steps = _whole(ahead, workers)
+        self._settle_steps = _round_up(max(self._settle_steps, workers + 1 + ahead), workers)
+        self._drain_steps = _round_up(ahead, workers)
         left_out = self._settle_steps + self._drain_steps
-        self._block_steps = left_out + _whole(max(counted, 2 * workers), workers)
+        self._block_steps = left_out + _round_up(max(counted, 2 * workers), workers)
         self._events().write(
             "turns",
             actions=self._codes,
@@ -292,7 +292,7 @@ class Turns:
                 part(on)
 
 
-def _whole(steps: int, round_: int) -> int:
+def _round_up(steps: int, round_: int) -> int:
     """Return at least so many steps in whole rounds."""
     return -(-steps // round_) * round_
 

@@ -114,10 +114,10 @@ def _run(environ: Mapping[str, str]) -> str | None:
     """Return what all ranks of this run have in common; a hash, for it may be an address."""
     name = environ.get("TORCHELASTIC_RUN_ID", "none")
     if name == "none":
-        place = (environ.get("MASTER_ADDR"), environ.get("MASTER_PORT"))
-        if None in place:
+        address = (environ.get("MASTER_ADDR"), environ.get("MASTER_PORT"))
+        if None in address:
             return None
-        name = ":".join(map(str, place))
+        name = ":".join(map(str, address))
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:12]
 
 
@@ -161,12 +161,12 @@ def root_of(trained: set[int]) -> Foreign | None:
     """Return the outermost module with the most wanted parameters, at least half of them."""
     modules = _modules()
     children = {id(child) for module in modules for child in module._modules.values()}
-    best, most = None, len(trained) / 2
+    best, top_share = None, len(trained) / 2
     for module in modules:
         if id(module) not in children:
             share = len(trained & {id(parameter) for parameter in module.parameters()})
-            if share >= most and share > 0 and (best is None or share > most):
-                best, most = module, share
+            if share >= top_share and share > 0 and (best is None or share > top_share):
+                best, top_share = module, share
     return best
 
 
