@@ -37,6 +37,7 @@ from planner.models.gpu_speed import (
     log_score,
     peak_tflops,
     predicted,
+    serves_language_model,
     specs,
     trained_on,
     work_class,
@@ -55,7 +56,10 @@ _USES_FP64 = 0.05  # of the cycles: above what index arithmetic and stray kernel
 
 def lacks_of(profile: Profile, today: Gpu) -> Callable[[Gpu], str | None]:
     """Return what says of a GPU what the job uses of today's that it lacks, or may lack."""
-    row = coefficients("precisions").get(profile.job.precision or "", {})
+    language = profile.job.kind.serves and serves_language_model(profile)
+    # Engines serve a model in the format it is published in, bf16 as a rule, unless told otherwise.
+    precision = profile.job.precision or ("bf16" if language else "")
+    row = coefficients("precisions").get(precision, {})
     first, name = row.get("capability", 0.0), row.get("name", "")
     least = min(first, float(today.compute_capability or first))
     needs = [(has, lack) for used, has, lack in _NEEDS if used(profile) and has(today) is not False]

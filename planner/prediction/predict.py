@@ -33,13 +33,14 @@ from planner.profile.source import slice_named, source_gpu, source_slice
 from planner.signals.compute_share import reading_cores
 from planner.signals.finding import Finding
 from planner.signals.signals import read_signals
-from planner.signals.thresholds import LEFT_ON, STARVED
+from planner.signals.thresholds import CPU_FULL, LEFT_ON, STARVED
 from pricing import hardware
 from pricing.message import Message, join
 
 # GPU preprocessing adds to the GPU's own work; our estimate.
 _GPU_DECODE_LOAD = 1.1
 _STILL_WAITING = exactly(1.0, "waiting")
+_TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,14 +198,22 @@ def unexplained(
     return speed, (per_gpu, _STILL_WAITING)
 
 
-def with_cores(profile: Profile, after: float | None) -> Estimate:
-    """Return how much faster the input comes with so many cores for each GPU; None = unknown."""
+def with_cores(profile: Profile, after: float | None, *, mended: bool = False) -> Estimate:
+    """Return how much faster the input comes with so many cores for each GPU; None = unknown.
+
+    Cores that the input leaves free today would be free elsewhere: where they are measured so, more
+    of them change nothing, unless the input is `mended` by an action, which puts them to use.
+    """
     cores, reading = profile.hardware.cpu_cores, reading_cores(profile)
     if cores is None or after is None:
         return within(1.0, loader_factor(), Message("speed.cores-unknown"))
     if reading is not None and reading < WAITS:
         return exactly(1.0, Message("speed.input-waits", cores=reading))
-    before = cores / profile.gpu_count
+    before, used = cores / profile.gpu_count, profile.host and profile.host.cpu_util
+    busy = used.typical if used else None
+    if busy is not None and busy < CPU_FULL and not mended:
+        slower = min(1.0, after / max(before * busy, _TINY))
+        return within(slower, loader_factor(), Message("speed.cores-free", busy=busy, cores=before))
     ratio = loader_rate(after) / loader_rate(before)
     basis = Message("speed.input-scales", before=before, after=after)
     return within(ratio, loader_factor(), basis)
@@ -367,7 +376,7 @@ class Predictions:
 
     def _input(self, target: Layout, gains: Gains) -> Estimate:
         cores = None if target.cpu_cores is None else target.cpu_cores / target.gpu_count
-        return product(gains.input, with_cores(self.profile, cores))
+        return product(gains.input, with_cores(self.profile, cores, mended=gains.relaxed.host))
 
     def _scaled(self, target: Layout, faster: Estimate) -> Estimate:
         """Return `scaling`, where it is known how much faster the kernels run on one GPU."""

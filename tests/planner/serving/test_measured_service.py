@@ -161,3 +161,15 @@ def test_another_gpu_has_a_load_of_its_own() -> None:
     assert there is not None
     assert there.rate < here.rate / 2
     assert json.dumps(here.stopped_by)
+
+
+@pytest.mark.parametrize("precision", [None, "bf16", "fp16"])
+def test_a_gpu_without_bf16_is_refused_unless_the_weights_are_of_another_format(
+    precision: str | None,
+) -> None:
+    """Engines serve as published, in bf16, which no V100 has; weights of fp16 run on it."""
+    v100 = sold("v100", "0.50", gpu="V100-32GB", gpu_memory_gib=32)
+    job = chat(precision=precision, serving=None)
+    (drafted,) = plan(job, offers=(H100, v100)).jobs
+    refused = {r.offer for r in drafted.rejected if "has no bf16" in str(r.detail)}
+    assert (v100.name in refused) is (precision != "fp16")
