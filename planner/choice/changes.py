@@ -25,6 +25,7 @@ _BY_PURCHASE = {
 _TEN = 10
 # To start the job on another size of the same provider, where no action says so: our estimate.
 _OTHER_MACHINE_H = 1.0
+_EACH_MORE_H = 0.25  # for each machine after the first: scripted by then, yet checked; our estimate
 
 
 def size(candidate: Candidate, context: JobContext) -> tuple[bool, bool, int]:
@@ -48,13 +49,14 @@ def effort_usd(hours: float, usd_per_hour: Decimal) -> Decimal:
 def effort_hours(
     offer: Offer, actions: tuple[Action, ...], changes: tuple[str, ...], context: JobContext
 ) -> float:
-    """Return the engineering hours of a change: each action's own, and another machine's.
+    """Return the engineering hours of a change: each action's own, and each machine's that moves.
 
     All of them are our estimates, one for each action (`planner/actions`).
     """
     moves = sum([ACTIONS[code].effort_hours for code in changes])
-    machine = 0.0 if context.baseline.has_size_bought_alike(offer) else _OTHER_MACHINE_H
-    return sum([cure.effort_hours for cure in actions]) + max(moves, machine)
+    if not context.baseline.has_size_bought_alike(offer):
+        moves = max(moves, _OTHER_MACHINE_H) + _EACH_MORE_H * (context.baseline.count - 1)
+    return sum([cure.effort_hours for cure in actions]) + moves
 
 
 def structural(size: OnSale, kernels: Estimate, context: JobContext) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from pricing.money import EXACT, Amount, cents
 SCHEMA = "gpucost.plan-change/v1"
 What = Literal["new", "gone", "stays"]
 _ZERO = Decimal(0)
+_SAME = 0.05  # between two readings of how busy GPUs are
 
 
 class JobChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,8 @@ class JobChange(msgspec.Struct, frozen=True, kw_only=True):
             in the next two.
         usage_usd: because hours, machines, data or the share of a machine changed.
         machine_usd: because it runs on another machine, or is bought in another way.
+        busy_before: share of the time that kernels ran, 0-1; None where unknown, as the next.
+        busy_after: in the later plan.
     """
 
     job: str
@@ -39,6 +42,19 @@ class JobChange(msgspec.Struct, frozen=True, kw_only=True):
     price_usd: Amount | None = None
     usage_usd: Amount | None = None
     machine_usd: Amount | None = None
+    busy_before: float | None = None
+    busy_after: float | None = None
+
+    @property
+    def busy_hour_ratio(self) -> float | None:
+        """What an hour of kernels costs now, over what it cost; None where it moved by under 5 %.
+
+        For the same bill: a bill that moved has its causes in dollars.
+        """
+        if not self.busy_before or not self.busy_after or self.before != self.after:
+            return None
+        ratio = self.busy_before / self.busy_after
+        return None if abs(ratio - 1.0) < _SAME else ratio
 
 
 class WasteChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +140,8 @@ def plan_change(old: Plan, new: Plan) -> PlanChange:
             "compared. Plan both with --work-total, or both without."
         )
     before, after = _by_name(old), _by_name(new)
+    if len(old.jobs) == len(new.jobs) == 1:  # two logs of one job: its name is that of a file
+        before = {new.jobs[0].name: old.jobs[0]}
     names = sorted({*before, *after})
     jobs = tuple(_job(name, before.get(name), after.get(name)) for name in names)
     waste = tuple(
@@ -167,6 +185,8 @@ def _job(name: str, old: JobPlan | None, new: JobPlan | None) -> JobChange:
         price_usd=price,
         usage_usd=usage,
         machine_usd=machine,
+        busy_before=old.busy_fraction or None,
+        busy_after=new.busy_fraction or None,
     )
 
 

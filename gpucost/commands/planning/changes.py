@@ -121,7 +121,22 @@ def print_change(change: PlanChange, output: Output) -> None:
     if change.unknown:
         jobs = join(change.unknown)
         print_prose(_("Not in any total because the cost is unknown: {jobs}.", jobs=jobs))
+    for job in change.jobs:
+        if job.busy_hour_ratio is not None:
+            print_prose(_busier(job, job.busy_hour_ratio))
     print_prose(change_text(change))
+
+
+def _busier(job: JobChange, ratio: float) -> str:
+    """Return what the same bill buys now: an hour in which kernels run is cheaper or dearer."""
+    words = {"job": job.job, "before": f"{job.busy_before:.0%}", "after": f"{job.busy_after:.0%}"}
+    moved = {"change": f"{ratio - 1.0:+.0%}", "usd": _dollars(job.after)}
+    return _(
+        "{job}: the bill stays {usd}, but its GPUs are busy {after} of the time "
+        "(before: {before}): an hour of their work costs {change}.",
+        **words,
+        **moved,
+    )
 
 
 def _columns() -> tuple[str, ...]:

@@ -125,3 +125,23 @@ def test_a_month_is_not_a_run(old: dict[str, Any]) -> None:
     run = read_plan(json.dumps({**old, "period": "run"}), "new.json")
     with pytest.raises(InputError, match="cannot be compared"):
         plan_change(month, run)
+
+
+def test_two_logs_of_one_job_are_held_against_each_other(call: Call, write: Write) -> None:
+    """By hand: 30 % busy, then 60 %, the same machine: the bill stays, an hour of work halves."""
+    rows = ["timestamp, name, index, utilization.gpu [%], memory.used [MiB], memory.total [MiB]"]
+    for name, busy in (("before", 30), ("after", 60)):
+        log = [
+            f"2026/11/20 10:{n // 60:02d}:{n % 60:02d}.000, NVIDIA A100-SXM4-80GB, 0, {busy} %, "
+            "20000 MiB, 81920 MiB"
+            for n in range(300)
+        ]
+        path = write(f"{name}.csv", "\n".join(rows + log))
+        ran = call("plan", path, "--as-of", AS_OF, "-o", f"{name}.json", "-q")
+        assert ran.code == 0, ran.err
+    change = call("diff", "before.json", "after.json", "-f", "json").json
+    (job,) = change["jobs"]
+    assert (job["what"], job["before"]) == ("stays", job["after"])
+    assert (job["busy_before"], job["busy_after"]) == (0.3, 0.6)
+    screen = " ".join(call("diff", "before.json", "after.json").out.split())
+    assert "busy 60% of the time (before: 30%): an hour of their work costs -50%" in screen

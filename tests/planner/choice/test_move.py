@@ -5,11 +5,12 @@ from decimal import Decimal
 import pytest
 
 from planner.choice.baseline import Baseline
+from planner.choice.changes import effort_hours
 from planner.choice.workload import GIB
 from planner.choice.worth import data_bytes, move
 from planner.models.costs import Move
 from pricing.catalog.catalog import load_catalog
-from tests.planner.factories import a_case, a_profile
+from tests.planner.factories import TODAY, a_case, a_catalog, a_profile, running, sold
 from tests.pricing.factories import ASKED_ON, an_offer
 
 CATALOG = load_catalog(ASKED_ON)
@@ -99,3 +100,11 @@ def test_without_a_monthly_saving_it_never_pays_back(saves: str | None) -> None:
     found = moved(1100 * 10**9, saves)
     assert found is not None
     assert found.pays_back_days is None
+
+
+def test_each_machine_that_moves_takes_work() -> None:
+    """By hand: one machine 1 h; four of them 1 h and a quarter of one for each of three more."""
+    cheaper = sold("cheaper", "1.00")
+    for machines, hours in ((1, 1.0), (4, 1.75)):
+        job = running(a_profile(gpu_count=machines, nodes=machines))
+        assert effort_hours(cheaper, (), (), a_case(job, a_catalog(TODAY, cheaper))) == hours
