@@ -34,6 +34,7 @@ _FLEETS = {
     "device-plugin": "fleet.device-plugin.yaml.j2",
     "dra": "fleet.dra.yaml.j2",
     "kai": "fleet.kai.yaml.j2",
+    "hami": "fleet.hami.yaml.j2",
     "slurm": "fleet.slurm.sh.j2",
 }
 """The template of each way to share GPUs in a cluster."""

@@ -30,17 +30,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from gpucost.agents.answers import (
-    MOST_ANSWER,
-    new_plan,
-    plain_word,
-    planned,
-    positive_dollars,
-    priced,
-    readable_paths,
-    shortened,
-    shown,
-)
+from gpucost.agents import answers
 from gpucost.agents.budget import AgentLaunch, BudgetGuard
 from gpucost.arguments.parameters import TYPES
 from gpucost.files.plan_file import load_plan
@@ -278,9 +268,9 @@ class _Progress:
 
 
 def _cut(text: str) -> str:
-    if len(text) <= MOST_ANSWER:
+    if len(text) <= answers.MOST_ANSWER:
         return text
-    return f"{text[:MOST_ANSWER]}\n... cut here: {len(text)} characters. Ask for less.\n"
+    return f"{text[: answers.MOST_ANSWER]}\n... cut here: {len(text)} characters. Ask for less.\n"
 
 
 Text = Annotated[str, Field(max_length=1_000)]
@@ -333,7 +323,7 @@ def _price_tools(desk: _ToolServer) -> list[Tool]:
         """Explain a finding or an action of a plan by its code."""
 
         def work() -> _ToolAnswer:
-            printed, notes = desk.command("explain", plain_word("code", code), "-f", "json")
+            printed, notes = desk.command("explain", answers.plain_word("code", code), "-f", "json")
             return _ToolAnswer(document=json.loads(printed), notes=notes)
 
         return await desk.do(work, call, "explaining")
@@ -352,7 +342,7 @@ def _price_tools(desk: _ToolServer) -> list[Tool]:
         def work() -> _ToolAnswer:
             options = _options({**filters, "max-price": max_usd})
             printed, notes = desk.command("prices", "list", *options, "-f", "json")
-            return _ToolAnswer(document=priced(json.loads(printed)), notes=notes)
+            return _ToolAnswer(document=answers.priced(json.loads(printed)), notes=notes)
 
         return await desk.do(work, call, "looking up prices")
 
@@ -366,7 +356,7 @@ def _price_tools(desk: _ToolServer) -> list[Tool]:
         terms = {"duration": duration, "count": str(count)}
 
         def work() -> _ToolAnswer:
-            place = plain_word("type", type)
+            place = answers.plain_word("type", type)
             printed, notes = desk.command("quote", place, *_options(terms), "-f", "json")
             return _ToolAnswer(document=json.loads(printed), notes=notes)
 
@@ -381,10 +371,10 @@ def _diagnose(desk: _ToolServer) -> Tool:
         """Say what measured jobs waste and why; sources are profiles or telemetry files."""
 
         def work() -> _ToolAnswer:
-            paths = readable_paths(desk.root, sources)
+            paths = answers.readable_paths(desk.root, sources)
             printed, notes = desk.command("diagnose", *paths, "-f", "json")
             jobs = json.loads(printed)["jobs"]
-            return _ToolAnswer(document=shortened({"jobs": jobs}, "jobs"), notes=notes)
+            return _ToolAnswer(document=answers.shortened({"jobs": jobs}, "jobs"), notes=notes)
 
         return await desk.do(work, call, "reading what was measured")
 
@@ -398,11 +388,11 @@ def _plan(desk: _ToolServer) -> Tool:
         """Find the cheapest way to run measured jobs; the whole answer is saved as a plan."""
 
         def work() -> _ToolAnswer:
-            paths = readable_paths(desk.root, sources)
-            where = new_plan(desk.root, save_as)
+            paths = answers.readable_paths(desk.root, sources)
+            where = answers.new_plan(desk.root, save_as)
             options = _options({"hours-per-month": hours_per_month})
             screen, notes = desk.command("plan", *paths, *options, "-o", where)
-            document = planned(load_plan(where), where)
+            document = answers.planned(load_plan(where), where)
             text = f"{screen}\n{notes}\nThe whole plan: {where}\n"
             return _ToolAnswer(document=document, text=text)
 
@@ -418,7 +408,7 @@ def _machines(desk: _ToolServer) -> list[Tool]:
         def work() -> _ToolAnswer:
             printed, notes = desk.command("list", "-f", "json")
             document = {key: value for key, value in json.loads(printed).items() if key != "schema"}
-            return _ToolAnswer(document=shortened(document, "runs"), notes=notes)
+            return _ToolAnswer(document=answers.shortened(document, "runs"), notes=notes)
 
         return await desk.do(work, call, "asking the providers")
 
@@ -428,7 +418,7 @@ def _machines(desk: _ToolServer) -> list[Tool]:
         def work() -> _ToolAnswer:
             if run not in desk.spending.budget.runs():
                 raise RefusedError(
-                    f"{shown(run)}: not a run that was launched through these tools; only "
+                    f"{answers.shown(run)}: not a run that was launched through these tools; only "
                     "those are ended here."
                 )
             _, notes = desk.command("down", run, "--yes")
@@ -460,13 +450,13 @@ def _provision(desk: _ToolServer) -> Tool:
 
         def work() -> _ToolAnswer:
             launch = AgentLaunch(
-                type=plain_word("type", type) if type else "",
-                region=plain_word("region", region) if region else "",
-                plan=readable_paths(desk.root, [plan])[0] if plan else "",
-                option=plain_word("option", option) if option else "",
+                type=answers.plain_word("type", type) if type else "",
+                region=answers.plain_word("region", region) if region else "",
+                plan=answers.readable_paths(desk.root, [plan])[0] if plan else "",
+                option=answers.plain_word("option", option) if option else "",
                 count=count,
-                lease_s=TYPES["duration"].convert(plain_word("lease", lease), None, None),
-                max_usd=positive_dollars("max_usd", max_usd),
+                lease_s=TYPES["duration"].convert(answers.plain_word("lease", lease), None, None),
+                max_usd=answers.positive_dollars("max_usd", max_usd),
             )
             if region and not type:
                 raise InputError("region goes with type; an option of a plan has its own.")
@@ -485,4 +475,6 @@ def _provision(desk: _ToolServer) -> Tool:
 
 def _options(values: Mapping[str, str]) -> list[str]:
     """Return options of a command line; one that is empty is not given."""
-    return [f"--{name}={plain_word(name, value)}" for name, value in values.items() if value]
+    return [
+        f"--{name}={answers.plain_word(name, value)}" for name, value in values.items() if value
+    ]

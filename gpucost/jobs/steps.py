@@ -23,17 +23,7 @@ from pricing.errors import InputError, ProviderError
 from pricing.listing import counted
 from providers.ssh.connection import ROOT
 from providers.ssh.shell import RemoteShell, Transfer
-from templates.job_scripts import (
-    JobScript,
-    data_script,
-    data_sent_script,
-    environment_script,
-    gpucost_script,
-    job_script,
-    prepare_script,
-    sent_script,
-    task_script,
-)
+from templates import job_scripts
 
 _MUCH = 10**9
 _LARGEST = 3
@@ -277,7 +267,7 @@ class JobMachine:
         """
         if self.facts:
             return
-        done = self.shell.run(prepare_script(), task_script().encode())
+        done = self.shell.run(job_scripts.prepare_script(), job_scripts.task_script().encode())
         if done.code != 0:
             raise StepFailedError(f"{self.name}: its folders cannot be made: {done.err.strip()}")
         lines = done.out.decode("utf-8", "replace").splitlines()
@@ -394,10 +384,10 @@ def _send_data(request: JobRequest, machine: JobMachine) -> None:
 def _data(request: JobRequest, machine: JobMachine, _: str) -> str:
     target = f"{machine.work}/data"
     if request.fetches:
-        return data_script(target, request.data)
+        return job_scripts.data_script(target, request.data)
     folder = whole_folder(Path(request.data))
     files = sum(not file.is_link for file in folder.files)
-    return data_sent_script(target, files, folder.size, folder.text)
+    return job_scripts.data_sent_script(target, files, folder.size, folder.text)
 
 
 def _send_code(request: JobRequest, machine: JobMachine) -> None:
@@ -410,9 +400,9 @@ def _send_code(request: JobRequest, machine: JobMachine) -> None:
 def _code(request: JobRequest, machine: JobMachine, _: str) -> str:
     folders = tuple(path for path in request.collect if path.endswith("/"))
     if not request.sync:
-        return sent_script(f"{machine.work}/code", (), folders, "no code was sent")
+        return job_scripts.sent_script(f"{machine.work}/code", (), folders, "no code was sent")
     code = code_of(Path(request.sync))
-    return sent_script(f"{machine.work}/code", code.sums(), folders, code.text)
+    return job_scripts.sent_script(f"{machine.work}/code", code.sums(), folders, code.text)
 
 
 def _send_gpucost(_: JobRequest, machine: JobMachine) -> None:
@@ -421,7 +411,7 @@ def _send_gpucost(_: JobRequest, machine: JobMachine) -> None:
 
 def _gpucost(_: JobRequest, machine: JobMachine, __: str) -> str:
     digest = hashlib.sha256(own_wheel()).hexdigest()
-    return gpucost_script(machine.work, f"{machine.work}/{NAME}", digest, __version__)
+    return job_scripts.gpucost_script(machine.work, f"{machine.work}/{NAME}", digest, __version__)
 
 
 def _send_recipe(request: JobRequest, machine: JobMachine) -> None:
@@ -437,8 +427,8 @@ def _upload(machine: JobMachine, path: str, data: bytes) -> None:
 
 
 def _job(request: JobRequest, machine: JobMachine, run: str) -> str:
-    return job_script(
-        JobScript(
+    return job_scripts.job_script(
+        job_scripts.JobScript(
             run=run,
             work=machine.work,
             command=request.command,
@@ -493,7 +483,7 @@ STEPS = (
         needed=lambda request: bool(environment_of(request)),
         summary=_environment_told,
         send=_send_nothing,
-        script=lambda request, machine, _: environment_script(
+        script=lambda request, machine, _: job_scripts.environment_script(
             machine.work, environment_of(request), request.container
         ),
     ),

@@ -9,20 +9,8 @@ from decimal import Decimal
 
 import msgspec
 
+from planner.bills import leftovers as unused
 from planner.bills.bill import APART, Bill, refuse
-from planner.bills.leftovers import (
-    NIGHT,
-    WEEKEND,
-    WORKDAY,
-    GpuLine,
-    MachineSizes,
-    ReviewFinding,
-    ReviewQuestion,
-    days,
-    gpu_lines,
-    leftovers,
-    stretches,
-)
 from planner.bills.reconcile import ComparedBill, compared_bill, six_digits, sum_usd
 from planner.profile.model import MonthlyUse, Profile
 from pricing.catalog.offer import PURCHASES
@@ -159,15 +147,15 @@ class Review(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[ReviewedMachine, ...]
     by_day: tuple[ReviewedDay, ...]
     by_part: ReviewedWeek
-    findings: tuple[ReviewFinding, ...]
-    undecided: tuple[ReviewQuestion, ...]
+    findings: tuple[unused.ReviewFinding, ...]
+    undecided: tuple[unused.ReviewQuestion, ...]
     measure_first: MeasureFirst | None
     notes: tuple[str, ...]
 
 
 def review(
     bills: Sequence[Bill],
-    sizes: MachineSizes,
+    sizes: unused.MachineSizes,
     *,
     zone: tzinfo,
     measured: Measured = frozenset(),
@@ -188,8 +176,8 @@ def review(
     lines = [line for bill in bills for line in bill.lines]
     used = [line for line in lines if line.kind not in APART]
     whole = frozenset(line.provider for bill in bills if bill.whole for line in bill.lines)
-    findings, undecided = leftovers(lines, whole)
-    charges = list(gpu_lines(lines, sizes))
+    findings, undecided = unused.leftovers(lines, whole)
+    charges = list(unused.gpu_lines(lines, sizes))
     machines = _machines(charges, measured)
     dearest = next((m for m in machines if not m.measured and m.usd > 0), None)
     gpu_hours = _total(charge.gpu_hours for charge in charges)
@@ -225,9 +213,11 @@ def _unknown_gpus(machines: Iterable[ReviewedMachine]) -> Iterator[Message]:
             yield Message("invoice.unknown-gpu", machine=name, usd=show(machine.usd))
 
 
-def _machines(charges: Iterable[GpuLine], measured: Measured) -> tuple[ReviewedMachine, ...]:
+def _machines(charges: Iterable[unused.GpuLine], measured: Measured) -> tuple[ReviewedMachine, ...]:
     """Return what each type of machine cost, in one region, bought one way; the dearest first."""
-    groups: dict[tuple[str, str | None, str | None, str | None, str | None], list[GpuLine]] = {}
+    groups: dict[
+        tuple[str, str | None, str | None, str | None, str | None], list[unused.GpuLine]
+    ] = {}
     for charge in charges:
         line = charge.line
         key = (line.provider, line.instance_type, charge.gpu, line.region, line.purchase)
@@ -311,24 +301,24 @@ def _refuse_more_hours_than_time(bills: Sequence[Bill]) -> None:
     refuse(problems)
 
 
-def _by_day(charges: Iterable[GpuLine], zone: tzinfo) -> tuple[ReviewedDay, ...]:
+def _by_day(charges: Iterable[unused.GpuLine], zone: tzinfo) -> tuple[ReviewedDay, ...]:
     """Return GPU dollars by day, of all machines; what no day is known of is not in it."""
     sums: defaultdict[date, Decimal] = defaultdict(Decimal)
     for charge in charges:
-        for day, usd in days(charge.line, zone):
+        for day, usd in unused.days(charge.line, zone):
             sums[day] = EXACT.add(sums[day], usd)
     return tuple(ReviewedDay(day=day, usd=without_zeros(usd)) for day, usd in sorted(sums.items()))
 
 
-def _by_part(charges: Iterable[GpuLine], zone: tzinfo, whole: Decimal) -> ReviewedWeek:
+def _by_part(charges: Iterable[unused.GpuLine], zone: tzinfo, whole: Decimal) -> ReviewedWeek:
     sums: defaultdict[str, Decimal] = defaultdict(Decimal)
     for charge in charges:
-        for stretch in stretches(charge.line, zone):
+        for stretch in unused.stretches(charge.line, zone):
             sums[stretch.part] = EXACT.add(sums[stretch.part], stretch.usd)
     return ReviewedWeek(
-        workday_usd=without_zeros(sums[WORKDAY]),
-        night_usd=without_zeros(sums[NIGHT]),
-        weekend_usd=without_zeros(sums[WEEKEND]),
+        workday_usd=without_zeros(sums[unused.WORKDAY]),
+        night_usd=without_zeros(sums[unused.NIGHT]),
+        weekend_usd=without_zeros(sums[unused.WEEKEND]),
         unknown_usd=without_zeros(EXACT.subtract(whole, sum_exactly(sums.values()))),
     )
 

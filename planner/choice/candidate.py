@@ -27,20 +27,11 @@ from planner.choice.baseline import OWN, bill_of_work, seconds, usage_of_work, u
 from planner.choice.offers import OnSale
 from planner.choice.requirements import Reason
 from planner.choice.workload import Tenancy, Workload
+from planner.models import interruption
 from planner.models.copies import Scaling
 from planner.models.costs import UsdRange
 from planner.models.draws import DRAWS, Cause, Row, Source, ends, spread, times
 from planner.models.estimate import Estimate
-from planner.models.interruption import (
-    Availability,
-    Billed,
-    CheckpointCosts,
-    checkpoint_every_s,
-    expected_billed,
-    mean_up_from_monthly_share,
-    miss_probability,
-    replay_starts,
-)
 from pricing.billing.lines import BY_TIME, QuoteLine
 from pricing.billing.quote import Part, Quote, Sums, Usage, in_sums, sums_of
 from pricing.catalog.catalog import Catalog
@@ -87,20 +78,22 @@ class Interruptions:
     rare_s: float
     mean_s: float
     often_s: float
-    checkpoints: CheckpointCosts
+    checkpoints: interruption.CheckpointCosts
     interval_s: float
     basis: str
 
-    def billed(self, work_h: float, end: str) -> Billed:
+    def billed(self, work_h: float, end: str) -> interruption.Billed:
         """Return the billed time of so many hours of work at one end: low, mid or high cost."""
         mean_up_s = {"low": self.rare_s, "mid": self.mean_s, "high": self.often_s}[end]
-        return expected_billed(work_h * 3600.0, mean_up_s, self.checkpoints, self.interval_s)
+        return interruption.expected_billed(
+            work_h * 3600.0, mean_up_s, self.checkpoints, self.interval_s
+        )
 
 
 def rate(
     offer: Offer,
-    trace: Availability | None,
-    checkpoints: CheckpointCosts,
+    trace: interruption.Availability | None,
+    checkpoints: interruption.CheckpointCosts,
     gpus: int,
     machines: int = 1,
 ) -> Interruptions | None:
@@ -123,7 +116,7 @@ def rate(
             mean_s=up_s / machines,
             often_s=up_s / 2.0 / machines,
             checkpoints=checkpoints,
-            interval_s=checkpoint_every_s(gpus, checkpoints, up_s / machines),
+            interval_s=interruption.checkpoint_every_s(gpus, checkpoints, up_s / machines),
             basis=_any_of(machines, Message("hours.trace", hours=up_s / 3600.0)),
         )
     bucket = interruptions(offer)
@@ -132,7 +125,7 @@ def rate(
     high = bucket.high if bucket.high is not None else _OPEN_END
     low = bucket.low or high * _NEVER
     shares = (low, (bucket.low + high) / 2.0, high)
-    rare_s, mean_s, often_s = (mean_up_from_monthly_share(share) for share in shares)
+    rare_s, mean_s, often_s = (interruption.mean_up_from_monthly_share(share) for share in shares)
     source, day = bucket.source, str(bucket.as_of)
     advised = Message("hours.advisor", share=bucket.text, source=source, day=day)
     return Interruptions(
@@ -140,7 +133,7 @@ def rate(
         mean_s=mean_s / machines,
         often_s=often_s / machines,
         checkpoints=checkpoints,
-        interval_s=checkpoint_every_s(gpus, checkpoints, mean_s / machines),
+        interval_s=interruption.checkpoint_every_s(gpus, checkpoints, mean_s / machines),
         basis=_any_of(machines, advised),
     )
 
@@ -151,8 +144,8 @@ def _any_of(machines: int, basis: Message) -> Message:
 
 def misses_deadline(
     work_h: float,
-    trace: Availability | None,
-    checkpoints: CheckpointCosts,
+    trace: interruption.Availability | None,
+    checkpoints: interruption.CheckpointCosts,
     deadline_h: float | None,
     gpus: int,
 ) -> tuple[Reason, str] | None:
@@ -162,13 +155,13 @@ def misses_deadline(
     if trace is None:
         return "deadline", Message("no.trace")
     up_s = trace.mean_up_s or len(trace.up) * trace.tick_s
-    runs = replay_starts(
+    runs = interruption.replay_starts(
         trace,
         work_h * 3600.0,
         checkpoints,
-        interval_s=checkpoint_every_s(gpus, checkpoints, up_s),
+        interval_s=interruption.checkpoint_every_s(gpus, checkpoints, up_s),
     )
-    missed = miss_probability(runs, deadline_h * 3600.0)
+    missed = interruption.miss_probability(runs, deadline_h * 3600.0)
     if missed <= MOST_LIKELY_TO_MISS:
         return None
     return "deadline", Message("no.deadline-on-spot", share=missed, hours=deadline_h)
@@ -442,7 +435,7 @@ class Candidate(Struct, frozen=True, kw_only=True, dict=True):
         """Return the hours for which machines are held, without what interruptions add."""
         return self.work_hours(end) + self.idle_hours
 
-    def _extra(self, end: End) -> Billed | None:
+    def _extra(self, end: End) -> interruption.Billed | None:
         found = self.interruptions
         return None if found is None else found.billed(self.work_hours(end), end)
 

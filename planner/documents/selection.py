@@ -201,9 +201,10 @@ def _exact(hours: float) -> Decimal:
 
 _OF_JOB = "{job}"
 CLUSTERS = ("kubernetes", "slurm")
-By = Literal["device-plugin", "dra", "kai"]
+By = Literal["device-plugin", "dra", "kai", "hami"]
 BY: tuple[By, ...] = get_args(By)
-"""What shares a GPU on Kubernetes: NVIDIA's device plugin, its DRA driver, KAI Scheduler."""
+"""What shares a GPU on Kubernetes: NVIDIA's device plugin, its DRA driver, KAI Scheduler, HAMi."""
+_SHARERS = {"kai": "KAI", "hami": "HAMi"}
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SURELY_THERE = 0.9  # of the memory that a GPU is named after: drivers report a little less
 
@@ -220,6 +221,8 @@ class SharedJob:
         serves: whether it answers requests and has no end of its own.
         slice: the MIG profile that it gets; None without MIG.
         slowest: its speed at the low end, alone = 1.
+        memory_mib: the most that it may take of the GPU's memory; None: no limit is known.
+        cores_percent: the same of its time.
     """
 
     name: str
@@ -229,6 +232,8 @@ class SharedJob:
     serves: bool
     slice: str | None
     slowest: float
+    memory_mib: int | None = None
+    cores_percent: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,11 +340,16 @@ def _impossible(packed: list[Placement], cluster: str, request: FleetRequest) ->
             f"configures sharing by NVIDIA's drivers, and this is a {foreign[0].offer.gpu}. "
             "`--to slurm` and `gpucost provision --placement N` can share it."
         )
+    if request.by == "hami" and any(not place.memory_limit_mib for place in packed):
+        yield (
+            "--by hami holds jobs to memory limits, and a GPU of the plan has none: it is cut by "
+            "MIG, or a job's memory was not measured. --by device-plugin shares it without."
+        )
     of_several = [place.id for place in packed if place.offer.gpu_count > 1]
     if cluster == "kubernetes" and of_several and request.by != "dra":
         yield (
             f"GPU {', '.join(map(str, of_several))}: stands in a machine of several GPUs, and "
-            f"{'KAI' if request.by == 'kai' else 'the device plugin'} cannot be told which of "
+            f"{_SHARERS.get(request.by or '', 'the device plugin')} cannot be told which of "
             "them. `--by dra` can share one of several, and so can "
             "`gpucost provision --placement N`."
         )
@@ -376,6 +386,8 @@ def _gpu(placement: Placement, plan: Plan, request: FleetRequest) -> SharedGpu:
                 serves=_serves(plan, job) and request.ttl_s is None,
                 slice=piece or None,
                 slowest=placement.relative_speed[job].low,
+                memory_mib=(placement.memory_limit_mib or {}).get(job),
+                cores_percent=(placement.core_limit_percent or {}).get(job),
             )
             for job, piece in zip(placement.jobs, slices, strict=True)
         ),

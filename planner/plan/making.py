@@ -43,7 +43,7 @@ from planner.plan.job import (
     Remedy,
     Way,
 )
-from planner.plan.notes import risks, roll_back
+from planner.plan.notes import core_limits, memory_limits, risks, roll_back
 from planner.plan.option import (
     Baseline,
     BilledShare,
@@ -489,4 +489,6 @@ def _placement(placement: PackedGpu, places: Mapping[str, int], plan: PlanDraft)
         relative_speed={name: rounded(placement.speed[name]) for name in placement.jobs},
         risks=risks(placement, jobs) or UNSET,
         busy_fraction=digits_if_set(placement.busy_fraction),
+        memory_limit_mib=memory_limits(placement, jobs) or UNSET,
+        core_limit_percent=core_limits(placement, jobs) or UNSET,
     )

@@ -16,11 +16,13 @@ from planner.plan.confidence import thin
 from planner.plan.draft import JobDraft
 from planner.plan.recommendation import Recommendation
 from planner.prediction.bounds import contradictions
+from planner.prediction.sharing import peak_share
 from planner.prediction.slices import DAY_S, memory_growth, recorded_s, whole_gpu
 from planner.profile.model import Profile
 from planner.profile.source import slice_named, source_slice, unknown_slice
 from planner.signals.compute_share import SHARES
 from planner.signals.signals import holds_in_advance, memory_need_gib
+from planner.signals.thresholds import USABLE
 from pricing.catalog.catalog import Catalog
 from pricing.catalog.price_age import OLD_DAYS
 from pricing.listing import listed
@@ -242,20 +244,55 @@ def risks(placement: Placement, jobs: Sequence[JobDraft]) -> tuple[str, ...]:
     profiles = [job.profile for job in jobs]
     return (
         *_MODES.get(placement.mode or "", ()),
-        *_of_memory(placement, profiles),
+        *_of_memory(placement, jobs),
         *_of_peaks(profiles),
         *_of_interval(placement),
     )
 
 
-def _of_memory(placement: Placement, profiles: Sequence[Profile]) -> Iterator[str]:
+def memory_limits(placement: Placement, jobs: Sequence[JobDraft]) -> dict[str, int]:
+    """Return what each job may take of a shared GPU's memory, MiB; none where not all is known.
+
+    It is the need that the packing counts, and a part of what is left by that need. All limits
+    together keep the packing's headroom.
+    """
+    needs = {job.name: _memory_gib(job.profile) for job in jobs}
+    total = sum(need or 0.0 for need in needs.values())
+    if placement.mode != "mps" or len(jobs) == 1 or None in needs.values() or not total:
+        return {}
+    room_mib = 1024.0 * USABLE * gpu_memory_gib(placement.offer)
+    return {name: math.floor(room_mib * (need or 0.0) / total) for name, need in needs.items()}
+
+
+def core_limits(placement: Placement, jobs: Sequence[JobDraft]) -> dict[str, int]:
+    """Return what each job may take of a shared GPU's time, percent, by its 95th percentile.
+
+    None where it was measured on another GPU, or they take more than all of it together.
+    """
+    peaks = {job.name: peak_share(job.profile) or 0.0 for job in jobs}
+    total, gpu = sum(peaks.values()), placement.offer.gpu
+    same = all(job.baseline.offer and job.baseline.offer.gpu == gpu for job in jobs)
+    if placement.mode != "mps" or len(jobs) == 1 or not (same and 0.0 < total <= 1.0):
+        return {}
+    return {name: math.floor(100.0 * peak / total) for name, peak in peaks.items()}
+
+
+def _memory_gib(profile: Profile) -> float | None:
+    need = memory_need_gib(profile)
+    return None if need is None else need * memory_growth(profile) + CONTEXT_GIB
+
+
+def _of_memory(placement: Placement, jobs: Sequence[JobDraft]) -> Iterator[str]:
     if placement.mode == "mig":
         return
-    held = [memory_need_gib(profile) for profile in profiles]
-    known = [gib + CONTEXT_GIB for gib in held if gib is not None]
+    needs = [memory_need_gib(job.profile) for job in jobs]
+    held = [need + CONTEXT_GIB for need in needs if need is not None]
     room = gpu_memory_gib(placement.offer)
-    if len(known) == len(held):
-        yield Message("risk.memory", held=sum(known), room=room, left=room - sum(known))
+    if len(held) == len(needs):
+        yield Message("risk.memory", held=sum(held), room=room, left=room - sum(held))
+    if limits := memory_limits(placement, jobs):
+        parts = [f"{name} {mib / 1024.0:.1f} GiB" for name, mib in limits.items()]
+        yield Message("risk.memory-limits", limits=parts)
 
 
 def _of_peaks(profiles: Sequence[Profile]) -> Iterator[str]:

@@ -55,6 +55,10 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
             say.
         busy_fraction: share of the time that kernels run there, of all jobs together while they
             run, 0-1; left out where it is not known of one of them.
+        memory_limit_mib: what each job may take of the GPU's memory, which exports hold it to; its
+            need with its part of what is left. Left out with MIG, and where a need is not known.
+        core_limit_percent: the same of the GPU's time, by the 95th percentile of each job; left out
+            where it was measured on another GPU, or they take more than all of it together.
     """
 
     id: int
@@ -69,6 +73,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     relative_speed: Mapping[str, Estimate]
     risks: tuple[str, ...] | UnsetType = UNSET
     busy_fraction: Number | UnsetType = UNSET
+    memory_limit_mib: Mapping[str, int] | UnsetType = UNSET
+    core_limit_percent: Mapping[str, int] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         not_negative(cost=self.cost)

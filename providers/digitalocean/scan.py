@@ -9,20 +9,7 @@ from itertools import pairwise
 
 from pricing.errors import ProviderError
 from pricing.tables import elements, members, objects
-from providers.account_scan import (
-    ADDRESS,
-    DAYS,
-    DISK,
-    NODE_POOL,
-    USE,
-    ScanDraft,
-    ScannedItem,
-    attach,
-    command,
-    disk_usd_per_hour,
-    measured,
-    read_instant,
-)
+from providers import account_scan
 from providers.deployment import run_of_node
 from providers.digitalocean.access import VARIABLES, DigitalOceanApi
 from providers.digitalocean.resources import KINDS, NAMED, PROVIDER, marks_of
@@ -40,31 +27,31 @@ _Nodes = dict[str, tuple[str, str, str, str]]
 """Droplet -> id of its cluster, id and name of its pool, its id as a node."""
 
 
-def scan(request: Request) -> ScanDraft:
+def scan(request: Request) -> account_scan.ScanDraft:
     """Return what the account shows; a list that may not be read hides no other.
 
     Raises:
         MissingCredentialsError, InputError: the environment names no access, or wrongly.
     """
     api = DigitalOceanApi(access=VARIABLES.read(request.environment))
-    draft = ScanDraft(provider=PROVIDER, places=request.regions)
+    draft = account_scan.ScanDraft(provider=PROVIDER, places=request.regions)
     droplets, nodes = list[JsonDocument](), _Nodes()
     volumes: list[JsonDocument] | None = None
     with draft.asking(MACHINE):
         path, many = KINDS[MACHINE][:2]
         droplets = list(api.pages(path, many, "listing GPU Droplets", {"type": "gpus"}))
-    with draft.asking(NODE_POOL):
+    with draft.asking(account_scan.NODE_POOL):
         nodes = _nodes(api)
-    with draft.asking(DISK):
+    with draft.asking(account_scan.DISK):
         volumes = list(api.pages("/v2/volumes", "volumes", "listing volumes"))
-    with draft.asking(ADDRESS):
+    with draft.asking(account_scan.ADDRESS):
         for address in api.pages("/v2/reserved_ips", "reserved_ips", "listing reserved IPs"):
             if not address.get("droplet"):
                 draft.take(_address(address))
     hours = _use(api, draft, [str(droplet["id"]) for droplet in droplets], request.now)
     for droplet in droplets:
         item = _attached(_machine(droplet, nodes), volumes, request.now)
-        draft.take(measured(item, hours.get(item.id, [])))
+        draft.take(account_scan.measured(item, hours.get(item.id, [])))
     for volume in volumes or ():
         if not volume.get("droplet_ids"):
             draft.take(_volume(volume, request.now))
@@ -98,7 +85,7 @@ def _region(item: JsonDocument) -> str:
     return str(members(item.get("region") or {}).get("slug", ""))
 
 
-def _machine(droplet: JsonDocument, nodes: _Nodes) -> ScannedItem:
+def _machine(droplet: JsonDocument, nodes: _Nodes) -> account_scan.ScannedItem:
     id_, name, size = (str(droplet.get(key, "")) for key in ("id", "name", "size_slug"))
     marks, named = marks_of(MACHINE, droplet, {}), NAMED.fullmatch(name)
     run = marks.run if marks else named[1] if named else run_of_node(name)
@@ -108,7 +95,7 @@ def _machine(droplet: JsonDocument, nodes: _Nodes) -> ScannedItem:
     if pool or _IN_CLUSTER in tags:  # which would replace it, unless that shrinks with it
         ends = ["doctl", "kubernetes", "cluster", "node-pool", "delete-node", cluster, pool, node]
     is_off = droplet.get("status") == _OFF
-    return ScannedItem(
+    return account_scan.ScannedItem(
         provider=PROVIDER,
         kind=MACHINE,
         id=id_,
@@ -120,61 +107,65 @@ def _machine(droplet: JsonDocument, nodes: _Nodes) -> ScannedItem:
         pool=pool_name,
         tags=tags,
         run=run or None,
-        started_at=read_instant(droplet.get("created_at")),
+        started_at=account_scan.read_instant(droplet.get("created_at")),
         vcpus=int(str(droplet.get("vcpus") or 0)) or None,
         idle=True if is_off else None,
         why="switched off, and billed in full" if is_off else "",
-        command=command(*ends),
+        command=account_scan.command(*ends),
     )
 
 
-def _attached(item: ScannedItem, volumes: list[JsonDocument] | None, now: datetime) -> ScannedItem:
+def _attached(
+    item: account_scan.ScannedItem, volumes: list[JsonDocument] | None, now: datetime
+) -> account_scan.ScannedItem:
     """Return a machine with the prices of its volumes; its addresses cost nothing."""
     if volumes is None:
-        return attach(item, (None,))
+        return account_scan.attach(item, (None,))
     own = [v for v in volumes if item.id in map(str, elements(v.get("droplet_ids") or ()))]
-    return attach(item, [_volume_price(volume, now) for volume in own])
+    return account_scan.attach(item, [_volume_price(volume, now) for volume in own])
 
 
 def _volume_price(volume: JsonDocument, now: datetime) -> Decimal | None:
     gib = Decimal(str(volume.get("size_gigabytes") or 0))
-    return disk_usd_per_hour(PROVIDER, now.date(), _region(volume), gib)
+    return account_scan.disk_usd_per_hour(PROVIDER, now.date(), _region(volume), gib)
 
 
-def _volume(volume: JsonDocument, now: datetime) -> ScannedItem:
+def _volume(volume: JsonDocument, now: datetime) -> account_scan.ScannedItem:
     id_ = str(volume["id"])
-    return ScannedItem(
+    return account_scan.ScannedItem(
         provider=PROVIDER,
-        kind=DISK,
+        kind=account_scan.DISK,
         id=id_,
         name=str(volume.get("name", "")),
         region=_region(volume),
         tags=_tags(volume),
-        started_at=read_instant(volume.get("created_at")),
+        started_at=account_scan.read_instant(volume.get("created_at")),
         disk_gib=float(str(volume.get("size_gigabytes") or 0)),
         usd_per_hour=_volume_price(volume, now),
         idle=True,
         why="attached to nothing",
-        command=command("doctl", "compute", "volume", "delete", id_),
+        command=account_scan.command("doctl", "compute", "volume", "delete", id_),
     )
 
 
-def _address(address: JsonDocument) -> ScannedItem:
+def _address(address: JsonDocument) -> account_scan.ScannedItem:
     """Return a reserved IP that no Droplet has; it is billed, at a price that is not known here."""
-    return ScannedItem(
+    return account_scan.ScannedItem(
         provider=PROVIDER,
-        kind=ADDRESS,
+        kind=account_scan.ADDRESS,
         id=str(address["ip"]),
         name=str(address["ip"]),
         region=_region(address),
         idle=True,
         why="attached to nothing",
-        command=command("doctl", "compute", "reserved-ip", "delete", str(address["ip"])),
+        command=account_scan.command(
+            "doctl", "compute", "reserved-ip", "delete", str(address["ip"])
+        ),
     )
 
 
 def _use(
-    api: DigitalOceanApi, draft: ScanDraft, ids: list[str], now: datetime
+    api: DigitalOceanApi, draft: account_scan.ScanDraft, ids: list[str], now: datetime
 ) -> Mapping[str, list[float]]:
     """Return the busy share of each Droplet's CPU by hour; of some it may not be known."""
     hours: dict[str, list[float]] = {}
@@ -182,7 +173,7 @@ def _use(
         answers = pool.map(partial(_cpu_hours, api, now), ids)
         for id_, answer in zip(ids, answers, strict=True):
             if isinstance(answer, ProviderError):
-                with draft.asking(USE):
+                with draft.asking(account_scan.USE):
                     raise answer
             else:
                 hours[id_] = answer
@@ -192,7 +183,7 @@ def _use(
 def _cpu_hours(api: DigitalOceanApi, now: datetime, id_: str) -> list[float] | ProviderError:
     """Return the hours of a Droplet; none where its agent has sent nothing."""
     window = {
-        "start": str(int((now - timedelta(days=DAYS)).timestamp())),
+        "start": str(int((now - timedelta(days=account_scan.DAYS)).timestamp())),
         "end": str(int(now.timestamp())),
     }
     try:

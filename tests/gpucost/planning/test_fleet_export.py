@@ -129,6 +129,40 @@ def test_kai_gives_each_job_its_part_of_a_gpu(queue: str | None, call: Call) -> 
     assert made == ([(queue, {"quota": 1, "limit": 1, "overQuotaWeight": 1})] if queue else [])
 
 
+def test_hami_holds_each_job_to_its_limits(call: Call, plan: dict[str, Any]) -> None:
+    """Memory in MiB and percent of the cores, as in plan.json; together no more than the GPU."""
+    limits = plan["fleet"]["placements"][0]["memory_limit_mib"]
+    found = _documents(call(*KUBERNETES, "--by", "hami").out)
+    asked = [
+        job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+        for job in found["Job"]
+    ]
+    assert [one["nvidia.com/gpumem"] for one in asked] == list(limits.values())
+    assert {one["nvidia.com/gpu"] for one in asked} == {1}
+    assert sum(limits.values()) <= 0.95 * 80 * 1024
+    assert sum(one.get("nvidia.com/gpucores", 0) for one in asked) <= 100
+
+
+def test_hami_without_a_known_limit_is_refused(call: Call, plan: dict[str, Any]) -> None:
+    """A plan whose GPU has no limits is not exported as if it had."""
+    plan["fleet"]["placements"][0].pop("memory_limit_mib")
+    Path("plan.json").write_text(json.dumps(plan))
+    ran = call(*KUBERNETES, "--by", "hami")
+    assert ran.code == 2
+    assert "memory was not measured" in ran.err
+
+
+@pytest.mark.parametrize("by", ["device-plugin", "dra", "kai"])
+def test_mps_pins_the_memory_of_each_job(by: str, call: Call, plan: dict[str, Any]) -> None:
+    """Each container and each line of Slurm has CUDA_MPS_PINNED_DEVICE_MEM_LIMIT of its limit."""
+    limits = plan["fleet"]["placements"][0]["memory_limit_mib"].values()
+    found = _documents(call(*KUBERNETES, "--by", by).out)
+    pods = [job["spec"]["template"]["spec"]["containers"][0] for job in found["Job"]]
+    name = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+    assert [pod["env"] for pod in pods] == [[{"name": name, "value": f"0={n}M"}] for n in limits]
+    assert all(f"{name}=0={n}M bash -c" in call(*SLURM).out for n in limits)
+
+
 def test_kueue_admits_as_many_as_there_are_shares(call: Call) -> None:
     """With --queue the quota is one share a job, and every job is in the queue."""
     found = _documents(call(*KUBERNETES, "--queue", "team-a").out)
@@ -151,6 +185,7 @@ def test_the_plan_says_what_may_go_wrong_and_how_to_go_back(
         "errors",
         "no isolation",
         "memory",
+        "limits",
         "peaks",
         "peaks",
         "speed",
