@@ -150,4 +150,4 @@ def _module_place(package: str) -> Path | None:
     if spec is None:
         return None
     places = (spec.origin, *(spec.submodule_search_locations or ()))
-    return next((Path(place) for place in places if place), None)
+    return next((Path(origin) for origin in places if origin), None)

@@ -216,7 +216,7 @@ def _where(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    place = ""
+    source_line = ""
     if trace is not None:
-        place = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
-    return f"{type(error).__name__}: {error}{place}. Please report it with the command."
+        source_line = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    return f"{type(error).__name__}: {error}{source_line}. Please report it with the command."

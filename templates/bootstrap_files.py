@@ -148,26 +148,26 @@ def render_arming(machine: MachineBootstrap) -> str:
 
     It arms its end, unless that is "none", and lets what runs there save before it goes.
     """
-    return _arming(machine, alone=True)
+    return _arming(machine, is_single=True)
 
 
-def _arming(machine: MachineBootstrap, *, alone: bool = False) -> str:
+def _arming(machine: MachineBootstrap, *, is_single: bool = False) -> str:
     """Return the script that arms the end: it carries every file that this needs.
 
     Args:
         machine: whose end.
-        alone: whether nothing else of ours comes to the machine.
+        is_single: whether nothing else of ours comes to the machine.
     """
-    values = _values(machine) | {"alone": alone}
-    looks = alone and machine.idle_s is not None
+    values = _values(machine) | {"alone": is_single}
+    looks = is_single and machine.idle_s is not None
     ends = machine.end != "none"
     scripts = {**(SCRIPTS if ends else {}), **(dict((_ACTIVITY,)) if looks else {})}
-    if alone:
+    if is_single:
         scripts |= dict((_CHECKPOINT, _NOTICES) if machine.notices else (_CHECKPOINT,))
     texts = {path: _environment().get_template(name) for path, name in scripts.items()}
     files = [_file(path, "0755", text.render(values)) for path, text in texts.items()]
     watch = units(machine.deadline, machine.ttl_s) if ends else {}
-    if alone and machine.notices:
+    if is_single and machine.notices:
         watch[_NOTICES_UNIT] = NOTICES_SERVICE
     files += [_file(path, "0644", text) for path, text in watch.items()]
     return _environment().get_template("arm.sh.j2").render(values, files=files)

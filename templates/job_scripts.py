@@ -98,22 +98,22 @@ def job_script(job: JobScript) -> str:
         "job.sh.j2",
         run=job.run,
         work=job.work,
-        words=_words(job.command),
+        words=_quoted(job.command),
         launches_itself=_LAUNCHERS.match(job.command.strip()) is not None,
         container=job.container,
         recipe=job.recipe,
     )
 
 
-def _words(command: str) -> str:
+def _quoted(command: str) -> str:
     """Return the command as quoted words; through a shell only where it needs one."""
     if _PLAIN.fullmatch(command):
         try:
-            words = shlex.split(command)
+            argv = shlex.split(command)
         except ValueError:
-            words = []
-        if words and not _ASSIGNMENT.match(words[0]) and not any("~" in word for word in words):
-            return shlex.join(words)
+            argv = []
+        if argv and not _ASSIGNMENT.match(argv[0]) and not any("~" in word for word in argv):
+            return shlex.join(argv)
     return shlex.join(("sh", "-c", command))
 
 

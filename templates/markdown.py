@@ -41,12 +41,12 @@ def unbroken(text: str) -> str:
     return text
 
 
-def command(*words: str) -> str:
+def command(*argv: str) -> str:
     """Return a command as a code span that can be pasted into a shell.
 
     A word that would end the span or look like HTML is left for the reader to type: `NAME`.
     """
-    return f"`{' '.join(map(_word, words))}`"
+    return f"`{' '.join(map(_word, argv))}`"
 
 
 def _word(word: str) -> str:

@@ -111,7 +111,7 @@ _ZERO = Decimal(0)
 def comment(plan: Plan, change: PlanChange | None, environment: Environment) -> str:
     """Return the report of a plan as a comment, what changed first where a base was given."""
     top = f"{MARKER}\n" + ("" if change is None else change_text(change, environment))
-    return top + markdown_report(plan, environment, most=MOST_CHARACTERS - len(top))
+    return top + markdown_report(plan, environment, limit=MOST_CHARACTERS - len(top))
 
 
 def change_comment(change: PlanChange, environment: Environment) -> str:

@@ -95,7 +95,7 @@ def times(estimate: Estimate) -> str:
     return f"{mid}x" if low == high else f"{mid}x ({low}-{high})"
 
 
-def place(offer: RentedOffer | None, count: int = 1, *, is_manual: bool = True) -> str:
+def machine_name(offer: RentedOffer | None, count: int = 1, *, is_manual: bool = True) -> str:
     """Return `2x provider/type, region`, or `provider (manual)` for names nobody can rent by.
 
     Where a tool rents it, `is_manual` is False, and the provider is all that is said of those.
@@ -145,8 +145,8 @@ def cost_range(cost: OptionCost) -> str:
 def money_range(*ends: Decimal, at_least: bool) -> str:
     """Return `$172 ($147-243)` of the low, the expected and the high end."""
     low, mid, high = map(whole_dollars, ends)
-    least = ">= " if at_least else ""
-    return f"{least}{mid}" if low == high else f"{least}{mid} ({low}-{high.removeprefix('$')})"
+    prefix = ">= " if at_least else ""
+    return f"{prefix}{mid}" if low == high else f"{prefix}{mid} ({low}-{high.removeprefix('$')})"
 
 
 def share_saved(option: Option) -> str | None:
@@ -199,20 +199,20 @@ def confidence(job: JobPlan) -> str:
 
 def benefit(option: Option, plan: Plan) -> str:
     """Return what a change is worth: `$227 in 6 months ($677 saved - $450 work - $0 move)`."""
-    worth = option.benefit
-    if worth is None or worth.net_usd is None:
+    gain = option.benefit
+    if gain is None or gain.net_usd is None:
         return _("unknown")
-    over = _("a run") if plan.period == "run" else _("{n} months", n=worth.periods)
-    if worth.net_usd <= 0:
+    over = _("a run") if plan.period == "run" else _("{n} months", n=gain.periods)
+    if gain.net_usd <= 0:
         return _("none within {over}", over=over)
-    moving = worth.moving_usd
+    moving = gain.moving_usd
     move = "" if moving == 0 else _(" - {usd} move", usd=whole_dollars(moving))
     return _(
         "{net} in {over} ({saved} saved - {work} work{move})",
-        net=whole_dollars(worth.net_usd),
+        net=whole_dollars(gain.net_usd),
         over=over,
-        saved=whole_dollars(worth.saves_usd),
-        work=whole_dollars(worth.effort_usd),
+        saved=whole_dollars(gain.saves_usd),
+        work=whole_dollars(gain.effort_usd),
         move=move,
     )
 
@@ -261,7 +261,7 @@ def detail(job: JobPlan, code: str) -> str:
         parts.append(_("{part} x{low}-{high}", part=part, low=low, high=high))
     if remedy.kind == "numeric":
         parts.append(_("may change results"))
-    more = _("; ").join(words for words in parts if words)
+    more = _("; ").join(phrase for phrase in parts if phrase)
     return _(": {more}", more=more) if more else ""
 
 
@@ -318,8 +318,8 @@ def energy(record: Way) -> str | None:
 def energy_basis(record: Way) -> str:
     """Return where the energy comes from and what it covers, carbon included; empty if unknown."""
     energy_use = record.energy
-    most = energy_use and (energy_use.kgco2e or energy_use.kwh)
-    return most.basis if most else ""
+    energy = energy_use and (energy_use.kgco2e or energy_use.kwh)
+    return energy.basis if energy else ""
 
 
 def _with_unit(estimate: Estimate, unit: str) -> str:

@@ -128,9 +128,9 @@ def _too_much(root: Path, paths: Iterable[str]) -> list[str]:
 
 def _files(folder: str) -> Iterable[str]:
     """Yield what lies in a folder and below it, links to folders included."""
-    for place, folders, files in os.walk(folder):
-        links = [name for name in folders if os.path.islink(os.path.join(place, name))]  # noqa: PTH114, PTH118 - as walked
-        yield from (os.path.join(place, name) for name in (*files, *links))  # noqa: PTH118 - the same
+    for root, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(root, name))]  # noqa: PTH114, PTH118 - as walked
+        yield from (os.path.join(root, name) for name in (*files, *links))  # noqa: PTH118 - the same
 
 
 def shown(value: str) -> str:
@@ -311,9 +311,9 @@ def planned(plan: Plan, file: str) -> dict[str, Any]:
 
 
 def _job(plan: Plan, job: JobPlan) -> AgentPlannedJob:
-    place = plan.placement_of(job)
-    chosen = job.choice if place is None else None
-    rented = chosen or place
+    placement = plan.placement_of(job)
+    chosen = job.choice if placement is None else None
+    rented = chosen or placement
     offer = None if rented is None else rented.offer
     return AgentPlannedJob(
         name=job.name,
@@ -337,14 +337,14 @@ def shortened(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     Raises:
         InputError: not even the first of them can be answered.
     """
-    whole = list(document[name])
-    length = len(json.dumps({**document, name: [], "left_out": len(whole)}, ensure_ascii=False))
+    full_list = list(document[name])
+    length = len(json.dumps({**document, name: [], "left_out": len(full_list)}, ensure_ascii=False))
     entries: list[Any] = []
-    for entry in whole:
+    for entry in full_list:
         length += len(json.dumps(entry, ensure_ascii=False)) + 2
         if length > MOST_ANSWER:
             break
         entries.append(entry)
-    if whole and not entries:
+    if full_list and not entries:
         raise InputError(f"the answer is longer than {MOST_ANSWER:,} characters; ask for less.")
-    return {**document, name: entries, "left_out": len(whole) - len(entries)}
+    return {**document, name: entries, "left_out": len(full_list) - len(entries)}

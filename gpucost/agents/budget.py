@@ -339,8 +339,8 @@ def _terms(launch: Preview) -> str:
     """Return a digest of what a confirmation is of: places, prices, number, life, cap, bill."""
     spec = launch.spec
     places = [
-        (place.provider, place.text, place.region, repr(place.offer)) for place in spec.places
+        (target.provider, target.text, target.region, repr(target.offer)) for target in spec.places
     ]
-    most = "" if launch.most is None else str(launch.most.exact)
-    terms = (places, spec.count, str(spec.ttl_s), str(spec.max_usd), most, spec.marks.plan)
+    max_cost = "" if launch.most is None else str(launch.most.exact)
+    terms = (places, spec.count, str(spec.ttl_s), str(spec.max_usd), max_cost, spec.marks.plan)
     return hashlib.sha256(msgspec.json.encode(terms)).hexdigest()

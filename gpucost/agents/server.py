@@ -220,8 +220,8 @@ class _SaidLines(StringIO):
 
     def write(self, text: str) -> int:
         """Keep it, and tell the lines that it ends."""
-        *whole, self._rest = (self._rest + text).split("\n")
-        for line in filter(str.strip, whole):
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in filter(str.strip, lines):
             self._tell(line)
         return super().write(text)
 
@@ -258,13 +258,13 @@ class _Progress:
         with suppress(RuntimeError):  # the server has ended; the work goes on
             asyncio.run_coroutine_threadsafe(self._report(self._doing), self._loop)
 
-    async def _report(self, words: str) -> None:
+    async def _report(self, text: str) -> None:
         if self._over:
             return
         seconds = round(time.monotonic() - self._began, 3)
         self._last_s = max(seconds, self._last_s + 0.001)  # it must grow
         with suppress(Exception):  # a client that has gone is told nothing
-            await self._context.report_progress(self._last_s, None, words)
+            await self._context.report_progress(self._last_s, None, text)
 
 
 def _cut(text: str) -> str:
@@ -356,8 +356,8 @@ def _price_tools(desk: _ToolServer) -> list[Tool]:
         terms = {"duration": duration, "count": str(count)}
 
         def work() -> _ToolAnswer:
-            place = answers.plain_word("type", type)
-            printed, notes = desk.command("quote", place, *_options(terms), "-f", "json")
+            machine = answers.plain_word("type", type)
+            printed, notes = desk.command("quote", machine, *_options(terms), "-f", "json")
             return _ToolAnswer(document=json.loads(printed), notes=notes)
 
         return await desk.do(work, call, "pricing")

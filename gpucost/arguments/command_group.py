@@ -139,8 +139,8 @@ class DefaultGroup(click.Group):
         """Return the arguments with the sub-command first; help of the whole group has none."""
         named = next((word for word in args if word in self.commands), None)
         if named is not None:
-            place = args.index(named)
-            return [named, *args[:place], *args[place + 1 :]]
+            index = args.index(named)
+            return [named, *args[:index], *args[index + 1 :]]
         wants_help = any(word in ("-h", "--help") for word in args)
         return args if wants_help else [self.default_for(args), *args]
 

@@ -163,11 +163,11 @@ def _instant(text: str) -> datetime:
 def _counts(text: str) -> tuple[int, int]:
     """Return least and most: `8` or `1..8`."""
     match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", text.strip())
-    least = int(match[1]) if match else 0
-    most = int(match[2] or match[1]) if match else 0
-    if not least <= most or ranges.GPUS.refusal(least) or ranges.GPUS.refusal(most):
+    low = int(match[1]) if match else 0
+    high = int(match[2] or match[1]) if match else 0
+    if not low <= high or ranges.GPUS.refusal(low) or ranges.GPUS.refusal(high):
         raise ValueError(f"{text!r} is not a count; write 8 or 1..8.")
-    return least, most
+    return low, high
 
 
 def _cluster(text: str) -> ranges.Cluster:
@@ -391,16 +391,16 @@ def _option(name: str, settings: Mapping[str, Any]) -> Callable[[Command], Comma
     flag, _, variant = name.partition(".")
     row = {**OPTIONS[flag], **OPTIONS[flag].get(variant, {})}
     row = {k: v for k, v in row.items() if v != "unset" and not isinstance(v, Mapping)}
-    given = {key: value for key, value in row.items() if key not in _OWN_KEYS}
+    declared = {key: value for key, value in row.items() if key not in _OWN_KEYS}
     earlier, kind = row.get("earlier", ()), row.get("type", "")
     if "choices" in row:
-        given["type"] = click.Choice(row["choices"])
+        declared["type"] = click.Choice(row["choices"])
     elif "range" in row:
-        given["type"] = (click.FloatRange if kind == "float" else click.IntRange)(*row["range"])
+        declared["type"] = (click.FloatRange if kind == "float" else click.IntRange)(*row["range"])
     elif kind:
-        given["type"] = TYPES[kind]
+        declared["type"] = TYPES[kind]
     if kind == "language":
-        given["default"] = _language
-    given |= {"help": row.get("means", "") + row.get("more", ""), **settings}
-    words = [*filter(None, [row.get("short", "")]), *row.get("flags", [f"--{flag}"]), *earlier]
-    return click.option(*words, row.get("to") or flag.replace("-", "_"), cls=_Option, **given)
+        declared["default"] = _language
+    declared |= {"help": row.get("means", "") + row.get("more", ""), **settings}
+    flags = [*filter(None, [row.get("short", "")]), *row.get("flags", [f"--{flag}"]), *earlier]
+    return click.option(*flags, row.get("to") or flag.replace("-", "_"), cls=_Option, **declared)

@@ -20,8 +20,8 @@ def processes() -> int:
 
     A copy has none of its other threads, and may wait forever for what they held.
     """
-    alone = len(sys._current_frames()) == 1  # noqa: SLF001 - documented, and of every thread
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" and alone else 1
+    single = len(sys._current_frames()) == 1  # noqa: SLF001 - documented, and of every thread
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" and single else 1
 
 
 @contextmanager

@@ -32,11 +32,11 @@ def record_outcome(folder: Path, outcome: PastPrediction) -> bool:
     with os.fdopen(handle, "r+b") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         data = stream.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        if f'"id":"{outcome.id}"'.encode() in whole:
+        complete = data[: data.rfind(b"\n") + 1]
+        if f'"id":"{outcome.id}"'.encode() in complete:
             return False
-        stream.truncate(len(whole))
-        stream.seek(len(whole))
+        stream.truncate(len(complete))
+        stream.seek(len(complete))
         stream.write(outcome_line(outcome).encode())
         stream.flush()
         os.fsync(stream.fileno())

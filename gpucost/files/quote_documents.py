@@ -232,17 +232,17 @@ class QuoteRequest:
         )
 
 
-def find_offer(place: str, request: QuoteRequest, catalog: Catalog) -> Offer:
+def find_offer(name: str, request: QuoteRequest, catalog: Catalog) -> Offer:
     """Return the offer of PROVIDER/TYPE[/REGION] on the day.
 
     Raises:
         InputError: there is none; the message says what there is.
     """
-    provider, instance_type, region = parse_place(place)
+    provider, instance_type, region = parse_place(name)
     if request.price is None:
         return catalog.find(provider, instance_type, region, request.purchase)
     return structs.replace(
-        _sold_somehow(place, request.purchase, catalog),
+        _sold_somehow(name, request.purchase, catalog),
         purchase=request.purchase,
         usd_per_hour=request.price,
         source=_OWN_PRICE,
@@ -257,9 +257,9 @@ def find_offer(place: str, request: QuoteRequest, catalog: Catalog) -> Offer:
     )
 
 
-def _sold_somehow(place: str, purchase: str, catalog: Catalog) -> Offer:
+def _sold_somehow(name: str, purchase: str, catalog: Catalog) -> Offer:
     """Return the machine as it is sold that way, else in any way: its price is replaced."""
-    provider, instance_type, region = parse_place(place)
+    provider, instance_type, region = parse_place(name)
     ways = dict.fromkeys((purchase, *PURCHASES))
     refused = None
     for way in ways:
@@ -267,28 +267,28 @@ def _sold_somehow(place: str, purchase: str, catalog: Catalog) -> Offer:
             return catalog.find(provider, instance_type, region, way)
         except InputError as error:
             refused = refused or error
-    raise refused or InputError(f"{place} is not in the catalog.")
+    raise refused or InputError(f"{name} is not in the catalog.")
 
 
-def offer_document(place: str, request: QuoteRequest, catalog: Catalog) -> PrintedQuote:
+def offer_document(name: str, request: QuoteRequest, catalog: Catalog) -> PrintedQuote:
     """Return the quote of one offer.
 
     Raises:
         InputError: there is no such offer, or a quantity cannot be.
     """
-    offer = find_offer(place, request, catalog)
+    offer = find_offer(name, request, catalog)
     months: tuple[QuotedMonth, ...] | UnsetType = UNSET
     if request.duration_s is None:
-        bills = {hours: _quote(place, offer, request.usage(hours), catalog) for hours in MONTHS_H}
+        bills = {hours: _quote(name, offer, request.usage(hours), catalog) for hours in MONTHS_H}
         months = tuple(QuotedMonth(hours=h, total=bill.total) for h, bill in bills.items())
         priced, notes = bills[MONTHS_H[0]], _month_notes(offer, request.day)
     else:
-        priced, notes = _quote(place, offer, request.usage(), catalog), []
+        priced, notes = _quote(name, offer, request.usage(), catalog), []
     committed = commit(offer, catalog.offers) if offer.purchase in TERMS_H else None
     if committed is not None:
         notes.append(commitment_note(committed))
     notes += catalog.delisting(offer)
-    region = parse_place(place)[2]
+    region = parse_place(name)[2]
     if region is not None and offer.region == EVERYWHERE:
         notes.append(
             f"{offer.provider} has one price everywhere; whether it sells in {region} was not "
@@ -342,10 +342,10 @@ def _commitment(commitment: Commitment) -> QuotedCommitment:
     )
 
 
-def _quote(place: str, offer: Offer, usage: Usage, catalog: Catalog) -> Quote:
+def _quote(name: str, offer: Offer, usage: Usage, catalog: Catalog) -> Quote:
     if usage.start is None or offer.source == _OWN_PRICE:
         return quote(offer, usage)
-    provider, instance_type, region = parse_place(place)
+    provider, instance_type, region = parse_place(name)
     rows = catalog.history(provider, instance_type, region, offer.purchase)
     return quote_over(rows, usage, region)
 

@@ -337,13 +337,13 @@ def _fetch(job: RunningJob, machine: JobMachine, path: PurePosixPath) -> Receive
     )
     with tempfile.TemporaryDirectory(prefix=".coming-", dir=target) as draft:
         received = selection.bring(job, machine, Path(draft))
-        arrived, place = Path(draft) / path, target / path
+        arrived, path_here = Path(draft) / path, target / path
         if not arrived.is_symlink() and not arrived.exists():
             raise UnfitResultsError("; ".join(received.notes) or "it was not sent.")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if place.is_dir() and not place.is_symlink():
-            shutil.rmtree(place)
-        arrived.replace(place)
+        path_here.parent.mkdir(parents=True, exist_ok=True)
+        if path_here.is_dir() and not path_here.is_symlink():
+            shutil.rmtree(path_here)
+        arrived.replace(path_here)
     return received
 
 

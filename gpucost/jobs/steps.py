@@ -138,8 +138,8 @@ def _tracked(git: str, folder: Path) -> list[str]:
     return os.fsdecode(done.stdout).split("\0") if done.returncode == 0 else []
 
 
-def _git(git: str, *words: str) -> str:
-    done = subprocess.run((git, *words), check=False, capture_output=True)  # noqa: S603 - words of ours
+def _git(git: str, *arguments: str) -> str:
+    done = subprocess.run((git, *arguments), check=False, capture_output=True)  # noqa: S603 - words of ours
     if done.returncode != 0:
         errors = " ".join(os.fsdecode(done.stderr).split())
         raise InputError(f"git cannot say what is to be sent: {errors}")
@@ -292,8 +292,8 @@ class JobMachine:
             LostConnectionError: it may have started; asking again starts it once.
         """
         content = script.encode()
-        words = f"{_TASK} start {shlex.quote(step)} {len(content)}{' once' if once else ''}"
-        done = self.shell.run(words, content)
+        command = f"{_TASK} start {shlex.quote(step)} {len(content)}{' once' if once else ''}"
+        done = self.shell.run(command, content)
         if done.code != 0:
             raise StepFailedError(f"{self.name}: {step} does not start: {done.err.strip()}")
 

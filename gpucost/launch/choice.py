@@ -121,21 +121,21 @@ def _names_machine(plan: str) -> bool:
 
 
 def choose_type(
-    place: str, region: str | None, purchase: str | None, count: int, catalog: Catalog
+    type_: str, region: str | None, purchase: str | None, count: int, catalog: Catalog
 ) -> LaunchChoice:
     """Return the choice of --type.
 
     Raises:
         InputError: it is not an offer, or gpucost cannot launch there.
     """
-    provider, _, host = place.partition("/")
+    provider, _, host = type_.partition("/")
     if provider == OWN:
         if not host or count != 1:
-            raise InputError(f"--type {place}: write ssh/USER@HOST[:PORT], one machine at a time.")
+            raise InputError(f"--type {type_}: write ssh/USER@HOST[:PORT], one machine at a time.")
         return LaunchChoice(offers=(), host=check_address(host))
-    provider, instance_type, in_place = parse_place(place)
+    provider, instance_type, in_place = parse_place(type_)
     if region and in_place and region != in_place:
-        raise InputError(Message("launch.two-regions", place=place, region=region))
+        raise InputError(Message("launch.two-regions", place=type_, region=region))
     chosen_region = region or in_place
     _check_launchable(provider)
     offer = catalog.find(provider, instance_type, chosen_region, purchase or "on_demand")
@@ -308,17 +308,17 @@ def _instead(job: JobPlan, option: Option) -> list[str]:
     offer, name = option.offer, f"{job.name}/{option.id}"
     how = "" if offer.purchase in BOUGHT else f", {offer.purchase}"
     place_text = f"{offer.provider}/{offer.instance_type}{how}"
-    refusal = f"{name} is {place_text}, which gpucost cannot launch. {_elsewhere(name, option)}"
+    refusal = f"{name} is {place_text}, which gpucost cannot launch. {_other_ways(name, option)}"
     best = next((candidate for candidate in job.options if _can_launch(candidate)), None)
     if best is None:
         again = " ".join(f"--provider {provider}" for provider in sorted(launchable()))
         return [refusal, Message("launch.none-launchable", job=job.name, again=again)]
-    place = f"{best.offer.provider}/{best.offer.instance_type}"
-    words = {"name": f"{job.name}/{best.id}", "place": place, "cost": f"${show(best.cost.mid)}"}
-    return [refusal, Message("launch.best-launchable", **words)]
+    machine = f"{best.offer.provider}/{best.offer.instance_type}"
+    details = {"name": f"{job.name}/{best.id}", "place": machine, "cost": f"${show(best.cost.mid)}"}
+    return [refusal, Message("launch.best-launchable", **details)]
 
 
-def _elsewhere(name: str, option: Option) -> str:
+def _other_ways(name: str, option: Option) -> str:
     """Return what starts it instead: another tool, or a person."""
     tools = that_start(option.offer)
     by_hand = f"Rent it at {page_of(option.offer.provider)}."
@@ -331,8 +331,8 @@ def _elsewhere(name: str, option: Option) -> str:
 def _check_launchable(provider: str) -> None:
     if provider not in launchable():
         places = ", ".join((*sorted(launchable()), f"{OWN}/USER@HOST"))
-        words = {"provider": provider, "places": places, "page": page_of(provider)}
-        raise InputError(Message("launch.nowhere", **words))
+        details = {"provider": provider, "places": places, "page": page_of(provider)}
+        raise InputError(Message("launch.nowhere", **details))
 
 
 def _offer(rented: RentedOffer, catalog: Catalog) -> Offer:

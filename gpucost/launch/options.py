@@ -70,8 +70,8 @@ def check_self_destroy(provider: str, options: LaunchOptions) -> None:
         role = (
             f"Give --end-role, with which {end.outside} ends it, or say" if end.outside else "Say"
         )
-        words = {"resource": resource, "title": title, "lacks": end.lacks, "role": role}
-        raise InputError(Message("launch.cannot-end", **words))
+        details = {"resource": resource, "title": title, "lacks": end.lacks, "role": role}
+        raise InputError(Message("launch.cannot-end", **details))
     if not options.self_destroy or not end.token:
         return
     if not options.waits:
@@ -136,8 +136,8 @@ def _mig(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
             continue
         wrong = [name for name in slices if name not in profiles]
         if wrong:
-            words = {"wrong": ", ".join(wrong), "profiles": ", ".join(profiles)}
-            yield Message("launch.mig-wrong", named=named, gpu=offer.gpu, **words)
+            details = {"wrong": ", ".join(wrong), "profiles": ", ".join(profiles)}
+            yield Message("launch.mig-wrong", named=named, gpu=offer.gpu, **details)
         elif gpu is not None and (why := gpu.why_not_sliced(slices)):
             yield f"{named}: {why}"
 
@@ -151,8 +151,8 @@ def _power(choice: LaunchChoice, options: LaunchOptions) -> Iterator[str]:
         if gpu is None or gpu.vendor not in ("NVIDIA", "AMD"):
             yield Message("launch.power-vendor", gpu=offer.gpu, place=offer.place)
         elif gpu.tdp_w is not None and options.power_cap_w > gpu.tdp_w:
-            words = {"watts": options.power_cap_w, "tdp": gpu.tdp_w}
-            yield Message("launch.power-high", gpu=offer.gpu, **words)
+            details = {"watts": options.power_cap_w, "tdp": gpu.tdp_w}
+            yield Message("launch.power-high", gpu=offer.gpu, **details)
 
 
 def _gpus_of(choice: LaunchChoice) -> Iterator[tuple[Offer, Gpu | None]]:

@@ -127,15 +127,15 @@ def build_spec(
         started=now.replace(microsecond=0),
     )
     offers: list[Offer | None] = [*_priced(choice, live)] or [None]
-    places = [_place(choice, options, marks, offer, at) for at, offer in enumerate(offers)]
+    places = [_target(choice, options, marks, offer, at) for at, offer in enumerate(offers)]
     end = CLOUDS[choice.provider].end
     end_s = Decimal(END_S[end.kind if options.self_destroy else "none"])
     end_s += end.outside_s if options.end_role else 0
     high = None if choice.pool is None else choice.pool.max_nodes
-    most = quote_after(places[0].offer, high or choice.count, options.ttl_s + end_s, now)
+    worst = quote_after(places[0].offer, high or choice.count, options.ttl_s + end_s, now)
     cap = options.max_usd
     if cap is None:
-        cap = Decimal(0) if most is None else most.exact
+        cap = Decimal(0) if worst is None else worst.exact
     return LaunchSpec(
         marks=marks,
         places=tuple(places),
@@ -158,13 +158,13 @@ def build_spec(
 def _priced(choice: LaunchChoice, live: LivePrices | None) -> Iterator[Offer]:
     """Yield the offers at the price that counts; one after the first only at a live one."""
     dearest = choice.dearest or tuple(offer.usd_per_hour for offer in choice.offers)
-    for at, (offer, most) in enumerate(zip(choice.offers, dearest, strict=True)):
+    for at, (offer, worst) in enumerate(zip(choice.offers, dearest, strict=True)):
         now = None if live is None else live.now(offer)
         if now is not None or not at or live is None:
-            yield structs.replace(offer, usd_per_hour=most) if now is None else now
+            yield structs.replace(offer, usd_per_hour=worst) if now is None else now
 
 
-def _place(
+def _target(
     choice: LaunchChoice, options: LaunchOptions, marks: OwnershipTags, offer: Offer | None, at: int
 ) -> Place:
     region = "" if at else choice.region
@@ -198,16 +198,16 @@ def preview(
     first = spec.places[0]
     day = spec.marks.deadline - timedelta(seconds=float(spec.ttl_s))
     total = quote_after(first.offer, spec.most_machines, spec.ttl_s, day)
-    most = quote_after(first.offer, spec.most_machines, spec.most_s, day)
+    worst = quote_after(first.offer, spec.most_machines, spec.most_s, day)
     return Preview(
         spec=spec,
         calls=tuple(_calls(cloud, spec)),
         ends=cloud.termination_steps(spec),
         total=total,
-        most=most,
+        most=worst,
         notes=notes,
         warnings=tuple(_warnings(spec, live, options)),
-        refusals=tuple(_refusals(spec, most, live, options)),
+        refusals=tuple(_refusals(spec, worst, live, options)),
     )
 
 
@@ -281,22 +281,22 @@ def _left_alone(spec: LaunchSpec, end: SelfEnd, offer: Offer) -> str:
 
 
 def _refusals(
-    spec: LaunchSpec, most: Quote | None, live: LivePrices | None, options: LaunchOptions
+    spec: LaunchSpec, worst: Quote | None, live: LivePrices | None, options: LaunchOptions
 ) -> Iterator[str]:
-    if most is None:
+    if worst is None:
         return
-    if most.exact > spec.max_usd:
+    if worst.exact > spec.max_usd:
         yield Message(
             "launch.over-cap",
             machines=spec.most_machines,
             place=spec.places[0].text,
-            most=show(most.exact),
+            most=show(worst.exact),
             late=plain(spec.end_s),
             cap=show(spec.max_usd),
         )
     if options.allow_stale:
         return
-    offer = most.offer
+    offer = worst.offer
     if live is not None:
         yield from _changed(offer, live)
     if (live is None or live.failure) and offer.is_stale(today()):

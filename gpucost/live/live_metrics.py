@@ -221,8 +221,8 @@ def pod_labels(query: _LiveQuery, pods: Iterable[str]) -> list[dict[str, str]]:
     names = sorted(set(pods))
     label_sets: list[dict[str, str]] = []
     with _server(query) as ask:
-        for place in range(0, len(names), _PODS):
-            some = "|".join(_SPECIAL.sub(r"\\\g<0>", name) for name in names[place : place + _PODS])
+        for start in range(0, len(names), _PODS):
+            some = "|".join(_SPECIAL.sub(r"\\\g<0>", name) for name in names[start : start + _PODS])
             value = json.dumps(some, ensure_ascii=False)
             match = [f"{LABELS_METRIC}{{{label}=~{value}}}" for label in ("exported_pod", "pod")]
             fields = [("start", str(query.start_s)), ("end", str(query.end_s))]
@@ -462,8 +462,8 @@ def read_warehouse(source: str, hints: Hints) -> tuple[Profile, ...]:
     """
     from telemetry.lake.profiles import profiles_of_place  # noqa: PLC0415 - pandas comes in
 
-    place = lake_place.place_of(source)
-    if place is None:
+    table = lake_place.place_of(source)
+    if table is None:
         raise InputError(f"{source}: not a table.")
     who = {name: os.environ.get(name) for name in (lake_place.USER, lake_place.PASSWORD)}
-    return profiles_of_place(place, who, hints)
+    return profiles_of_place(table, who, hints)

@@ -37,10 +37,10 @@ def _read(file: Path) -> tuple[dict[str, Any], NDArray[np.int32], int] | None:
             runs = np.frombuffer(stream.read(size), dtype="<i4").reshape(-1, 3)
         values_at = len(first) + size
         length = values_at + head["values"] * np.dtype(head["kind"]).itemsize
-        whole = head["version"] == _VERSION and file.stat().st_size == length
+        intact = head["version"] == _VERSION and file.stat().st_size == length
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return (head, runs, values_at) if whole else None
+    return (head, runs, values_at) if intact else None
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class StoredAnswers:
         kind = np.dtype(head["kind"])
         warnings = [f"the server warned: {text}" for text in head["warnings"]]
         self.notes += [note for note in warnings if note not in self.notes]
-        series = np.array([self._place(name, labels) for labels in head["labels"]], dtype=np.int64)
+        series = np.array([self._find(name, labels) for labels in head["labels"]], dtype=np.int64)
         lengths = runs[:, 2].astype(np.int64)
         offsets = np.cumsum(lengths) - lengths
         part = np.full(len(runs), len(self._parts), dtype=np.int64)
@@ -106,14 +106,14 @@ class StoredAnswers:
         self._sorted = None
         return True
 
-    def _place(self, name: str, labels: dict[str, str]) -> int:
+    def _find(self, name: str, labels: dict[str, str]) -> int:
         named = {key.lower(): text for key, text in labels.items() if key != "__name__"}
         key = (name, tuple(sorted(named.items())))
-        place = self._places.get(key)
-        if place is None:
-            place = self._places[key] = len(self.keys)
+        index = self._places.get(key)
+        if index is None:
+            index = self._places[key] = len(self.keys)
             self.keys.append((name, named))
-        return place
+        return index
 
     def points(self, series: int) -> int:
         """Return how many points a series has."""

@@ -89,8 +89,8 @@ def next_experiment(job: JobPlan, means: Means) -> tuple[NextExperiment | None, 
         why = _why_not(experiment, means)
         if why is None:
             return experiment, ()
-        place = "" if experiment.where == HERE else f" on {experiment.where}"
-        refused.setdefault(why, []).append(f"{candidate.name}{place}")
+        location = "" if experiment.where == HERE else f" on {experiment.where}"
+        refused.setdefault(why, []).append(f"{candidate.name}{location}")
     not_here = f"{job.name}: no change on this machine is in the plan that costs less than today."
     on_this = any(is_here(candidate) for candidate in _by_benefit(job))
     reasons = (f"{listed(names, _SHOWN)}: {why}" for why, names in refused.items())

@@ -234,8 +234,8 @@ def try_step(
         return LoopStep(words=("run", *own, "--", *request.command))
     limits = ("--ttl", f"{rent_s}s", "--max-cost", f"{left_usd:f}")
     job = ("--run", shlex.join(request.command), "--recipe", RECIPE)
-    words = ("provision", PLAN, "--option", attempt.option, *limits, *job, *request.renting)
-    return LoopStep(words=(*words, *(("--yes",) if request.yes else ())), cwd=folder.absolute())
+    argv = ("provision", PLAN, "--option", attempt.option, *limits, *job, *request.renting)
+    return LoopStep(words=(*argv, *(("--yes",) if request.yes else ())), cwd=folder.absolute())
 
 
 def verify_step(request: LoopRequest, attempt: Round) -> LoopStep:
@@ -255,9 +255,9 @@ def run_step(step: LoopStep, *, quiet: bool = False, to_stderr: bool = False) ->
     Raises:
         InterruptedByUserError: we were interrupted; the step has ended.
     """
-    words = [sys.executable, "-P", "-m", "gpucost", *_quietly(step.words, quiet=quiet)]
+    argv = [sys.executable, "-P", "-m", "gpucost", *_quietly(step.words, quiet=quiet)]
     where = (sys.stderr if to_stderr else None) if step.shown else subprocess.DEVNULL
-    child = subprocess.Popen(words, cwd=step.cwd, stdout=where)  # noqa: S603 - ourselves
+    child = subprocess.Popen(argv, cwd=step.cwd, stdout=where)  # noqa: S603 - ourselves
     interrupted = False
     while True:
         try:
@@ -274,13 +274,13 @@ def run_step(step: LoopStep, *, quiet: bool = False, to_stderr: bool = False) ->
     return code
 
 
-def _quietly(words: Sequence[str], *, quiet: bool) -> Sequence[str]:
-    return (words[0], "-q", *words[1:]) if quiet and "-q" not in words[: _own(words)] else words
+def _quietly(argv: Sequence[str], *, quiet: bool) -> Sequence[str]:
+    return (argv[0], "-q", *argv[1:]) if quiet and "-q" not in argv[: _own(argv)] else argv
 
 
-def _own(words: Sequence[str]) -> int:
+def _own(argv: Sequence[str]) -> int:
     """Return how many of the words are ours, not the command's."""
-    return words.index("--") if "--" in words else len(words)
+    return argv.index("--") if "--" in argv else len(argv)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -164,8 +164,8 @@ class Loop:
         """How long a rented machine may live, seconds."""
         if self.request.ttl_s is not None:
             return self.request.ttl_s
-        whole = math.ceil((self._run_s(BEFORE) * _LONGER + _AROUND_S) / _MINUTE_S)
-        return whole * _MINUTE_S
+        minutes = math.ceil((self._run_s(BEFORE) * _LONGER + _AROUND_S) / _MINUTE_S)
+        return minutes * _MINUTE_S
 
     def _left_usd(self) -> Decimal:
         """Return what is left of the budget; what was rented is counted again from the ledger."""
@@ -175,8 +175,8 @@ class Loop:
 
     def _rented(self) -> tuple[RentedRun, ...]:
         folders = [self.request.folder / attempt.folder for attempt in self.record.rounds]
-        elsewhere = any(attempt.where != HERE for attempt in self.record.rounds)
-        return rented(folders) if elsewhere else ()
+        is_rented = any(attempt.where != HERE for attempt in self.record.rounds)
+        return rented(folders) if is_rented else ()
 
     def _finish(self, attempt: Round) -> None:
         """Take a chosen option to its verdict."""

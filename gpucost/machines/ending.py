@@ -125,8 +125,8 @@ def recover(journal: Journal, output: Output) -> list[str]:
     ]
     owners = sorted({tagged for _, _, tagged in lost} - {owner})
     if owners and (len(owners) > 1 or journal.deployments()):
-        words = {"owners": ", ".join(owners), "owner": owner, "first": owners[0]}
-        raise InputError(Message("machine.choose-owner", **words))
+        details = {"owners": ", ".join(owners), "owner": owner, "first": owners[0]}
+        raise InputError(Message("machine.choose-owner", **details))
     for tagged in owners:
         restore_owner(state_folder(), tagged)
     for session, run, _ in lost:
@@ -149,8 +149,8 @@ def refuse_others(marks: OwnershipTags, owner: str) -> None:
         RefusedError: it is another owner's.
     """
     if not owns(owner, marks.owner):
-        words = {"run": marks.run, "owner": marks.owner, "me": owner}
-        raise RefusedError(Message("machine.not-yours", **words))
+        details = {"run": marks.run, "owner": marks.owner, "me": owner}
+        raise RefusedError(Message("machine.not-yours", **details))
 
 
 def _search(journal: Journal, runs: tuple[str, ...], output: Output) -> RunsToTerminate:

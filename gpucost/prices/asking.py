@@ -164,11 +164,11 @@ def _of_feed(feed: Feed, shared: _Round) -> SourceResult:
 
 
 def _answers(feed: Feed, shared: _Round) -> Answers:
-    place = shared.request.place or shared.request.address_of.get(feed.name, feed.url)
-    if "://" not in place:
-        return FeedFiles(feed=feed, path=Path(place).expanduser())
+    origin = shared.request.place or shared.request.address_of.get(feed.name, feed.url)
+    if "://" not in origin:
+        return FeedFiles(feed=feed, path=Path(origin).expanduser())
     return FeedServer(
-        feed=feed, url=place, folder=shared.folder, cached=shared.validators, stop=shared.stop
+        feed=feed, url=origin, folder=shared.folder, cached=shared.validators, stop=shared.stop
     )
 
 
@@ -184,10 +184,10 @@ def _no_prices(feed: Feed, reading: FeedReading, request: UpdateRequest) -> Gpuc
     return kind(reading.problems or (nothing_kept(request.place or feed.title, request),))
 
 
-def nothing_kept(place: str, request: UpdateRequest) -> str:
+def nothing_kept(origin: str, request: UpdateRequest) -> str:
     """Return what is said where no price of a place was kept."""
     suffix = f" for {', '.join(request.providers)}" if request.providers else ""
-    return f"{place}: no price in it could be kept{suffix}."
+    return f"{origin}: no price in it could be kept{suffix}."
 
 
 def _of_provider(name: str, shared: _Round) -> SourceResult:

@@ -123,9 +123,9 @@ def _conflicts(rows: Sequence[Offer]) -> Iterator[tuple[str, str]]:
         prices = sorted({(row.usd_per_hour, row.source) for row in group})
         (low, low_source), (high, high_source) = prices[0], prices[-1]
         if high - low > CONFLICT * low:
-            place = f"{provider}/{name}/{region}".removesuffix("/*")
+            label = f"{provider}/{name}/{region}".removesuffix("/*")
             against = f"{price_text(low)} ({low_source}) against {price_text(high)} ({high_source})"
-            yield provider, f"conflict: {place}, {purchase}, {day}: {against}"
+            yield provider, f"conflict: {label}, {purchase}, {day}: {against}"
 
 
 def _doubts(offers: Sequence[Offer]) -> Iterator[tuple[str, str]]:

@@ -31,15 +31,15 @@ def token_offers(plan: ServingPlan) -> tuple[TokenOffer, ...]:
         _offer(plan, provider.id, model.id, *price)
         for provider in data_snapshot.get_snapshot().providers
         for model in provider.models
-        if _words(model.id) == _words(plan.model)
+        if _name_parts(model.id) == _name_parts(plan.model)
         for price in _prices(model)
     )
     return tuple(sorted(offers, key=lambda offer: (offer.usd_per_month, offer.provider)))
 
 
-def _words(name: str) -> frozenset[str]:
-    words = _WORDS.findall(name.rpartition("/")[2].lower().replace("-1-", "-1."))
-    return frozenset(words) - _LEFT_OUT - {"8", "16"}
+def _name_parts(name: str) -> frozenset[str]:
+    name_parts = _WORDS.findall(name.rpartition("/")[2].lower().replace("-1-", "-1."))
+    return frozenset(name_parts) - _LEFT_OUT - {"8", "16"}
 
 
 def _prices(model: Any) -> Iterator[tuple[Decimal, Decimal]]:  # noqa: ANN401 - the library's

@@ -97,12 +97,12 @@ def _raise(failures: list[GpucostError]) -> None:
 
 def _imported(request: UpdateRequest, output: Output) -> _Outcome:
     """Return one feed from a file, a folder or another address."""
-    name, place = request.catalog or ("", "")
+    name, origin = request.catalog or ("", "")
     _check_feeds((name,))
     outcome = _outcome(request)
     _take(ask((FEEDS[name],), (), request, output.say), outcome, named=True)
     if not any(reading.passed.offers for reading in outcome.readings) and not outcome.failures:
-        outcome.failures.append(InputError((nothing_kept(place, request), *outcome.warnings)))
+        outcome.failures.append(InputError((nothing_kept(origin, request), *outcome.warnings)))
         outcome.warnings.clear()
     return outcome
 
@@ -296,20 +296,20 @@ def _row(reading: UpdatedPrices) -> tuple[str, ...]:
     return (reading.provider, read, *map(str, counts), reading.source)
 
 
-def _details(reading: UpdatedPrices, most: int | None) -> Iterator[str]:
-    yield from _some("new", reading.new, most)
-    yield from _some("changed", reading.changed, most)
-    yield from _some("withdrawn", reading.withdrawn, most)
-    yield from _some("replaced", reading.replaced, most)
-    yield from _some("kept out", [f"{row.offer}: {row.detail}" for row in reading.kept_out], most)
-    yield from _some("note", reading.notes, most)
+def _details(reading: UpdatedPrices, limit: int | None) -> Iterator[str]:
+    yield from _some("new", reading.new, limit)
+    yield from _some("changed", reading.changed, limit)
+    yield from _some("withdrawn", reading.withdrawn, limit)
+    yield from _some("replaced", reading.replaced, limit)
+    yield from _some("kept out", [f"{row.offer}: {row.detail}" for row in reading.kept_out], limit)
+    yield from _some("note", reading.notes, limit)
 
 
 _KNOWN = "a newer or more reliable source has this machine under another name"
 
 
-def _some(label: str, lines: Sequence[str], most: int | None) -> Iterator[str]:
-    shown = lines if most is None else lines[:most]
+def _some(label: str, lines: Sequence[str], limit: int | None) -> Iterator[str]:
+    shown = lines if limit is None else lines[:limit]
     for line in shown:
         yield f"{label}: {line}"
     if len(lines) > len(shown):

@@ -295,7 +295,7 @@ def _hand_over(applied: Application, folder: Path) -> None:
         _write_words(folder / APPLY, orders)
 
 
-def _write_words(path: Path, *words: Mapping[str, Any]) -> None:
+def _write_words(path: Path, *messages: Mapping[str, Any]) -> None:
     """Write what the probe, or the profile, is told.
 
     Raises:
@@ -304,7 +304,7 @@ def _write_words(path: Path, *words: Mapping[str, Any]) -> None:
     import json  # noqa: PLC0415 - where something is told
 
     try:
-        path.write_text("".join(json.dumps(word) + "\n" for word in words), encoding="utf-8")
+        path.write_text("".join(json.dumps(word) + "\n" for word in messages), encoding="utf-8")
     except OSError as error:
         _remove(str(path.parent))
         reason = error.strerror or error

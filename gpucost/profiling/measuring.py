@@ -234,17 +234,17 @@ def arguments(line: str) -> dict[str, Any]:
         InputError: they are not understood.
     """
     options: dict[str, Any] = {"name": "notebook"}
-    words = shlex.split(line)
+    argv = shlex.split(line)
     names = 0
-    while words:
-        word = words.pop(0)
+    while argv:
+        word = argv.pop(0)
         if word in _FLAGS:
             name, value = _FLAGS[word]
             options[name] = value
-        elif word in _VALUES and words:
+        elif word in _VALUES and argv:
             name, read = _VALUES[word]
             try:
-                options[name] = read(words.pop(0))
+                options[name] = read(argv.pop(0))
             except ValueError:
                 raise InputError(_USAGE) from None
         elif word.startswith("-") or names:

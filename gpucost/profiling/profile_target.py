@@ -138,17 +138,17 @@ def _free_for(path: Path, launch: str | None) -> bool:
 
 def _names(first: Path, job: str | None, environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the default, then names with job, with host, Slurm job and rank, with numbers."""
-    words = [_UNSAFE.sub("-", word).strip("-") for word in (job or "", host_name())]
+    labels = [_UNSAFE.sub("-", word).strip("-") for word in (job or "", host_name())]
     slurm, rank = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_PROCID", "")
     if slurm.isdecimal():
-        words.append(slurm)
+        labels.append(slurm)
         if rank.isdecimal() and environ.get("SLURM_NTASKS", "1") != "1":
-            words.append(f"rank{rank}")
+            labels.append(f"rank{rank}")
     stem = first.name.removesuffix(".json")
     yield first
-    if words[0]:
-        yield first.with_name(f"{stem}.{words[0]}.json")
-    longest = ".".join([stem, *filter(None, words)])
+    if labels[0]:
+        yield first.with_name(f"{stem}.{labels[0]}.json")
+    longest = ".".join([stem, *filter(None, labels)])
     yield first.with_name(f"{longest}.json")
     for i in range(2, _MOST_NAMES):
         yield first.with_name(f"{longest}.{i}.json")

@@ -103,7 +103,7 @@ def _write(capture: Path, target: Path, task: Task) -> tuple[Profile, Path, str 
         return write(measured, target), target, None
     run = run_files.add_part(measured, task.run_name, target, write)
     sentence = f"{run.target.name} holds {run.parts} of the {run.world} processes of this run."
-    return run.profile, run.target, None if run.whole else sentence
+    return run.profile, run.target, None if run.complete else sentence
 
 
 def _read(payload: Payload, hints: Hints) -> tuple[Recording, Profile]:
@@ -131,12 +131,12 @@ def _verdict(profile: Profile) -> str:
     """Return the first finding; with no GPU, step or request only where the time goes."""
     from planner.diagnosis.diagnose import diagnose  # noqa: PLC0415 - lazy
 
-    seen = (profile.hardware.gpu, profile.step, profile.job.serving)
-    if all(part is None for part in seen):
-        place = max(profile.waits, key=lambda wait: wait.time_fraction or 0.0, default=None)
-        if place is None or place.time_fraction is None:
+    facts = (profile.hardware.gpu, profile.step, profile.job.serving)
+    if all(part is None for part in facts):
+        longest = max(profile.waits, key=lambda wait: wait.time_fraction or 0.0, default=None)
+        if longest is None or longest.time_fraction is None:
             return "no GPU was measured and no step was seen: there is nothing to diagnose."
-        share = f"{place.time_fraction:.0%} of the time is in {place.place}"
+        share = f"{longest.time_fraction:.0%} of the time is in {longest.place}"
         return f"no GPU was measured, so there is no verdict on one; {share}."
     first = diagnose(profile)[0]
     wastes = "" if first.waste_fraction is None else f", wastes {first.waste_fraction:.0%}"

@@ -170,14 +170,14 @@ class Joined:
         target: where it lies.
         parts: measured until now.
         world: processes of the whole run.
-        whole: whether all are there.
+        complete: whether all are there.
     """
 
     profile: Profile
     target: Path
     parts: int
     world: int
-    whole: bool
+    complete: bool
 
 
 def is_part(profile: Profile) -> bool:
@@ -211,7 +211,7 @@ def add_part(
             target = _agreed(folder, free_for_run(run_name, own, profile.job.name, digits))
             name = folder / f"{os.uname().nodename}-{os.getpid()}-{own.name}"
             write(profile, name)
-            with _alone(folder):
+            with _locked(folder):
                 return _joined(folder, target, name)
         except (FileNotFoundError, InputError):
             # The part that made the run whole has just removed the folder.
@@ -233,7 +233,7 @@ def _agreed(folder: Path, name: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     """Keep other parts of the run from writing meanwhile, where the file system can."""
     with (folder / _LOCK).open("ab") as lock:
         with contextlib.suppress(OSError):
@@ -256,7 +256,7 @@ def _joined(folder: Path, target: Path, own: Path) -> Joined:
         if _parts(folder) == names:
             break
     done = _join_state(profile, target, len(same))
-    if done.whole:
+    if done.complete:
         shutil.rmtree(folder, ignore_errors=True)
     return done
 
@@ -264,7 +264,7 @@ def _joined(folder: Path, target: Path, own: Path) -> Joined:
 def _join_state(profile: Profile, target: Path, parts: int) -> Joined:
     measured, world = _counts(profile, parts)
     return Joined(
-        profile=profile, target=target, parts=measured, world=world, whole=measured >= world
+        profile=profile, target=target, parts=measured, world=world, complete=measured >= world
     )
 
 
@@ -277,7 +277,7 @@ def _counts(profile: Profile, parts: int) -> tuple[int, int]:
 def _read(target: Path) -> Joined:
     profile = _load(target)
     world = (profile.run.world if profile.run else None) or 1
-    return Joined(profile=profile, target=target, parts=world, world=world, whole=False)
+    return Joined(profile=profile, target=target, parts=world, world=world, complete=False)
 
 
 def _parts(folder: Path) -> list[Path]:

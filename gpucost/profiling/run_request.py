@@ -37,12 +37,12 @@ DEFAULT_TARGET = "after.json"
 _WARMUP_STEPS = 60  # our choice: start-up, compilation and the first reads are over by then
 
 
-def find_batch(words: tuple[str, ...], target: str | None, output: Output, *, no_gpu: bool) -> int:
+def find_batch(argv: tuple[str, ...], target: str | None, output: Output, *, no_gpu: bool) -> int:
     """Find the largest batch in trials, print what was found, and return the exit code."""
     from gpucost.files.writing import write_file  # noqa: PLC0415 - lazy
 
     room = room_bytes(free_gib(), has_gpu=not no_gpu and bool(surroundings().gpus))
-    result = search(attempt_in_child(words, os.environ, room), output.say)
+    result = search(attempt_in_child(argv, os.environ, room), output.say)
     if result.fastest is not None:
         click.echo(
             f"fastest batch: {result.fastest}; smallest within {_AS_FAST:.0%} of its throughput: "
@@ -60,15 +60,15 @@ def find_batch(words: tuple[str, ...], target: str | None, output: Output, *, no
 
 
 def applied_to(
-    words: tuple[str, ...], sources: tuple[str | None, ...], options: dict[str, Any]
+    argv: tuple[str, ...], sources: tuple[str | None, ...], options: dict[str, Any]
 ) -> Application:
     """Return what is done with the command."""
     from planner.documents.application import application, in_turns  # noqa: PLC0415 - lazy
 
     recipe = _recipe(*sources).also(options["numeric"])
     if options["ab"]:
-        return in_turns(recipe, words, _experiment())
-    return application(recipe, words, os.environ, surroundings())
+        return in_turns(recipe, argv, _experiment())
+    return application(recipe, argv, os.environ, surroundings())
 
 
 def _experiment() -> dict[str, object]:
@@ -79,7 +79,7 @@ def _experiment() -> dict[str, object]:
 
 
 def check(
-    words: tuple[str, ...],
+    argv: tuple[str, ...],
     sources: tuple[str | None, ...],
     target: str,
     *,
@@ -94,7 +94,7 @@ def check(
     problems = []
     if find_batch and any(sources):
         problems.append("--find-batch applies no recipe: leave out the recipe or the plan.")
-    if not words:
+    if not argv:
         problems.append("no COMMAND: put it behind --, such as gpucost run ... -- python train.py.")
     if recipe_path is not None and (plan_path is not None or named is not None):
         problems.append("--recipe and a PLAN: one of the two says what to apply; leave one out.")
@@ -399,8 +399,8 @@ def _does_not(
 def _events(folder: Path) -> list[Mapping[str, object]]:
     events: list[Mapping[str, object]] = []
     for path in folder.glob("*.jsonl"):
-        whole = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
-        events += [json.loads(line) for line in whole if '"tried"' in line or '"bye"' in line]
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+        events += [json.loads(line) for line in lines if '"tried"' in line or '"bye"' in line]
     return events
 
 

@@ -140,15 +140,15 @@ class _Sampler:
         try:
             return target, CaptureFile(target.with_name(capture))
         except OSError as error:
-            elsewhere = Path(tempfile.mkdtemp(prefix="gpucost-")) / target.name
-            opened = CaptureFile(elsewhere.with_name(capture))
+            fallback = Path(tempfile.mkdtemp(prefix="gpucost-")) / target.name
+            opened = CaptureFile(fallback.with_name(capture))
             reason = error.strerror or error
             self._channel.say(
                 "said",
                 f"{target.parent}: cannot be written to ({reason}); the profile goes to "
-                f"{elsewhere}.",
+                f"{fallback}.",
             )
-            return elsewhere, opened
+            return fallback, opened
 
     def _record(self) -> None:
         metrics = self._task.metrics
@@ -207,14 +207,14 @@ class _Sampler:
 
     def _follow(self) -> None:
         """Show or hide the view as we are told."""
-        words = self._channel.words
-        if HIDE in words:
+        messages = self._channel.words
+        if HIDE in messages:
             if self._view is not None:
                 self._view.hide()
             self._channel.say("hidden", value=True)
-        if self._view is not None and SHOW in words:
+        if self._view is not None and SHOW in messages:
             self._view.show()
-        words -= {HIDE, SHOW}
+        messages -= {HIDE, SHOW}
 
     def _draw(self) -> None:
         if self._view is not None and (drawn := self._view.draw()) != self._drawn:

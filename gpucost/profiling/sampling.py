@@ -271,10 +271,10 @@ def gpu_indices(text: str | None) -> tuple[int, ...] | None:
     """
     if text is None:
         return None
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() for word in words):
+    names = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() for word in names):
         raise InputError(f"--gpu-index {text}: give the driver's indices, such as 0,1.")
-    return tuple(dict.fromkeys(int(word) for word in words))
+    return tuple(dict.fromkeys(int(word) for word in names))
 
 
 def next_step(file: str, *, no_gpu: bool) -> str:

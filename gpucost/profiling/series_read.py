@@ -49,8 +49,8 @@ def time_lines(plan: str, sources: Sequence[str], jobs: Sequence[str]) -> dict[s
             f"--series {' '.join(sources)}: no series of a job of {plan} is there. A series lies "
             f"beside its profile as NAME{SAMPLES}; `gpucost profile` and `gpucost run` write it."
         )
-    most = max(_FEWEST_POINTS, min(MOST_POINTS, _ALL_POINTS // max(1, len(chosen))))
-    lines = {name: _line(file, most) for name, file in sorted(chosen.items())}
+    points = max(_FEWEST_POINTS, min(MOST_POINTS, _ALL_POINTS // max(1, len(chosen))))
+    lines = {name: _line(file, points) for name, file in sorted(chosen.items())}
     return {name: line for name, line in lines.items() if line is not None}
 
 
@@ -98,7 +98,7 @@ def _job(samples: Path) -> str | None:
         return None
 
 
-def _line(samples: Path, most: int) -> TimeLine | None:
+def _line(samples: Path, points: int) -> TimeLine | None:
     """Return the time line of samples and of the steps beside them."""
     frame = _frame(samples)
     host = None
@@ -106,7 +106,7 @@ def _line(samples: Path, most: int) -> TimeLine | None:
         host = frame[["t_s", _HOST]].drop_duplicates("t_s").sort_values("t_s")
         host = host.rename(columns={_HOST: HOST_LOAD})
     steps = samples.with_name(f"{samples.name.removesuffix(SAMPLES)}{STEPS}")
-    return time_line(frame, host, observed_steps(_steps(steps)), points=most)
+    return time_line(frame, host, observed_steps(_steps(steps)), points=points)
 
 
 def _frame(samples: Path) -> pd.DataFrame:

@@ -44,17 +44,17 @@ def schema_of(name: str, cls: type, *, many: bool = False, tagged: bool = False)
         tagged: whether `schema` stands before the fields, without being one of them.
     """
     _, classes = _published(cls)
-    whole = classes[cls.__name__] if many else classes.pop(cls.__name__)
+    schema = classes[cls.__name__] if many else classes.pop(cls.__name__)
     own = {"schema": {"const": f"gpucost.{name}/v1"}}
     if tagged:
-        whole["properties"] = {**own, **whole["properties"]}
-        whole["required"] = ["schema", *whole["required"]]
-    elif "schema" in whole["properties"]:
-        whole["properties"]["schema"] = own["schema"]
-    meaning = whole["description"]
+        schema["properties"] = {**own, **schema["properties"]}
+        schema["required"] = ["schema", *schema["required"]]
+    elif "schema" in schema["properties"]:
+        schema["properties"]["schema"] = own["schema"]
+    meaning = schema["description"]
     if many:
-        whole = {"type": "array", "items": {"$ref": f"#/$defs/{cls.__name__}"}}
-    return _document(name, meaning, whole, classes)
+        schema = {"type": "array", "items": {"$ref": f"#/$defs/{cls.__name__}"}}
+    return _document(name, meaning, schema, classes)
 
 
 def one_of(name: str, meaning: str, kinds: Sequence[type]) -> Schema:
@@ -63,10 +63,10 @@ def one_of(name: str, meaning: str, kinds: Sequence[type]) -> Schema:
     return _document(name, meaning, {"anyOf": schemas}, classes)
 
 
-def _document(name: str, meaning: str, whole: Schema, classes: dict[str, Schema]) -> Schema:
+def _document(name: str, meaning: str, schema: Schema, classes: dict[str, Schema]) -> Schema:
     head = {"$schema": _DRAFT, "$id": f"urn:gpucost:{name}:v1", "title": f"gpucost {name}"}
     definitions = {"$defs": dict(sorted(classes.items()))} if classes else {}
-    return {**head, "description": meaning, **whole, **definitions}
+    return {**head, "description": meaning, **schema, **definitions}
 
 
 def _published(*kinds: type) -> tuple[list[Schema], dict[str, Schema]]:

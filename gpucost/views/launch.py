@@ -163,7 +163,7 @@ def show_preview(
         print_table(_calls(launch), output)
         return
     job_lines = [] if job is None else _job_lines(job)
-    for line in (*_lines(launch, dry=dry, whole=output.verbose), *job_lines):
+    for line in (*_lines(launch, dry=dry, verbose=output.verbose), *job_lines):
         if dry:
             print_line(line)
         else:
@@ -172,10 +172,10 @@ def show_preview(
 
 def preview_lines(launch: Preview) -> list[str]:
     """Return a preview for people, a line each."""
-    return _lines(launch, dry=False, whole=True)
+    return _lines(launch, dry=False, verbose=True)
 
 
-def _lines(launch: Preview, *, dry: bool, whole: bool) -> list[str]:
+def _lines(launch: Preview, *, dry: bool, verbose: bool) -> list[str]:
     spec = launch.spec
     first = spec.places[0]
     lines = [f"{spec.count} x {spec.provider}/{first.text}, {first.purchase}"]
@@ -188,12 +188,12 @@ def _lines(launch: Preview, *, dry: bool, whole: bool) -> list[str]:
         lines.append(f"  cap: ${show(spec.max_usd)}")
     lines.append(f"  owner {spec.marks.owner}, plan {spec.marks.plan}")
     lines += [f"  {note}" for note in launch.notes]
-    fallbacks = [place.text for place in spec.places[1:]]
+    fallbacks = [target.text for target in spec.places[1:]]
     if fallbacks:
         lines.append(f"  if there is no capacity: {', '.join(fallbacks)}")
-    more = "" if whole else " (-v: with their arguments)"
+    more = "" if verbose else " (-v: with their arguments)"
     lines.append(f"calls that change something{more}:" if dry else f"calls{more}:")
-    lines += [f"  {_call(call) if whole else _named(call)}" for call in launch.calls]
+    lines += [f"  {_call(call) if verbose else _named(call)}" for call in launch.calls]
     lines.append(f"to end it: {'; '.join(launch.ends)}")
     if spec.idle_s is not None:
         lines.append(f"  {idle_told(spec.idle_s)}")
@@ -278,8 +278,8 @@ def nothing_made(launch: Preview, *, refused: bool) -> str:
     """Return the last line of a dry run: what a launch would come to."""
     if refused:
         return "dry run, nothing was made; a launch would be refused: see the warning."
-    most = "" if launch.most is None else f" of at most ${show(launch.most.exact)}"
-    return f"dry run, nothing was made; leave out --dry-run for a launch{most}."
+    limit = "" if launch.most is None else f" of at most ${show(launch.most.exact)}"
+    return f"dry run, nothing was made; leave out --dry-run for a launch{limit}."
 
 
 def question(launch: Preview) -> str:

@@ -81,7 +81,7 @@ def paragraph(text: str, width: int, indent: str = "") -> list[str]:
 
     What is wider than the terminal stays whole.
     """
-    joined = _COMMAND.sub(lambda match: _whole(match[0], width - len(indent)), text)
+    joined = _COMMAND.sub(lambda match: _unbroken(match[0], width - len(indent)), text)
     lines = textwrap.wrap(
         joined,
         width,
@@ -106,7 +106,7 @@ def one_line(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
 
 
-def _whole(command: str, width: int) -> str:
+def _unbroken(command: str, width: int) -> str:
     return command.replace(" ", _KEPT) if len(command) <= width else command
 
 
@@ -141,11 +141,11 @@ _FIRST_S, _AGAIN_S = 1.0, 0.2
 _ERASE = "\r\x1b[K"
 
 
-def progress(words: str, *, quiet: bool) -> ProgressCallback:
+def progress(label: str, *, quiet: bool) -> ProgressCallback:
     """Return what is told how much is done, and of how much; it tells nobody in a pipe.
 
     Args:
-        words: of the line, such as "read {done:,} of {total:,} files".
+        label: of the line, such as "read {done:,} of {total:,} files".
         quiet: tell nobody at all.
     """
     width = message_width()
@@ -158,7 +158,7 @@ def progress(words: str, *, quiet: bool) -> ProgressCallback:
         now = time.monotonic()
         if done < total and now < due:
             return
-        line = one_line(words.format(done=done, total=total), width - 1) if done < total else ""
+        line = one_line(label.format(done=done, total=total), width - 1) if done < total else ""
         if line or shown:
             due, shown = now + _AGAIN_S, bool(line)
             with contextlib.suppress(OSError):
@@ -203,9 +203,9 @@ class Output:
         if not self.quiet:
             self.insist(message)
 
-    def progress(self, words: str) -> ProgressCallback:
+    def progress(self, label: str) -> ProgressCallback:
         """Return what is told how far work is: a line on a terminal, nothing in a pipe."""
-        return progress(words, quiet=self.quiet)
+        return progress(label, quiet=self.quiet)
 
     @staticmethod
     def insist(message: str) -> None:
@@ -282,7 +282,7 @@ class Table:
         right: columns that are right-aligned, as numbers are.
         title: above it.
         spare: columns that a terminal too narrow for all leaves out, the first one first.
-        whole: columns beside the right-aligned ones and the first that are never cut.
+        uncut: columns beside the right-aligned ones and the first that are never cut.
         cut: columns that stay on one line; other names are wrapped between words first.
         chosen: the row that stands out, from 0.
     """
@@ -292,7 +292,7 @@ class Table:
     right: frozenset[str] = frozenset()
     title: str = ""
     spare: tuple[str, ...] = ()
-    whole: frozenset[str] = frozenset()
+    uncut: frozenset[str] = frozenset()
     cut: frozenset[str] = frozenset()
     chosen: int | None = None
 
@@ -388,18 +388,18 @@ def _draw(table: Table, output: Output) -> None:
         name: [printable(row[at]) for row in table.rows] for at, name in enumerate(table.columns)
     }
     heads = {name: word("column", name) for name in table.columns}
-    most = {name: max(map(cell_len, (heads[name], *cells))) for name, cells in columns.items()}
-    least = {name: _least(table, name, cells) for name, cells in columns.items()}
-    shown = [name for name in columns if _room(most.values(), 3) <= width or any(columns[name])]
+    wide = {name: max(map(cell_len, (heads[name], *cells))) for name, cells in columns.items()}
+    narrow = {name: _min_width(table, name, cells) for name, cells in columns.items()}
+    shown = [name for name in columns if _room(wide.values(), 3) <= width or any(columns[name])]
     for name in table.spare:
-        if name in shown and _room((least[name] for name in shown), 2) > width:
+        if name in shown and _room((narrow[name] for name in shown), 2) > width:
             shown.remove(name)
     left_out = [name for name in table.spare if name not in shown and any(columns[name])]
-    gap = next((n for n in _GAPS if _room((most[name] for name in shown), n) <= width), 2)
-    gap = gap if _room((least[name] for name in shown), gap) <= width else _GAPS[-1]
-    widths = {name: most[name] for name in shown}
-    while _room(widths.values(), gap) > width and widths != {name: least[name] for name in shown}:
-        widest = max(shown, key=lambda name: (widths[name] - least[name], widths[name]))
+    gap = next((n for n in _GAPS if _room((wide[name] for name in shown), n) <= width), 2)
+    gap = gap if _room((narrow[name] for name in shown), gap) <= width else _GAPS[-1]
+    widths = {name: wide[name] for name in shown}
+    while _room(widths.values(), gap) > width and widths != {name: narrow[name] for name in shown}:
+        widest = max(shown, key=lambda name: (widths[name] - narrow[name], widths[name]))
         widths[widest] -= 1
     drawn = Drawn(box=SIMPLE_HEAD, pad_edge=False, padding=_PADDING[gap])
     for name in shown:
@@ -407,9 +407,9 @@ def _draw(table: Table, output: Output) -> None:
         drawn.add_column(heads[name], justify=side, overflow="ellipsis", width=widths[name])
     for at in range(len(table.rows)):
         cells = [columns[name][at] for name in shown]
-        for place, name in enumerate(shown):
-            if name in table.cut and cell_len(cells[place]) > widths[name]:
-                cells[place] = f"{set_cell_size(cells[place], widths[name] - 1).rstrip()}…"
+        for column, name in enumerate(shown):
+            if name in table.cut and cell_len(cells[column]) > widths[name]:
+                cells[column] = f"{set_cell_size(cells[column], widths[name] - 1).rstrip()}…"
         drawn.add_row(*cells, style="bold green" if at == table.chosen else None)
     print_rich(drawn, output, max(width, _room(widths.values(), gap) + 1))
     if left_out:
@@ -423,14 +423,14 @@ def _room(widths: Iterable[int], gap: int) -> int:
     return sum(shares) + gap * (len(shares) - 1) + 1
 
 
-def _least(table: Table, name: str, cells: Sequence[str]) -> int:
+def _min_width(table: Table, name: str, cells: Sequence[str]) -> int:
     """Return how narrow a column may be: ids and amounts stay whole, names may be cut."""
     from rich.cells import cell_len  # noqa: PLC0415 - only where a table is drawn
 
     head = max(map(cell_len, word("column", name).split()), default=0)
     widest = max((head, *map(cell_len, cells)))
-    whole = table.right | table.whole | set(table.columns[:1]) - table.cut
-    return widest if name in whole else min(widest, max(_LEAST_NAME, head))
+    uncut = table.right | table.uncut | set(table.columns[:1]) - table.cut
+    return widest if name in uncut else min(widest, max(_LEAST_NAME, head))
 
 
 def folder_options(jobs_by: str | None, output: Output, default: str = "file") -> FolderReadOptions:

@@ -155,15 +155,15 @@ def _cells(enough: int, used: int) -> Text:
 
 def _action(action: Action, screen: FirstScreen, width: int, *, ids: bool) -> Text:
     """Return what is to be done, and its figures: behind it, else below it in columns."""
-    words = f"{action.text} [{action.id}]" if ids and action.id else action.text
+    label = f"{action.text} [{action.id}]" if ids and action.id else action.text
     rows = [row.figures for row in screen.actions]
     columns = [max(map(cell_len, column)) for column in zip_longest(*rows, fillvalue="")]
     aligned = sum(columns) + 2 * len(columns) - 2 <= width
     figures = "  ".join(
         map(str.ljust, action.figures, columns) if aligned else action.figures
     ).rstrip()
-    fits = cell_len(f"{words}  {figures}") <= width
-    text = _text(words, width)
+    fits = cell_len(f"{label}  {figures}") <= width
+    text = _text(label, width)
     if figures:
         text.append(f"{'  ' if fits else chr(10)}{figures}", style="green")
     return text
@@ -224,7 +224,7 @@ def _print_whole_job(job: JobPlan, plan: Plan, output: Output) -> None:
         rows=tuple(_option_rows(job)),
         right=frozenset((columns[4], columns[6])),
         spare=tuple(columns[at] for at in _SPARE),
-        whole=frozenset((*columns[4:], "GPU")),
+        uncut=frozenset((*columns[4:], "GPU")),
         chosen=ids.index(job.recommended) if job.recommended in ids else None,
     )
     print_table(table, output)
@@ -246,7 +246,7 @@ def _columns(plan: Plan) -> tuple[str, ...]:
 
 def _where(way: "report_text.Way") -> str:
     """Return where an option runs, with its GPU where the place does not name the machine."""
-    offer, where = way.offer, report_text.place(way.offer, way.count)
+    offer, where = way.offer, report_text.machine_name(way.offer, way.count)
     if offer is None or not offer.by_hand_at:
         return where
     gpus = round(offer.gpu_count * way.count)
@@ -318,7 +318,7 @@ def _finding_line(finding: Finding) -> str:
 
 def _print_fleet(fleet: Fleet, plan: Plan, output: Output) -> None:
     rows = tuple(
-        (str(p.id), report_text.place(p.offer), p.mode or _("alone"), join(p.jobs))
+        (str(p.id), report_text.machine_name(p.offer), p.mode or _("alone"), join(p.jobs))
         for p in fleet.recommended
     )
     columns = ("GPU", _("machine"), _("mode"), _("jobs"))

@@ -306,8 +306,8 @@ def _unproved(run: Deployment, presence: Mapping[str, ExistenceCheck]) -> str:
         for machine in run.machines
         if machine.id in presence and machine.state == "made"
     ]
-    words = ((states.count("not-shown"), "not shown"), (states.count("not-asked"), "not asked"))
-    parts_text = ", ".join(f"{count} {word}" for count, word in words if count)
+    labels = ((states.count("not-shown"), "not shown"), (states.count("not-asked"), "not asked"))
+    parts_text = ", ".join(f"{count} {word}" for count, word in labels if count)
     return f" ({parts_text})" if parts_text else ""
 
 

@@ -100,7 +100,7 @@ def _token_text(code: str, lang: str, answer: ServingPlan) -> str:
 
 def _asked_percent(metric: str, answer: ServingPlan) -> int:
     """Return the percentile that a target is of; the 99th where none is."""
-    stated = (re.match(rf"{metric.upper()} p(\d+) ", words) for words in answer.targets)
+    stated = (re.match(rf"{metric.upper()} p(\d+) ", target) for target in answer.targets)
     return next((int(match[1]) for match in stated if match), _PERCENTS[-1])
 
 

@@ -92,7 +92,7 @@ def _of(kind: str, language: str) -> dict[str, str]:
 
 
 @cache
-def words(language: str) -> Mapping[str, Mapping[str, str]]:
+def word_lists(language: str) -> Mapping[str, Mapping[str, str]]:
     """Return what a language calls codes, by kind."""
     tables = (table.get("words", {}) for table in _tables(language))
     return {kind: text for table in tables for kind, text in table.items()}
@@ -124,7 +124,7 @@ def word(kind: str, code: str) -> str:
     """Return a code in the words of the language; the code itself in English, or if not known."""
     if current_language() == ENGLISH:
         return code
-    return words(current_language()).get(kind, {}).get(code, code)
+    return word_lists(current_language()).get(kind, {}).get(code, code)
 
 
 def translate_text(text: str) -> str:
@@ -135,9 +135,9 @@ def translate_text(text: str) -> str:
     return message.translate_to(current_language()) if isinstance(message, Message) else text
 
 
-def join(words: Iterable[str]) -> str:
+def join(items: Iterable[str]) -> str:
     """Return words between commas."""
-    return _(", ").join(words)
+    return _(", ").join(items)
 
 
 def gap() -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, UnsetType
 
 from templates.language.translate import _
-from templates.report_text import place
+from templates.report_text import machine_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -132,4 +132,4 @@ def _title(offer: RentedOffer | None, count: int) -> str:
     if offer is None:
         return _("a machine without a known price")
     gpus = f"{offer.gpu_count:g}x {offer.gpu}" if offer.gpu_count != 1 else offer.gpu
-    return f"{place(offer, count)}: {gpus}"
+    return f"{machine_name(offer, count)}: {gpus}"

@@ -43,7 +43,7 @@ def what_if_table(plan: Plan, detailed: Collection[str]) -> dict[str, Any]:
     numbers = {job.name: number for number, job in enumerate(plan.jobs)}
     return {
         "rate": int(engineer_usd(plan)),
-        "jobs": [_job(job, numbers, whole=job.name in detailed) for job in plan.jobs],
+        "jobs": [_job(job, numbers, is_full=job.name in detailed) for job in plan.jobs],
         "groups": _groups(plan, numbers) if plan.fleet else [],
     }
 
@@ -52,9 +52,9 @@ def engineer_usd(plan: Plan) -> Decimal:
     """Return what the plan pays an engineer an hour."""
     for job in plan.jobs:
         for option in job.options:
-            worth = option.benefit
-            if worth is not None and worth.effort_hours:
-                return Decimal(round(worth.effort_usd / Decimal(str(worth.effort_hours))))
+            benefit = option.benefit
+            if benefit is not None and benefit.effort_hours:
+                return Decimal(round(benefit.effort_usd / Decimal(str(benefit.effort_hours))))
     return _RATE
 
 
@@ -96,9 +96,9 @@ def _short(usd: Decimal) -> str:
     return f"{usd.quantize(_MICRO).normalize():f}"
 
 
-def _job(job: JobPlan, numbers: Mapping[str, int], *, whole: bool) -> dict[str, Any]:
+def _job(job: JobPlan, numbers: Mapping[str, int], *, is_full: bool) -> dict[str, Any]:
     cost, share = job.baseline.cost, job.baseline.share
-    options = [option for option in job.options if whole or option.id == job.recommended]
+    options = [option for option in job.options if is_full or option.id == job.recommended]
     return {
         "name": job.name,
         "today": None if cost.total is None else [*map(_short, pieces([(cost.lines, True)]))],
@@ -117,7 +117,7 @@ def _ended(job: JobPlan) -> dict[str, list[str]]:
 
 
 def _option(option: Option, job: JobPlan) -> dict[str, Any]:
-    worth, today, offer = option.benefit, job.baseline.offer, option.offer
+    benefit, today, offer = option.benefit, job.baseline.offer, option.offer
     is_today = today is not None and _sold_as(today) == _sold_as(offer)
     weak = option.hours.weak or (option.speed is not None and option.speed.weak)
     return {
@@ -130,9 +130,9 @@ def _option(option: Option, job: JobPlan) -> dict[str, Any]:
         "leaves": not is_today,
         "weak": weak and option.id != job.recommended,
         "usd": ends(pieces([(option.cost.lines, is_today)]), option.cost),
-        "periods": f"{worth.periods:f}" if worth else "1",
-        "work_h": worth.effort_hours if worth else 0,
-        "move_usd": f"{worth.moving_usd or 0:f}" if worth else "0",
+        "periods": f"{benefit.periods:f}" if benefit else "1",
+        "work_h": benefit.effort_hours if benefit else 0,
+        "move_usd": f"{benefit.moving_usd or 0:f}" if benefit else "0",
     }
 
 

@@ -195,11 +195,11 @@ def tiles(plan: Plan) -> list[_Tile]:
     note = _range_words(cost)
     if (cure := _cure_alone(plan)) and cure.kind == "try":
         note = _("expected, by a change on today's machine")
-    least = ">= " if total.at_least else ""
+    prefix = ">= " if total.at_least else ""
     saves = before - cost.mid
     paid = _Tile(
         label=_("You pay"),
-        value=least + report_text.whole_dollars(before),
+        value=prefix + report_text.whole_dollars(before),
         note=_("{period}; {use}", period=report_text.period_words(plan), use=_use(plan)),
     )
     if not saves:
@@ -223,8 +223,8 @@ def _is_known(plan: Plan) -> bool:
 def _cure_alone(plan: Plan) -> Now | None:
     """Return the change on today's machine of one job that stays on it; else None."""
     job, now = plan.jobs[0], plan.jobs[0].answer.now
-    alone = len(plan.jobs) == 1 and job.choice is None
-    return now if alone and now is not None and now.usd is not None else None
+    is_single = len(plan.jobs) == 1 and job.choice is None
+    return now if is_single and now is not None and now.usd is not None else None
 
 
 def _advised(plan: Plan, total: RecommendedTotal) -> CostRange:
@@ -280,16 +280,16 @@ def _bars(
             label=label,
             text=report_text.money_text(cost.mid) if cost.mid else "",
             notes=notes,
-            percent=_place(cost.mid * scale),
-            low_percent=_place(cost.low * scale) if cost.low != cost.high else None,
-            high_percent=_place(cost.high * scale) if cost.low != cost.high else None,
+            percent=_rounded(cost.mid * scale),
+            low_percent=_rounded(cost.low * scale) if cost.low != cost.high else None,
+            high_percent=_rounded(cost.high * scale) if cost.low != cost.high else None,
             kind=kind,
         )
         for label, cost, notes, kind in bars
     ]
 
 
-def _place(percent: Decimal) -> float:
+def _rounded(percent: Decimal) -> float:
     return float(round(percent, 1))
 
 
@@ -381,9 +381,9 @@ def _details(
     )
 
 
-def _common(words: Iterable[str]) -> str:
+def _common(values: Iterable[str]) -> str:
     """Return the words that come most often."""
-    return next((most for most, _often in Counter(words).most_common(1)), "")
+    return next((value for value, _often in Counter(values).most_common(1)), "")
 
 
 def _job_heads(plan: Plan) -> tuple[str, ...]:
@@ -428,8 +428,8 @@ def _doubts(job: JobPlan) -> list[tuple[str, str, float, float]]:
         (
             name,
             f"{report_text.whole_dollars(a)}-{report_text.whole_dollars(b)[1:]}",
-            _place((a - low) * scale),
-            _place((b - a) * scale),
+            _rounded((a - low) * scale),
+            _rounded((b - a) * scale),
         )
         for name, a, b in rows
     ]
@@ -450,8 +450,8 @@ def _drawn(
     points = len(line["busy"])
     curves = [Line(label=label, path=_path(line[name]), kind=kind) for label, name, kind in rows]
     length_s = line["point_s"] * points
-    unit_s, words = next(unit for unit in _UNITS if length_s >= 2 * unit[0] or unit[0] == 1.0)
-    end = _(words, n=f"{length_s / unit_s:.3g}")
+    unit_s, unit_text = next(unit for unit in _UNITS if length_s >= 2 * unit[0] or unit[0] == 1.0)
+    end = _(unit_text, n=f"{length_s / unit_s:.3g}")
     return curves, ("0", end), _stretches(line["phases"], points)
 
 

@@ -18,8 +18,8 @@ from templates.report_text import (
     changes,
     cost_range,
     fastest,
+    machine_name,
     money_text,
-    place,
     read_on,
     today_cost,
     whole_dollars,
@@ -79,8 +79,8 @@ def decision(job: JobPlan, plan: Plan) -> list[Row]:
         how = changes(option, plan)
         first = first_with.setdefault(how, option.id)
         same = first != option.id and how != _("unchanged")
-        words = _("with the changes of {id}", id=first) if same else how
-        rows.append(_row(join(titles), option, words, job, plan))
+        phrase = _("with the changes of {id}", id=first) if same else how
+        rows.append(_row(join(titles), option, phrase, job, plan))
     return rows
 
 
@@ -154,20 +154,20 @@ def _leave(job: JobPlan) -> Row:
 
 
 def _with_gpu(offer: RentedOffer | None, count: int) -> str:
-    where = place(offer, count)
+    where = machine_name(offer, count)
     if offer is None:
         return where
     return _("{where} ({more})", where=where, more=f"{offer.gpu_count}x {offer.gpu}")
 
 
 def _row(title: str, option: Option, how: str, job: JobPlan, plan: Plan) -> Row:
-    worth = option.benefit
+    benefit = option.benefit
     return Row(
         title=_("{title} ({id})", title=title, id=option.id),
         what=_("{where}, {how}", where=_with_gpu(option.offer, option.count), how=how),
         cost=cost_range(option.cost),
         saves=year(option.saves.usd, plan, at_most=option.cost.at_least),
-        work=work_hours(worth.effort_hours) if worth else _("unknown"),
+        work=work_hours(benefit.effort_hours) if benefit else _("unknown"),
         paid_back=paid_back(option, plan),
         price=read_on(option.offer),
         sure=level(option.confidence),
@@ -202,11 +202,11 @@ def year_words(plan: Plan) -> str:
 
 def paid_back(option: Option, plan: Plan) -> str:
     """Return after how long the expected saving has paid for the work and the move."""
-    worth = option.benefit
-    if worth is None or (worth.pays_back_periods is None and option.saves.usd is None):
+    benefit = option.benefit
+    if benefit is None or (benefit.pays_back_periods is None and option.saves.usd is None):
         return _("unknown")
-    time = after(worth.pays_back_periods, plan)
-    return _("{time} at least", time=time) if worth.moving_usd is None else time
+    time = after(benefit.pays_back_periods, plan)
+    return _("{time} at least", time=time) if benefit.moving_usd is None else time
 
 
 def payback(periods: float | None, plan: Plan, *, is_least: bool) -> str:
@@ -238,10 +238,10 @@ def after(periods: float | None, plan: Plan) -> str:
     days = periods * _DAYS_PER_MONTH
     if days > _LONG_DAYS:
         return _("over 3 years")
-    whole = round(days)
-    if whole == 0:
+    days_rounded = round(days)
+    if days_rounded == 0:
         return _("at once")
-    return _("{n} days", n=whole) if whole != 1 else _("1 day")
+    return _("{n} days", n=days_rounded) if days_rounded != 1 else _("1 day")
 
 
 def copies(by_hour: Sequence[int]) -> str:
@@ -283,7 +283,7 @@ def stay(job: JobPlan) -> str:
             return _(
                 "Keep it for now: {where} ({gpu}) is surely cheaper, but takes {hours} h in place "
                 "of {today} h.",
-                where=place(cheaper.offer, cheaper.count),
+                where=machine_name(cheaper.offer, cheaper.count),
                 gpu=cheaper.offer.gpu,
                 hours=f"{cheaper.hours.mid:.0f}",
                 today=f"{today.hours.mid:.0f}",

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
-from templates.report_text import changes, dollars, money_range, period_words, place
+from templates.report_text import changes, dollars, machine_name, money_range, period_words
 from templates.reports.decision import Row, level, paid_back, work_hours, year
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ class Alike:
     def ended(self) -> Decimal | None:
         """What is still paid for those that end, by ending them alone; None where unknown."""
         costs = [job.ended.cost for job in self.jobs if job.ended]
-        known = [usd for usd in costs if usd is not None]
-        return sum(known, _ZERO) if len(known) == len(costs) else None
+        priced = [usd for usd in costs if usd is not None]
+        return sum(priced, _ZERO) if len(priced) == len(costs) else None
 
     def after(self, plan: Plan) -> Decimal | None:
         """Return what is still paid for those that end or stay as they are; None where unknown.
@@ -93,10 +93,10 @@ def _part(job: JobPlan, plan: Plan) -> Decimal:
     """Return what a job pays of machines that are packed anew, on which it shares no GPU."""
     groups = plan.fleet.recommended_groups if plan.fleet else ()
     lines, names = next((g.lines, set(g.jobs)) for g in groups if job.name in g.jobs)
-    alike = [j for j in plan.jobs if j.name in names and j.placement is None and not j.ended]
-    bills = {other.name: other.baseline.cost.total or _ZERO for other in alike}
-    whole, paid = sum(bills.values(), _ZERO), sum((line.usd for line in lines), _ZERO)
-    return paid * bills[job.name] / whole if whole else paid / len(alike)
+    staying = [j for j in plan.jobs if j.name in names and j.placement is None and not j.ended]
+    bills = {peer.name: peer.baseline.cost.total or _ZERO for peer in staying}
+    total, paid = sum(bills.values(), _ZERO), sum((line.usd for line in lines), _ZERO)
+    return paid * bills[job.name] / total if total else paid / len(staying)
 
 
 def short(name: str) -> str:
@@ -124,11 +124,11 @@ def _shown_facts(job: JobPlan, plan: Plan) -> tuple[object, ...]:
     advice: tuple[object, ...] = ()
     if option is not None:
         cost = option.cost
-        where = place(option.offer, option.count)
+        where = machine_name(option.offer, option.count)
         advice = (where, changes(option), cost.low, cost.mid, cost.high, option.confidence)
     return (
         job.kind,
-        place(today.offer, today.count),
+        machine_name(today.offer, today.count),
         today.assumed,
         today.cost.total,
         tuple(finding.code for finding in job.findings),
@@ -156,7 +156,7 @@ def alternative(packing: Alternative, plan: Plan) -> str:
 
 
 def _machine(packing: Alternative) -> str:
-    return _("{gpu} at {where}", gpu=packing.offer.gpu, where=place(packing.offer))
+    return _("{gpu} at {where}", gpu=packing.offer.gpu, where=machine_name(packing.offer))
 
 
 _LEVELS = ("good", "fair", "low")
@@ -213,19 +213,19 @@ def group_row(group: Alike, plan: Plan) -> Row:
     costs = [item.cost for item in group.choices]
     ends = (sum((getattr(cost, end) for cost in costs), _ZERO) for end in ("low", "mid", "high"))
     saves = None if option.saves.usd is None else group.at_stake
-    worth = option.benefit
+    gain = option.benefit
     how = report_text.changes(option, plan)
     return Row(
         title=cause,
         what=_(
             "{id}: {where}, {how}",
             id=option.id,
-            where=report_text.place(option.offer, option.count),
+            where=report_text.machine_name(option.offer, option.count),
             how=how,
         ),
         cost=money_range(*ends, at_least=option.cost.at_least),
         saves=year(saves, plan, at_most=option.cost.at_least),
-        work=work_hours(n * worth.effort_hours) if worth else _("unknown"),
+        work=work_hours(n * gain.effort_hours) if gain else _("unknown"),
         paid_back=paid_back(option, plan),
         price=report_text.read_on(option.offer),
         sure=level(option.confidence) if option.confidence else sure,
@@ -234,15 +234,15 @@ def group_row(group: Alike, plan: Plan) -> Row:
 
 def _gpus(group: Alike, plan: Plan) -> str:
     """Return on which GPUs jobs of a group are: `GPU 1`, `GPUs 1, 2, 3`."""
-    ids = sorted(place.id for place in _places(group, plan))
+    ids = sorted(placement.id for placement in _places(group, plan))
     shown = join(map(str, ids[:_NAMES])) + (" ..." if len(ids) > _NAMES else "")
     return _("GPUs {ids}", ids=shown) if len(ids) > 1 else _("GPU {ids}", ids=shown)
 
 
 def _places(group: Alike, plan: Plan) -> list[Placement]:
     """Return the GPUs that jobs of a group are on, each once."""
-    places = [place for job in group.jobs if (place := plan.placement_of(job))]
-    return list({place.id: place for place in places}.values())
+    places = [placement for job in group.jobs if (placement := plan.placement_of(job))]
+    return list({placement.id: placement for placement in places}.values())
 
 
 def names(some: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from pricing.message import Message
 from templates import report_text
 from templates.language.translate import _, join, translate_text, word
-from templates.report_text import money_range, money_text, period_words, place, whole_dollars
+from templates.report_text import machine_name, money_range, money_text, period_words, whole_dollars
 from templates.reports.decision import work_hours
 from templates.reports.fleet_rows import Alike, group_alike, group_row, names
 from templates.reports.job_screen import (
@@ -51,9 +51,9 @@ def fleet_screen(plan: Plan, read_from: str = "") -> FirstScreen:
     paid = sum((cost for cost in costs if cost is not None), _ZERO)
     fleet, causes, wasted = plan.fleet, _waste_by_cause(plan), _wasted_usd(plan)
     gpus = fleet.gpus_before if fleet else sum(map(gpus_of, plan.jobs))
-    alike = group_alike(plan)
-    command, groups = _fleet_command(plan, alike), [g for g in alike if not g.first.ended]
-    ended = [job for group in alike if group.first.ended for job in group.jobs]
+    rows = group_alike(plan)
+    command, groups = _fleet_command(plan, rows), [g for g in rows if not g.first.ended]
+    ended = [job for group in rows if group.first.ended for job in group.jobs]
     stopped = _stopped(tuple(ended), plan)  # up to two lines; these jobs need no row of their own
     tries = _fewer_copies(plan)
     assumed, by_team = _assumed(plan), _teams(plan)
@@ -112,21 +112,21 @@ def _all_pay(plan: Plan) -> str:
     costs = [job.baseline.cost for job in plan.jobs if job.baseline.cost.total is not None]
     if not costs:
         return _("unknown; --machine or --price sets it")
-    least = _("at least ") if any(cost.at_least for cost in costs) else ""
+    prefix = _("at least ") if any(cost.at_least for cost in costs) else ""
     paid = sum((cost.total or _ZERO for cost in costs), _ZERO)
-    words = _("{usd} {period}", usd=f"{least}{money_text(paid)}", period=period_words(plan))
+    text = _("{usd} {period}", usd=f"{prefix}{money_text(paid)}", period=period_words(plan))
     if owed := plan.recommended.owed_usd if plan.recommended else _ZERO:
         usd = _("all") if owed >= paid else whole_dollars(owed)
-        words = _("{paid}; {usd} of it owed whatever runs", paid=words, usd=usd)
+        text = _("{paid}; {usd} of it owed whatever runs", paid=text, usd=usd)
     if unpriced := len(plan.jobs) - len(costs):
-        words = _("{paid}; what {n} of the jobs cost is unknown", paid=words, n=unpriced)
-    return words
+        text = _("{paid}; what {n} of the jobs cost is unknown", paid=text, n=unpriced)
+    return text
 
 
 def _assumed(plan: Plan) -> list[Line]:
     """Return on which machines jobs were taken to run, where nothing says it."""
     places = {
-        place(today.offer): None
+        machine_name(today.offer): None
         for today in (job.baseline for job in plan.jobs)
         if today.assumed and today.offer is not None
     }
@@ -186,8 +186,8 @@ def _wasted_by_all(by_cause: Mapping[str, Decimal], wasted: Decimal, paid: Decim
         return [Line(label=_("Wasted"), text=amount, kind="waste")]
     text = _("{amount}: {cause}", amount=amount, cause=translate_text(cause))
     if by_cause[cause] < wasted:
-        most = whole_dollars(by_cause[cause])
-        text += _(" ({usd} of it)", usd=most)
+        largest = whole_dollars(by_cause[cause])
+        text += _(" ({usd} of it)", usd=largest)
     return [Line(label=_("Wasted"), text=text, kind="waste")]
 
 
@@ -373,7 +373,7 @@ def _all_to(alternative: Alternative, plan: Plan) -> str:
     n = sum(item.offer == offer for item in placements)
     if everyone and not n:
         n = alternative.gpus_after
-    where = {"who": who, "gpu": offer.gpu, "where": place(offer)}
+    where = {"who": who, "gpu": offer.gpu, "where": machine_name(offer)}
     return (
         _("{who} to {n}x {gpu}, {where}", n=n, **where)
         if n

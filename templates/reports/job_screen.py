@@ -19,10 +19,10 @@ from templates import report_text
 from templates.language.translate import _, join, plan_file, translate_text, word
 from templates.report_text import (
     cost_range,
+    machine_name,
     money_range,
     money_text,
     period_words,
-    place,
     whole_dollars,
 )
 from templates.reports.decision import (
@@ -136,7 +136,7 @@ def job_screen(job: JobPlan, plan: Plan, read_from: str = "") -> FirstScreen:
     """Return the first lines of one job of a plan, as `first_screen`."""
     today, option = job.baseline, job.choice
     busy = None if job.busy_fraction is UNSET else float(job.busy_fraction)
-    where = place(today.offer, today.count)
+    where = machine_name(today.offer, today.count)
     if today.offer is not None:
         part, n = shown_part(job), gpus_of(job)
         where = _("{n}x {gpu} on {where}", n=n, gpu=today.offer.gpu, where=where)
@@ -183,7 +183,7 @@ def _sharing(job: JobPlan, plan: Plan) -> str:
     shared = plan.placement_of(job)
     if shared is None:
         return ""
-    where = f"GPU {shared.id} ({place(shared.offer)})"
+    where = f"GPU {shared.id} ({machine_name(shared.offer)})"
     neighbors = [name for name in shared.jobs if name != job.name]
     if neighbors:
         return _("share {where} with {others}", where=where, others=names(neighbors))
@@ -256,10 +256,10 @@ _DIED = frozenset(("read.out-of-memory", "read.out-of-memory-again", "read.job-e
 
 def _scaled(option: Option, by_hour: Sequence[int]) -> str:
     """Return the copies by the hour, and how many where they take less than expected."""
-    text, most = copies(by_hour), math.ceil(option.count * option.hours.high / _MONTH_H)
-    if len(by_hour) > 1 or most <= option.count:
+    text, maximum = copies(by_hour), math.ceil(option.count * option.hours.high / _MONTH_H)
+    if len(by_hour) > 1 or maximum <= option.count:
         return text
-    return _("{text}; up to {n} if each takes less than predicted", text=text, n=most)
+    return _("{text}; up to {n} if each takes less than predicted", text=text, n=maximum)
 
 
 def shown_part(job: JobPlan) -> tuple[int, int] | None:
@@ -282,8 +282,8 @@ def _pay(job: JobPlan, plan: Plan) -> str:
     cost = job.baseline.cost
     if cost.total is None:
         return _("unknown: --machine sets today's machine")
-    least = _("at least ") if cost.at_least else ""
-    usd = f"{least}{money_text(cost.total)}"
+    prefix = _("at least ") if cost.at_least else ""
+    usd = f"{prefix}{money_text(cost.total)}"
     text = _("{usd} {period}", usd=usd, period=period_words(plan))
     if (part := shown_part(job)) is not None:
         shares = {"held": part[0], "of": part[1]}
@@ -367,14 +367,14 @@ def _part_of_waste(lost: Decimal | None, first: Finding | None) -> Decimal:
 
 
 def _waste(
-    first: Finding, paid: Decimal | None, elsewhere: Decimal, together: Decimal | None
+    first: Finding, paid: Decimal | None, other_usd: Decimal, together: Decimal | None
 ) -> Line:
     """Return what is wasted and why.
 
     Args:
         first: the verdict.
         paid: for the period.
-        elsewhere: part of its waste whose cause stands in a line of its own.
+        other_usd: part of its waste whose cause stands in a line of its own.
         together: its waste and that of the findings beside it.
     """
     cause, waste = translate_text(first.cause), first.waste_usd
@@ -385,9 +385,9 @@ def _waste(
     amount = _("{usd} ({share})", usd=usd, share=share) if share else usd
     if together > waste:
         amount = _("{amount}, {part} of it so", amount=amount, part=whole_dollars(waste))
-    elif elsewhere:
-        rest = whole_dollars(round(waste, 0) - round(elsewhere, 0))
-        amount = _("{amount}; the other {rest}", amount=amount, rest=rest)
+    elif other_usd:
+        more = whole_dollars(round(waste, 0) - round(other_usd, 0))
+        amount = _("{amount}; the other {rest}", amount=amount, rest=more)
     text = _("{amount}: {cause}", amount=amount, cause=cause)
     return Line(label=_("Wasted"), text=text, kind="waste")
 
@@ -422,7 +422,7 @@ def _actions(job: JobPlan, plan: Plan) -> list[Action]:
 
 def _recommended(option: Option, plan: Plan) -> Action:
     """Return what a plan of an earlier version, which has no answer, recommends."""
-    text = f"{place(option.offer, option.count)}, {report_text.changes(option, plan)}"
+    text = f"{machine_name(option.offer, option.count)}, {report_text.changes(option, plan)}"
     figures = cost_range(option.cost), saved_words(option.saves.fraction)
     return Action(label=_("Next"), id=option.id, text=text, figures=figures, cost=_of(option))
 
@@ -453,7 +453,7 @@ def _trial_action(now: Now, job: JobPlan, plan: Plan) -> Action:
 def _where(option: Option, *, is_manual: bool) -> str:
     """Return where an option runs, with its GPU where the place does not name the machine."""
     offer, count = option.offer, option.count
-    where = place(offer, count, is_manual=is_manual)
+    where = machine_name(offer, count, is_manual=is_manual)
     gpus = round(offer.gpu_count * count)
     return (
         _("{n}x {gpu} on {where}", n=gpus, gpu=offer.gpu, where=where)
@@ -469,10 +469,10 @@ def _saves(way: Way) -> bool:
 def _todo(codes: tuple[str, ...], plan: Plan, done: list[tuple[str, ...]]) -> str:
     """Return the changes of an option; those of an action above by its number."""
     parts = [above for above in done if above and set(above) <= set(codes)]
-    most = max(parts, key=len, default=())
-    titles = [report_text.action(code, plan) for code in codes if code not in most]
+    longest = max(parts, key=len, default=())
+    titles = [report_text.action(code, plan) for code in codes if code not in longest]
     titles = [title.partition(" (")[0] for title in titles] if done else titles
-    return _(" + ").join([_("with {n}", n=done.index(most) + 1), *titles] if most else titles)
+    return _(" + ").join([_("with {n}", n=done.index(longest) + 1), *titles] if longest else titles)
 
 
 def _doubts(way: Way, option: Option, now: Now | None) -> list[str]:
@@ -496,18 +496,18 @@ def _doubts(way: Way, option: Option, now: Now | None) -> list[str]:
 
 def _less_but(job: JobPlan) -> Iterator[Line]:
     """Yield why an option that is listed for less than the cheapest is not called that."""
-    way, least = job.answer.cheapest, min(job.options, key=lambda o: o.cost.mid, default=None)
-    if way is None or least is None or not _saves(way) or least.cost.mid >= way.usd.mid:
+    way, lower = job.answer.cheapest, min(job.options, key=lambda o: o.cost.mid, default=None)
+    if way is None or lower is None or not _saves(way) or lower.cost.mid >= way.usd.mid:
         return
     why = _("its price has no date")  # what else keeps an option from being called the cheapest
-    if least.offer.purchase == "spot":
+    if lower.offer.purchase == "spot":
         why = _("it may be taken back")
-    elif least.speed is not None and least.speed.weak:
+    elif lower.speed is not None and lower.speed.weak:
         why = _("its speed or its machine is not sure")
-    elif least.cost.at_least:
+    elif lower.cost.at_least:
         why = _("a part of its bill is unknown")
     text = _(
-        "{id} is listed at {usd} but {why}", id=least.id, usd=whole_dollars(least.cost.mid), why=why
+        "{id} is listed at {usd} but {why}", id=lower.id, usd=whole_dollars(lower.cost.mid), why=why
     )
     yield Line(label=_("For less"), text=text, kind="spare")
 

@@ -180,7 +180,7 @@ _JOB = "job.md.j2"
 """Rows, names and notes of a table, list or sentence: our own choice of what is still read."""
 
 
-def markdown_report(plan: Plan, environment: Environment, *, most: int = MOST_CHARACTERS) -> str:
+def markdown_report(plan: Plan, environment: Environment, *, limit: int = MOST_CHARACTERS) -> str:
     """Return the report of a plan as GitHub reads markdown; of several jobs within a length."""
     if len(plan.jobs) == 1:
         (job,) = plan.jobs
@@ -188,16 +188,16 @@ def markdown_report(plan: Plan, environment: Environment, *, most: int = MOST_CH
         body = _job(job, plan, environment, level="full", mark="##")
         teams, end = _teams(plan, environment, _ROWS[0]), _end(plan, environment)
         return _tidy(glossed(title + body + teams + end))
-    return _tidy(glossed(_several(plan, environment, most)))
+    return _tidy(glossed(_several(plan, environment, limit)))
 
 
-def _several(plan: Plan, environment: Environment, most: int) -> str:
+def _several(plan: Plan, environment: Environment, limit: int) -> str:
     groups = group_alike(plan)
     title = f"# {_('GPU cost report: {n} jobs', n=len(plan.jobs))}\n\n"
     end = _end(plan, environment)
     for rows in _ROWS:
         top = title + _summary(plan, groups, environment, rows)
-        room = most - _ROOM - len(top) - len(end)
+        room = limit - _ROOM - len(top) - len(end)
         if room > 0:
             break
     return top + "".join(_folds(plan, groups, environment, room)) + end

@@ -28,7 +28,7 @@ from templates.language.translate import (
     showing,
     translate_text,
     use_language,
-    words,
+    word_lists,
 )
 from templates.render import environment, render_change, render_report
 from tests.templates.documents import CASES, planned
@@ -111,9 +111,9 @@ def test_every_cause_action_reason_and_reading_has_chinese_words() -> None:
         prose = [case.cause for rule in RULES for case in rule.cases]
         prose += [action.title for action in ACTIONS.values()]
         assert [one for one in prose if translate_text(one) == one] == []
-    assert set(get_args(Reason)) == set(words("zh")["reason"])
+    assert set(get_args(Reason)) == set(word_lists("zh")["reason"])
     unnamed = {"precision": "精度"}
-    known = {**words("zh")["reading"], **unnamed}
+    known = {**word_lists("zh")["reading"], **unnamed}
     assert sorted({signal.name for signal in SIGNALS.values()} - set(known)) == []
 
 

@@ -87,8 +87,8 @@ def hold_cap(extension: Extension, max_cost: Decimal | None) -> None:
     if extension.usd is None:
         raise RefusedError(Message("machine.no-price-no-cap", run=run))
     if extension.usd > cap:
-        words = {"usd": show(extension.usd), "cap": show(cap)}
-        raise RefusedError(Message("machine.over-cap", run=run, **words))
+        details = {"usd": show(extension.usd), "cap": show(cap)}
+        raise RefusedError(Message("machine.over-cap", run=run, **details))
 
 
 @click.command(name="extend", epilog="Example: gpucost extend k3f9xw2m 2h")

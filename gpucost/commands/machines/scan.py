@@ -165,8 +165,8 @@ def _show(scan: AccountScan, owner_tag: str, output: Output) -> None:
         shown = [*idle, *(active[:_OTHERS] if cut else active)]
         if shown:
             print_table(_table(shown, scan.as_of, output), output)
-        for place, item in enumerate(idle, 1) if is_table else ():
-            click.echo(printable(f"{_command(item)}  # {place}"))
+        for number, item in enumerate(idle, 1) if is_table else ():
+            click.echo(printable(f"{_command(item)}  # {number}"))
         if cut:
             output.say(f"and {len(active) - _OTHERS} more that are not idle: -v, or -f csv.")
     for sentence in scan.unseen:
@@ -238,7 +238,7 @@ _WHOLE = (*_COLUMNS, "idle", "why", "id", "USD/h", "at least", "by gpucost", "co
 def _table(items: Iterable[ScannedItem], now: datetime, output: Output) -> Table:
     """Return a row an item; other formats than the table also have what ends it."""
     is_table = output.format == "table"
-    rows = [_row(place, item, now, output.format) for place, item in enumerate(items, 1)]
+    rows = [_row(number, item, now, output.format) for number, item in enumerate(items, 1)]
     return Table(
         columns=_COLUMNS if is_table else _WHOLE,
         rows=tuple(row[: len(_COLUMNS)] if is_table else row for row in rows),
@@ -248,7 +248,7 @@ def _table(items: Iterable[ScannedItem], now: datetime, output: Output) -> Table
     )
 
 
-def _row(place: int, item: ScannedItem, now: datetime, form: str) -> tuple[str, ...]:
+def _row(number: int, item: ScannedItem, now: datetime, form: str) -> tuple[str, ...]:
     """Return the cells of an item; amounts in CSV, which programs read, are digits alone."""
     rate, spent = item.usd_per_hour, item.usd_so_far
     more = ">" if item.at_least and form != "csv" else ""
@@ -256,7 +256,7 @@ def _row(place: int, item: ScannedItem, now: datetime, form: str) -> tuple[str, 
     days = None if item.started_at is None else (now - item.started_at).total_seconds() / 86_400
     hourly = "unknown" if rate is None else plain(round(rate, 6))
     return (
-        str(place),
+        str(number),
         item.type if item.kind == MACHINE else f"{item.kind} {item.type}".strip(),
         f"{item.provider} {item.region}",
         item.name or item.id,

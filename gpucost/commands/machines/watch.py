@@ -218,9 +218,9 @@ def uninstall_timer(plan: Schedule) -> tuple[str, ...]:
     return tuple(str(file) for file in present)
 
 
-def _systemctl(*words: str) -> str:
+def _systemctl(*arguments: str) -> str:
     """Run `systemctl --user`; empty where it went well, else why not."""
-    command = ("systemctl", "--user", *words)
+    command = ("systemctl", "--user", *arguments)
     try:
         done = subprocess.run(  # noqa: S603 - words of ours
             command, check=False, capture_output=True, text=True, timeout=_CALL_S

@@ -76,9 +76,9 @@ def _request(words: tuple[str, ...], output: Output, options: dict[str, Any]) ->
 
 
 def _planning(options: dict[str, Any]) -> tuple[str, ...]:
-    words: list[str] = []
+    arguments: list[str] = []
     for name in ("current", "price", "hours_per_month", "provider", "region"):
         value = options[name]
         for item in value if isinstance(value, tuple) else () if value is None else (value,):
-            words += [f"--{name.replace('_', '-')}", str(item)]
-    return tuple(words)
+            arguments += [f"--{name.replace('_', '-')}", str(item)]
+    return tuple(arguments)

@@ -57,9 +57,9 @@ def command(words: tuple[str, ...], target: str | None, output: Output, **option
     return measure(task, output)
 
 
-def _check(words: tuple[str, ...], pid: int | None, target: str | None, interval_s: float) -> None:
+def _check(argv: tuple[str, ...], pid: int | None, target: str | None, interval_s: float) -> None:
     problems = []
-    if words and pid is not None:
+    if argv and pid is not None:
         problems.append("--pid and a COMMAND: only one of the two can be measured; leave one out.")
     if not _SHORTEST_S <= interval_s <= _LONGEST_S:
         problems.append(f"--interval {interval_s:g}s: must be between 0.1s and 60s.")

@@ -65,13 +65,13 @@ def command(
     from gpucost.profiling.measurement import measure  # noqa: PLC0415 - lazy
     from gpucost.profiling.sampling import Task, gpu_indices  # noqa: PLC0415 - lazy
 
-    words: tuple[str, ...] = ctx.meta[_COMMAND]
+    argv: tuple[str, ...] = ctx.meta[_COMMAND]
     sources = (plan_path, recipe_path, named)
-    check(words, sources, target, find_batch=options["find_batch"])
+    check(argv, sources, target, find_batch=options["find_batch"])
     if options["find_batch"]:
         is_named = ctx.get_parameter_source("target") is ParameterSource.COMMANDLINE
-        return find_batch(words, target if is_named else None, output, no_gpu=options["no_gpu"])
-    applied = applied_to(words, sources, options)
+        return find_batch(argv, target if is_named else None, output, no_gpu=options["no_gpu"])
+    applied = applied_to(argv, sources, options)
     task = Task(
         command=applied.command,
         target=Path(target),

@@ -87,13 +87,13 @@ def command(
         raise InputError(f"--interval {interval}s: give at least {_SHORTEST_S}s.")
     offer = _offer(machine, metadata=not no_metadata)
     with NvmlReader() as reader:
-        whole = [gpu for gpu in reader.identities if gpu.partition is None]
+        unsliced = [gpu for gpu in reader.identities if gpu.partition is None]
         hourly = price if price is not None else offer.usd_per_hour if offer else None
-        count = max(len(whole), round(offer.gpu_count) if offer and price is None else 1)
+        count = max(len(unsliced), round(offer.gpu_count) if offer and price is None else 1)
         hourly_per_gpu = None if hourly is None else hourly / count
-        meters = {gpu.key: Meter(usd_per_hour=hourly_per_gpu) for gpu in whole}
-        names = sorted({gpu.model or "GPU" for gpu in whole})
-        title = f"{len(whole)}x {', '.join(names)}" + (f" on {offer.place}" if offer else "")
+        meters = {gpu.key: Meter(usd_per_hour=hourly_per_gpu) for gpu in unsliced}
+        names = sorted({gpu.model or "GPU" for gpu in unsliced})
+        title = f"{len(unsliced)}x {', '.join(names)}" + (f" on {offer.place}" if offer else "")
         _watch(reader, meters, title, float(interval), readings)
     if offer is None and price is None:
         output.say("No price: this machine does not say what it is; give --machine or --price.")
@@ -227,10 +227,10 @@ def _who(holders: Mapping[int, Holder]) -> str:
     """Return the process that holds most of the memory, and how many more there are."""
     if not holders:
         return "free"
-    most = max(holders, key=lambda pid: (holders[pid].gib or 0.0, -pid))
+    largest = max(holders, key=lambda pid: (holders[pid].gib or 0.0, -pid))
     name = "process"
     with suppress(psutil.Error):
-        process = psutil.Process(most)
+        process = psutil.Process(largest)
         name = f"{process.username()}:{process.name()}"
     more = f" +{len(holders) - 1}" if len(holders) > 1 else ""
-    return f"{name[:_NAME]} {most}{more}"
+    return f"{name[:_NAME]} {largest}{more}"

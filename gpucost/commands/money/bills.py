@@ -145,11 +145,11 @@ def bill(
     bills = read_bills(paths, rates)
     sizes = gpu_sizes(load_catalog(say=output.say))
     document = review(bills, sizes, zone=zone, measured=_measured(profiles, output))
-    given = (
+    options_set = (
         Message("invoice.given-rate", currency=currency, rate=f"{rate:.6g}")
         for currency, rate in rates.items()
     )
-    document = structs.replace(document, notes=(*given, *document.notes))
+    document = structs.replace(document, notes=(*options_set, *document.notes))
     if output.format == "json":
         print_json(document)
     else:
@@ -243,13 +243,13 @@ def _say_review(document: Review, output: Output) -> None:
 
 def _say_apart(totals: ReviewTotals, output: Output) -> None:
     """Say what the sums of use leave out, and what the invoice comes to with it."""
-    apart = {
+    sums = {
         _("credits and refunds"): totals.credit_usd,
         _("taxes"): totals.tax_usd,
         _("fees"): totals.fee_usd,
     }
-    if parts := join(f"{name} USD {_amount(usd)}" for name, usd in apart.items() if usd):
-        total = sum_exactly([totals.usd, *apart.values()])
+    if parts := join(f"{name} USD {_amount(usd)}" for name, usd in sums.items() if usd):
+        total = sum_exactly([totals.usd, *sums.values()])
         named = {"parts": parts, "total": _amount(total)}
         output.say(_("not in these sums: {parts}. With them: USD {total}.", **named))
 
@@ -397,7 +397,7 @@ def _lines_table(rows: tuple[tuple[str, ...], ...]) -> Table:
         rows=rows,
         right=_RIGHT,
         spare=_SPARE,
-        whole=_WHOLE,
+        uncut=_WHOLE,
         cut=_CUT_IN_LINES,
     )
 

@@ -232,7 +232,7 @@ def _table(
         right=frozenset(("USD/h", "GPUs", "offers")),
         spare=("read", "GPU", "purchase") if model_given else ("read", "purchase"),
         cut=frozenset(("offer", "GPU")),
-        whole=frozenset(("purchase", "read", age)),
+        uncut=frozenset(("purchase", "read", age)),
     )
 
 
@@ -257,13 +257,13 @@ def _cheapest(
     offers: list[Offer], catalog: Catalog, *, by: Callable[[Offer], tuple[Any, ...]]
 ) -> str:
     """Return the answer: the cheapest offer, and the cheapest whose price is not old."""
-    least = min(offers, key=by)
-    if not catalog.is_stale(least):
-        return f"Cheapest: {_priced(least)}."
+    lowest = min(offers, key=by)
+    if not catalog.is_stale(lowest):
+        return f"Cheapest: {_priced(lowest)}."
     fresh = min((o for o in offers if not catalog.is_stale(o)), key=by, default=None)
     if fresh is None:
-        return f"Cheapest: {_priced(least)}. All prices here are out of date."
-    return f"Cheapest: {_priced(least)} (old). Cheapest that is not old: {_priced(fresh)}."
+        return f"Cheapest: {_priced(lowest)}. All prices here are out of date."
+    return f"Cheapest: {_priced(lowest)} (old). Cheapest that is not old: {_priced(fresh)}."
 
 
 def _priced(offer: Offer) -> str:
@@ -378,8 +378,8 @@ def update(
 
     Prices are stored in the user's cache; those that look wrong are left out and reported.
     """
-    alone = {"as_of": "--as-of"} if catalog is None else {"feeds": "--feed", "urls": "--url"}
-    for name, flag in alone.items():
+    exclusive = {"as_of": "--as-of"} if catalog is None else {"feeds": "--feed", "urls": "--url"}
+    for name, flag in exclusive.items():
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise InputError(f"{flag} does not go with gpucost prices update; leave it out.")
     if catalog is None:

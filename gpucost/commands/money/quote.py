@@ -76,7 +76,7 @@ def quote_offers(
     catalog = load_catalog(request.day, say=say)
     _check_places(places, request, catalog)
     return [
-        own_document(tuple(find_offer(place, request, catalog) for place in places))
+        own_document(tuple(find_offer(offer_name, request, catalog) for offer_name in places))
         if name == OWN
         else offer_document(name, request, catalog)
         for name in names
@@ -86,9 +86,9 @@ def quote_offers(
 def _check_places(places: list[str], request: QuoteRequest, catalog: Catalog) -> None:
     """Name every offer that is not known, not only the first."""
     problems: list[str] = []
-    for place in places:
+    for offer_name in places:
         try:
-            find_offer(place, request, catalog)
+            find_offer(offer_name, request, catalog)
         except InputError as error:
             problems += error.problems
     if problems:
@@ -195,20 +195,20 @@ def _bill(quotes: list[PrintedQuote], output: Output) -> Table:
     wide = {"csv": 6, "md": 4}.get(output.format, 4 if output.verbose else 3)
     rows: list[tuple[str, ...]] = []
     for quote in quotes:
-        place, read = _place(quote), _read(quote)
+        label, read = _offer_name(quote), _read(quote)
         rows += [
-            (line.what, _shown(line.usd, output), line.how, line.rule, place, read)
+            (line.what, _shown(line.usd, output), line.how, line.rule, label, read)
             for line in quote.lines
         ]
         how = "at least: a part has no known price" if quote.at_least else _ROUNDED
-        rows.append(("total", _shown(quote.total, output), how, "", place, read))
+        rows.append(("total", _shown(quote.total, output), how, "", label, read))
         rows += [
             (
                 f"month of {month.hours} h",
                 _shown(month.total, output),
                 "the whole bill",
                 "",
-                place,
+                label,
                 read,
             )
             for month in quote.months or ()
@@ -218,7 +218,7 @@ def _bill(quotes: list[PrintedQuote], output: Output) -> Table:
         columns=_COLUMNS[:wide],
         rows=tuple(row[:wide] for row in rows),
         right=frozenset(("USD",)),
-        title=f"{_place(first)} x{first.count}, {first.offer.purchase}, price {_read(first)}",
+        title=f"{_offer_name(first)} x{first.count}, {first.offer.purchase}, price {_read(first)}",
     )
 
 
@@ -233,7 +233,7 @@ def _side_by_side(quotes: list[PrintedQuote]) -> Table:
         offer = quote.offer
         sums = (_sum(quote, kind) for kind in kinds)
         row = [
-            f"{_place(quote)} x{quote.count}",
+            f"{_offer_name(quote)} x{quote.count}",
             f"{offer.gpu_count * quote.count:g}",
             offer.gpu,
             offer.purchase,
@@ -252,13 +252,13 @@ def _side_by_side(quotes: list[PrintedQuote]) -> Table:
 
 def _answer(quotes: list[PrintedQuote]) -> str:
     """Return what it comes to; of several the cheapest, and by how much."""
-    least, *dearer = sorted(quotes, key=lambda quote: quote.total)
-    most = "at least " if least.at_least else ""
-    cheapest = f"{most}${show(least.total)} for {_place(least)} x{least.count}"
+    lowest, *dearer = sorted(quotes, key=lambda quote: quote.total)
+    prefix = "at least " if lowest.at_least else ""
+    cheapest = f"{prefix}${show(lowest.total)} for {_offer_name(lowest)} x{lowest.count}"
     if not dearer:
         return f"{cheapest}."
-    more = show(dearer[0].total - least.total)
-    return f"cheapest: {cheapest}; the next, {_place(dearer[0])}, is ${more} more."
+    more = show(dearer[0].total - lowest.total)
+    return f"cheapest: {cheapest}; the next, {_offer_name(dearer[0])}, is ${more} more."
 
 
 def _sum(quote: PrintedQuote, kind: str) -> Decimal | None:
@@ -304,7 +304,7 @@ def _swing_row(swing: RivalSwing) -> tuple[str, str, str]:
     )
 
 
-def _place(quote: PrintedQuote) -> str:
+def _offer_name(quote: PrintedQuote) -> str:
     offer = quote.offer
     parts = (offer.provider, offer.instance_type, offer.region)
     return "/".join(part for part in parts if part != "*")

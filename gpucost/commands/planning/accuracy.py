@@ -142,7 +142,7 @@ def print_own_record(record: OwnRecord, output: Output) -> None:
         ("on other GPUs", record.record.moved),
     ):
         if outcome.outcomes:
-            output.say(f"`plan --history {record.file}`, {where}: {_words(outcome)}.")
+            output.say(f"`plan --history {record.file}`, {where}: {_summary(outcome)}.")
 
 
 def _rate(row: OwnAccuracy) -> tuple[str, ...]:
@@ -165,6 +165,6 @@ def _outcome(outcome: PastPrediction) -> tuple[str, ...]:
     )
 
 
-def _words(correction: Correction) -> str:
+def _summary(correction: Correction) -> str:
     centred = f"x{math.exp(correction.shift):.3g}" if correction.shift else "as shipped"
     return f"centred {centred}, {correction.widened:.3g} times as wide"

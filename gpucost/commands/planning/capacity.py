@@ -233,11 +233,11 @@ def answer_text(document: CapacityDocument) -> str:
     answer, target = document.answer, document.target
     target_text = f"95 % of jobs within {_time(target.wait_s)}"
     if answer.enough is None:
-        most = max(size.gpus for size in document.sizes)
+        largest = max(size.gpus for size in document.sizes)
         verdict = "Yes: more are needed;" if answer.verdict == "more" else "Unknown:"
         return (
-            f"{verdict} no pool of up to {most} GPUs serves {target_text}; "
-            f"try more: --gpus {most}..{2 * most}."
+            f"{verdict} no pool of up to {largest} GPUs serves {target_text}; "
+            f"try more: --gpus {largest}..{2 * largest}."
         )
     if answer.verdict == "unknown" and document.now is not None and document.trace.measured:
         waited = _time(document.trace.measured.p95_s)

@@ -28,13 +28,13 @@ def two_to_compare(folder: str) -> tuple[tuple[str, Plan], tuple[str, Plan]]:
     Raises:
         InputError: there is no such folder, no plan in it, or none that is a week older; says so.
     """
-    place = Path(folder)
-    if not place.is_dir():
+    source = Path(folder)
+    if not source.is_dir():
         raise InputError(
             f"{folder}: no such folder of plans; name two plans, or the folder that holds them."
         )
     plans = []
-    for path in sorted(place.glob("*.json")):
+    for path in sorted(source.glob("*.json")):
         try:
             plans.append((path.name, load_plan(path)))
         except InputError:
@@ -100,8 +100,8 @@ def print_change(change: PlanChange, output: Output) -> None:
         return
     moved = [job for job in change.jobs if job.what != "stays" or job.before != job.after]
     moved.sort(key=lambda job: -abs((job.after or Decimal(0)) - (job.before or Decimal(0))))
-    whole = output.format != "table" or output.verbose
-    shown = moved if whole else moved[:_JOBS_SHOWN]
+    is_full = output.format != "table" or output.verbose
+    shown = moved if is_full else moved[:_JOBS_SHOWN]
     columns = _columns()
     table = Table(
         columns=columns,
@@ -171,16 +171,16 @@ def change_text(change: PlanChange) -> str:
         (_("jobs that ended"), totals.gone_jobs_usd),
     )
     parts = join(f"{name} {_signed(usd)}" for name, usd in causes if usd)
-    words = {
+    labels = {
         "span": _("{low} to {high}", low=change.earlier, high=change.later),
         "after": f"${show(totals.after)}",
         "period": period_name(change.period),
     }
     if not parts:
-        return _("{span}: {after} {period}, unchanged.", **words)
+        return _("{span}: {after} {period}, unchanged.", **labels)
     return _(
         "{span}: {before} -> {after} {period} ({change}): {causes}.",
-        **words,
+        **labels,
         before=f"${show(totals.before)}",
         change=_signed(moved),
         causes=parts,

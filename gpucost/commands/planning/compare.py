@@ -40,16 +40,16 @@ def command(
 
     A and B may also be PROVIDER/TYPE or 8xPROVIDER/TYPE. With a SOURCE it is the measured job.
     """
-    words = [word for word in words_typed if word.lower() != "vs"]
-    if len(words) < 2:  # noqa: PLR2004 - A and B
+    typed = [word for word in words_typed if word.lower() != "vs"]
+    if len(typed) < 2:  # noqa: PLR2004 - A and B
         raise click.UsageError("name two sets of machines: gpucost compare 8xH100 8x1xH100.")
-    profiles = read_sources(words[2:], output.say) if words[2:] else ()
+    profiles = read_sources(typed[2:], output.say) if typed[2:] else ()
     if len(profiles) > 1:
         names = ", ".join(profile.job.name for profile in profiles)
         raise InputError(f"one job at a time: {names}. Import the one that you mean with --job.")
     catalog = load_catalog(as_of or today(), say=output.say)
     profile = profiles[0] if profiles else None
-    comparison = compare((words[0], words[1]), catalog, providers, profile, hours)
+    comparison = compare((typed[0], typed[1]), catalog, providers, profile, hours)
     if output.format == "json":
         print_json(comparison)
         return
@@ -57,7 +57,7 @@ def command(
     rows = tuple((message.translate_to(lang), *cells) for message, cells in _rows(comparison, lang))
     print_table(Table(columns=columns, rows=rows), output)
     if output.format == "table":
-        for message in _verdict(comparison, " ".join(words[2:])):
+        for message in _verdict(comparison, " ".join(typed[2:])):
             print_prose(message.translate_to(lang))
 
 

@@ -116,8 +116,8 @@ def _gain(action: Action) -> str:
     if action.effect is None:
         return f"{_OF[action.mechanism]}, as the profile allows; without the readings nothing"
     low, mid, high = action.effect
-    words = f"{_OF[action.mechanism]} x{low:g} to x{high:g}, typically x{mid:g}"
-    return f"{words}; narrower where the profile says more" if action.code in EFFECTS else words
+    gain = f"{_OF[action.mechanism]} x{low:g} to x{high:g}, typically x{mid:g}"
+    return f"{gain}; narrower where the profile says more" if action.code in EFFECTS else gain
 
 
 def _sentence(text: str) -> str:

@@ -335,7 +335,7 @@ def _write(path: str, pieces: Iterable[str], output: Output) -> None:
         output.say(f"wrote {path}")
 
 
-def _text(plan: Plan, kind: str, words: tuple[str, ExchangeRate | None], output: Output) -> str:
+def _text(plan: Plan, kind: str, extras: tuple[str, ExchangeRate | None], output: Output) -> str:
     """Return the plan as Markdown, as a page, or as a table of its options in CSV."""
     if kind == "csv":
         with contextlib.redirect_stdout(io.StringIO()) as text:
@@ -343,7 +343,7 @@ def _text(plan: Plan, kind: str, words: tuple[str, ExchangeRate | None], output:
         return text.getvalue()
     from templates.render import render_report  # noqa: PLC0415 - jinja2 only for reports
 
-    lang, rate = words
+    lang, rate = extras
     with showing(rate):
         return render_report(plan, style=kind, lang=lang)
 

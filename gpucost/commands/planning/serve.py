@@ -72,7 +72,7 @@ def _traffic(typed: dict[str, Any], rate: float, trace: str | None = None) -> Tr
     rows = _read_trace(trace) if trace else ()
     prompt, output = typed["prompt"], typed["answer"]
     if rows:
-        prompt, output = (sum(row[place] for row in rows) / len(rows) for place in (1, 2))
+        prompt, output = (sum(row[column] for row in rows) / len(rows) for column in (1, 2))
         rate = rate or len(rows) / max(rows[-1][0], 1.0)
     if not (rate > 0 and prompt >= 1 and output >= 1):
         raise InputError(
@@ -143,9 +143,9 @@ def _offers(typed: dict[str, Any], day: date, say: Callable[[str], None]) -> Ite
             and (offer.gpu in named if named else usual)
             and (offer.provider in providers if providers else offer.host == "provider")
             and offer.not_for_rent_reason(day) is None
-            and (place := placed(offer, typed["regions"])) is not None
+            and (offer_there := placed(offer, typed["regions"])) is not None
         ):
-            yield place
+            yield offer_there
 
 
 _PLAN_EXAMPLE = "gpucost serve plan --model llama-3.1-8b --rate 20 --ttft-p99 500ms --tpot-p99 50ms"

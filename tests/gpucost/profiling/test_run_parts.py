@@ -71,7 +71,7 @@ def test_a_rank_that_is_lost_costs_that_rank_alone(empty_folder: Path) -> None:
     """The profile is there after each part, and says how many processes are not in it yet."""
     for n, rank in enumerate((3, 0, 2), start=1):
         done = put(empty_folder, part_of(rank))
-        assert (done.parts, done.world, done.whole) == (n, WORLD, False)
+        assert (done.parts, done.world, done.complete) == (n, WORLD, False)
         assert len(_load(done.target).ranks) == n
     profile = _load(empty_folder / "profile.json")
     assert [rank.rank for rank in profile.ranks] == [0, 2, 3]
