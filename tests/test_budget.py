@@ -31,7 +31,7 @@ LIMITS: Mapping[str, int] = {
     "public classes": 674,
     "document classes": 14,
     "memo dictionaries in frozen values": 0,
-    "vague names": 614,
+    "vague names": 615,
     "uses of Any": 314,
 }
 
