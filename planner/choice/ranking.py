@@ -24,7 +24,7 @@ from planner.choice.requirements import HOURS_A_MONTH
 from planner.choice.worth import Worth, spends_at_least, weigh
 from planner.models.costs import saving
 from planner.models.draws import Source
-from planner.signals.signals import is_snapshot, saw_no_gpu
+from planner.signals.signals import saw_no_gpu, too_little_read
 from planner.signals.thresholds import STARVED
 from pricing.message import Message, join
 from pricing.money import whole_dollars
@@ -176,6 +176,8 @@ def _may_be_recommended(ranked: list[Candidate], context: JobContext) -> list[Ca
     ]
     if context.baseline.must_change:
         return trusted or ranked[:1]
+    if blind:
+        return []
     today_h, cost = context.baseline.hours.mid, context.baseline.cost
     if context.asked.objective == "time":
         return [d for d in trusted if d.hours_mid < today_h and d.hours.high <= today_h]
@@ -264,7 +266,8 @@ def _why_not_sure(worth: Weighing, context: JobContext, today: Decimal) -> str:
 
 def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
     """Return the candidate of least expected cost; None where today's machine costs no more."""
-    known = [candidate for candidate in ranked if _is_known(candidate)]
+    candidates = [] if _is_blind(context) else ranked
+    known = [candidate for candidate in candidates if _is_known(candidate)]
     if not known and context.baseline.must_change:
         known = ranked  # something has to be taken, as in `_paying`
     cost = min((candidate.comparable for candidate in known), default=None)
@@ -279,9 +282,9 @@ def _cheapest(ranked: list[Candidate], context: JobContext) -> Candidate | None:
 def _is_blind(context: JobContext) -> bool:
     """Return whether too little was seen to predict a speed elsewhere.
 
-    One instant is none, nor are steps timed without a look at the GPU.
+    One instant is none, nor are a few seconds, nor steps timed without a look at the GPU.
     """
-    return is_snapshot(context.profile) or saw_no_gpu(context.profile)
+    return too_little_read(context.measured) is not None or saw_no_gpu(context.profile)
 
 
 def _is_known(candidate: Candidate) -> bool:

@@ -11,7 +11,7 @@ from planner.diagnosis.rules import RULES, Case, Rule
 from planner.profile.model import Profile
 from planner.signals.condition import Signals, Test
 from planner.signals.finding import Certainty, Finding, Reading, Severity
-from planner.signals.signals import idle_share, is_snapshot, read_signals
+from planner.signals.signals import idle_share, read_signals, too_little_read
 from planner.signals.thresholds import BUSY, LEFT_ON
 from pricing.errors import InputError
 from pricing.message import Message, join
@@ -51,10 +51,10 @@ def diagnose(
     """
     signals = read_signals(profile) if signals is None else signals
     hits = [hit for rule in RULES if (hit := _apply(rule, signals)) is not None]
-    if is_snapshot(profile):
-        hits = [(case, _doubt(finding)) for case, finding in hits]
-    ranked = sorted(_share_out(hits, signals), key=_rank) or [_NOTHING]
-    return tuple(_price(finding, cost) for finding in ranked)
+    findings = _share_out(hits, signals) or [_NOTHING]
+    if (why := too_little_read(profile)) is not None:
+        findings = [_doubt(finding, why) for finding in findings]
+    return tuple(_price(finding, cost) for finding in sorted(findings, key=_rank))
 
 
 def rule(code: str) -> Rule:
@@ -198,11 +198,16 @@ def _blocked(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, cause=cause, severity="low", waste_fraction=None)
 
 
-def _doubt(finding: Finding) -> Finding:
-    """Return the finding of one instant as possible: it shows what is there, not what goes on."""
+def _doubt(finding: Finding, why: Message) -> Finding:
+    """Return a finding of too little as possible: it shows what is there, not what goes on."""
     severity: Severity = "medium" if finding.severity == "high" else finding.severity
-    cause = join((finding.cause, Message("cause.one-instant")), "sentences")
-    return msgspec.structs.replace(finding, confidence="possible", severity=severity, cause=cause)
+    return msgspec.structs.replace(
+        finding,
+        confidence="possible",
+        severity=severity,
+        cause=join((finding.cause, why), "sentences"),
+        waste_fraction=None,
+    )
 
 
 def _claim_order(finding: Finding) -> tuple[int, float, str]:

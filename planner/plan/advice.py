@@ -16,6 +16,7 @@ from planner.choice.baseline import bill_of_work
 from planner.choice.changes import END, effort_usd, must_end
 from planner.choice.context import JobContext
 from planner.choice.option import Option
+from planner.choice.ranking import may_move
 from planner.choice.search import SCALE_DOWN, may_scale, price_changes
 from planner.choice.workload import END_WHEN_IDLE, Workload
 from planner.diagnosis.diagnose import SWITCH_HOURS
@@ -266,14 +267,16 @@ def find_proof(
     """
     if now is not None and now.kind == "end":
         return None
+    if not may_move(context):
+        return _record(context, context.findings[0])
     found = [suggest_experiment(context, options, recommended)]
     found.insert(0 if recommended == STAY else 1, None if now else _record(context))
     first, second = found
     return first or second or _in_turns(context, now, options)
 
 
-def _record(context: JobContext) -> Proof | None:
-    worst = _worst(context.findings)
+def _record(context: JobContext, first: Finding | None = None) -> Proof | None:
+    worst = first or _worst(context.findings)
     if worst is None or not _is_open(worst):
         return None
     unknown = worst.code == "unmeasured"
@@ -313,7 +316,7 @@ def steady_use(context: JobContext, choice: Option | None) -> str | None:
     offer = today.offer if choice is None else choice.offer
     if offer is None or offer.purchase != "on_demand" or today.owed or not month:
         return None
-    if must_end(context.findings):
+    if not may_move(context):
         return None
     hours = (today.hours if choice is None else choice.hours).mid
     ways = tuple(context.catalog.bought_otherwise(offer))

@@ -14,7 +14,7 @@ from planner.plan.job import Confidence, ConfidencePart
 from planner.plan.option import Level
 from planner.profile.model import Profile
 from planner.signals.finding import Certainty, Finding
-from planner.signals.signals import is_snapshot
+from planner.signals.signals import too_little_read
 from pricing.catalog.offer import Offer
 from pricing.catalog.price_age import Age, risen_at_most
 from pricing.message import Message, join
@@ -26,7 +26,6 @@ _CAUSE: dict[Certainty, tuple[Level, str]] = {
     "likely": ("fair", Message("sure.cause-likely")),
     "possible": ("low", Message("sure.cause-possible")),
 }
-_LEAST_SAMPLES = 2
 # Half the width of the interval in log space: what steps of one job vary by, and a factor of 1.5,
 # beyond which a saving of a third is no longer sure.
 _NARROW, _WIDE = 1.15, 1.5
@@ -86,15 +85,12 @@ def if_shared(
 def thin(profile: Profile) -> str | None:
     """Return on what thin ground all figures of a job stand; None where they were recorded.
 
-    One instant, fewer than two samples, or figures that nobody recorded with a known tool.
+    One instant, a few seconds, or figures that nobody recorded with a known tool.
     """
     if not profile.provenance.sources:
         return Message("sure.entered")
-    if is_snapshot(profile):
-        return Message("sure.one-instant")
-    counts = [c.n for s in profile.provenance.sources for c in s.columns if c.slot and c.n]
-    if counts and max(counts) < _LEAST_SAMPLES:
-        return Message("sure.one-sample")
+    if (why := too_little_read(profile)) is not None:
+        return Message(why.code.replace("cause", "sure"), **why.params)
     return None
 
 

@@ -14,6 +14,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from planner.prediction.profiled_step import rate_per_s
+from planner.signals.thresholds import FEWEST_READINGS
 from pricing.errors import InputError
 
 if TYPE_CHECKING:
@@ -160,9 +161,6 @@ def mean_step_s(rows: Iterable[StepRow]) -> float:
     rows = tuple(rows)
     return sum(row.n * row.step_s for row in rows) / sum(row.n for row in rows)
 
-
-FEWEST_ROWS = 12
-"""Fewer rows of a series tell less than the quantiles of all steps do."""
 
 _DRAWS = 2000
 _SEED = 20261121  # any number: the same runs give the same interval
@@ -334,7 +332,7 @@ def _within_one_run(after: Profile) -> MeasuredRatio | None:
 
 
 def _steps(run: MeasuredRun) -> MeanStep | None:
-    if len(run.steps) >= FEWEST_ROWS:
+    if len(run.steps) >= FEWEST_READINGS:
         return of_series(run.steps)
     step = run.profile.step
     if step is not None and step.mean_s:

@@ -12,7 +12,9 @@ from planner.profile.source import memory_room_gib
 from planner.signals import program_places as places
 from planner.signals.compute_share import cores_left, reading_cores
 from planner.signals.condition import FRACTION, Signal, Value, named
+from planner.signals.thresholds import FEWEST_READINGS, LONG_PAUSE_S
 from pricing import hardware
+from pricing.message import Message
 
 # Share of the time in which a GPU must be idle at a quantile for that quantile to count as idle.
 _IDLE_BELOW = 0.05
@@ -40,10 +42,23 @@ def read_signals(
     return MappingProxyType({**read, **machine})
 
 
-def is_snapshot(profile: Profile) -> bool:
-    """Return whether the profile was read from files that hold one instant only."""
-    window = profile.window
-    return bool(profile.provenance.sources) and (window is None or window.duration_s is None)
+def too_little_read(profile: Profile) -> Message | None:
+    """Return why what was read is not enough for a verdict; None where it is.
+
+    One instant, or fewer readings of the GPU (and steps) than a mean needs, in less time than a
+    usual pause takes.
+    """
+    window, step = profile.window, profile.step
+    if not profile.provenance.sources:
+        return None
+    if window is None or window.duration_s is None:
+        return Message("cause.one-instant")
+    recorded_s, is_counted = window.recorded_s, profile.job.serving is not None
+    if is_counted or not window.interval_s or recorded_s >= LONG_PAUSE_S:
+        return None
+    count = max(round(recorded_s / window.interval_s), (step and step.count) or 0)
+    too_few = count < FEWEST_READINGS
+    return Message("cause.too-short", duration_s=recorded_s) if too_few else None
 
 
 def saw_no_gpu(profile: Profile) -> bool:

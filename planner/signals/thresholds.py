@@ -16,6 +16,8 @@ STEP_SHARE = 0.2  # a fifth of every step is worth an afternoon of work
 # every 12 hours. A tenth is too often for any machine that lives for hours.
 CHECKPOINT_SHARE = 0.1
 PAUSE_S = 5.0  # allocators, collectors and sync points stay far below: the loop waits for somebody
+FEWEST_READINGS = 12
+"""Fewer rows of a series tell less than the quantiles of all of it do."""
 LONG_PAUSE_S = 300.0  # people pause for minutes; a step, a checkpoint, a wait for input seldom
 FAST_READS_MIB_S = 100.0  # near the 125 MiB/s that a default AWS gp3 volume sustains
 # Full-sized copies reach about 80 % of a PCIe or network link's rate; above 60 % it is the limit.

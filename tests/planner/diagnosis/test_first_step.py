@@ -98,10 +98,10 @@ def test_a_cure_that_does_not_surely_pay_is_tried_first() -> None:
 
 @pytest.mark.parametrize(
     ("samples", "words"),
-    [(1, "single sample"), (0, "single instant"), (600, None), (None, "you entered")],
+    [(9, "based on 9 s"), (0, "single instant"), (600, None), (None, "you entered")],
 )
 def test_thin_ground_is_said(samples: int | None, words: str | None) -> None:
-    """One sample, an instant or declared figures: in the confidence and among the warnings."""
+    """A few seconds, an instant or declared figures: in the confidence and among the warnings."""
     profile = a_profile({BUSY: 0.97, HELD: 60.0})
     if samples is not None:
         profile = recorded(profile, samples)
@@ -113,6 +113,18 @@ def test_thin_ground_is_said(samples: int | None, words: str | None) -> None:
     said = [line for line in made.warnings if ": based on" in line]
     assert bool(said) == (words is not None)
     assert words is None or (words in why and words in said[0])
+
+
+@pytest.mark.parametrize(("samples", "is_ground"), [(2, False), (11, False), (12, True)])
+def test_a_few_seconds_are_no_ground_for_dollars_or_a_machine(
+    samples: int, *, is_ground: bool
+) -> None:
+    """Fewer readings than a mean needs: the length is said; no waste, machine or cure is firm."""
+    job = planned(recorded(a_profile(ASLEEP, hours=700.0), samples), CHEAP)
+    wastes = any(finding.waste_usd for finding in job.findings)
+    is_short = any(f"Only {samples} s were recorded" in one.cause for one in job.findings)
+    acts = job.now is not None or (job.recommended, job.named.cheapest) != ("o0", "o0")
+    assert (wastes, is_short, acts) == (is_ground, not is_ground, is_ground)
 
 
 def test_the_advice_is_as_sure_as_its_weakest_part() -> None:
