@@ -381,11 +381,14 @@ class Listing:
         resources: what carries our marks, or is a machine named as one of ours.
         gaps: parts of which nothing is known.
         strangers: what looks like ours and is not provably so; it is told and never touched.
+        unmarked: machines with neither our marks nor our names, where the provider says when they
+            were made, as resources of the run that was asked about; never touched.
     """
 
     resources: tuple[Resource, ...] = ()
     gaps: tuple[NotQueried, ...] = ()
     strangers: tuple[str, ...] = ()
+    unmarked: tuple[Resource, ...] = ()
 
 
 @dataclass(kw_only=True)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from pricing.errors import InputError, MissingCredentialsError, ProviderError
 from providers.interface import (
+    MACHINE,
     Cloud,
     ExistenceCheck,
     JournaledResource,
@@ -295,6 +296,7 @@ class TokenCloud(Cloud):
         _ = regions
         draft = ListingDraft(provider=self.name, runs=dict(marks_by_run))
         items: list[tuple[str, JsonDocument]] = []
+        unmarked: list[Resource] = []
         for kind in kinds:
             with draft.asking(kind):
                 items += [(kind, item) for item in self._items(kind)]
@@ -309,7 +311,9 @@ class TokenCloud(Cloud):
                 draft.add(owned)
             elif owned is None and self._is_named(kind, item):
                 draft.leave(f"{kind} {item.get('name')} ({item.get('id')})", f"at {self.page}")
-        return draft.listing(kinds)
+            elif owned is None and kind == MACHINE and marks_by_run:
+                unmarked.append(self._resource(kind, item, next(iter(marks_by_run.values()))))
+        return replace(draft.listing(kinds), unmarked=tuple(o for o in unmarked if o.created_at))
 
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what the API answers about that id; the journal knows it, so tags may be gone."""

@@ -9,7 +9,7 @@ proved (`providers.lifecycle.presence`), and again by whoever calls next.
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from pricing.errors import PartialError, ProviderError
@@ -79,6 +79,12 @@ def end_duplicates(session: Session, more: Iterable[Resource]) -> None:
 
 
 _OPEN = ("intended", "made")
+_MADE_WITHIN, _CLOCKS = timedelta(minutes=5), timedelta(seconds=5)
+"""How long after our call a machine may have been made by it, where the answer was lost; ours."""
+
+_DOUBTED = timedelta(days=1)
+"""How long a machine without marks that was made then keeps a run from being closed; ours."""
+
 _Id = tuple[str, str]  # kind, id
 _Name = tuple[str, str, str]  # kind, name, region
 
@@ -152,6 +158,8 @@ class _EndingPart:
         trouble: the newest refusal.
         is_elsewhere: the credentials are of another account, as far as is known; ids are asked for
             once all the same, because a mistake about that must not keep a machine alive.
+        doubtful: whether a machine without our marks may be what an intent made.
+        instance_type: of the machines.
     """
 
     session: Session
@@ -163,6 +171,8 @@ class _EndingPart:
     gaps: tuple[NotQueried, ...] = ()
     trouble: str = ""
     is_elsewhere: bool = False
+    doubtful: bool = False
+    instance_type: str = ""
 
     @property
     def remaining(self) -> list[_Target]:
@@ -184,7 +194,8 @@ class _EndingPart:
                 self._end_one(target, watch.elapsed_s)
             if self.is_over and (not self.gaps or watch.elapsed_s >= patience.unasked_s):
                 return
-            if not self.intents and all(target.is_left for target in self.remaining):
+            known = self.doubtful or not self.intents
+            if known and all(target.is_left for target in self.remaining):
                 return
             if self.is_elsewhere and not any(target.evidence.accepted for target in self.remaining):
                 return
@@ -203,6 +214,7 @@ class _EndingPart:
             bool(other_accounts),
             other_accounts.get(deployment.marks.run, ""),
         )
+        self.instance_type = deployment.offer.instance_type if deployment.offer else ""
         doubt = partial(why_unproved, self.session, deployment.account)
         for entry in _to_ask(deployment):
             if entry.kind not in self.kinds:
@@ -226,12 +238,32 @@ class _EndingPart:
         owned = [resource for resource in listing.resources if resource.marks.run == run]
         for resource in owned:
             self._take(resource)
+        self.doubtful = False
         for name, (entry, evidence) in tuple(self.intents.items()):
-            if _is_asked(listing, name):
+            if candidates := self._candidates(listing, entry):
+                self.doubtful = True
+                self.trouble = (
+                    f"{candidates}, made in the minutes after that call, has none of our marks and "
+                    "may be it; it is left. End it at the provider if it is yours; else the run "
+                    "can be closed a day after its launch."
+                )
+            elif _is_asked(listing, name):
                 evidence.add(_MISSED, at_s)
             if evidence.is_gone:
                 del self.intents[name]
                 self._write_gone(entry)
+
+    def _candidates(self, listing: Listing, entry: JournaledResource) -> str:
+        """Name what somebody may have renamed and retagged before its id was known here."""
+        if self.session.now() - entry.intended_at > _DOUBTED:
+            return ""
+        return ", ".join(
+            f"{o.name!r} ({o.id})"
+            for o in listing.unmarked
+            if (o.kind, o.region, o.instance_type) == (entry.kind, entry.region, self.instance_type)
+            and (o.kind, o.id) not in self.targets
+            and -_CLOCKS < (o.created_at or _OLDEST) - entry.intended_at < _MADE_WITHIN
+        )
 
     def _take(self, resource: Resource) -> None:
         self.intents.pop((resource.kind, resource.name, resource.region), None)

@@ -50,13 +50,13 @@ class DigitalOceanAccount:
         self.app.lost.clear()
         self.app.estate = Estate(world=world)
         things, size = self.app.estate.things, self.app.sizes[0]
-        now = datetime.now(UTC)
+        born = datetime.now(UTC) - timedelta(days=1)
         for key, name, marked in (
             (1, "web", ["prod"]),
             (2, self.marks.name("1"), tags(self.marks)),
         ):
             body = {"name": name, "region": "nyc2", "image": "ubuntu", "tags": marked}
-            things["droplets"][str(key)] = droplet_json(key, body, size, now)
+            things["droplets"][str(key)] = droplet_json(key, body, size, born)
         for name in ("laptop", self.marks.text(".")):
             key = {"id": 5, "fingerprint": name, "public_key": "k", "name": name}
             things["ssh_keys"][name] = key
@@ -101,6 +101,7 @@ class DigitalOceanAccount:
         for key in self.taken:
             self.app.estate.end_itself(key, datetime.now(UTC))
             self.app.estate.things["droplets"].pop(key, None)
+            self.computers.ended.add(key)  # by its new owner: our journal may never have had its id
         self.taken.clear()
 
     def foreign(self) -> set[str]:

@@ -1,8 +1,11 @@
 """A machine that its user has renamed and retagged is not ended because the journal has its id."""
 
+import json
 import socket
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +46,29 @@ def test_it_is_left_and_told(cloud: DigitalOcean, call: Call) -> None:
         assert list(cloud.estate.things["droplets"]) == [key]
     shown = call("list")
     assert "left alone: it is called 'prod-db-2' now" in shown.err
+
+
+def test_what_a_lost_answer_made_and_somebody_took_is_not_called_gone(
+    cloud: DigitalOcean, call: Call, tmp_path: Path
+) -> None:
+    """A launch died before it knew the id, and both marks went: its run stays open, for a day."""
+    run = call(*LAUNCH, "-f", "json").json["run"]
+    ((key, droplet),) = cloud.estate.things["droplets"].items()
+    droplet |= {"name": "prod-db-2", "tags": ["prod"]}
+    (file,) = tmp_path.rglob("journal.sqlite")
+    with closing(sqlite3.connect(file)) as journal, journal:
+        ((text,),) = journal.execute("SELECT document FROM runs").fetchall()
+        document = json.loads(text)
+        (machine,) = [part for part in document["resources"] if part["kind"] == "machine"]
+        machine |= {"id": "", "state": "intended"}
+        journal.execute("UPDATE runs SET document = ?", (json.dumps(document),))
+    ran = call("down", run, "--yes")
+    assert ran.code == 6
+    assert f"'prod-db-2' ({key}), made in the minutes after that call, has none of" in ran.err
+    assert list(cloud.estate.things["droplets"]) == [key]
+    droplet["created_at"] = "2020-01-01T00:00:00Z"  # somebody else's, made at another time
+    assert call("down", run, "--yes").code == 0
+    assert list(cloud.estate.things["droplets"]) == [key]
 
 
 @pytest.mark.parametrize("change", [{"name": "mine"}, {"tags": []}], ids=["renamed", "untagged"])
