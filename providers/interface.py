@@ -381,8 +381,8 @@ class Listing:
         resources: what carries our marks, or is a machine named as one of ours.
         gaps: parts of which nothing is known.
         strangers: what looks like ours and is not provably so; it is told and never touched.
-        unmarked: machines with neither our marks nor our names, where the provider says when they
-            were made, as resources of the run that was asked about; never touched.
+        unmarked: machines with neither our marks nor our names, as far as they are listed, as
+            resources of the run that was asked about; never touched.
     """
 
     resources: tuple[Resource, ...] = ()

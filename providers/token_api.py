@@ -313,7 +313,7 @@ class TokenCloud(Cloud):
                 draft.leave(f"{kind} {item.get('name')} ({item.get('id')})", f"at {self.page}")
             elif owned is None and kind == MACHINE and marks_by_run:
                 unmarked.append(self._resource(kind, item, next(iter(marks_by_run.values()))))
-        return replace(draft.listing(kinds), unmarked=tuple(o for o in unmarked if o.created_at))
+        return replace(draft.listing(kinds), unmarked=tuple(unmarked))
 
     def look(self, entry: JournaledResource, marks: OwnershipTags) -> ExistenceCheck:
         """Return what the API answers about that id; the journal knows it, so tags may be gone."""

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from urllib.parse import urlsplit
 
@@ -94,15 +94,8 @@ def gpucost_script(work: str, wheel: str, sha256: str, version: str) -> str:
 
 def job_script(job: JobScript) -> str:
     """Return what runs the job."""
-    return _render(
-        "job.sh.j2",
-        run=job.run,
-        work=job.work,
-        words=_quoted(job.command),
-        launches_itself=_LAUNCHERS.match(job.command.strip()) is not None,
-        container=job.container,
-        recipe=job.recipe,
-    )
+    launches = _LAUNCHERS.match(job.command.strip()) is not None
+    return _render("job.sh.j2", words=_quoted(job.command), launches_itself=launches, **asdict(job))
 
 
 def _quoted(command: str) -> str:

@@ -284,6 +284,11 @@ class JobMachine:
         has_rsync = bool(self.facts.get("rsync"))
         return Transfer(shell=self.shell, rsync=has_rsync, progress=self.progress)
 
+    def send(self, sent: SentFolder, name: str) -> None:
+        """Send files into a folder of the job."""
+        names = [file.name for file in sent.files]
+        self.files.send(sent.folder, names, f"{self.work}/{name}")
+
     def start(self, step: str, script: str, *, once: bool = False) -> None:
         """Start a step, unless it runs or has ended well; with `once`, unless it ever started.
 
@@ -376,9 +381,7 @@ def _send_nothing(_: JobRequest, __: JobMachine) -> None:
 
 def _send_data(request: JobRequest, machine: JobMachine) -> None:
     if not request.fetches:
-        folder = whole_folder(Path(request.data))
-        names = [file.name for file in folder.files]
-        machine.files.send(folder.folder, names, f"{machine.work}/data")
+        machine.send(whole_folder(Path(request.data)), "data")
 
 
 def _data(request: JobRequest, machine: JobMachine, _: str) -> str:
@@ -392,9 +395,7 @@ def _data(request: JobRequest, machine: JobMachine, _: str) -> str:
 
 def _send_code(request: JobRequest, machine: JobMachine) -> None:
     if request.sync:
-        code = code_of(Path(request.sync))
-        names = [file.name for file in code.files]
-        machine.files.send(code.folder, names, f"{machine.work}/code")
+        machine.send(code_of(Path(request.sync)), "code")
 
 
 def _code(request: JobRequest, machine: JobMachine, _: str) -> str:

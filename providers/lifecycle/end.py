@@ -82,6 +82,11 @@ _OPEN = ("intended", "made")
 _MADE_WITHIN, _CLOCKS = timedelta(minutes=5), timedelta(seconds=5)
 """How long after our call a machine may have been made by it, where the answer was lost; ours."""
 
+_MAY_BE_IT = (
+    ", made in the minutes after that call, has none of our marks and may be it; it is left. End "
+    "it at the provider if it is yours; else the run can be closed a day after its launch."
+)
+
 _DOUBTED = timedelta(days=1)
 """How long a machine without marks that was made then keeps a run from being closed; ours."""
 
@@ -194,8 +199,8 @@ class _EndingPart:
                 self._end_one(target, watch.elapsed_s)
             if self.is_over and (not self.gaps or watch.elapsed_s >= patience.unasked_s):
                 return
-            known = self.doubtful or not self.intents
-            if known and all(target.is_left for target in self.remaining):
+            looks = self.intents and not self.doubtful
+            if not looks and all(target.is_left for target in self.remaining):
                 return
             if self.is_elsewhere and not any(target.evidence.accepted for target in self.remaining):
                 return
@@ -209,11 +214,8 @@ class _EndingPart:
         deployment = _deployment_of(self.session, self.marks.run)
         if deployment is None:
             return
-        other_accounts = in_other_accounts(self.session, [deployment])
-        self.is_elsewhere, self.trouble = (
-            bool(other_accounts),
-            other_accounts.get(deployment.marks.run, ""),
-        )
+        self.trouble = in_other_accounts(self.session, [deployment]).get(self.marks.run, "")
+        self.is_elsewhere = bool(self.trouble)
         self.instance_type = deployment.offer.instance_type if deployment.offer else ""
         doubt = partial(why_unproved, self.session, deployment.account)
         for entry in _to_ask(deployment):
@@ -241,12 +243,7 @@ class _EndingPart:
         self.doubtful = False
         for name, (entry, evidence) in tuple(self.intents.items()):
             if candidates := self._candidates(listing, entry):
-                self.doubtful = True
-                self.trouble = (
-                    f"{candidates}, made in the minutes after that call, has none of our marks and "
-                    "may be it; it is left. End it at the provider if it is yours; else the run "
-                    "can be closed a day after its launch."
-                )
+                self.doubtful, self.trouble = True, f"{candidates}{_MAY_BE_IT}"
             elif _is_asked(listing, name):
                 evidence.add(_MISSED, at_s)
             if evidence.is_gone:
@@ -255,14 +252,14 @@ class _EndingPart:
 
     def _candidates(self, listing: Listing, entry: JournaledResource) -> str:
         """Name what somebody may have renamed and retagged before its id was known here."""
-        if self.session.now() - entry.intended_at > _DOUBTED:
-            return ""
+        wanted = (entry.kind, entry.region, self.instance_type)
         return ", ".join(
             f"{o.name!r} ({o.id})"
             for o in listing.unmarked
-            if (o.kind, o.region, o.instance_type) == (entry.kind, entry.region, self.instance_type)
+            if (o.kind, o.region, o.instance_type) == wanted
             and (o.kind, o.id) not in self.targets
             and -_CLOCKS < (o.created_at or _OLDEST) - entry.intended_at < _MADE_WITHIN
+            and self.session.now() - entry.intended_at < _DOUBTED
         )
 
     def _take(self, resource: Resource) -> None:
