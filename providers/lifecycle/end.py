@@ -252,11 +252,11 @@ class _EndingPart:
 
     def _candidates(self, listing: Listing, entry: JournaledResource) -> str:
         """Name what somebody may have renamed and retagged before its id was known here."""
-        wanted = (entry.kind, entry.region, self.instance_type)
+        like = (entry.kind, entry.region, self.instance_type)
         return ", ".join(
             f"{o.name!r} ({o.id})"
             for o in listing.unmarked
-            if (o.kind, o.region, o.instance_type) == wanted
+            if (o.kind, o.region, o.instance_type) == like
             and (o.kind, o.id) not in self.targets
             and -_CLOCKS < (o.created_at or _OLDEST) - entry.intended_at < _MADE_WITHIN
             and self.session.now() - entry.intended_at < _DOUBTED

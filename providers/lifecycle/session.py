@@ -14,10 +14,6 @@ from providers.ssh.connection import Login
 _MOST_UNTOLD_S = 60.0
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
     """The time, and a pause.
@@ -27,7 +23,7 @@ class Clock:
         sleep: waits so many seconds.
     """
 
-    now: Callable[[], datetime] = _now
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], None] = field(default=time.sleep)
 
     def at(self, skew_s: float) -> datetime:
@@ -98,22 +94,6 @@ def skew_told(provider: str, skew_s: float) -> tuple[str, ...]:
     return (f"{problem}: deadlines and bills go by that of {provider}",)
 
 
-def _silent(_: str) -> None:
-    """Tell nobody."""
-
-
-def _no_price(_: Resource) -> Offer | None:
-    return None
-
-
-def _not_ours(_: str) -> bool:
-    return False
-
-
-def _no_login(_: str) -> Login | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """One piece of work at one provider.
@@ -133,10 +113,10 @@ class Session:
     journal: Journal
     clock: Clock = field(default_factory=Clock)
     patience: Patience = field(default_factory=Patience)
-    say: Callable[[str], None] = _silent
-    price: Callable[[Resource], Offer | None] = _no_price
-    login: Callable[[str], Login | None] = _no_login
-    may_end: Callable[[str], bool] = _not_ours
+    say: Callable[[str], None] = lambda _: None
+    price: Callable[[Resource], Offer | None] = lambda _: None
+    login: Callable[[str], Login | None] = lambda _: None
+    may_end: Callable[[str], bool] = lambda _: False
 
     def now(self) -> datetime:
         """Return the time by the provider's clock, as far as its answers told it."""
