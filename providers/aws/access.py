@@ -156,7 +156,7 @@ def is_not_found(error: BaseException) -> bool:
 def _meaning(error: Exception, text: str) -> ProviderError:
     code = code_of(error)
     for meaning, codes in _MEANINGS.items():
-        if code in codes:
+        if code in codes.split():
             return meaning(text)
     answer: Any = getattr(error, "response", None) or {}
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
