@@ -387,6 +387,9 @@ def tenancies(residents: Iterable[Resident], *, whole_machine: bool) -> Mapping[
     Args:
         residents: jobs on one machine of a stated type each, or on an assumed one.
         whole_machine: a job without a neighbour bears all of the bill.
+
+    Raises:
+        InputError: the recordings show more GPUs on a host than the machine that is stated has.
     """
     jobs = list(residents)
     machines: dict[object, list[Resident]] = defaultdict(list)
@@ -403,6 +406,7 @@ def tenancies(residents: Iterable[Resident], *, whole_machine: bool) -> Mapping[
     found: dict[str, Tenancy] = {}
     for group in machines.values():
         if len(group) > 1:
+            _check_gpus(group)
             shares = {job.name: _share(job) for job in group}
             found.update((job.name, _beside(job, group, shares)) for job in group)
         else:
@@ -411,6 +415,19 @@ def tenancies(residents: Iterable[Resident], *, whole_machine: bool) -> Mapping[
             if part.held < part.of:
                 found[job.name] = part
     return found
+
+
+def _check_gpus(group: Sequence[Resident]) -> None:
+    """Refuse a machine with fewer GPUs than its jobs were seen on, by index or by identity."""
+    offer, readings = group[0].offer, [gpu for job in group for gpu in job.profile.gpus]
+    devices = frozenset[str]().union(*(devices_of(job.profile) for job in group))
+    count = max(len({gpu.index for gpu in readings} - {None}), len(devices))
+    if offer.gpu_count >= 1 and count > offer.gpu_count:
+        raise InputError(
+            f"{', '.join(sorted(job.name for job in group))}: the recording shows {count} GPUs on "
+            f"one host, but {offer.place} has {offer.gpu_count:g}: another machine was measured. "
+            f"Name it with --machine, or leave --machine out."
+        )
 
 
 def _part(

@@ -51,6 +51,7 @@ _COLUMNS = (
     _ALLOCATED,
     "JobName",
     "Account",
+    "State",
     "Start",
     "Elapsed",
     "NodeList",
@@ -82,6 +83,7 @@ class _Job:
     model: str | None
     account: str | None
     host: str
+    is_complete: bool
     jobstats: _Jobstats | None
     steps: list[_Row] = field(default_factory=list)
 
@@ -140,8 +142,8 @@ def _recording(
         samples += readings
         gpus += devices
         unwatched += [] if readings else [job]
-        if readings and job.account:
-            labels[job.name] = JobLabels(team=job.account)
+        if readings:
+            labels[job.name] = JobLabels(team=job.account, is_complete=job.is_complete)
     if not samples:
         reasons = ", ".join(f"{why}: {count}" for why, count in sorted(builder.dropped.items()))
         raise InputError(
@@ -214,6 +216,7 @@ def _job(
         model=model,
         account=(row.get("Account") or "").strip() or None,
         host=node if is_one_node else f"{MACHINE}of {number}",
+        is_complete=(row.get("State") or "").strip() == "COMPLETED",
         jobstats=_decoded(row.get("AdminComment") or ""),
         steps=[row],
     )
@@ -301,10 +304,12 @@ def read_sacct_json(builder: RecordingBuilder, hints: Hints) -> Recording:
 
 def _rows(job: dict[str, object]) -> Iterator[dict[str, str]]:
     times, number = mapping_of(job.get("time")), _text(job.get("job_id")) or "0"
+    state = mapping_of(job.get("state")).get("current")
     yield {
         _ID: number,
         "JobName": _text(job.get("name")),
         "Account": _text(job.get("account")),
+        "State": " ".join(map(str, state)) if isinstance(state, list) else _text(job.get("state")),
         "Start": _instant(_text(times.get("start"))),
         "Elapsed": _text(times.get("elapsed")),
         _ALLOCATED: _tres(mapping_of(job.get("tres")).get("allocated")),

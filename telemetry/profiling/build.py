@@ -160,7 +160,10 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
     hardware = replace(hardware, slice=piece)
     measured = _window(merged, window, readings.coverage, hints)
     rated_s = window.whole_s - measured.idle_around_s
+    own = merged.labels.get(label or "", JobLabels())
     work = _work(merged, window, hints, rated_s)
+    if work is None and own.is_complete and window.whole_s > 0:
+        work = Work(unit="run", done=1.0, total=1.0, rate_per_s=1.0 / window.whole_s)
     host, machine = _host(merged, window), _machine(merged, window)
     profile = Profile(
         job=_job(merged, server, label, hints, readings.doubts),
@@ -191,7 +194,7 @@ def assembled(merged: Recording, readings: Taken, label: str | None, hints: Hint
                 *_zone_note(merged, hints),
                 *readings.doubts,
                 *_work_note(work, window, rated_s),
-                *labels_not_used(merged.labels.get(label or "", JobLabels()), hints),
+                *labels_not_used(own, hints),
                 *_crowd_note(host, machine, hardware.cpu_cores),
             ),
         ),

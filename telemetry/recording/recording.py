@@ -25,11 +25,13 @@ class JobLabels:
         team: whose budget pays.
         owner: who answers for it.
         cost_center: where it is booked.
+        is_complete: whether the log holds one whole run of the job, which has ended.
     """
 
     team: str | None = None
     owner: str | None = None
     cost_center: str | None = None
+    is_complete: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,24 @@ def test_columns_of_sacct_may_stand_in_any_order(
     assert profile.window.duration_s == pytest.approx(3600, rel=0.01)
 
 
+@pytest.mark.parametrize(("state", "runs"), [("COMPLETED", 1.0), ("RUNNING", None)])
+def test_a_completed_job_is_one_run(tmp_path: Path, state: str, runs: float | None) -> None:
+    """Its length is in the log, so it is priced per run; one that goes on is not over."""
+    columns = {
+        "Account": ("lab",) * 2,
+        "AllocTRES": (HELD, ""),
+        "ElapsedRaw": ("3600",) * 2,
+        "JobID": ("7", "7.0"),
+        "Start": ("2026-07-01T12:00:00",) * 2,
+        "State": (state,) * 2,
+        "TRESUsageInTot": ("", USED),
+    }
+    (profile,) = _written(tmp_path, _account(columns)).values()
+    assert (profile.work and profile.work.total) == runs
+    hours = profile.work and 1.0 / (profile.work.rate_per_s or 1.0) / 3600.0
+    assert hours == (runs and pytest.approx(1.0, rel=0.01))
+
+
 def test_a_cut_line_of_an_account_is_no_job(tmp_path: Path) -> None:
     """A last line that ends before the job's number, and odd line ends, cost that line alone."""
     columns = {

@@ -13,6 +13,7 @@ from planner.plan.draft import PlanDraft
 from planner.plan.making import to_plan
 from planner.profile.model import Profile, Replicas, Statistics
 from pricing.catalog.catalog import load_catalog
+from pricing.errors import InputError
 from pricing.money import cents
 from tests.planner.factories import TODAY, a_profile, plan, running, sold
 
@@ -244,3 +245,12 @@ def test_packing_never_costs_more_than_today() -> None:
     assert fleet.cost_after == fleet.cost_before
     assert (fleet.gpus_before, fleet.gpus_after, fleet.gpus_lower_bound) == (16, 16, 16)
     assert any("would cost $11,040 more" in note for note in fleet.notes)
+
+
+def test_a_machine_with_fewer_gpus_than_its_host_showed_is_refused() -> None:
+    """Jobs on GPU 0 and GPU 1 of a host do not run on a machine of one GPU: nothing is divided."""
+    first, second = pod("api", ONE), pod("batch", ONE)
+    other = replace(second, gpus=(replace(second.gpus[0], index=1),))
+    with pytest.raises(InputError, match="shows 2 GPUs on one host, but example/one has 1"):
+        plan(first, other, offers=(ONE,))
+    assert len(plan(first, second, offers=(ONE,)).jobs) == 2
