@@ -110,10 +110,11 @@ def check_asked(profiles: tuple[Profile, ...], period: Period, requirements: Req
     """Refuse what a plan would have to pass over in silence.
 
     Raises:
-        InputError: a deadline without an amount of work to do by then, or a demand by the hour that
-            cannot be used.
+        InputError: a deadline without an amount of work to do by then, a demand by the hour that
+            cannot be used, or figures of a profile that contradict each other.
     """
     problems = [problem for one in profiles for problem in _unusable_demand(one, period)]
+    problems += [problem for one in profiles for problem in _impossible_figures(one)]
     if requirements.deadline_h is not None and period == "month":
         problems.append(
             "--deadline is for one run, and nothing says how much work a run is: add --work-total "
@@ -122,6 +123,35 @@ def check_asked(profiles: tuple[Profile, ...], period: Period, requirements: Req
         )
     if problems:
         raise InputError(problems)
+
+
+_ROUNDING = 1.05  # figures of one profile that are rounded or timed apart
+_FEWEST_BYTES = 0.5  # of a weight: 4 bits
+
+
+def _impossible_figures(profile: Profile) -> Iterator[str]:
+    """Yield figures of the step and of the model that cannot all be true."""
+    name, step, parameters = profile.job.name, profile.step, profile.job.parameters
+    if step is not None and step.mean_s:
+        parts = (step.data_wait_s, step.h2d_s, (step.compute_s or 0.0) + (step.comm_s or 0.0))
+        longest_s = max(part or 0.0 for part in parts)
+        if longest_s > step.mean_s * _ROUNDING:
+            yield (
+                f"{name}: {longest_s:.3g} s of a step (waiting, copying, or computing with "
+                f"communication) do not fit in step.mean_s, {step.mean_s:.3g} s: correct the step."
+            )
+        if step.comm_s and profile.hardware.gpu_count == 1 and not (profile.run or profile.ranks):
+            yield (
+                f"{name}: one GPU does not communicate: correct step.comm_s or hardware.gpu_count."
+            )
+    used_gib = (profile.peak("mem.used_gib") or 0.0) * profile.gpu_count
+    weights_gib = (parameters or 0.0) * _FEWEST_BYTES / GIB
+    if weights_gib > used_gib * _ROUNDING > 0.0:
+        yield (
+            f"{name}: {parameters:.3g} parameters take at least {weights_gib:.3g} GiB, at 4 bits "
+            f"each, and at most {used_gib:.3g} GiB of GPU memory were in use: correct "
+            "job.parameters, or take it out where the weights lie in host memory."
+        )
 
 
 def _unusable_demand(profile: Profile, period: Period) -> Iterator[str]:

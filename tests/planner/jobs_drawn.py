@@ -90,7 +90,12 @@ def job(source: Source) -> Profile:
         fields["latency_slo_ms"] = number(1.0, 5000.0) if pick((True, False)) else None
     metrics: dict[str, Any] = {s: number(0.0, 1.0) for s in _SLOTS if pick((True, False))}
     if pick((True, False)):
-        metrics["mem.used_gib"] = Statistics(max=number(0.1, 80.0))
+        held_gib = number(0.1, 80.0)
+        metrics["mem.used_gib"] = Statistics(max=held_gib)
+        if (fields["parameters"] or 0.0) * 0.5 / 2**30 > held_gib * fields["gpu_count"]:
+            fields["parameters"] = None  # such a model is refused
+    if fields["gpu_count"] == 1:
+        fields.pop("comm_s", None)  # nor does one GPU communicate
     return a_profile(metrics, **fields)
 
 

@@ -5,8 +5,15 @@ from typing import Any
 import pytest
 
 from planner.choice.requirements import Requirements
-from planner.choice.workload import GIB, Workload, apply_requirements, choose_period, workload
-from planner.profile.model import MonthlyUse, Profile, Window, Work
+from planner.choice.workload import (
+    GIB,
+    Workload,
+    apply_requirements,
+    check_asked,
+    choose_period,
+    workload,
+)
+from planner.profile.model import MonthlyUse, Profile, Statistics, Window, Work
 from pricing.errors import InputError
 from tests.planner.factories import a_profile
 
@@ -137,3 +144,30 @@ def test_absurd_work_is_bad_input(work: Work) -> None:
     """Numbers that overflow are the profile's fault and are said so, never a crash."""
     with pytest.raises(InputError, match=r"work\.total"):
         of(Profile(job=a_profile().job, hardware=a_profile().hardware, work=work))
+
+
+HELD = {"mem.used_gib": Statistics(max=6.0)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"mean_s": 1.0, "compute_s": 0.9, "comm_s": 0.5, "gpu_count": 2}, "1.4 s of a step"),
+        ({"mean_s": 1.0, "data_wait_s": 1.2}, "1.2 s of a step"),
+        ({"mean_s": 1.0, "compute_s": 0.5, "comm_s": 0.2}, "one GPU does not communicate"),
+        ({"parameters": 7e10}, "at least 32.6 GiB"),  # 70e9 x 0.5 bytes / 2^30
+        ({"mean_s": 1.0, "data_wait_s": 0.8, "compute_s": 0.9}, None),  # they may overlap
+        ({"mean_s": 1.0, "compute_s": 0.5, "comm_s": 0.5, "gpu_count": 2}, None),
+        ({"parameters": 7e9}, None),
+    ],
+)
+def test_figures_that_contradict_each_other_are_refused(
+    fields: dict[str, Any], words: str | None
+) -> None:
+    """Parts longer than the step, one GPU that communicates, weights beyond the memory in use."""
+    profile = a_profile(HELD, **fields)
+    if words is None:
+        check_asked((profile,), "month", Requirements())
+        return
+    with pytest.raises(InputError, match=words):
+        check_asked((profile,), "month", Requirements())
