@@ -4,6 +4,7 @@ The right answers were worked out by hand: hours idle of hours recorded, dollars
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from planner.diagnosis.diagnose import diagnose
 from planner.plan.draft import JobDraft
 from planner.plan.making import to_plan
+from planner.profile.kinds import JobKind
 from planner.profile.model import Profile, Window
 from telemetry.readers.hints import Hints
 from telemetry.sources import read_source
@@ -70,6 +72,18 @@ def test_minutes_at_the_ends_of_a_recording_are_not_a_machine_left_on(tmp_path: 
     assert profile.idle_around_fraction == 0.0
     assert profile.paid_busy_fraction == profile.busy_fraction
     assert "left-on" not in codes(diagnose(profile))
+
+
+@pytest.mark.parametrize("kind", ["unknown", "training", "interactive"])
+def test_nights_inside_a_recording_are_idle_like_those_at_its_ends(
+    tmp_path: Path, kind: str
+) -> None:
+    """Busy 9-20 h on three days: 39 of 72 h are idle, 13 of them around and 26 between."""
+    profile = recorded(tmp_path, 72.0, lambda hour: 9 <= hour % 24 < 20)
+    found = diagnose(replace(profile, job=replace(profile.job, kind=JobKind(kind))))
+    idle = {f.code: f.waste_fraction for f in found if "idle-shutdown" in f.actions}
+    assert idle["left-on"] == pytest.approx(13 / 72, abs=0.01)
+    assert sum(share or 0.0 for share in idle.values()) >= 39 / 72 - 0.01
 
 
 def test_a_session_in_bursts_stays_one(tmp_path: Path) -> None:
