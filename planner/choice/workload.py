@@ -114,7 +114,7 @@ def check_asked(profiles: tuple[Profile, ...], period: Period, requirements: Req
             cannot be used, or figures of a profile that contradict each other.
     """
     problems = [problem for one in profiles for problem in _unusable_demand(one, period)]
-    problems += [problem for one in profiles for problem in _impossible_figures(one)]
+    problems += [line for profile in profiles for line in _impossible_figures(profile)]
     if requirements.deadline_h is not None and period == "month":
         problems.append(
             "--deadline is for one run, and nothing says how much work a run is: add --work-total "

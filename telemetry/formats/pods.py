@@ -166,7 +166,7 @@ def _job_labels(labels: Mapping[str, str]) -> JobLabels:
         field: next((labels[name] for name in names if labels.get(name)), None)
         for field, names in LABELS["owners"].items()
     }
-    return JobLabels(**texts)
+    return JobLabels(**texts, is_complete=False)
 
 
 def shared(series: Sequence[SampledSeries]) -> tuple[tuple[SampledSeries, ...], tuple[str, ...]]:
